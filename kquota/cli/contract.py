@@ -1,0 +1,41 @@
+"""What scripts rely on: the exit codes, and that everything for a person goes to stderr."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from kquota.errors import Busy, Invalid, KquotaError, QuotaViolatedException
+
+DONE: Final = 0
+FAILED: Final = 1
+WRONG: Final = 2
+NOT_YET: Final = 8
+TRY_LATER: Final = 75
+INTERRUPTED: Final = 130
+
+
+def exit_code(error: KquotaError) -> int:
+    """2 for input that cannot be right, 75 for what may work later, else 1."""
+    match error:
+        case Invalid():
+            return WRONG
+        case QuotaViolatedException() | Busy():
+            return TRY_LATER
+        case _:
+            return FAILED
+
+
+def say(line: str) -> None:
+    """A line for the person: stderr, so that stdout stays empty or one document."""
+    print(f"kquota: {printable(line)}", file=sys.stderr, flush=True)
+
+
+def complain(message: str) -> None:
+    """One error, one line."""
+    say(f"error: {message}")
+
+
+def printable(text: str) -> str:
+    """Text with its control characters made visible: a topic's name must not drive the operator's terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,0 +1,65 @@
+"""The app: which commands there are, and the one place where an error becomes a line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from kquota import __version__
+from kquota.cli import sandbox
+from kquota.cli.contract import DONE, FAILED, INTERRUPTED, complain, exit_code, say
+from kquota.errors import KquotaError
+
+app = typer.Typer(
+    name="kquota",
+    help="Every Kafka quota, and throttled partition moves that always give their throttles back.",
+    epilog="Exit codes: 0 done, 1 failed or refused, 2 wrong usage or input, 8 not there yet, 75 try again later, "
+    "130 interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    # Not the terminal's width: a script must read the same help everywhere.
+    context_settings={"help_option_names": ["-h", "--help"], "terminal_width": 100, "max_content_width": 100},
+)
+app.add_typer(sandbox.app, name="sandbox")
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"kquota {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Every Kafka quota, and throttled partition moves that always give their throttles back."""
+
+
+def main() -> None:
+    """Run one command and exit with its code; no traceback unless KQUOTA_DEBUG is set."""
+    try:
+        code = app(standalone_mode=False) or DONE
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+        say("interrupted")
+    except BrokenPipeError:
+        # The reader went away (`| head`): the rest of our output has nowhere to go, nor has Python's last flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = FAILED
+    except typer.TyperException as error:
+        code = error.exit_code
+        complain(error.format_message())
+    except KquotaError as error:
+        if os.environ.get("KQUOTA_DEBUG"):
+            raise
+        code = exit_code(error)
+        complain(str(error))
+    sys.exit(code)

@@ -1,0 +1,53 @@
+"""The whole error tree. Adapters translate into it at the edge; `cli.main` alone catches it and knows the exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class KquotaError(Exception):
+    """Anything kquota can explain: the message says what was tried, on what, what was answered, and what to do next."""
+
+
+class Invalid(KquotaError):
+    """The input cannot be right: nothing was contacted, or nothing was written."""
+
+
+class Refused(KquotaError):
+    """A guard said no, before anything was written."""
+
+
+class Conflict(KquotaError):
+    """The cluster changed under us, and merging and trying again did not help."""
+
+
+class Unreachable(KquotaError):
+    """A server did not answer within its deadline."""
+
+
+class Busy(KquotaError):
+    """Another kquota holds what this one needs: try again later."""
+
+
+class Unknown(KquotaError):
+    """A write was sent and its effect was not seen in time: it may or may not be in force."""
+
+
+class QuotaViolatedException(KquotaError):
+    """THROTTLING_QUOTA_EXCEEDED (89): the broker rejected a mutation (KIP-599).
+
+    `throttle_time_ms` is how long the broker asks its client to wait, in milliseconds.
+    """
+
+    def __init__(self, throttle_time_ms: int, message: str) -> None:
+        super().__init__(message)
+        self.throttle_time_ms = throttle_time_ms
+
+
+class Incomplete(KquotaError):
+    """Some of the work was done and some was not; both are named, so that neither is guessed."""
+
+    def __init__(self, message: str, done: Sequence[str], undone: Sequence[str]) -> None:
+        super().__init__(message)
+        self.done = tuple(done)
+        self.undone = tuple(undone)

@@ -1,0 +1,100 @@
+"""Rates, sizes and times: text to value and back. Inside kquota a rate is bytes per second, a size bytes, a time seconds."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final, NewType
+
+from kquota.errors import Invalid
+
+ByteRate = NewType("ByteRate", int)
+"""Bytes per second, always positive."""
+
+_PREFIX: Final = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+BYTES_PER_UNIT: Final[dict[str, float]] = {
+    "": 1.0,
+    **{f"{p}B": float(n) for p, n in (_PREFIX | _BINARY).items()},
+    **{f"{p}bit": n / 8 for p, n in (_PREFIX | _BINARY).items()},
+}
+_SECONDS_PER_UNIT: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_QUANTITY: Final = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*(?P<unit>[A-Za-z]*)\s*")
+_EXAMPLES: Final = "write for example 10000000, 10MB/s, 64MiB/s or 400Mbit/s"
+
+
+def byte_rate(text: str, what: str = "rate") -> ByteRate:
+    """`50MB/s`, `400Mbit/s` or a bare number (Kafka's bytes per second) as whole bytes per second.
+
+    >>> byte_rate("400Mbit/s")
+    50000000
+
+    Raises Invalid, naming `what`, for an unknown unit, zero, a negative number, NaN and infinity.
+    """
+    rate = _scaled(text.strip().removesuffix("/s"), text, BYTES_PER_UNIT, what, _EXAMPLES)
+    if rate < 1:
+        raise Invalid(f"{what} {text!r}: a rate must be at least 1 byte per second; {_EXAMPLES}")
+    if rate > 2**63 - 1:
+        raise Invalid(f"{what} {text!r}: more than a broker can hold (2^63 - 1 bytes per second)")
+    return ByteRate(round(rate))
+
+
+def duration(text: str, what: str = "duration") -> float:
+    """`90s`, `15m`, `6h` or a bare number of seconds, as seconds. Raises Invalid, naming `what`."""
+    seconds = _scaled(text, text, _SECONDS_PER_UNIT, what, "write for example 90s, 15m or 6h")
+    if seconds <= 0:
+        raise Invalid(f"{what} {text!r}: must be more than 0")
+    return seconds
+
+
+def _scaled(quantity: str, text: str, units: dict[str, float], what: str, examples: str) -> float:
+    match = _QUANTITY.fullmatch(quantity)
+    if match is None:
+        raise Invalid(f"{what} {text!r} is not a positive number with a unit; {examples}")
+    unit = match["unit"]
+    if unit not in units:
+        hint = " (b could be bit or byte)" if unit.endswith("b") else ""
+        raise Invalid(f"{what} {text!r}: unknown unit {unit!r}{hint}; {examples}")
+    value = float(match["number"]) * units[unit]
+    if not math.isfinite(value):
+        raise Invalid(f"{what} {text!r} is not a finite number; {examples}")
+    return value
+
+
+def human_bytes(size: float) -> str:
+    """A size for people: decimal units, three figures.
+
+    >>> human_bytes(12_345_678)
+    '12.3 MB'
+    """
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(size) < 999.5 or unit == "TB":
+            return f"{size:.0f} {unit}" if unit == "B" or abs(size) >= 99.95 else f"{size:.3g} {unit}"
+        size /= 1000
+    raise AssertionError("unreachable")
+
+
+def human_rate(rate: float) -> str:
+    """A rate for people.
+
+    >>> human_rate(10_000_000)
+    '10 MB/s'
+    """
+    return f"{human_bytes(rate)}/s"
+
+
+def human_duration(seconds: float) -> str:
+    """A time for people: seconds below two minutes, then minutes, hours and days.
+
+    >>> human_duration(3_725)
+    '1 h 02 min'
+    """
+    if seconds < 119.5:
+        return f"{seconds:.3g} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes:02d} min"
+    return f"{hours // 24} d {hours % 24:02d} h"

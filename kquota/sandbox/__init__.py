@@ -1,0 +1,1 @@
+"""A REAL CLUSTER ON THIS MACHINE: ZooKeeper and Kafka on loopback, from pip packages and Java alone."""

@@ -1,0 +1,33 @@
+"""One log dir of one broker and the replicas in it, as DescribeLogDirs tells them (KIP-113, KIP-827)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kquota.terms import BrokerId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """One replica's log. Sizes in bytes; None is always "the cluster did not tell", never zero."""
+
+    partition: TopicPartition
+    size: int
+    offset_lag: int
+    future: bool
+    end_offset: int | None = None
+    leader: bool | None = None
+    in_sync: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDir:
+    """One log dir: its volume's total and usable bytes (None below Kafka 3.3), or the error that hides its replicas."""
+
+    broker: BrokerId
+    rack: str | None
+    path: str
+    error: str | None
+    volume_total: int | None
+    volume_usable: int | None
+    replicas: tuple[Replica, ...]

@@ -1,0 +1,41 @@
+"""The words that every room shares, exactly as Kafka spells them. No behaviour beyond order and spelling."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Final, NewType
+
+BrokerId = NewType("BrokerId", int)
+
+
+class Default(enum.Enum):
+    """The default entity of its type. A type of its own, because `<default>` is also a name that a user may have."""
+
+    DEFAULT = "default"
+
+
+DEFAULT: Final = Default.DEFAULT
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    """One partition; ordered by topic, then by number; written `topic-3` as Kafka's tools do."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+PRODUCER_BYTE_RATE: Final = "producer_byte_rate"
+CONSUMER_BYTE_RATE: Final = "consumer_byte_rate"
+REQUEST_PERCENTAGE: Final = "request_percentage"
+CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
+CLIENT_QUOTAS: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
+
+LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
+LEADER_RATE: Final = "leader.replication.throttled.rate"
+FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
