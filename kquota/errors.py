@@ -1,4 +1,4 @@
-"""The whole error tree. Adapters translate into it at the edge; `cli.main` alone catches it and knows the exit codes."""
+"""The whole error tree. Adapters translate into it at the edge; `cli.main` alone catches it."""
 
 from __future__ import annotations
 

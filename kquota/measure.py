@@ -1,9 +1,10 @@
-"""Rates, sizes and times: text to value and back. Inside kquota a rate is bytes per second, a size bytes, a time seconds."""
+"""Rates, sizes and times: text to value and back. Inside kquota they are bytes per second, bytes and seconds."""
 
 from __future__ import annotations
 
-import math
 import re
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import Final, NewType
 
 from kquota.errors import Invalid
@@ -13,13 +14,22 @@ ByteRate = NewType("ByteRate", int)
 
 _PREFIX: Final = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
-BYTES_PER_UNIT: Final[dict[str, float]] = {
-    "": 1.0,
-    **{f"{p}B": float(n) for p, n in (_PREFIX | _BINARY).items()},
-    **{f"{p}bit": n / 8 for p, n in (_PREFIX | _BINARY).items()},
+_BYTES_PER_UNIT: Final[Mapping[str, Decimal]] = {
+    "": Decimal(1),
+    **{f"{p}B": Decimal(n) for p, n in (_PREFIX | _BINARY).items()},
+    **{f"{p}bit": Decimal(n) / 8 for p, n in (_PREFIX | _BINARY).items()},
 }
-_SECONDS_PER_UNIT: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_QUANTITY: Final = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*(?P<unit>[A-Za-z]*)\s*")
+_SECONDS_PER_UNIT: Final[Mapping[str, Decimal]] = {
+    "": Decimal(1),
+    "ms": Decimal("0.001"),
+    "s": Decimal(1),
+    "m": Decimal(60),
+    "min": Decimal(60),
+    "h": Decimal(3600),
+    "d": Decimal(86400),
+}
+# Four digits of exponent are more than any cluster needs; without a bound, 1e999999999 would eat the machine.
+_QUANTITY: Final = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[A-Za-z]*)\s*")
 _EXAMPLES: Final = "write for example 10000000, 10MB/s, 64MiB/s or 400Mbit/s"
 
 
@@ -29,25 +39,27 @@ def byte_rate(text: str, what: str = "rate") -> ByteRate:
     >>> byte_rate("400Mbit/s")
     50000000
 
-    Raises Invalid, naming `what`, for an unknown unit, zero, a negative number, NaN and infinity.
+    Raises Invalid, naming `what`, for an unknown unit, zero, a negative number, NaN, infinity and parts of a byte.
     """
-    rate = _scaled(text.strip().removesuffix("/s"), text, BYTES_PER_UNIT, what, _EXAMPLES)
+    rate = _scaled(text.strip().removesuffix("/s"), text, _BYTES_PER_UNIT, what, _EXAMPLES)
     if rate < 1:
         raise Invalid(f"{what} {text!r}: a rate must be at least 1 byte per second; {_EXAMPLES}")
     if rate > 2**63 - 1:
         raise Invalid(f"{what} {text!r}: more than a broker can hold (2^63 - 1 bytes per second)")
-    return ByteRate(round(rate))
+    if rate != int(rate):
+        raise Invalid(f"{what} {text!r} is not a whole number of bytes per second; {_EXAMPLES}")
+    return ByteRate(int(rate))
 
 
 def duration(text: str, what: str = "duration") -> float:
     """`90s`, `15m`, `6h` or a bare number of seconds, as seconds. Raises Invalid, naming `what`."""
-    seconds = _scaled(text, text, _SECONDS_PER_UNIT, what, "write for example 90s, 15m or 6h")
+    seconds = float(_scaled(text, text, _SECONDS_PER_UNIT, what, "write for example 90s, 15m or 6h"))
     if seconds <= 0:
         raise Invalid(f"{what} {text!r}: must be more than 0")
     return seconds
 
 
-def _scaled(quantity: str, text: str, units: dict[str, float], what: str, examples: str) -> float:
+def _scaled(quantity: str, text: str, units: Mapping[str, Decimal], what: str, examples: str) -> Decimal:
     match = _QUANTITY.fullmatch(quantity)
     if match is None:
         raise Invalid(f"{what} {text!r} is not a positive number with a unit; {examples}")
@@ -55,10 +67,7 @@ def _scaled(quantity: str, text: str, units: dict[str, float], what: str, exampl
     if unit not in units:
         hint = " (b could be bit or byte)" if unit.endswith("b") else ""
         raise Invalid(f"{what} {text!r}: unknown unit {unit!r}{hint}; {examples}")
-    value = float(match["number"]) * units[unit]
-    if not math.isfinite(value):
-        raise Invalid(f"{what} {text!r} is not a finite number; {examples}")
-    return value
+    return Decimal(match["number"]) * units[unit]
 
 
 def human_bytes(size: float) -> str:

@@ -1,1 +1,1 @@
-"""THE ONLY ROOM THAT KNOWS FLAGS, COLOURS, PROMPTS AND EXIT CODES. Rooms are imported inside the command that needs them."""
+"""THE ONLY ROOM THAT KNOWS FLAGS, COLOURS, PROMPTS, EXIT CODES. Rooms are imported inside their command."""

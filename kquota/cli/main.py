@@ -56,7 +56,11 @@ def main() -> None:
         code = FAILED
     except typer.TyperException as error:
         code = error.exit_code
-        complain(error.format_message())
+        message = error.format_message()
+        if message.startswith("Usage:"):
+            print(message, file=sys.stderr)
+        else:
+            complain(f"{message} Try the same command with --help.")
     except KquotaError as error:
         if os.environ.get("KQUOTA_DEBUG"):
             raise

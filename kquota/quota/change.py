@@ -1,0 +1,32 @@
+"""What an operator asks for, and what it makes of the limits that stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kquota.errors import Invalid
+from kquota.quota.entity import Entity
+from kquota.quota.limits import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Keys to set and keys to delete for one entity; Invalid when there are none, or one key is in both."""
+
+    entity: Entity
+    add: Limits = field(default_factory=dict)
+    delete: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.add and not self.delete:
+            raise Invalid("nothing to change: give --add-config, --delete-config or both")
+        if both := sorted(set(self.add) & set(self.delete)):
+            raise Invalid(f"{', '.join(both)}: both added and deleted")
+
+    def applied(self, before: Limits) -> dict[str, float]:
+        """The limits after this change: a key that it does not name stays as it was."""
+        return {key: value for key, value in before.items() if key not in self.delete} | dict(self.add)
+
+    def seen(self, after: Limits) -> bool:
+        """Whether `after` shows this change in force; keys that it does not name do not matter."""
+        return all(after.get(key) == value for key, value in self.add.items()) and not set(self.delete) & set(after)

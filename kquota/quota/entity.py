@@ -1,0 +1,99 @@
+"""Whom a client quota is for: a user, a client-id, a user's client-id, or the default of any of these (KIP-55)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from kquota.errors import Invalid
+from kquota.terms import DEFAULT, Default
+
+Name: TypeAlias = str | Default
+
+USERS: Final = "users"
+CLIENTS: Final = "clients"
+ENTITY_TYPES: Final = (USERS, CLIENTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """One quota entity. A part is a name, DEFAULT, or None where the entity does not speak of it; one part at least.
+
+    Every name that a broker accepts is accepted: `<default>` is an ordinary name here, and so is NUL. Raises Invalid
+    for an empty name, and for one that has no UTF-8.
+    """
+
+    user: Name | None = None
+    client_id: Name | None = None
+
+    def __post_init__(self) -> None:
+        if self.user is None and self.client_id is None:
+            raise Invalid("a quota entity needs a user, a client-id or both")
+        for entity_type, name in self.parts():
+            if name == "":
+                raise Invalid(f"{entity_type}: a name must not be empty; the default entity is --entity-default")
+            if isinstance(name, str):
+                _must_be_unicode(entity_type, name)
+
+    def parts(self) -> Iterator[tuple[str, Name]]:
+        """(entity type, name) for each part that is there, users first."""
+        for entity_type, name in ((USERS, self.user), (CLIENTS, self.client_id)):
+            if name is not None:
+                yield entity_type, name
+
+    def order(self) -> tuple[tuple[int, str], ...]:
+        """The one order in which entities are shown: absent, default, then by name; users before clients."""
+        return tuple(_rank(name) for name in (self.user, self.client_id))
+
+    def __str__(self) -> str:
+        return " ".join(
+            f"{entity_type[:-1]} {'default' if name is DEFAULT else repr(name)}" for entity_type, name in self.parts()
+        )
+
+
+def _rank(name: Name | None) -> tuple[int, str]:
+    if name is None:
+        return (0, "")
+    return (1, "") if isinstance(name, Default) else (2, name)
+
+
+def _must_be_unicode(entity_type: str, name: str) -> None:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise Invalid(f"{entity_type}: the name {name!r} is not valid UTF-8; check the shell's locale") from error
+
+
+class Every:
+    """In a filter: every name and the default, as long as the entity speaks of that part."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "EVERY"
+
+
+EVERY: Final = Every()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which entities to describe; strict, as kafka-configs describes: a part left out (None) must be absent."""
+
+    user: Name | Every | None = None
+    client_id: Name | Every | None = None
+
+    def matches(self, entity: Entity) -> bool:
+        """Whether `entity` has exactly the parts of this filter, and each fits."""
+        return _fits(self.user, entity.user) and _fits(self.client_id, entity.client_id)
+
+    def entity(self) -> Entity | None:
+        """The one entity that this filter can match, or None if it can match several."""
+        if isinstance(self.user, Every) or isinstance(self.client_id, Every):
+            return None
+        return Entity(user=self.user, client_id=self.client_id)
+
+
+def _fits(wanted: Name | Every | None, name: Name | None) -> bool:
+    return name is not None if isinstance(wanted, Every) else name == wanted

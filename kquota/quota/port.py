@@ -1,0 +1,26 @@
+"""What this room needs of a cluster. `tests/quota/contract.py` defines it; the fake and the real stores pass it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from kquota.quota.change import Change
+from kquota.quota.entity import Entity, Filter
+from kquota.quota.limits import Limits
+
+
+class Quotas(Protocol):
+    """The client quotas of one cluster."""
+
+    def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
+        """The entities that match and have limits; keys that are not client quotas are left out. May be stale."""
+        ...
+
+    def alter(self, changes: Sequence[Change]) -> None:
+        """Make every change in force, whatever stood before, and touch nothing else; at most one change an entity.
+
+        Raises Invalid for a name that this connection cannot carry (nothing written), Incomplete when some entities
+        were changed and some were not, Unreachable when the answer was lost.
+        """
+        ...
