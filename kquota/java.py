@@ -1,4 +1,4 @@
-"""Which Java starts the servers and Spark: the machine's own, or the one that comes as a wheel. It starts none itself."""
+"""Which Java starts the servers and Spark: the machine's own, or the one that comes as a wheel."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _own() -> Iterator[Path]:
 
 def _asked(executable: Path) -> Java | None:
     """What the Java behind `executable`, which may be a link or a version switcher's script, says of itself."""
-    command = [executable, "-XshowSettings:properties", "-version"]
+    command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stderr
     except (OSError, ValueError, subprocess.SubprocessError):
