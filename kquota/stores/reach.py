@@ -1,0 +1,39 @@
+"""Whether anything listens at an address: says at once, and why, when nothing does."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from kquota.errors import Invalid, Unreachable
+
+
+def addresses(text: str, option: str) -> list[tuple[str, int]]:
+    """`host:port,[v6]:port` as pairs. Raises Invalid, naming the option."""
+    pairs = [_host_and_port(part.strip(), option) for part in text.split(",") if part.strip()]
+    if not pairs:
+        raise Invalid(f"{option}: no address given; write host:port")
+    return pairs
+
+
+def must_listen(what: str, text: str, option: str, deadline: float) -> None:
+    """Return when one of the addresses accepts a connection. Raises Unreachable, with each one's reason."""
+    give_up = time.monotonic() + deadline
+    pairs = addresses(text, option)
+    causes = []
+    for index, (host, port) in enumerate(pairs):
+        left = max(0.1, give_up - time.monotonic())
+        try:
+            socket.create_connection((host, port), timeout=left / (len(pairs) - index)).close()
+        except OSError as error:
+            causes.append(f"{host}:{port}: {error.strerror or error}")
+        else:
+            return
+    raise Unreachable(f"no {what} at {text} ({'; '.join(causes)}); check {option}")
+
+
+def _host_and_port(address: str, option: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 2**16:
+        raise Invalid(f"{option}: {address!r} is not host:port")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,172 @@
+"""One connection to a cluster: bootstrap by a deadline, requests to any or to a named broker, errors translated."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+
+from kafka import errors as kafka_errors
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.metadata import MetadataRequest
+
+from kquota.errors import KquotaError, Refused, Unreachable
+from kquota.stores.reach import must_listen
+from kquota.terms import BrokerId
+
+CONNECT_SECONDS: Final = 10.0
+REQUEST_SECONDS: Final = 30.0
+_POLL_MS: Final = 20
+_LARGEST_ANSWER: Final = 512 * 2**20  # kafka-python's own 1 MB is less than the log dirs of one busy broker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Broker:
+    """A live broker, as metadata names it."""
+
+    id: BrokerId
+    host: str
+    port: int
+    rack: str | None
+
+
+class Wire:
+    """An open connection to one cluster; a context manager.
+
+    Requests and answers are kafka-python's message classes; only the modules of this package see them.
+    """
+
+    def __init__(self, bootstrap: str, security: Mapping[str, object], deadline: float = CONNECT_SECONDS) -> None:
+        """Connect to the first of `bootstrap` (host:port, joined by commas) that answers.
+
+        Raises Unreachable after at most `deadline` seconds, at once if every address refuses.
+        """
+        if not os.environ.get("KQUOTA_DEBUG"):
+            # Its warnings are for a library's author; what matters of them comes back as an error.
+            logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
+        self._bootstrap = bootstrap
+        started = time.monotonic()
+        must_listen("Kafka broker", bootstrap, "--bootstrap-server", deadline)
+        self._net = NetworkSelector()
+        self._manager = KafkaConnectionManager(
+            self._net,
+            bootstrap_servers=[address.strip() for address in bootstrap.split(",")],
+            client_id="kquota",
+            client_software_name="kquota",
+            receive_message_max_bytes=_LARGEST_ANSWER,
+            request_timeout_ms=int(REQUEST_SECONDS * 1000),
+            socket_connection_setup_timeout_ms=int(deadline * 1000),
+            max_in_flight_requests_per_connection=100,
+            **security,
+        )
+        left = max(1.0, deadline - (time.monotonic() - started))
+        try:
+            self._manager.bootstrap(int(left * 1000))
+        except kafka_errors.KafkaError as error:
+            self.close()
+            raise Unreachable(
+                f"Kafka at {bootstrap}: no broker answered within {deadline:.0f} s ({_cause(error)})"
+            ) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._manager.close()
+        self._net.close()
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id, the same from every broker."""
+        return str(self._manager.cluster.cluster_id)
+
+    @property
+    def controller(self) -> BrokerId | None:
+        """The controller on ZooKeeper clusters; on KRaft any broker forwards, and this is one of them."""
+        controller = self._manager.cluster.controller
+        return None if controller is None else BrokerId(controller.node_id)
+
+    def brokers(self) -> dict[BrokerId, Broker]:
+        """The live brokers, by id."""
+        found = (
+            Broker(id=BrokerId(b.node_id), host=b.host, port=b.port, rack=b.rack)
+            for b in self._manager.cluster.brokers()
+        )
+        return {broker.id: broker for broker in sorted(found)}
+
+    def version(self) -> tuple[int, ...]:
+        """The broker's release as its API versions tell it, for example (3, 9); never newer than it is."""
+        return tuple(self._manager.broker_version)
+
+    def metadata(self, topics: list[str] | None) -> Any:
+        """A fresh MetadataResponse of `topics`, or of all (None); also refreshes brokers and controller."""
+        named = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
+        answer = self.ask(MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=1))
+        self._manager.cluster.update_metadata(answer)
+        return answer
+
+    def ask(self, request: Any, broker: BrokerId | None = None) -> Any:
+        """Send to `broker`, or to any, and return the answer.
+
+        A connection that the broker has muted (KIP-219) is waited for. Raises Unreachable, and Refused if the broker
+        does not know this request.
+        """
+        return self._run(lambda: self._manager.send(request, node_id=broker), request, broker)
+
+    def ask_each(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any | KquotaError]:
+        """Send each broker its request, all in flight together; an error stands in the place of its broker's answer."""
+
+        async def together() -> dict[BrokerId, Any | KquotaError]:
+            sent = {broker: self._manager.send(request, node_id=broker) for broker, request in requests.items()}
+            answers: dict[BrokerId, Any | KquotaError] = {}
+            for broker, future in sent.items():
+                try:
+                    answers[broker] = await future
+                except kafka_errors.KafkaError as error:
+                    answers[broker] = self._explained(error, requests[broker], broker)
+            return answers
+
+        if not requests:
+            return {}
+        answers: dict[BrokerId, Any | KquotaError] = self._net.run(together)
+        return answers
+
+    def _run(self, send: Callable[[], Awaitable[Any]], request: Any, broker: BrokerId | None) -> Any:
+        give_up = time.monotonic() + REQUEST_SECONDS
+        while True:
+            try:
+                return self._net.run(send)
+            except kafka_errors.NodeNotReadyError as error:
+                if time.monotonic() > give_up:
+                    raise self._explained(error, request, broker) from error
+                self._net.poll(timeout_ms=_POLL_MS)
+            except kafka_errors.KafkaError as error:
+                raise self._explained(error, request, broker) from error
+
+    def _explained(self, error: kafka_errors.KafkaError, request: Any, broker: BrokerId | None) -> KquotaError:
+        name = type(request).__name__.removesuffix("Request")
+        where = f"Kafka at {self._bootstrap}" if broker is None else f"broker {broker}"
+        if isinstance(error, kafka_errors.IncompatibleBrokerVersion):
+            return Refused(f"{where}: this Kafka is too old for {name}; on a ZooKeeper cluster use --zookeeper")
+        return Unreachable(f"{where}: no answer to {name} ({_cause(error)})")
+
+
+def kafka_error(code: int, message: str | None) -> str:
+    """A broker's error as one phrase: its name, code and own words."""
+    name = kafka_errors.for_code(code).__name__.removesuffix("Error")
+    return f"{name} ({code})" + (f": {message}" if message else "")
+
+
+def _cause(error: BaseException) -> str:
+    return f"{type(error).__name__.removesuffix('Error')}{': ' + str(error) if str(error) else ''}"

@@ -1,0 +1,91 @@
+"""The Quotas port on the Admin API (KIP-546): DescribeClientQuotas and AlterClientQuotas, Kafka 2.6 and newer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
+
+from kquota.errors import Incomplete, Refused
+from kquota.quota.change import Change
+from kquota.quota.entity import Entity, Every, Filter, Name
+from kquota.quota.limits import Limits
+from kquota.stores.wire.connection import Wire, kafka_error
+from kquota.terms import CLIENT_QUOTAS, DEFAULT
+
+_USER: Final = "user"
+_CLIENT_ID: Final = "client-id"
+_EXACT, _DEFAULT, _ANY = 0, 1, 2
+
+_Component = DescribeClientQuotasRequest.ComponentData
+_Entry = AlterClientQuotasRequest.EntryData
+
+
+class WireQuotas:
+    """Client quotas through the Admin API."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
+        """See the port. Answered from the asked broker's memory, which may lag behind the controller."""
+        parts = ((_USER, wanted.user), (_CLIENT_ID, wanted.client_id))
+        components = [_component(kind, name) for kind, name in parts if name is not None]
+        answer = self._wire.ask(DescribeClientQuotasRequest(components=components, strict=True))
+        if answer.error_code:
+            raise Refused(
+                f"describing quotas: the broker answered {kafka_error(answer.error_code, answer.error_message)}"
+            )
+        found = {}
+        for entry in answer.entries or ():
+            names = {
+                part.entity_type: DEFAULT if part.entity_name is None else part.entity_name for part in entry.entity
+            }
+            if names.keys() <= {_USER, _CLIENT_ID}:
+                entity = Entity(user=names.get(_USER), client_id=names.get(_CLIENT_ID))
+                found[entity] = {value.key: value.value for value in entry.values if value.key in CLIENT_QUOTAS}
+        return found
+
+    def alter(self, changes: Sequence[Change]) -> None:
+        """See the port. Incremental: the broker changes the keys that are named, and no others."""
+        answer = self._wire.ask(AlterClientQuotasRequest(entries=[_entry(c) for c in changes], validate_only=False))
+        errors = {_key(result.entity): result for result in answer.entries}
+        undone, done = [], []
+        for change in changes:
+            result = errors.get(_key(_parts(change.entity)))
+            if result is None:
+                undone.append(f"{change.entity} (the broker's answer leaves it out)")
+            elif result.error_code:
+                undone.append(f"{change.entity} ({kafka_error(result.error_code, result.error_message)})")
+            else:
+                done.append(str(change.entity))
+        if undone:
+            raise Incomplete(f"the broker refused {'; '.join(undone)}", done, undone)
+
+
+def _component(kind: str, name: Name | Every) -> Any:
+    if isinstance(name, Every):
+        return _Component(entity_type=kind, match_type=_ANY, match=None)
+    if name is DEFAULT:
+        return _Component(entity_type=kind, match_type=_DEFAULT, match=None)
+    return _Component(entity_type=kind, match_type=_EXACT, match=name)
+
+
+def _entry(change: Change) -> Any:
+    ops = [_Entry.OpData(key=key, value=value, remove=False) for key, value in sorted(change.add.items())]
+    ops += [_Entry.OpData(key=key, value=0.0, remove=True) for key in sorted(change.delete)]
+    return _Entry(entity=_parts(change.entity), ops=ops)
+
+
+def _parts(entity: Entity) -> list[Any]:
+    pairs = ((_USER, entity.user), (_CLIENT_ID, entity.client_id))
+    return [
+        _Entry.EntityData(entity_type=kind, entity_name=None if name is DEFAULT else name)
+        for kind, name in pairs
+        if name is not None
+    ]
+
+
+def _key(parts: Sequence[Any]) -> frozenset[tuple[str, str | None]]:
+    return frozenset((part.entity_type, part.entity_name) for part in parts)

@@ -1,0 +1,304 @@
+"""ZooKeeper as Kafka uses it: versioned configs, their notifications, encoded names. Only importer of kazoo."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias
+from urllib.parse import quote, unquote_plus
+
+from kazoo import exceptions as kazoo_errors
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.security import ACL
+
+from kquota.errors import Conflict, Invalid, Refused, Unreachable
+from kquota.stores.reach import must_listen
+
+CONNECT_SECONDS: Final = 10.0
+MERGE_ATTEMPTS: Final = 20
+DEFAULT_NODE: Final = "<default>"
+_CHANGES: Final = "/config/changes"
+_CONFLICTS: Final = (kazoo_errors.BadVersionError, kazoo_errors.NodeExistsError, kazoo_errors.NoNodeError)
+_LOST: Final = (
+    kazoo_errors.ConnectionLoss,
+    kazoo_errors.SessionExpiredError,
+    kazoo_errors.ConnectionClosedError,
+    kazoo_errors.OperationTimeoutError,
+    KazooTimeoutError,
+)
+
+ConfigEdit: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A znode's data and the version that a conditional write must name."""
+
+    data: bytes
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create:
+    """In a transaction: a new persistent znode, protected as the nearest znode above it is."""
+
+    path: str
+    data: bytes
+    sequence: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetData:
+    """In a transaction: new data for a znode that is still at `version`."""
+
+    path: str
+    data: bytes
+    version: int
+
+
+Operation: TypeAlias = Create | SetData
+
+
+def encoded(name: str) -> str:
+    """A quota entity's name as Kafka's Sanitizer writes it: Java's URLEncoder, then `+` and `*` as percent codes.
+
+    Raises Invalid for what no znode can be called: the empty name, `.` and `..`.
+    """
+    if name in ("", ".", ".."):
+        raise Invalid(f"the name {name!r} cannot be stored in ZooKeeper; use --bootstrap-server or another name")
+    return quote(name, safe="").replace("~", "%7E")
+
+
+def decoded(node: str) -> str:
+    """The name in a znode's name, as Kafka's Sanitizer reads it. Raises Invalid where it is not percent-coded UTF-8."""
+    try:
+        return unquote_plus(node, errors="strict")
+    except UnicodeDecodeError as error:
+        raise Invalid(f"the znode {node!r} is not percent-coded UTF-8") from error
+
+
+class Znodes:
+    """An open ZooKeeper session on a Kafka cluster's tree; a context manager."""
+
+    def __init__(self, connect: str, deadline: float = CONNECT_SECONDS) -> None:
+        """Connect to `host:port[,host:port][/chroot]`.
+
+        Raises Unreachable after `deadline` seconds; Refused where this is no Kafka's ZooKeeper, or no longer one.
+        """
+        # kazoo logs every request at DEBUG, digest passwords included.
+        logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
+        self._connect = connect
+        must_listen("ZooKeeper", connect.partition("/")[0], "--zookeeper", deadline)
+        # We never call kazoo's retry(): it crosses a session's end, and a write must not.
+        self._client = KazooClient(hosts=connect, timeout=CONNECT_SECONDS)
+        try:
+            self._client.start(timeout=deadline)
+        except (KazooTimeoutError, ValueError, OSError) as error:
+            self._client.stop()
+            self._client.close()
+            raise Unreachable(f"no ZooKeeper at {connect} within {deadline:.0f} s; check --zookeeper") from error
+        try:
+            self._must_be_kafka()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the session."""
+        self._client.stop()
+        self._client.close()
+
+    def read(self, path: str) -> Node | None:
+        """One znode, or None where there is none."""
+        return self.read_all([path])[path]
+
+    def read_all(self, paths: Iterable[str]) -> dict[str, Node | None]:
+        """Many znodes, their requests in flight together."""
+        sent = {path: self._client.get_async(path) for path in paths}
+        return {path: self._node(path, answer) for path, answer in sent.items()}
+
+    def children(self, path: str) -> list[str]:
+        """The children of a znode, sorted; none where there is no such znode."""
+        return self.children_all([path])[path]
+
+    def children_all(self, paths: Iterable[str]) -> dict[str, list[str]]:
+        """The children of many znodes, sorted, their requests in flight together."""
+        sent = {path: self._client.get_children_async(path) for path in paths}
+        return {path: sorted(self._answer(answer, path, [])) for path, answer in sent.items()}
+
+    def alter_configs(self, edits: Mapping[str, ConfigEdit]) -> None:
+        """Change configs (`users/alice`, `topics/t`, … to a function from old config to new) all or none.
+
+        Each write is conditional on the version it read, and one transaction holds them all with their notifications.
+        On a conflict everything is read and merged anew. What an edit returns unchanged is not written. Raises
+        Conflict when others keep winning.
+        """
+        for _ in range(MERGE_ATTEMPTS):
+            writes = self._writes(edits)
+            if not writes:
+                return
+            with contextlib.suppress(*_CONFLICTS):
+                self.commit(writes)
+                return
+        raise Conflict(
+            f"ZooKeeper at {self._connect}: others changed {', '.join(edits)} {MERGE_ATTEMPTS} times meanwhile"
+        )
+
+    def config(self, entity_path: str) -> dict[str, str]:
+        """The config of one entity, {} where it has none. Raises Refused where the node is not as Kafka writes it."""
+        return config_in(self.read(f"/config/{entity_path}"), entity_path)
+
+    def commit(self, operations: Sequence[Operation]) -> None:
+        """Do all of it or none.
+
+        Raises kazoo's BadVersionError, NodeExistsError or NoNodeError for what stood in the way, Unreachable when the
+        session was lost and the outcome with it.
+        """
+        acls = self._acls_above(operation.path for operation in operations if isinstance(operation, Create))
+        transaction = self._client.transaction()
+        for operation in operations:
+            match operation:
+                case Create(path=path, data=data, sequence=sequence):
+                    transaction.create(path, data, acl=acls[path], sequence=sequence)
+                case SetData(path=path, data=data, version=version):
+                    transaction.set_data(path, data, version)
+        try:
+            results = transaction.commit_async().get(timeout=CONNECT_SECONDS)
+        except _LOST as error:
+            raise self._lost(error, "a write; whether it was made is not known, and doing it again is safe") from error
+        # The results hold errors instead of raising them; those of operations that were only rolled back say nothing.
+        errors = [result for result in results if isinstance(result, Exception)]
+        for cause in errors:
+            if not isinstance(cause, (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)):
+                raise self._translated(cause)
+        if errors:
+            raise Conflict(f"ZooKeeper at {self._connect} rolled a transaction back without saying why")
+
+    def _writes(self, edits: Mapping[str, ConfigEdit]) -> list[Operation]:
+        """For each entity that changes: the operations that write it and tell the brokers."""
+        nodes = self.read_all(f"/config/{entity_path}" for entity_path in edits)
+        parents = {parent for entity_path in edits for parent in _parents(entity_path)}
+        missing = {path for path, node in self.read_all(parents).items() if node is None}
+        writes: list[Operation] = []
+        for entity_path, edit in edits.items():
+            path = f"/config/{entity_path}"
+            before = config_in(nodes[path], entity_path)
+            after = dict(edit(before))
+            if after == before:
+                continue
+            for parent in _parents(entity_path):
+                if parent in missing:
+                    missing.discard(parent)
+                    nodes[parent] = Node(data=b"", version=0)
+                    writes.append(Create(path=parent, data=b""))
+            missing.discard(path)
+            writes += [_write(path, nodes[path], after), _notification(entity_path)]
+        return writes
+
+    def _acls_above(self, paths: Iterable[str]) -> dict[str, list[ACL]]:
+        """For each new znode the ACL of the nearest that exists above it: never wider than what the operator chose."""
+        found: dict[str, list[ACL]] = {}
+        for path in paths:
+            parent = path.rpartition("/")[0]
+            while parent not in found:
+                try:
+                    found[parent] = list(self._client.get_acls(parent or "/")[0])
+                except kazoo_errors.NoNodeError:
+                    parent = parent.rpartition("/")[0]
+                except _LOST as error:
+                    raise self._lost(error, f"reading {parent}") from error
+            found[path] = found[parent]
+        return found
+
+    def _must_be_kafka(self) -> None:
+        found = self.read_all(("/brokers/ids", "/config/changes", "/controller", "/migration"))
+        if found["/brokers/ids"] is None or found["/config/changes"] is None:
+            raise Refused(
+                f"ZooKeeper at {self._connect} is not a Kafka cluster's (no /brokers/ids and /config/changes); "
+                "check the address and its chroot. Nothing was created"
+            )
+        controller = found["/controller"]
+        epoch = _json(controller.data).get("kraftControllerEpoch", -1) if controller else -1
+        if found["/migration"] is not None or (isinstance(epoch, int) and epoch >= 0):
+            raise Refused(
+                f"the cluster of ZooKeeper at {self._connect} is on KRaft or migrating to it: use --bootstrap-server"
+            )
+
+    def _node(self, path: str, answer: Any) -> Node | None:
+        found = self._answer(answer, path, None)
+        return None if found is None else Node(data=found[0] or b"", version=found[1].version)
+
+    def _answer(self, answer: Any, path: str, absent: Any) -> Any:
+        try:
+            return answer.get(timeout=CONNECT_SECONDS)
+        except kazoo_errors.NoNodeError:
+            return absent
+        except _LOST as error:
+            raise self._lost(error, f"reading {path}") from error
+        except kazoo_errors.KazooException as error:
+            raise self._translated(error) from error
+
+    def _translated(self, error: Exception) -> Exception:
+        if isinstance(error, kazoo_errors.NoAuthError):
+            return Refused(f"ZooKeeper at {self._connect}: not allowed (NoAuth); nothing was written")
+        return error
+
+    def _lost(self, error: Exception, during: str) -> Unreachable:
+        return Unreachable(
+            f"ZooKeeper at {self._connect}: the session was lost during {during} ({type(error).__name__})"
+        )
+
+
+def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
+    """The config in a node's data. Raises Refused where it is not as Kafka writes it: we must not replace that."""
+    if node is None or not node.data:
+        return {}
+    document = _json(node.data)
+    config = document.get("config", {})
+    if document.get("version") != 1 or not isinstance(config, dict):
+        raise Refused(
+            f"/config/{entity_path} is not a config that Kafka wrote; look at it by hand. Nothing was written"
+        )
+    return config
+
+
+def _write(path: str, node: Node | None, config: Mapping[str, str]) -> Operation:
+    document = _json(node.data) if node is not None and node.data else {}
+    data = _dumped({"version": 1} | document | {"config": dict(config)})
+    return Create(path=path, data=data) if node is None else SetData(path=path, data=data, version=node.version)
+
+
+def _notification(entity_path: str) -> Operation:
+    data = _dumped({"version": 2, "entity_path": entity_path})
+    return Create(path=f"{_CHANGES}/config_change_", data=data, sequence=True)
+
+
+def _parents(entity_path: str) -> list[str]:
+    """The znodes between /config and an entity's own."""
+    parts = entity_path.split("/")
+    return ["/config/" + "/".join(parts[:depth]) for depth in range(1, len(parts))]
+
+
+def _dumped(document: Mapping[str, object]) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _json(data: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(data)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
