@@ -1,0 +1,45 @@
+"""KIP-73's own estimate of a move: MoveRatio and MoveTime, every term kept. Serial: it looks at no single broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kquota.measure import ByteRate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveTime:
+    """MoveTime = MoveRatio x TotalLogSizePerBroker x #Brokers / (replication-quota - max(BytesInPerSec)).
+
+    Sizes in bytes, rates in bytes per second. `max_bytes_in` None is "nobody told", and then no time is known, either.
+    Source: KIP-73, Q&A 1; Kafka never shipped it.
+    """
+
+    partitions_to_be_moved: int
+    total_partition_count: int
+    total_log_size: int
+    brokers: int
+    replication_quota: ByteRate
+    max_bytes_in: float | None
+
+    @property
+    def move_ratio(self) -> float:
+        """MoveRatio = #partitions-to-be-moved / #total-partition-count; 0 when there are no partitions."""
+        return self.partitions_to_be_moved / self.total_partition_count if self.total_partition_count else 0.0
+
+    @property
+    def log_size_per_broker(self) -> float:
+        """TotalLogSizePerBroker: the mean over the brokers, in bytes."""
+        return self.total_log_size / self.brokers if self.brokers else 0.0
+
+    @property
+    def in_below_throttle(self) -> bool | None:
+        """KIP-73's IN < T (Q&A 4): necessary and, as `pace.share` shows, not sufficient. None when IN is unknown."""
+        return None if self.max_bytes_in is None else self.max_bytes_in < self.replication_quota
+
+    @property
+    def seconds(self) -> float | None:
+        """MoveTime; None when BytesIn is unknown and when the move never ends (`in_below_throttle` is False)."""
+        if self.max_bytes_in is None or not self.in_below_throttle:
+            return None
+        return self.move_ratio * self.total_log_size / (self.replication_quota - self.max_bytes_in)
