@@ -55,7 +55,7 @@ class ZooKeeperQuotas:
             children = self._znodes.children_all(f"/config/{parent}" for parent in parents.values())
             found = {user: self._decoded(children[f"/config/{parent}"], parent) for user, parent in parents.items()}
         else:
-            found = dict.fromkeys(users, [wanted.client_id])
+            found = {user: [wanted.client_id] for user in users}
         for user, client_ids in found.items():
             for client_id in client_ids:
                 entity = Entity(user=user, client_id=client_id)
