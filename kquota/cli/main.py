@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from kquota import __version__
-from kquota.cli import sandbox
+from kquota.cli import configs, sandbox
 from kquota.cli.contract import DONE, FAILED, INTERRUPTED, complain, exit_code, say
+from kquota.cli.entities import EntityCommand
 from kquota.errors import KquotaError
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app = typer.Typer(
     # Not the terminal's width: a script must read the same help everywhere.
     context_settings={"help_option_names": ["-h", "--help"], "terminal_width": 100, "max_content_width": 100},
 )
+app.command(cls=EntityCommand, epilog=configs.EPILOG)(configs.configs)
 app.add_typer(sandbox.app, name="sandbox")
 
 

@@ -1,0 +1,88 @@
+"""Where a command's cluster is, and the one place that joins the rooms' ports with the stores that implement them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kquota.cli.contract import say
+from kquota.errors import Invalid
+
+if TYPE_CHECKING:
+    from kquota.quota.port import Quotas
+    from kquota.stores.wire.connection import Wire
+
+SEEN_SECONDS: Final = 2.0
+_SEEN_POLL_SECONDS: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """One cluster, by its brokers or by its ZooKeeper: exactly one of the two is given."""
+
+    bootstrap: str | None
+    zookeeper: str | None
+    command_config: Path | None = None
+
+
+def where(bootstrap: str | None, zookeeper: str | None, command_config: Path | None = None) -> Where:
+    """The cluster that the options name; without them the one that the environment names, brokers first.
+
+    Raises Invalid when it is named twice or not at all.
+    """
+    if bootstrap is not None and zookeeper is not None:
+        raise Invalid("give --bootstrap-server or --zookeeper, not both")
+    if bootstrap is None and zookeeper is None:
+        bootstrap = os.environ.get("KQUOTA_BOOTSTRAP_SERVER") or None
+        zookeeper = None if bootstrap else os.environ.get("KQUOTA_ZOOKEEPER") or None
+    if not bootstrap and not zookeeper:
+        raise Invalid("which cluster? Give --bootstrap-server HOST:PORT or --zookeeper HOST:PORT")
+    if zookeeper and command_config is not None:
+        raise Invalid("--command-config goes with --bootstrap-server")
+    return Where(bootstrap=bootstrap, zookeeper=zookeeper, command_config=command_config)
+
+
+@contextmanager
+def wire(at: Where) -> Iterator[Wire]:
+    """An open connection to the brokers. Raises Invalid where only a ZooKeeper is named."""
+    if at.bootstrap is None:
+        raise Invalid("this needs the brokers: give --bootstrap-server HOST:PORT")
+    from kquota.stores.wire.connection import Wire
+
+    security: dict[str, object] = {}
+    if at.command_config is not None:
+        from kquota.stores.properties import security as read_security
+
+        security = read_security(at.command_config)
+    with Wire(at.bootstrap, security) as opened:
+        yield opened
+
+
+@contextmanager
+def quotas(at: Where) -> Iterator[Quotas]:
+    """The cluster's client quotas."""
+    if at.zookeeper is not None:
+        from kquota.stores.znodes import Znodes
+        from kquota.stores.zookeeper import ZooKeeperQuotas
+
+        with Znodes(at.zookeeper) as znodes:
+            yield ZooKeeperQuotas(znodes, unreadable=lambda line: say(f"warning: {line}"))
+    else:
+        from kquota.stores.wire.quotas import WireQuotas
+
+        with wire(at) as opened:
+            yield WireQuotas(opened)
+
+
+def until_seen() -> Iterator[None]:
+    """The reads that a read-back may take: at once, then every 50 ms for 2 s (stale KRaft reads took 0.27 s)."""
+    give_up = time.monotonic() + SEEN_SECONDS
+    yield
+    while time.monotonic() < give_up:
+        time.sleep(_SEEN_POLL_SECONDS)
+        yield
