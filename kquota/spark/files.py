@@ -1,0 +1,121 @@
+"""Which files of sizes a job reads: checked and laid out in one folder before Spark starts, which takes seconds.
+
+Spark reads links of our own naming: so no glob, colon or leading underscore in an operator's file name means anything.
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kquota.errors import Invalid
+
+_GZIP: Final = b"\x1f\x8b"
+_SNAPSHOTS: Final = (".jsonl.gz", ".json.gz", ".jsonl", ".json")
+_TAKE: Final = "take it again with kafka-log-dirs --describe or kquota log-dirs --describe"
+_SNAPSHOT: Final = "take one with: kquota log-dirs --snapshot DIR"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """A folder that holds only what the job reads; `names` gives the operator's name of each link in it."""
+
+    folder: Path
+    names: Mapping[str, str]
+
+    def name(self, link: str) -> str:
+        """The operator's own name for the file behind `link`."""
+        return self.names.get(link, link)
+
+
+def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
+    """kafka-log-dirs' output in files or globs, plain or gzipped. Raises Invalid for none, and for one without JSON."""
+    paths = list(dict.fromkeys(path for pattern in patterns for path in _matching(pattern)))
+    files = _laid_out(paths, scratch / "log-dirs", ".json")
+    for link, name in files.names.items():
+        if not any(line.lstrip().startswith(b"{") for line in _lines(files.folder / link, name)):
+            raise Invalid(f"{name}: holds no line of kafka-log-dirs' JSON; {_TAKE}")
+    return files
+
+
+def snapshots(paths: Iterable[str], scratch: Path) -> Files:
+    """The newest snapshot among files and folders of them. Raises Invalid for none, and for two clusters' snapshots."""
+    found = [file for path in paths for file in _in_folder(Path(path))]
+    told = {path: _origin(path) for path in dict.fromkeys(found)}
+    clusters = sorted({cluster for cluster, _ in told.values()})
+    if len(clusters) > 1:
+        raise Invalid(f"snapshots of {len(clusters)} clusters ({', '.join(clusters)}): name those of one cluster only")
+    newest = max(time for _, time in told.values())
+    return _laid_out([path for path, (_, time) in told.items() if time == newest], scratch / "history", ".jsonl")
+
+
+def _matching(pattern: str) -> list[Path]:
+    # A name that exists is itself, though it may look like a glob.
+    paths = [Path(pattern)] if Path(pattern).exists() else [Path(p) for p in sorted(glob.glob(pattern))]  # noqa: PTH207
+    if not paths:
+        raise Invalid(f"--log-dirs {pattern}: there is no such file")
+    return paths
+
+
+def _in_folder(path: Path) -> list[Path]:
+    if not path.exists():
+        raise Invalid(f"--history {path}: there is no such file or folder")
+    if not path.is_dir():
+        return [path]
+    # A snapshot that is still being written has another name.
+    files = sorted(p for p in path.iterdir() if p.name.endswith(_SNAPSHOTS) and not p.name.startswith("."))
+    if not files:
+        raise Invalid(f"--history {path}: the folder holds no snapshot (*.jsonl.gz); {_SNAPSHOT}")
+    return files
+
+
+def _origin(path: Path) -> tuple[str, str]:
+    """The cluster and the time that a snapshot's first row tells."""
+    try:
+        row = json.loads(next(_lines(path, str(path)), b""))
+        return str(row["cluster"]), str(row["time"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Invalid(f"{path}: its first line is not a row of a snapshot; {_SNAPSHOT}") from error
+
+
+def _lines(path: Path, name: str) -> Iterator[bytes]:
+    try:
+        with gzip.open(path) if _packed(path) else path.open("rb") as file:
+            yield from file
+    except (OSError, EOFError, zlib.error) as error:
+        raise Invalid(f"{name}: cannot be read: {error}") from error
+
+
+def _packed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_GZIP)) == _GZIP
+
+
+def _laid_out(paths: Iterable[Path], folder: Path, suffix: str) -> Files:
+    folder.mkdir()
+    names = {}
+    for number, path in enumerate(paths):
+        try:
+            link = _laid(path, folder / f"{number:06d}{suffix}")
+        except OSError as error:
+            raise Invalid(f"{path}: cannot be read: {error.strerror or error}") from error
+        names[link.name] = str(path)
+    return Files(folder=folder, names=names)
+
+
+def _laid(path: Path, place: Path) -> Path:
+    """A link to a file, or the copy of a pipe, `<(zcat ...)`; named .gz when packed: Spark looks at nothing else."""
+    if path.is_file():
+        os.symlink(path.resolve(), place)
+    else:
+        with path.open("rb") as source, place.open("wb") as copy:
+            shutil.copyfileobj(source, copy)
+    return place.rename(place.with_name(f"{place.name}.gz")) if _packed(place) else place

@@ -1,0 +1,75 @@
+"""One Spark session for one command: local, on loopback, silent, and gone without a trace afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kquota.spark.jvm import Gateway, jvm
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_OPTIONS: Final = {
+    "spark.app.name": "kquota",
+    "spark.master": "local[*]",
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # The defaults, 200 partitions and a plan that adapts itself, cost seconds on small inputs.
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+@contextlib.contextmanager
+def session(scratch: Path, say: Callable[[str], None] = lambda _: None) -> Iterator[SparkSession]:
+    """A local Spark session, which keeps all its files in the folder `scratch`.
+
+    `say` is told in one line that Spark starts: that takes seconds. Raises Refused when there is no Spark or Java.
+    """
+    places = {"spark.local.dir": str(scratch), "spark.sql.warehouse.dir": str(scratch / "warehouse")}
+    with jvm(_OPTIONS | places, scratch) as gateway:
+        say("starting Spark ...")
+        with _connected(gateway) as spark:
+            yield spark
+
+
+@contextlib.contextmanager
+def _connected(gateway: Gateway) -> Iterator[SparkSession]:
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    # When a JVM is killed under it, py4j tells the log what our own error already says.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    interrupt = signal.getsignal(signal.SIGINT)
+    link = None
+    try:
+        with _told_to_pyspark(gateway):
+            link = launch_gateway()  # type: ignore[no-untyped-call]
+        spark = SparkSession(SparkContext(gateway=link))
+        yield spark
+        spark.stop()
+    finally:
+        signal.signal(signal.SIGINT, interrupt)
+        # PySpark keeps its gateway for the life of the process; ours dies now, and a next session needs its own.
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = None
+        if link is not None:
+            link.shutdown()
+
+
+@contextlib.contextmanager
+def _told_to_pyspark(gateway: Gateway) -> Iterator[None]:
+    os.environ |= {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
+    try:
+        yield
+    finally:
+        del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]

@@ -1,0 +1,89 @@
+"""Replica sizes as one DataFrame, whichever way they came: kafka-log-dirs' output as printed, or snapshots.
+
+Columns: those of a snapshot's row (`ROW`), and `file` and `problem`: what makes the whole file unusable, else null.
+Rows without a topic tell only that a broker, or a log dir of it, exists.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kquota.spark.files import Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_COLUMNS: Final = {
+    "cluster": "string",
+    "time": "string",
+    "broker": "int",
+    "rack": "string",
+    "log_dir": "string",
+    "topic": "string",
+    "partition": "int",
+    "size": "bigint",
+    "end_offset": "bigint",
+    "future": "boolean",
+    "leader": "boolean",
+    "in_sync": "boolean",
+    "volume_total": "bigint",
+    "volume_usable": "bigint",
+}
+ROW: Final = tuple(_COLUMNS)
+"""The columns of a replica, in order; null is "nobody told", never zero. Sizes in bytes."""
+
+_CORRUPT: Final = "corrupt"
+_SNAPSHOT: Final = ", ".join(
+    f"`{name}` {kind}" for name, kind in {"version": "int", **_COLUMNS, _CORRUPT: "string"}.items()
+)
+_PARTITION: Final = "struct<`partition`: string, size: bigint, offsetLag: bigint, isFuture: boolean>"
+_LOG_DIR: Final = f"struct<logDir: string, error: string, partitions: array<{_PARTITION}>>"
+_LOG_DIRS: Final = f"version int, brokers array<struct<broker: int, logDirs: array<{_LOG_DIR}>>>, {_CORRUPT} string"
+
+
+def from_snapshots(spark: SparkSession, files: Files) -> DataFrame:
+    """The rows of gzipped JSON lines, one flat object a replica, written by `kquota log-dirs --snapshot`."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    rows = spark.read.schema(_SNAPSHOT).json(str(files.folder), columnNameOfCorruptRecord=_CORRUPT)
+    problem = _problem(F.col(_CORRUPT), F.col("version"))
+    return rows.select(*ROW, F.col("_metadata.file_name").alias("file"), problem.alias("problem"))
+
+
+def from_log_dirs(spark: SparkSession, files: Files) -> DataFrame:
+    """The replicas in kafka-log-dirs' output: its two header lines are passed over, the one line of JSON is read.
+
+    It tells no cluster, time, leader, end offset or in-sync set (KIP-113). A topic's name may hold dashes: the partition
+    is what follows the last.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    lines = spark.read.text(str(files.folder)).where(F.ltrim("value").startswith("{"))
+    told = F.from_json("value", _LOG_DIRS, {"columnNameOfCorruptRecord": _CORRUPT})
+    brokers = lines.select(F.col("_metadata.file_name").alias("file"), told.alias("told")).select(
+        "file",
+        _problem(F.col(f"told.{_CORRUPT}"), F.col("told.version"), F.col("told.brokers").isNull()).alias("problem"),
+        F.explode_outer("told.brokers").alias("b"),
+    )
+    dirs = brokers.select("file", "problem", "b.broker", F.explode_outer("b.logDirs").alias("d"))
+    replicas = dirs.select("file", "problem", "broker", "d.logDir", F.explode_outer("d.partitions").alias("p"))
+    known = {
+        "broker": F.col("broker"),
+        "log_dir": F.col("logDir"),
+        "topic": F.regexp_extract("p.partition", "^(.*)-([0-9]+)$", 1),
+        "partition": F.regexp_extract("p.partition", "^(.*)-([0-9]+)$", 2),
+        "size": F.col("p.size"),
+        "future": F.col("p.isFuture"),
+    }
+    row = [known.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in _COLUMNS.items()]
+    return replicas.select(*row, "file", "problem")
+
+
+def _problem(corrupt: Column, version: Column, *missing: Column) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    unknown = F.concat(F.lit("unknown version "), F.coalesce(version.cast("string"), F.lit("(none)")))
+    problem = F.when(corrupt.isNotNull(), F.lit("is not the JSON that was expected, or it is cut off"))
+    for column in missing:
+        problem = problem.when(column, F.lit("names no brokers"))
+    return problem.when(version.isNull() | (version != 1), unknown)
