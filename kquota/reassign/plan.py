@@ -145,22 +145,22 @@ def _target(entry: _Value) -> tuple[TopicPartition, tuple[BrokerId, ...]]:
     field = entry.field("replicas")
     replicas = tuple(BrokerId(item.number()) for item in field.items())
     if not replicas:
-        raise field.wrong(f"{partition} must have at least one replica, this list is empty")
+        raise field.wrong(f"{partition}: Partition replica list cannot be empty")
     if repeated := _repeated(replicas):
         raise field.wrong(
             f"Partition replica lists may not contain duplicate entries: {partition} contains multiple entries for "
             f"{','.join(map(str, repeated))}"
         )
-    _check_log_dirs(entry.field("log_dirs", ["any"] * len(replicas)), partition, len(replicas))
+    _check_log_dirs(entry.field("log_dirs", ["any"] * len(replicas)), partition, replicas)
     return partition, replicas
 
 
-def _check_log_dirs(field: _Value, partition: TopicPartition, replicas: int) -> None:
+def _check_log_dirs(field: _Value, partition: TopicPartition, replicas: tuple[BrokerId, ...]) -> None:
     log_dirs = field.items()
-    if len(log_dirs) != replicas:
+    if len(log_dirs) != len(replicas):
         raise field.wrong(
-            f"Size of replicas list {replicas} is different from size of log dirs list {len(log_dirs)} "
-            f"for partition {partition}"
+            f"Size of replicas list {_listed(replicas)} is different from size of log dirs list "
+            f"{_listed(item.value for item in log_dirs)} for partition {partition}"
         )
     for log_dir in log_dirs:
         if log_dir.text() != "any":
@@ -193,6 +193,10 @@ def _json(text: str, where: str) -> object:
 def _repeated(items: Iterable[_T]) -> list[_T]:
     counts = Counter(items)
     return [item for item, count in counts.items() if count > 1]
+
+
+def _listed(items: Iterable[object]) -> str:
+    return f"[{', '.join(map(str, items))}]"
 
 
 def _kind(value: object) -> str:

@@ -1,0 +1,135 @@
+"""Bringing a run's throttle into force and ending it: every write on record first, and read back until it is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kquota.errors import Conflict, KquotaError, Unknown, Unreachable
+from kquota.reassign.port import Clock, Cluster, Runs
+from kquota.reassign.run import Run, changed_by_others, giving_back, handing_over, taking
+from kquota.reassign.throttle import Change, Setting, needed
+
+SETTLE: Final = 2.0
+"""Seconds within which a write must be seen (KRaft reads were stale for up to 0.27 s)."""
+_STEP: Final = 0.05
+_ATTEMPTS: Final = 5
+
+Wanted = Mapping[Setting, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What a run acts on. `others` are the other unfinished runs of the cluster, oldest first."""
+
+    cluster: Cluster
+    runs: Runs
+    clock: Clock
+    others: tuple[Run, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """What a release gave back, what it could not and why, and what a person should know."""
+
+    given_back: tuple[Change, ...]
+    pending: Mapping[Setting, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def wait_until(done: Callable[[], bool], clock: Clock) -> bool:
+    """Ask until it is so, for SETTLE seconds at most; whether it was. The only loop that waits."""
+    deadline = clock.monotonic() + SETTLE
+    while not done():
+        if clock.monotonic() >= deadline:
+            return False
+        clock.sleep(_STEP)
+    return True
+
+
+def read(cluster: Cluster, wanted: Wanted) -> dict[Setting, str | None]:
+    """The value of every wanted setting. Raises Unreachable when one cannot be read."""
+    now = dict(cluster.values(list(wanted)))
+    if missing := [setting for setting in wanted if setting not in now]:
+        raise Unreachable(f"{missing[0]} could not be read; is the broker alive?")
+    return now
+
+
+def enforce(world: World, run: Run, wanted: Wanted, now: Mapping[Setting, str | None]) -> Run:
+    """Bring `wanted` into force over `now`, merging again when somebody else writes too; the run as then on record.
+
+    Raises what the cluster answered; Unknown when a write was not seen in time; Conflict after five attempts.
+    """
+    for _ in range(_ATTEMPTS):
+        changes = needed(wanted, now)
+        errors = world.cluster.change(changes) if changes else {}
+        unseen = _unseen(world, [c for c in changes if c.setting not in errors])
+        for error in errors.values():
+            if not isinstance(error, Conflict):
+                raise error
+        if unseen:
+            raise Unknown(f"{unseen[0].setting} was written and not seen within {SETTLE:.0f} s")
+        if not errors:
+            return run
+        now = read(world.cluster, wanted)
+        run = _recorded(world, run, taking(run, wanted, now, world.others))
+    raise Conflict(f"{next(iter(errors))} was changed by somebody else {_ATTEMPTS} times in a row; try again")
+
+
+def release(world: World, run: Run) -> Released:
+    """Give back what the run took, lists before rates, and close its record unless something is pending.
+
+    A list without a rate, or a rate without a list, throttles nothing; lists are fewer and work at once.
+    """
+    given: list[Change] = []
+    for _ in range(_ATTEMPTS):
+        now = world.cluster.values(list(run.taken))
+        pending = {s: "could not be read" for s, taken in run.taken.items() if taken.ours and s not in now}
+        for other in world.others:
+            _recorded(world, other, handing_over(run, now, other))
+        changes = giving_back(run, now, world.others)
+        errors: dict[Setting, KquotaError] = {}
+        for batch in ([c for c in changes if c.setting.is_list], [c for c in changes if not c.setting.is_list]):
+            errors |= _written(world, batch)
+        given += [change for change in changes if change.setting not in errors]
+        pending |= {setting: str(error) for setting, error in errors.items()}
+        if not any(isinstance(error, Conflict) for error in errors.values()):
+            break
+    if not pending:
+        world.runs.update(replace(run, finished=world.clock.now()))
+    return Released(given_back=tuple(given), pending=pending, notes=_left_alone(run, now, world.others))
+
+
+def _written(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
+    errors = dict(world.cluster.change(changes)) if changes else {}
+    for change in _unseen(world, [c for c in changes if c.setting not in errors]):
+        errors[change.setting] = Unknown(f"was written and not seen within {SETTLE:.0f} s")
+    return errors
+
+
+def _unseen(world: World, changes: Sequence[Change]) -> list[Change]:
+    left = list(changes)
+
+    def seen() -> bool:
+        if left:
+            now = world.cluster.values([change.setting for change in left])
+            left[:] = [c for c in left if c.setting not in now or not c.seen_in(now[c.setting])]
+        return not left
+
+    wait_until(seen, world.clock)
+    return left
+
+
+def _recorded(world: World, before: Run, after: Run) -> Run:
+    if after != before:
+        world.runs.update(after)
+    return after
+
+
+def _left_alone(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[str, ...]:
+    return tuple(
+        f"{setting} is {'unset' if now[setting] is None else now[setting]} now, which run {run.id} did not set: "
+        "left as it is"
+        for setting in changed_by_others(run, now, others)
+    )

@@ -1,0 +1,86 @@
+"""What a move needs from the outside: a cluster, a record of runs, a clock. `stores` implements the first two."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from kquota.errors import KquotaError
+from kquota.reassign.moves import Partition, Replicas
+from kquota.reassign.run import Run
+from kquota.reassign.throttle import Change, Setting
+from kquota.terms import BrokerId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One reading: the brokers alive, the partitions of the topics asked for, every running move of the cluster.
+
+    A topic that does not exist has no partitions here.
+    """
+
+    alive: frozenset[BrokerId]
+    partitions: Mapping[TopicPartition, Partition]
+    running: frozenset[TopicPartition]
+
+
+class Cluster(Protocol):
+    """A cluster as a move sees it. Every method may raise Unreachable, after ten seconds at most."""
+
+    def snapshot(self, topics: Collection[str]) -> Snapshot:
+        """Running moves are read before the partitions, or a move that ends in between looks as if it had failed."""
+
+    def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
+        """The dynamic value of each setting, None when unset, whatever static or default value stands behind it.
+
+        A setting of a topic that does not exist is unset. One that cannot be read (its broker is dead) is absent from
+        the answer: unknown is not unset. A read may still show what was before the last write (KRaft: 0.3 s).
+        """
+
+    def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
+        """Write each `after` where `before` still stands; the settings not written, or not known to be, and why.
+
+        Conflict: somebody else wrote it meanwhile, so read again and decide again. Everything else of the topic or
+        broker stays as it is. A change of a list names entries that come and entries that go: where the broker can,
+        these alone are sent (incremental APPEND and SUBTRACT, from 3.4), so that others' entries survive a race.
+        `after` None deletes the key. Does not wait for the effect. A topic that does not exist is no error when a
+        value is taken away.
+        """
+
+    def submit(self, targets: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
+        """Start the moves, any of which may be under way already; the cluster's words for each that it refused.
+
+        Raises Unknown when the answer was lost, Conflict when nothing was submitted because another move holds the
+        cluster (ZooKeeper before 2.6 takes one at a time).
+        """
+
+
+class Runs(Protocol):
+    """The record of runs on one cluster. What it says must survive a power cut from the moment a method returns."""
+
+    def unfinished(self) -> tuple[Run, ...]:
+        """Oldest first. Raises Refused when a record cannot be understood."""
+
+    def begin(self, run: Run) -> None:
+        """Write a new record. Raises Busy when there is one of this id."""
+
+    def update(self, run: Run) -> None:
+        """Put the run in place of the record of its id, wholly or not at all."""
+
+    def place(self, run: Run) -> str:
+        """Where a person finds the record, the rollback plan in it."""
+
+
+class Clock(Protocol):
+    """The only way that a move waits."""
+
+    def now(self) -> datetime:
+        """The time of day, in UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let the cluster get on with it."""

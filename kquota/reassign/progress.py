@@ -1,0 +1,54 @@
+"""Is it done: what has become of each partition of a plan."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from kquota.reassign.moves import Partition, Replicas
+from kquota.reassign.plan import Plan
+from kquota.terms import TopicPartition
+
+
+class Progress(enum.Enum):
+    """Done as planned; still in progress, whoever submitted the move; or at rest with other replicas than planned."""
+
+    DONE = "done"
+    IN_PROGRESS = "in progress"
+    ELSEWHERE = "ended elsewhere"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """One partition of a plan, its replicas now and as planned; no replicas when it does not exist any more."""
+
+    partition: TopicPartition
+    progress: Progress
+    replicas: Replicas
+    target: Replicas
+
+
+def statuses(
+    plan: Plan, partitions: Mapping[TopicPartition, Partition], running: Collection[TopicPartition]
+) -> tuple[Status, ...]:
+    """One status for each partition of the plan, in its order."""
+    return tuple(_status(name, target, partitions.get(name), name in running) for name, target in plan.targets.items())
+
+
+def _status(name: TopicPartition, target: Replicas, now: Partition | None, running: bool) -> Status:
+    replicas = now.replicas if now else ()
+    if running or (now and now.moving):
+        progress = Progress.IN_PROGRESS
+    else:
+        progress = Progress.DONE if replicas == target else Progress.ELSEWHERE
+    return Status(partition=name, progress=progress, replicas=replicas, target=target)
+
+
+def verdict(found: Sequence[Status]) -> Progress:
+    """The plan as a whole: in progress while any partition is, else elsewhere if any ended there, else done."""
+    seen = {status.progress for status in found}
+    for progress in (Progress.IN_PROGRESS, Progress.ELSEWHERE):
+        if progress in seen:
+            return progress
+    return Progress.DONE

@@ -1,0 +1,76 @@
+"""kafka-reassign-partitions' own sentences, as 4.3.1 prints them. They are data to scripts: change none."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from kquota.measure import ByteRate
+from kquota.reassign.plan import Plan
+from kquota.reassign.progress import Progress, Status
+from kquota.terms import BrokerId, TopicPartition
+
+EXISTING: Final = (
+    "Cannot execute because there is an existing partition assignment.  Use --additional to override this and "
+    "create a new partition assignment in addition to the existing one. The --additional flag can also be used to "
+    "change the throttle by resubmitting the current reassignment."
+)
+RUN_VERIFY: Final = (
+    "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is removed."
+)
+
+
+def current_assignment(rollback: Plan) -> str:
+    """What --execute prints first: the way back."""
+    return (
+        f"Current partition replica assignment\n\n{rollback.text()}\n\n"
+        "Save this to use as the --reassignment-json-file option during rollback"
+    )
+
+
+def throttle_set(rate: ByteRate) -> str:
+    """The rate in bytes per second."""
+    return f"The inter-broker throttle limit was set to {rate} B/s"
+
+
+def started(partitions: Collection[TopicPartition]) -> str:
+    """What --execute prints last."""
+    plural = "" if len(partitions) == 1 else "s"
+    return f"Successfully started partition reassignment{plural} for {_joined(sorted(partitions))}"
+
+
+def failed(errors: Mapping[TopicPartition, str]) -> str:
+    """The partitions that the cluster refused to move, and why; Kafka's lines joined into one, for it is an error."""
+    return f"Error reassigning partition(s): {'; '.join(f'{name}: {text}' for name, text in sorted(errors.items()))}"
+
+
+def status_lines(found: Iterable[Status]) -> str:
+    """What --verify prints first."""
+    return "\n".join(("Status of partition reassignment:", *map(_status_line, found)))
+
+
+def _status_line(status: Status) -> str:
+    match status.progress:
+        case Progress.DONE:
+            return f"Reassignment of partition {status.partition} is completed."
+        case Progress.IN_PROGRESS:
+            return f"Reassignment of partition {status.partition} is still in progress."
+        case Progress.ELSEWHERE:
+            return (
+                f"There is no active reassignment of partition {status.partition}, but replica set is "
+                f"{_joined(status.replicas)} rather than {_joined(status.target)}."
+            )
+
+
+def clearing_brokers(brokers: Collection[BrokerId]) -> str:
+    """What --verify prints for the rates that it takes away."""
+    return f"Clearing broker-level throttles on broker{'' if len(brokers) == 1 else 's'} {_joined(sorted(brokers))}"
+
+
+def clearing_topics(topics: Collection[str]) -> str:
+    """What --verify prints for the throttled-replica lists that it takes away."""
+    return f"Clearing topic-level throttles on topic{'' if len(topics) == 1 else 's'} {_joined(sorted(topics))}"
+
+
+def _joined(items: Iterable[object]) -> str:
+    return ",".join(map(str, items))
