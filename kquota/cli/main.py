@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from kquota import __version__
-from kquota.cli import configs, sandbox
+from kquota.cli import configs, log_dirs, sandbox
 from kquota.cli.contract import DONE, FAILED, INTERRUPTED, complain, exit_code, say
 from kquota.cli.entities import EntityCommand
 from kquota.errors import KquotaError
@@ -26,6 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "terminal_width": 100, "max_content_width": 100},
 )
 app.command(cls=EntityCommand, epilog=configs.EPILOG)(configs.configs)
+app.command("log-dirs", epilog=log_dirs.EPILOG)(log_dirs.log_dirs)
 app.add_typer(sandbox.app, name="sandbox")
 
 

@@ -15,6 +15,7 @@ from kquota.errors import Invalid
 
 if TYPE_CHECKING:
     from kquota.quota.port import Quotas
+    from kquota.sizes.port import LogDirs
     from kquota.stores.wire.connection import Wire
 
 SEEN_SECONDS: Final = 2.0
@@ -77,6 +78,15 @@ def quotas(at: Where) -> Iterator[Quotas]:
 
         with wire(at) as opened:
             yield WireQuotas(opened)
+
+
+@contextmanager
+def log_dirs(at: Where) -> Iterator[LogDirs]:
+    """The log dirs of the cluster's live brokers."""
+    from kquota.stores.wire.log_dirs import WireLogDirs
+
+    with wire(at) as opened:
+        yield WireLogDirs(opened)
 
 
 def until_seen() -> Iterator[None]:

@@ -1,0 +1,97 @@
+"""`kquota log-dirs`: kafka-log-dirs, and snapshots of it for a history."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kquota.cli import world
+from kquota.cli.contract import DONE, say
+from kquota.cli.options import BootstrapServer, CommandConfig, Output, OutputFormat
+from kquota.errors import Invalid
+from kquota.sizes.port import LogDirs
+from kquota.terms import BrokerId
+
+EPILOG = """Examples:
+
+kquota log-dirs --bootstrap-server localhost:9092 --describe --topic-list orders,payments
+
+kquota log-dirs --bootstrap-server localhost:9092 --snapshot history/"""
+
+
+def log_dirs(
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    describe: Annotated[bool, typer.Option("--describe", help="Print every replica's size, as JSON.")] = False,
+    snapshot: Annotated[
+        Path | None, typer.Option("--snapshot", metavar="DIR", help="Write one file of all sizes into DIR.")
+    ] = None,
+    topic_list: Annotated[str | None, typer.Option("--topic-list", metavar="T,…", help="Only these topics.")] = None,
+    broker_list: Annotated[
+        str | None, typer.Option("--broker-list", metavar="ID,…", help="Only these brokers.")
+    ] = None,
+    output: OutputFormat = Output.text,
+) -> int:
+    """Show how big every replica is, and keep it for later, as kafka-log-dirs does and does not."""
+    if describe == (snapshot is not None):
+        raise Invalid("give --describe or --snapshot DIR")
+    topics = None if topic_list is None else _names(topic_list)
+    wanted = None if broker_list is None else _ids(broker_list)
+    at = world.where(bootstrap_server, None, command_config)
+    with world.log_dirs(at) as found:
+        brokers = _existing(found, wanted)
+        if snapshot is not None:
+            return _snapshot(found, brokers, topics, snapshot)
+        return _describe(found, brokers, topics, output)
+
+
+def _describe(found: LogDirs, brokers: list[BrokerId], topics: list[str] | None, output: Output) -> int:
+    from kquota.sizes.printed import printed
+
+    document = printed(brokers, found.describe(brokers, topics))
+    if output is Output.text:
+        print("Querying brokers for log directories information")
+        print(f"Received log directory information from brokers {','.join(map(str, brokers))}")
+    print(document)
+    return DONE
+
+
+def _snapshot(found: LogDirs, brokers: list[BrokerId], topics: list[str] | None, directory: Path) -> int:
+    from kquota.sizes.snapshot import lines
+    from kquota.stores import snapshots
+
+    time = datetime.now(UTC)
+    described = found.detailed(found.describe(brokers, topics))
+    path = snapshots.write(directory, found.cluster_id, time, lines(found.cluster_id, time, described))
+    say(f"{sum(len(log_dir.replicas) for log_dir in described)} replicas of {len(brokers)} brokers")
+    print(path)
+    return DONE
+
+
+def _existing(found: LogDirs, wanted: list[BrokerId] | None) -> list[BrokerId]:
+    live = sorted(found.brokers())
+    if wanted is None:
+        return live
+    if unknown := sorted(set(wanted) - set(live)):
+        raise Invalid(
+            "The given brokers do not exist from --broker-list: "
+            f"{','.join(map(str, unknown))}. Current existent brokers: {','.join(map(str, live))}"
+        )
+    return sorted(set(wanted))
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if "" in names:
+        raise Invalid(f"--topic-list {text!r}: an empty topic name")
+    return names
+
+
+def _ids(text: str) -> list[BrokerId]:
+    ids = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in ids):
+        raise Invalid(f"--broker-list {text!r}: write broker ids joined by commas, as 1,2,3")
+    return [BrokerId(int(part)) for part in ids]

@@ -1,0 +1,46 @@
+"""What this room needs of a cluster. `tests/sizes/contract.py` defines it; the fake and the real store pass it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from kquota.sizes.replica import LogDir
+from kquota.terms import BrokerId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offsets:
+    """A partition's log on its leader: the first offset it holds and the one it will write next."""
+
+    start: int
+    end: int
+
+
+class LogDirs(Protocol):
+    """The log dirs of one cluster's live brokers."""
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        ...
+
+    def brokers(self) -> Mapping[BrokerId, str | None]:
+        """The live brokers, each with its rack."""
+        ...
+
+    def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
+        """The log dirs of `brokers` with the replicas of `topics` (None: of all), ordered; no leaders, no offsets.
+
+        Raises Unreachable when one of the brokers does not answer.
+        """
+        ...
+
+    def detailed(self, log_dirs: list[LogDir]) -> list[LogDir]:
+        """The same with each replica's end offset, and whether it leads and is in sync, where the brokers tell."""
+        ...
+
+    def offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:
+        """Of each partition that has a leader: its first and its next offset."""
+        ...
