@@ -135,7 +135,7 @@ def _carry_out(
     try:
         run = enforce(world, run, lists, now)
         run = enforce(world, run, limits, now)
-        refused = _submit(world, run.plan, todo)
+        refused = _submit(world, todo)
     except Unknown as error:
         raise Unknown(
             f"{error}; run {run.id} stays open ({world.runs.place(run)}): --execute the same plan again to go on, "
@@ -156,7 +156,7 @@ def _carry_out(
     )
 
 
-def _submit(world: World, plan: Plan, todo: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
+def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
     """The cluster's refusals. Raises Unknown unless every other move is then seen to be under way, or done."""
     if not todo:
         return {}
@@ -173,8 +173,13 @@ def _submit(world: World, plan: Plan, todo: Mapping[TopicPartition, Replicas]) -
         there = all(name in found for name in sent.targets)
         return there and all(move.submitted for move in moves(sent, found))
 
-    if not wait_until(under_way, world.clock):
-        why = f"the moves were submitted and not seen under way within {SETTLE:.0f} s"
+    why = f"the moves were submitted and not seen under way within {SETTLE:.0f} s"
+    try:
+        seen = wait_until(under_way, world.clock)
+    except KquotaError as error:
+        # After a submit nothing may be taken back on a guess: the moves may well run.
+        raise Unknown(f"{error}; {why}") from error
+    if not seen:
         raise Unknown(f"{lost}; {why}" if lost else why) from lost
     return refused
 
@@ -189,6 +194,8 @@ def _undone(world: World, run: Run, error: KquotaError, *, resumed: bool) -> Kqu
             undone=[str(error)],
         )
     try:
+        # Merging again after a conflict may have put more on record than the run we began with.
+        run = covers(run.plan, world.runs.unfinished()) or run
         released = release(world, run)
     except KquotaError as second:
         released = Released(given_back=(), pending=dict.fromkeys(run.taken, str(second)))
