@@ -1,0 +1,286 @@
+"""A sandbox: real servers under one name. Started, found again, stopped, and broken on purpose by tests."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kquota import java
+from kquota.errors import Invalid, Refused
+from kquota.java import Java
+from kquota.sandbox import jars, places, readiness, servers
+from kquota.sandbox.jars import Tell
+from kquota.sandbox.processes import Process, stop_all
+from kquota.sandbox.servers import HOST, Broker
+
+MOST_BROKERS: Final = 9
+_PLAN: Final = "cluster.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """The servers of one sandbox. `kafka` is its version, None when it is a ZooKeeper alone; ports are on loopback."""
+
+    name: str
+    kafka: str | None
+    directory: Path
+    zookeeper_port: int | None
+    controller_port: int | None
+    brokers: tuple[Broker, ...]
+    properties: Mapping[str, str]
+    ready: bool
+    """All servers have answered once. False in what a killed `up` left behind."""
+
+    @property
+    def bootstrap(self) -> str:
+        """What `--bootstrap-server` takes; empty without brokers."""
+        return ",".join(broker.address for broker in self.brokers)
+
+    @property
+    def zookeeper(self) -> str | None:
+        """What `--zookeeper` takes; None on KRaft."""
+        return f"{HOST}:{self.zookeeper_port}" if self.zookeeper_port else None
+
+    @property
+    def keeper(self) -> Process | None:
+        """ZooKeeper's process."""
+        return Process(name="zookeeper", directory=self.directory) if self.zookeeper_port else None
+
+    @property
+    def processes(self) -> tuple[Process, ...]:
+        """Every server, in the order in which they are started."""
+        keeper = (self.keeper,) if self.keeper else ()
+        return (*keeper, *(broker.process for broker in self.brokers))
+
+    @property
+    def running(self) -> bool:
+        """Every server was seen ready, and runs."""
+        return self.ready and all(process.pid is not None for process in self.processes)
+
+    def broker(self, broker_id: int) -> Broker:
+        """The broker of that id. Raises Invalid when there is none."""
+        for broker in self.brokers:
+            if broker.id == broker_id:
+                return broker
+        raise Invalid(f"sandbox {self.name}: there is no broker {broker_id}")
+
+    def stop_broker(self, broker_id: int) -> None:
+        """Stop one broker in good order."""
+        self.broker(broker_id).process.stop()
+
+    def kill_broker(self, broker_id: int) -> None:
+        """End one broker as a crash does."""
+        self.broker(broker_id).process.kill()
+
+    def start_broker(self, broker_id: int) -> None:
+        """Start one broker again, on its old port, and wait until it answers and sees every live broker."""
+        broker = self.broker(broker_id)
+        if broker.pid is None:
+            _start_broker(self, broker, java.find())
+        readiness.brokers([b for b in self.brokers if b.pid is not None], [broker])
+
+    def restart_broker(self, broker_id: int) -> None:
+        """Stop one broker in good order and start it again."""
+        self.stop_broker(broker_id)
+        self.start_broker(broker_id)
+
+
+def silent(_what: str, _share: float | None) -> None:
+    """For callers that show no progress."""
+
+
+def up(
+    *,
+    name: str = "default",
+    kafka: str | None = jars.NEWEST,
+    brokers: int = 3,
+    properties: Mapping[str, str] | None = None,
+    owner_pid: int | None = None,
+    tell: Tell = silent,
+) -> Cluster:
+    """Start a sandbox and wait until every server answers: `kafka` of that version, or with None a ZooKeeper alone.
+
+    `properties` go into every broker's configuration. The servers outlive the caller, unless `owner_pid` names a
+    process: then they are stopped when that one ends. Raises Refused when the sandbox runs already or a server dies
+    while it starts (its log stays), Busy while another kquota starts or stops it, Unreachable when Kafka cannot be
+    downloaded.
+    """
+    directory = places.directory(name)
+    if kafka is not None:
+        jars.release(kafka)
+        if not 1 <= brokers <= MOST_BROKERS:
+            raise Invalid(f"--brokers {brokers}: a sandbox has 1 to {MOST_BROKERS} brokers")
+    with places.alone(name):
+        _refuse_running(name, directory)
+        where = java.find()
+        jars.pyspark_jars()
+        if kafka is not None:
+            jars.kafka(kafka, tell)
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        planned = _planned(name, kafka, brokers if kafka else 0, properties or {}, directory)
+        _save(planned)
+        try:
+            if owner_pid is not None:
+                _tie(planned, owner_pid)
+            _start(planned, where, tell)
+        except BaseException:
+            _stop(directory, patience=2.0)
+            raise
+        ready = dataclasses.replace(planned, ready=True)
+        _save(ready)
+    return ready
+
+
+def down(name: str = "default") -> bool:
+    """Stop every server of a sandbox and remove its data; also after a crash. False when there was none."""
+    directory = places.directory(name)
+    if not directory.exists():
+        return False
+    with places.alone(name):
+        _stop(directory, patience=5.0)
+        shutil.rmtree(directory)
+    return True
+
+
+def find(name: str = "default") -> Cluster | None:
+    """The sandbox of that name, running or not; None when there is none."""
+    directory = places.directory(name)
+    return _read(directory) if (directory / _PLAN).exists() else None
+
+
+def kafka_tool(kafka: Cluster | str, main_class: str, *arguments: str) -> list[str]:
+    """The command line of one of Kafka's own tools, of the sandbox's version or of the version named."""
+    version = kafka if isinstance(kafka, str) else kafka.kafka
+    if version is None:
+        raise Invalid("a ZooKeeper alone has no Kafka tools")
+    return servers.tool_command(java.find().executable, jars.kafka(version, silent), main_class, *arguments)
+
+
+def _refuse_running(name: str, directory: Path) -> None:
+    alive = [process.name for process in _processes(directory) if process.pid is not None]
+    if alive:
+        use = f'use it with: eval "$(kquota sandbox env {name})", or stop it with: kquota sandbox down {name}'
+        raise Refused(f"sandbox {name} is up already ({', '.join(alive)}); {use}")
+
+
+def _stop(directory: Path, patience: float) -> None:
+    """Brokers first: without ZooKeeper they cannot leave in good order."""
+    every = _processes(directory)
+    for group in ([p for p in every if p.name.startswith("broker-")], every):
+        stop_all(group, patience)
+
+
+def _processes(directory: Path) -> list[Process]:
+    """Every process that was ever started for a sandbox: what is on disk counts, not what was planned."""
+    return [Process(name=path.stem, directory=directory) for path in sorted(directory.glob("*.pid"))]
+
+
+def _planned(name: str, kafka: str | None, brokers: int, properties: Mapping[str, str], directory: Path) -> Cluster:
+    with_zookeeper = kafka is None or jars.release(kafka).on_zookeeper
+    first, *rest = servers.free_ports(1 + brokers)
+    return Cluster(
+        name=name,
+        kafka=kafka,
+        directory=directory,
+        zookeeper_port=first if with_zookeeper else None,
+        controller_port=None if with_zookeeper else first,
+        brokers=tuple(servers.broker_plan(n, port, directory) for n, port in enumerate(rest, start=1)),
+        properties=dict(properties),
+        ready=False,
+    )
+
+
+def _start(plan: Cluster, where: Java, tell: Tell) -> None:
+    """All servers at once: each waits by itself for those that it needs."""
+    tell(f"starting {_described(plan)}", None)
+    if plan.keeper and plan.zookeeper_port:
+        _write(servers.zookeeper_files(plan.zookeeper_port, plan.directory))
+        plan.keeper.start(servers.zookeeper_command(where.executable, jars.pyspark_jars(), plan.keeper))
+    for broker in plan.brokers:
+        _write(servers.broker_files(broker, _metadata(plan, broker), plan.properties))
+    if plan.controller_port:
+        _format(plan, where)
+    for broker in plan.brokers:
+        _start_broker(plan, broker, where)
+    if plan.keeper and plan.zookeeper_port:
+        readiness.zookeeper(plan.keeper, plan.zookeeper_port)
+    if plan.brokers:
+        readiness.brokers(plan.brokers, plan.brokers)
+
+
+def _described(plan: Cluster) -> str:
+    if plan.kafka is None:
+        return "ZooKeeper"
+    return f"Kafka {plan.kafka}, {len(plan.brokers)} broker(s), on {'ZooKeeper' if plan.keeper else 'KRaft'}"
+
+
+def _metadata(plan: Cluster, broker: Broker) -> dict[str, Any]:
+    if plan.zookeeper:
+        return servers.on_zookeeper(broker, plan.zookeeper)
+    assert plan.controller_port
+    return servers.on_kraft(broker, plan.controller_port)
+
+
+def _format(plan: Cluster, where: Java) -> None:
+    assert plan.kafka
+    cluster_id = servers.new_id()
+    controller, *others = plan.brokers
+    for broker in others:
+        _write(servers.formatted(broker, cluster_id))
+    kafka = jars.kafka(plan.kafka, silent)
+    command = servers.format_command(where.executable, kafka, controller, cluster_id)
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        said = (answer.stderr or answer.stdout).strip().splitlines() or ["it said nothing"]
+        raise Refused(f"broker {controller.id} could not be prepared: {said[-1]}; its folder: {plan.directory}")
+
+
+def _start_broker(plan: Cluster, broker: Broker, where: Java) -> None:
+    assert plan.kafka
+    kafka = jars.kafka(plan.kafka, silent)
+    broker.process.start(servers.broker_command(where.executable, kafka, broker))
+
+
+def _tie(plan: Cluster, owner_pid: int) -> None:
+    """A process that stops the sandbox when its owner has ended: even `kill -9` of the owner leaves nothing."""
+    process = Process(name="owner", directory=plan.directory)
+    process.start([sys.executable, "-m", "kquota.sandbox.owner", plan.name, str(owner_pid), process.mark])
+
+
+def _write(files: Mapping[Path, str]) -> None:
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def _save(cluster: Cluster) -> None:
+    document = {
+        "name": cluster.name,
+        "kafka": cluster.kafka,
+        "ready": cluster.ready,
+        "zookeeper_port": cluster.zookeeper_port,
+        "controller_port": cluster.controller_port,
+        "brokers": [{"id": broker.id, "port": broker.port} for broker in cluster.brokers],
+        "properties": dict(cluster.properties),
+    }
+    partial = cluster.directory / f"{_PLAN}.partial"
+    partial.write_text(json.dumps(document, indent=2) + "\n")
+    partial.replace(cluster.directory / _PLAN)
+
+
+def _read(directory: Path) -> Cluster:
+    try:
+        plan = json.loads((directory / _PLAN).read_text())
+        brokers = tuple(servers.broker_plan(b["id"], b["port"], directory) for b in plan.pop("brokers"))
+        return Cluster(directory=directory, brokers=brokers, **plan)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        again = f"remove it with: kquota sandbox down {directory.name}"
+        raise Refused(f"{directory / _PLAN} is not a sandbox's file ({error}); {again}") from error

@@ -1,0 +1,197 @@
+"""Kafka's own jars: from Maven Central through the Ivy that PySpark brings, kept in the cache folder."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from kquota import java
+from kquota.errors import Invalid, KquotaError, Refused, Unreachable
+
+Tell = Callable[[str, float | None], None]
+"""Takes what is being done and, where it is known, which share of it is done (0 to 1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A Kafka that the sandbox runs. `jars` is how many files it is, so that a download can say how far it is."""
+
+    version: str
+    on_zookeeper: bool
+    tools: bool
+    jars: int
+
+
+RELEASES: Final = {
+    r.version: r
+    for r in (
+        Release(version="4.3.1", on_zookeeper=False, tools=True, jars=47),
+        Release(version="3.9.1", on_zookeeper=True, tools=True, jars=57),
+        Release(version="2.8.2", on_zookeeper=True, tools=False, jars=37),
+    )
+}
+NEWEST: Final = "4.3.1"
+
+_PATIENCE: Final = 60.0
+"""Seconds without one more file after which Maven Central counts as unreachable."""
+
+# `kafka-tools` drags in all of Kafka Connect, which our tools do not need; slf4j-simple sends logs to stderr.
+_MODULE: Final = """<ivy-module version="2.0">
+  <info organisation="kquota" module="sandbox"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{version}" conf="default->default"/>
+    <dependency org="org.slf4j" name="slf4j-simple" rev="1.7.36" conf="default->default"/>
+    {tools}
+  </dependencies>
+</ivy-module>
+"""
+_TOOLS: Final = (
+    '<dependency org="org.apache.kafka" name="kafka-tools" rev="{version}" conf="default->default" transitive="false"/>'
+)
+
+
+def release(version: str) -> Release:
+    """The release of that version. Raises Invalid, naming those there are."""
+    if version not in RELEASES:
+        raise Invalid(f"--kafka {version}: the sandbox runs {', '.join(RELEASES)}")
+    return RELEASES[version]
+
+
+def pyspark_jars() -> Path:
+    """The folder of PySpark's jars, which holds a ZooKeeper server and Ivy. Raises Refused when there is no PySpark."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise Refused("ZooKeeper comes in PySpark's jars, and PySpark is not installed: pip install 'kquota[spark]'")
+    return Path(spec.origin).parent / "jars"
+
+
+def kafka(version: str, tell: Tell) -> Path:
+    """The folder of Kafka's jars, downloaded first if this machine has not got them yet (about 30 s).
+
+    Two that download at once take turns; a folder is complete or not there. Raises Unreachable when Maven Central is.
+    """
+    wanted = release(version)
+    folder = java.cache_folder() / "kafka" / version
+    if folder.is_dir():
+        return folder
+    with _turn(folder.with_name(f".{version}.lock")):
+        if not folder.is_dir():
+            partial = folder.with_name(f".{version}.partial")
+            shutil.rmtree(partial, ignore_errors=True)
+            try:
+                _download(wanted, partial, tell)
+                (partial / "jars").rename(folder)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+@contextlib.contextmanager
+def _turn(lock: Path) -> Iterator[None]:
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _download(wanted: Release, partial: Path, tell: Tell) -> None:
+    what = f"downloading Kafka {wanted.version} from Maven Central"
+    tell(what, None)
+    partial.mkdir(parents=True)
+    tools = _TOOLS.format(version=wanted.version) if wanted.tools else ""
+    (partial / "ivy.xml").write_text(_MODULE.format(version=wanted.version, tools=tools))
+    # A session of its own: Ctrl-C must reach us alone, so that we end it and clean up.
+    ivy = subprocess.Popen(
+        _command(partial),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        said = _watched(ivy, lambda files: tell(what, min(1.0, files / (2 * wanted.jars))))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            ivy.kill()
+        ivy.wait()
+    if ivy.returncode != 0 or not list((partial / "jars").glob(f"kafka_2.13-{wanted.version}.jar")):
+        raise _failure(wanted, ivy.returncode, said)
+    tell(f"downloaded Kafka {wanted.version}", 1.0)
+
+
+def _command(partial: Path) -> list[str]:
+    """Ivy's command line; bounded waits, the user's own Ivy left alone, the environment's proxy used."""
+    found = java.find()
+    waits = ["-Dsun.net.client.defaultConnectTimeout=10000", "-Dsun.net.client.defaultReadTimeout=30000"]
+    home = [f"-Divy.default.ivy.user.dir={partial / 'ivy'}"]
+    ivy = next(iter(pyspark_jars().glob("ivy-*.jar")), None)
+    if ivy is None:
+        raise Refused(f"{pyspark_jars()} holds no ivy-*.jar; the sandbox needs PySpark 4.1 or newer")
+    retrieve = ["-types", "jar", "bundle", "-retrieve", f"{partial / 'jars'}/[artifact]-[revision].[ext]"]
+    where = ["-ivy", str(partial / "ivy.xml"), "-cache", str(partial / "cache"), "-confs", "default"]
+    return [str(found.executable), *waits, *home, *java.trust(found), *_proxy(), "-jar", str(ivy), *where, *retrieve]
+
+
+def _proxy() -> list[str]:
+    """The environment's proxy, as pip takes it, in Java's words."""
+    address = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY") or ""
+    match = re.fullmatch(r"(?:https?://)?(?:[^@/]*@)?([^:/@]+):(\d+)/?", address)
+    return [f"-Dhttps.proxyHost={match[1]}", f"-Dhttps.proxyPort={match[2]}"] if match else []
+
+
+def _watched(ivy: subprocess.Popen[str], arrived: Callable[[int], None]) -> list[str]:
+    """What Ivy said. It names each file twice, when it is found and when it has come; silence for too long ends it."""
+    assert ivy.stdout is not None
+    said: list[str] = []
+    files = 0
+    for line in _lines(ivy.stdout, ivy):
+        said.append(line)
+        if re.search(r"^\s*(found |\[SUCCESSFUL \])", line):
+            files += 1
+            arrived(files)
+    return said
+
+
+def _lines(stream: IO[str], ivy: subprocess.Popen[str]) -> Iterator[str]:
+    """Lines as they come; if none comes for `_PATIENCE` seconds the process is killed, which ends the stream."""
+    for_too_long = threading.Timer(_PATIENCE, ivy.kill)
+    for_too_long.start()
+    try:
+        for line in stream:
+            for_too_long.cancel()
+            yield line.rstrip()
+            for_too_long = threading.Timer(_PATIENCE, ivy.kill)
+            for_too_long.daemon = True
+            for_too_long.start()
+    finally:
+        for_too_long.cancel()
+
+
+_NO_ANSWER: Final = (
+    r"UnknownHost|ConnectException|timed out|NoRouteToHost|Connection refused|unreachable|Host .* not found"
+)
+
+
+def _failure(wanted: Release, code: int, said: list[str]) -> KquotaError:
+    why = next((line.strip() for line in said if re.search(_NO_ANSWER, line)), None)
+    why = why or next((line.strip() for line in said if "Exception" in line or "Server access" in line), None)
+    if code == -signal.SIGKILL:
+        why = f"no answer for {_PATIENCE:.0f} s"
+    return Unreachable(
+        f"Kafka {wanted.version} could not be downloaded from Maven Central ({why or f'Ivy ended with {code}'}); "
+        "try again with a network, or use --zookeeper-only, which downloads nothing"
+    )

@@ -1,0 +1,28 @@
+"""`python -m kquota.sandbox.owner NAME PID MARK`: stops sandbox NAME when process PID has ended, however it did."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+
+from kquota.sandbox import cluster
+
+
+def wait_for_end(pid: int) -> None:
+    """Return when process `pid` has ended; at once when there is none."""
+    try:
+        if hasattr(os, "pidfd_open"):
+            select.select([os.pidfd_open(pid)], [], [])
+            return
+        while True:
+            os.kill(pid, 0)
+            time.sleep(0.2)
+    except ProcessLookupError:
+        return
+
+
+if __name__ == "__main__":
+    wait_for_end(int(sys.argv[2]))
+    cluster.down(sys.argv[1])

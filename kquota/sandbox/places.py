@@ -1,0 +1,44 @@
+"""Where sandboxes live on disk, what they may be called, and that one kquota at a time touches each."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from kquota.errors import Busy, Invalid
+
+
+def state_folder() -> Path:
+    """Where sandboxes live, a folder each: `$XDG_STATE_HOME/kquota/sandbox`."""
+    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return home.resolve() / "kquota" / "sandbox"
+
+
+def directory(name: str) -> Path:
+    """The folder of the sandbox of that name, there or not. Raises Invalid for what cannot be a name."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+        raise Invalid(f"{name!r} cannot name a sandbox: use up to 64 letters, digits, '.', '_' and '-'")
+    return state_folder() / name
+
+
+def names() -> list[str]:
+    """The names of all sandboxes there are, running or left behind."""
+    folder = state_folder()
+    return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
+@contextlib.contextmanager
+def alone(name: str) -> Iterator[None]:
+    """One kquota at a time starts or stops a sandbox. The lock ends with its holder, however that ends; else Busy."""
+    folder = state_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f".{name}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Busy(f"another kquota is starting or stopping sandbox {name} just now; try again") from error
+        yield

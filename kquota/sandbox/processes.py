@@ -1,0 +1,112 @@
+"""One server's process: started so that it outlives its starter, found again after any crash, and never mistaken."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_POLL: Final = 0.02
+"""Seconds between two looks at a process that is not our child, which nothing announces the end of."""
+
+# A shell starts the server and leaves: so the server is nobody's child (no zombie waits for us to look), and its pid
+# is on disk even if we are killed in this very moment.
+_LAUNCH: Final = 'cd "$1" || exit 1; log=$2; pid=$3; shift 3; "$@" >>"$log" 2>&1 </dev/null & echo $! >"$pid"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A server of a sandbox: `name` within the sandbox's folder `directory`."""
+
+    name: str
+    directory: Path
+
+    @property
+    def mark(self) -> str:
+        """An argument that stands in this server's command line, in no other's, and says nothing to Java."""
+        return f"-Dkquota.sandbox={self.directory}/{self.name}"
+
+    @property
+    def log(self) -> Path:
+        return self.directory / f"{self.name}.log"
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.directory / f"{self.name}.pid"
+
+    @property
+    def pid(self) -> int | None:
+        """The process id while the server runs, else None. A pid that some other process has got by now is no pid."""
+        try:
+            pid = int(self._pid_file.read_text())
+        except (OSError, ValueError):
+            return None
+        return pid if self.mark in _command_line(pid) else None
+
+    def start(self, command: list[str]) -> None:
+        """Start `command`, which holds the mark, in a session of its own; output goes to the log."""
+        assert self.mark in command
+        arguments = [str(self.directory), str(self.log), str(self._pid_file), *command]
+        subprocess.run(["sh", "-c", _LAUNCH, "sh", *arguments], check=True, start_new_session=True)
+
+    def stop(self, patience: float = 20.0) -> None:
+        """Ask it to end, and after `patience` seconds end it. Not running is fine."""
+        self.signal(signal.SIGTERM)
+        if not self.gone_within(patience):
+            self.kill()
+
+    def kill(self) -> None:
+        """End it as a crash does: at once, nothing flushed."""
+        self.signal(signal.SIGKILL)
+        self.gone_within(10.0)
+
+    def signal(self, number: signal.Signals) -> None:
+        if (pid := self.pid) is not None and pid != os.getpid():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def gone_within(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while (pid := self.pid) is not None and pid != os.getpid():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL)
+        return True
+
+    def last_words(self) -> str:
+        """The last line of the log that says what went wrong; else the last line."""
+        try:
+            lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+        except OSError:
+            return "it said nothing"
+        telling = [line for line in lines if re.search(r"(^|[\w.])(Exception|Error): ", line)]
+        return (telling or lines or ["it said nothing"])[-1]
+
+
+def stop_all(processes: Sequence[Process], patience: float) -> None:
+    """Ask all of them to end at once; whatever is left after `patience` seconds is ended."""
+    for process in processes:
+        process.signal(signal.SIGTERM)
+    deadline = time.monotonic() + patience
+    for process in processes:
+        if not process.gone_within(max(0.0, deadline - time.monotonic())):
+            process.kill()
+
+
+def _command_line(pid: int) -> str:
+    """The arguments of a process; empty when there is none, or when it has ended and only its parent must look."""
+    if pid <= 0:
+        return ""
+    if Path("/proc/self/cmdline").exists():
+        try:
+            return Path(f"/proc/{pid}/cmdline").read_text(errors="surrogateescape")
+        except OSError:
+            return ""
+    return subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, text=True).stdout

@@ -1,0 +1,69 @@
+"""When a server is ready: when it has answered. Until then its process is watched, so that a death is told at once."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kquota.errors import Refused
+from kquota.sandbox.processes import Process
+from kquota.sandbox.servers import HOST, Broker
+
+_PATIENCE: Final = 180.0
+"""Seconds; a machine with two busy cores has needed 60."""
+_POLL: Final = 0.05
+
+
+def zookeeper(process: Process, port: int) -> None:
+    """Return when ZooKeeper serves requests. Raises Refused when it dies, or is not ready in time."""
+    _until(lambda: "Mode:" in _four_letters(port, b"srvr"), [process])
+
+
+def brokers(all_of_them: Sequence[Broker], wanted: Sequence[Broker]) -> None:
+    """Return when each of `wanted` itself answers that it sees all of the live brokers, and their controller.
+
+    Raises Refused when one dies, or is not ready in time.
+    """
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    expected = {int(broker.id) for broker in all_of_them}
+
+    def sees_all(admin: AdminClient) -> bool:
+        try:
+            seen = admin.list_topics(timeout=1.0)
+        except KafkaException:
+            return False
+        return expected <= set(seen.brokers) and seen.controller_id in seen.brokers
+
+    for broker in wanted:
+        # Refused connections are what we expect here, not news for the terminal.
+        options = {"bootstrap.servers": broker.address, "log_level": 0, "reconnect.backoff.max.ms": 200}
+        admin = AdminClient(options | {"error_cb": lambda _error: None})
+        _until(lambda admin=admin: sees_all(admin), [b.process for b in all_of_them])  # type: ignore[misc]
+
+
+def _four_letters(port: int, word: bytes) -> str:
+    """ZooKeeper's answer to one of its four-letter words; empty when nobody answers."""
+    try:
+        with socket.create_connection((HOST, port), timeout=2.0) as connection:
+            connection.sendall(word)
+            return b"".join(iter(lambda: connection.recv(4096), b"")).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _until(ready: Callable[[], bool], watched: Sequence[Process]) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while not ready():
+        for process in watched:
+            if process.pid is None:
+                raise Refused(f"{process.name} died while starting: {process.last_words()}; its log: {process.log}")
+        if time.monotonic() > deadline:
+            slow = watched[0]
+            raise Refused(
+                f"{slow.name} was not ready after {_PATIENCE:.0f} s: {slow.last_words()}; its log: {slow.log}"
+            )
+        time.sleep(_POLL)

@@ -1,0 +1,199 @@
+"""What each server is: its folders, its configuration and its command line. Nothing here starts anything."""
+
+from __future__ import annotations
+
+import base64
+import random
+import socket
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kquota.errors import Refused
+from kquota.sandbox.processes import Process
+from kquota.terms import BrokerId
+
+HOST: Final = "127.0.0.1"
+RACKS: Final = 3
+
+# A small machine runs several of these: little memory, one collector thread, no optimising of what runs for minutes.
+_LEAN: Final = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k"]
+_PORTS: Final = range(20_000, 32_000)
+"""Below what systems hand out to outgoing connections, so that a stopped server finds its port free when it returns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """One broker. Its data, configuration and log are in `directory`, the sandbox's own."""
+
+    id: BrokerId
+    port: int
+    rack: str
+    directory: Path
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    @property
+    def process(self) -> Process:
+        return Process(name=f"broker-{self.id}", directory=self.directory)
+
+    @property
+    def pid(self) -> int | None:
+        return self.process.pid
+
+    @property
+    def log_dirs(self) -> tuple[Path, Path]:
+        return self.directory / f"broker-{self.id}-a", self.directory / f"broker-{self.id}-b"
+
+    @property
+    def metadata_dir(self) -> Path:
+        """KRaft's own log, kept out of the log dirs."""
+        return self.directory / f"broker-{self.id}-metadata"
+
+    @property
+    def configuration(self) -> Path:
+        return self.directory / f"broker-{self.id}.properties"
+
+
+def broker_plan(number: int, port: int, directory: Path) -> Broker:
+    """Broker `number` of a sandbox, counted from 1; the racks go round."""
+    return Broker(id=BrokerId(number), port=port, rack=f"rack-{(number - 1) % RACKS + 1}", directory=directory)
+
+
+def free_ports(count: int) -> list[int]:
+    """Loopback ports that nobody listens on, all different. Raises Refused when there are not enough."""
+    found: list[int] = []
+    for port in random.sample(_PORTS, len(_PORTS)):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise Refused(f"fewer than {count} free ports between {_PORTS.start} and {_PORTS.stop} on {HOST}")
+
+
+def new_id() -> str:
+    """An id of a cluster or of a log dir as Kafka makes them: 16 random bytes, base64 for URLs, never with a leading dash."""
+    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return text
+
+
+def zookeeper_files(port: int, directory: Path) -> dict[Path, str]:
+    """ZooKeeper's configuration. A session lasts 1 to 10 s: a killed broker's registration is soon gone."""
+    return {
+        directory / "zookeeper.cfg": _lines(
+            {
+                "dataDir": directory / "zookeeper-data",
+                "clientPort": port,
+                "clientPortAddress": HOST,
+                "tickTime": 500,
+                "maxClientCnxns": 0,
+                "admin.enableServer": "false",
+                "4lw.commands.whitelist": "*",
+            }
+        )
+    }
+
+
+def zookeeper_command(java: Path, jars: Path, process: Process) -> list[str]:
+    """ZooKeeper out of PySpark's jars; nothing here must survive a power cut, so its log is not forced to disk."""
+    options = ["-Xmx128m", *_LEAN, "-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=1024", "-Dlog4j2.level=INFO"]
+    main = ["org.apache.zookeeper.server.ZooKeeperServerMain", str(process.directory / "zookeeper.cfg")]
+    return [str(java), *options, process.mark, "-cp", f"{jars}/*", *main]
+
+
+def broker_files(broker: Broker, metadata: Mapping[str, Any], extra: Mapping[str, str]) -> dict[Path, str]:
+    """A broker's configuration: Kafka's defaults, except where a small cluster that starts fast needs other values."""
+    properties = {
+        "broker.rack": broker.rack,
+        "listeners": f"PLAINTEXT://{broker.address}",
+        "advertised.listeners": f"PLAINTEXT://{broker.address}",
+        "log.dirs": ",".join(map(str, broker.log_dirs)),
+        "log.segment.bytes": 64 * 2**20,
+        "auto.create.topics.enable": "false",
+        "offsets.topic.replication.factor": 1,
+        "offsets.topic.num.partitions": 4,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.num.partitions": 4,
+        "group.initial.rebalance.delay.ms": 0,
+        "controlled.shutdown.retry.backoff.ms": 500,
+    }
+    return {broker.configuration: _lines(properties | dict(metadata) | dict(extra))}
+
+
+def on_zookeeper(broker: Broker, zookeeper: str) -> dict[str, Any]:
+    """How a broker below 4.0 finds its cluster."""
+    return {
+        "broker.id": broker.id,
+        "zookeeper.connect": zookeeper,
+        "zookeeper.session.timeout.ms": 6000,
+        "zookeeper.connection.timeout.ms": 60_000,
+    }
+
+
+def on_kraft(broker: Broker, controller_port: int) -> dict[str, Any]:
+    """How a broker finds its cluster without ZooKeeper: broker 1 is the controller as well."""
+    kraft: dict[str, Any] = {
+        "node.id": broker.id,
+        "process.roles": "broker",
+        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "metadata.log.dir": broker.metadata_dir,
+    }
+    if broker.id == 1:
+        listeners = f"PLAINTEXT://{broker.address},CONTROLLER://{HOST}:{controller_port}"
+        kraft |= {"process.roles": "broker,controller", "listeners": listeners}
+    return kraft
+
+
+def broker_command(java: Path, jars: Path, broker: Broker) -> list[str]:
+    """A broker, its log at INFO on stderr."""
+    options = ["-Xmx384m", *_LEAN, *_logging("info"), broker.process.mark]
+    return [str(java), *options, "-cp", f"{jars}/*", "kafka.Kafka", str(broker.configuration)]
+
+
+def format_command(java: Path, jars: Path, broker: Broker, cluster_id: str) -> list[str]:
+    """What prepares the folders of the KRaft controller: only Kafka's own tool writes its first metadata."""
+    return tool_command(
+        java, jars, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(broker.configuration)
+    )
+
+
+def formatted(broker: Broker, cluster_id: str) -> dict[Path, str]:
+    """What prepares the folders of a KRaft broker that is no controller: the same `meta.properties` as Kafka's tool's.
+
+    Written by hand, because the tool takes more than a second for each broker.
+    """
+    folders = (*broker.log_dirs, broker.metadata_dir)
+    return {
+        folder / "meta.properties": _lines(
+            {"version": 1, "cluster.id": cluster_id, "node.id": broker.id, "directory.id": new_id()}
+        )
+        for folder in folders
+    }
+
+
+def tool_command(java: Path, jars: Path, main_class: str, *arguments: str) -> list[str]:
+    """One of Kafka's own tools, as its shell scripts start it, with logging off."""
+    return [str(java), "-Xmx256m", *_LEAN, *_logging("off"), "-cp", f"{jars}/*", main_class, *arguments]
+
+
+def _logging(level: str) -> list[str]:
+    prefix = "-Dorg.slf4j.simpleLogger"
+    stamp = [f"{prefix}.showDateTime=true", f"{prefix}.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS"]
+    return [f"{prefix}.defaultLogLevel={level}", *stamp]
+
+
+def _lines(properties: Mapping[str, Any]) -> str:
+    return "".join(f"{key}={value}\n" for key, value in properties.items())
