@@ -8,7 +8,6 @@ from __future__ import annotations
 import glob
 import gzip
 import json
-import os
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -114,7 +113,7 @@ def _laid_out(paths: Iterable[Path], folder: Path, suffix: str) -> Files:
 def _laid(path: Path, place: Path) -> Path:
     """A link to a file, or the copy of a pipe, `<(zcat ...)`; named .gz when packed: Spark looks at nothing else."""
     if path.is_file():
-        os.symlink(path.resolve(), place)
+        place.symlink_to(path.resolve())
     else:
         with path.open("rb") as source, place.open("wb") as copy:
             shutil.copyfileobj(source, copy)

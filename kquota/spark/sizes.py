@@ -1,17 +1,17 @@
 """Replica sizes as one DataFrame, whichever way they came: kafka-log-dirs' output as printed, or snapshots.
 
-Columns: those of a snapshot's row (`ROW`), and `file` and `problem`: what makes the whole file unusable, else null.
-Rows without a topic tell only that a broker, or a log dir of it, exists.
+Columns: those of a snapshot's row (`ROW`), and three more: `file`, `problem` (what makes the whole file unusable, else
+null) and `offline` (the broker could not read this log dir). A row without a topic tells only that its broker exists.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from kquota.spark.files import Files
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 _COLUMNS: Final = {
     "cluster": "string",
@@ -43,21 +43,18 @@ _LOG_DIRS: Final = f"version int, brokers array<struct<broker: int, logDirs: arr
 
 def from_snapshots(spark: SparkSession, files: Files) -> DataFrame:
     """The rows of gzipped JSON lines, one flat object a replica, written by `kquota log-dirs --snapshot`."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     rows = spark.read.schema(_SNAPSHOT).json(str(files.folder), columnNameOfCorruptRecord=_CORRUPT)
     problem = _problem(F.col(_CORRUPT), F.col("version"))
-    return rows.select(*ROW, F.col("_metadata.file_name").alias("file"), problem.alias("problem"))
+    file = F.col("_metadata.file_name").alias("file")
+    return rows.select(*ROW, file, problem.alias("problem"), F.lit(False).alias("offline"))
 
 
 def from_log_dirs(spark: SparkSession, files: Files) -> DataFrame:
     """The replicas in kafka-log-dirs' output: its two header lines are passed over, the one line of JSON is read.
 
-    It tells no cluster, time, leader, end offset or in-sync set (KIP-113). A topic's name may hold dashes: the partition
+    It tells no cluster, time, leader, end offset or in-sync set (KIP-113). A topic's name may hold dashes: the number
     is what follows the last.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     lines = spark.read.text(str(files.folder)).where(F.ltrim("value").startswith("{"))
     told = F.from_json("value", _LOG_DIRS, {"columnNameOfCorruptRecord": _CORRUPT})
     brokers = lines.select(F.col("_metadata.file_name").alias("file"), told.alias("told")).select(
@@ -66,7 +63,8 @@ def from_log_dirs(spark: SparkSession, files: Files) -> DataFrame:
         F.explode_outer("told.brokers").alias("b"),
     )
     dirs = brokers.select("file", "problem", "b.broker", F.explode_outer("b.logDirs").alias("d"))
-    replicas = dirs.select("file", "problem", "broker", "d.logDir", F.explode_outer("d.partitions").alias("p"))
+    offline = F.col("d.error").isNotNull().alias("offline")
+    replicas = dirs.select("file", "problem", "broker", "d.logDir", offline, F.explode_outer("d.partitions").alias("p"))
     known = {
         "broker": F.col("broker"),
         "log_dir": F.col("logDir"),
@@ -75,13 +73,11 @@ def from_log_dirs(spark: SparkSession, files: Files) -> DataFrame:
         "size": F.col("p.size"),
         "future": F.col("p.isFuture"),
     }
-    row = [known.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in _COLUMNS.items()]
-    return replicas.select(*row, "file", "problem")
+    row = [known.get(name, F.lit(None)).try_cast(kind).alias(name) for name, kind in _COLUMNS.items()]
+    return replicas.select(*row, "file", "problem", "offline")
 
 
 def _problem(corrupt: Column, version: Column, *missing: Column) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812
-
     unknown = F.concat(F.lit("unknown version "), F.coalesce(version.cast("string"), F.lit("(none)")))
     problem = F.when(corrupt.isNotNull(), F.lit("is not the JSON that was expected, or it is cut off"))
     for column in missing:

@@ -1,0 +1,247 @@
+"""The job behind `move estimate`: replica sizes and a plan in, the few sums per broker out that `pace` reckons with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from kquota.errors import Invalid
+from kquota.measure import ByteRate
+from kquota.pace.share import Share, Side
+from kquota.reassign.plan import Plan
+from kquota.spark.files import Files
+from kquota.terms import BrokerId, TopicPartition
+
+_NAMED: Final = 5
+_KEY: Final = ["topic", "partition"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writes:
+    """What producers write, in bytes per second, by partition or by the broker that takes it in; both empty: unknown.
+
+    A broker's rate is allotted to the partitions it leads, in proportion to their size.
+    """
+
+    by_partition: Mapping[TopicPartition, float]
+    by_broker: Mapping[BrokerId, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What the input was, and how many of its rows were left out: nothing goes silently.
+
+    `bad` rows have no broker, topic or partition, or no size of 0 or more; `future` ones are copies between two log
+    dirs of one broker; of a replica that stands there twice the largest row is kept, the others are `duplicate`.
+    `offline` counts log dirs that their broker could not read: their replicas are missing here.
+    """
+
+    cluster: str | None
+    time: str | None
+    brokers: tuple[BrokerId, ...]
+    bad: int
+    future: int
+    duplicate: int
+    offline: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A move's sums. Sizes in bytes.
+
+    `max_bytes_in` is the greatest known rate of writes to one leader, None when none is known; `unallotted` are brokers
+    whose rate went to no partition. `leaders_assumed` and `in_sync_assumed` count moving partitions on which the input
+    is mute; `lagging` counts current followers out of sync: their catching up shares the throttle, and is in no sum.
+    """
+
+    health: Health
+    partitions: int
+    moving: int
+    log_size: int
+    max_bytes_in: float | None
+    unallotted: tuple[BrokerId, ...]
+    leaders_assumed: int
+    in_sync_assumed: int
+    lagging: int
+    shares: tuple[Share, ...]
+
+
+def measure(
+    replicas: DataFrame, files: Files, plan: Plan, writes: Writes, throttle: ByteRate, scratch: Path
+) -> Measured:
+    """The sums of `plan` over `replicas` (`spark.sizes`' columns). Raises Invalid for unusable input, naming it.
+
+    Who leads: whom the input names, else the first of the plan's replicas that holds the partition already, else the
+    lowest broker that holds it. Who is in sync: whom the input names, else every current replica.
+    """
+    rows = replicas.withColumn("why", _why()).persist()
+    health = _health(rows, files)
+    partitions = _with_writes(_partitions(rows, plan, scratch), writes, scratch).persist()
+    totals = _totals(partitions)
+    if totals["unknown"]:
+        names = [f"{topic}-{partition}" for topic, partition in totals["unknown"][:_NAMED]]
+        more = f" and {len(totals['unknown']) - _NAMED} more" if len(totals["unknown"]) > _NAMED else ""
+        raise Invalid(f"the plan names partitions that the sizes do not hold: {', '.join(names)}{more}")
+    return Measured(
+        health=replace(health, duplicate=totals["duplicate"]),
+        partitions=totals["partitions"],
+        moving=totals["moving"],
+        log_size=totals["log_size"],
+        max_bytes_in=_max_bytes_in(partitions, writes),
+        unallotted=tuple(sorted(set(writes.by_broker) - set(totals["leaders"]))),
+        leaders_assumed=totals["leaders_assumed"],
+        in_sync_assumed=totals["in_sync_assumed"],
+        lagging=totals["lagging"],
+        shares=tuple(_share(row, throttle) for row in _carried(partitions).collect()),
+    )
+
+
+def _why() -> Column:
+    """Why a row is left out; null for a replica that counts; `empty` when it only tells that its broker exists."""
+    whole = F.col("broker").isNotNull() & (F.col("topic") != "") & (F.col("partition") >= 0) & (F.col("size") >= 0)
+    empty = F.col("broker").isNotNull() & F.col("topic").isNull() & F.col("size").isNull()
+    return (
+        F.when(F.col("offline"), "offline")
+        .when(empty, "empty")
+        .when(~F.coalesce(whole, F.lit(False)), "bad")
+        .when(F.coalesce("future", F.lit(False)), "future")
+    )
+
+
+def _health(rows: DataFrame, files: Files) -> Health:
+    found = rows.agg(
+        *(F.count_if(F.col("why") == why).alias(why) for why in ("bad", "future", "offline")),
+        F.count_if(F.col("why").isNull()).alias("good"),
+        F.max(F.when(F.col("problem").isNotNull(), F.struct("file", "problem"))).alias("problem"),
+        F.sort_array(F.collect_set("broker")).alias("brokers"),
+        F.sort_array(F.collect_set(F.struct("cluster", "time"))).alias("taken"),
+    ).collect()[0]
+    if found["problem"]:
+        raise Invalid(f"{files.name(found['problem']['file'])}: {found['problem']['problem']}")
+    everything = ", ".join(files.names.values())
+    if not found["good"]:
+        raise Invalid(f"{everything}: holds no replica")
+    if len(found["taken"]) > 1:
+        raise Invalid(f"{everything}: holds rows of {len(found['taken'])} snapshots; give one of them in each file")
+    return Health(
+        cluster=found["taken"][0]["cluster"],
+        time=found["taken"][0]["time"],
+        brokers=tuple(found["brokers"]),
+        bad=found["bad"],
+        future=found["future"],
+        duplicate=0,
+        offline=found["offline"],
+    )
+
+
+def _partitions(rows: DataFrame, plan: Plan, scratch: Path) -> DataFrame:
+    """One row a partition, of the sizes and of the plan: who holds it, who leads it, how large it is, where it goes."""
+    targets = ({"topic": p.topic, "partition": p.partition, "targets": r} for p, r in plan.targets.items())
+    planned = _table(rows.sparkSession, targets, "topic string, partition int, targets array<int>", scratch / "plan")
+    # The largest of equals comes first, and of each broker's rows the first is kept.
+    every = F.sort_array(F.collect_list(F.struct("broker", "size", "leader", "in_sync")), asc=False)
+    held = rows.where(F.col("why").isNull()).groupBy(*_KEY).agg(every.alias("every"))
+    once = F.filter("every", lambda row, n: (n == 0) | (F.get("every", n - 1)["broker"] != row["broker"]))
+    told = F.array_min(F.transform(F.filter("replicas", lambda r: r["leader"]), lambda r: r["broker"]))
+    staying = F.filter("targets", lambda broker: F.array_contains("holders", broker))
+    return (
+        held.withColumn("replicas", once)
+        .withColumn("holders", F.transform("replicas", lambda r: r["broker"]))
+        .join(planned, _KEY, "full")
+        .withColumn("told", told)
+        .withColumn("leader", F.coalesce("told", F.get(staying, F.lit(0)), F.array_min("holders")))
+        .withColumn("size", F.get(F.filter("replicas", lambda r: r["broker"] == F.col("leader")), F.lit(0))["size"])
+        .withColumn("adds", F.coalesce(F.array_except("targets", "holders"), F.array()))
+        .withColumn("followers", F.filter("replicas", lambda r: r["broker"] != F.col("leader")))
+        .withColumn("in_sync", F.size(F.filter("followers", lambda r: F.coalesce(r["in_sync"], F.lit(True)))))
+    )
+
+
+def _with_writes(partitions: DataFrame, writes: Writes, scratch: Path) -> DataFrame:
+    """The partitions with `w`, what producers write to each in bytes per second; null where nobody told."""
+    if writes.by_partition:
+        rates = ({"topic": p.topic, "partition": p.partition, "w": rate} for p, rate in writes.by_partition.items())
+        schema = "topic string, partition int, w double"
+        return partitions.join(_table(partitions.sparkSession, rates, schema, scratch / "rates"), _KEY, "left")
+    if not writes.by_broker:
+        return partitions.withColumn("w", F.lit(None).cast("double"))
+    rate = F.create_map(*(F.lit(value) for pair in writes.by_broker.items() for value in pair))
+    led = partitions.groupBy("leader").agg(F.sum("size").alias("led_size"), F.count("*").alias("led"))
+    # Where all that a broker leads is empty, size says nothing, and each partition gets the same.
+    part = F.when(F.col("led_size") > 0, F.col("size") / F.col("led_size")).otherwise(1 / F.col("led"))
+    return partitions.join(led, "leader", "left").withColumn("w", rate[F.col("leader")] * part)
+
+
+def _totals(partitions: DataFrame) -> Row:
+    moving, unknown = F.size("adds") > 0, F.col("replicas").isNull()
+    mute = F.exists("followers", lambda r: r["in_sync"].isNull())
+    lagging = F.when(moving, F.size("followers") - F.col("in_sync")).otherwise(0)
+    size = F.aggregate("replicas", F.lit(0).cast("bigint"), lambda total, r: total + r["size"])
+    return partitions.agg(
+        F.count_if(~unknown).alias("partitions"),
+        F.count_if(moving).alias("moving"),
+        F.sum(size).alias("log_size"),
+        F.sum(F.size("every") - F.size("replicas")).alias("duplicate"),
+        F.collect_set("leader").alias("leaders"),
+        F.count_if(moving & F.col("told").isNull()).alias("leaders_assumed"),
+        F.count_if(moving & mute).alias("in_sync_assumed"),
+        F.sum(lagging).alias("lagging"),
+        F.sort_array(F.collect_list(F.when(unknown, F.struct(*_KEY)))).alias("unknown"),
+    ).collect()[0]
+
+
+def _max_bytes_in(partitions: DataFrame, writes: Writes) -> float | None:
+    if writes.by_partition:
+        led = partitions.groupBy("leader").agg(F.sum("w").alias("bytes_in"))
+        rate: float | None = led.agg(F.max("bytes_in")).collect()[0][0]
+        return rate
+    return max(writes.by_broker.values(), default=None)
+
+
+def _carried(partitions: DataFrame) -> DataFrame:
+    """What each side of each broker carries: one row a broker and side, with `Share`'s sums."""
+    moving = partitions.where(F.size("adds") > 0).withColumn("copies", F.size("adds"))
+    kept_up = F.when(F.col("in_sync") == 0, 0.0).otherwise(F.col("w") * F.col("in_sync"))
+    sent = moving.select(
+        F.col("leader").alias("broker"),
+        F.lit(Side.LEADER.value).alias("side"),
+        "copies",
+        (F.col("size") * F.col("copies")).alias("bytes"),
+        kept_up.alias("keep_up"),
+        (F.col("w") * F.col("copies")).alias("writes"),
+    )
+    received = moving.select(
+        F.explode("adds").alias("broker"),
+        F.lit(Side.DESTINATION.value).alias("side"),
+        F.lit(1).alias("copies"),
+        F.col("size").alias("bytes"),
+        F.lit(0.0).alias("keep_up"),
+        F.col("w").alias("writes"),
+    )
+    return (
+        sent.unionByName(received)
+        .groupBy("broker", "side")
+        .agg(
+            *(F.sum(name).alias(name) for name in ("copies", "bytes")),
+            # A sum with one unknown in it is unknown.
+            *(F.when(F.count(name) == F.count("*"), F.sum(name)).alias(name) for name in ("keep_up", "writes")),
+        )
+    )
+
+
+def _share(row: Row, throttle: ByteRate) -> Share:
+    return Share(**row.asDict() | {"side": Side(row["side"]), "throttle": throttle})
+
+
+def _table(spark: SparkSession, rows: Iterable[Mapping[str, object]], schema: str, folder: Path) -> DataFrame:
+    """A table of our own, through a file: so it may be large, and no Python runs inside Spark."""
+    folder.mkdir()
+    with (folder / "rows.json").open("w") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    return spark.read.schema(schema).json(str(folder))
