@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +84,8 @@ class Cluster:
         """Start one broker again, on its old port, and wait until it answers and sees every live broker."""
         broker = self.broker(broker_id)
         if broker.pid is None:
+            if self.keeper and self.zookeeper_port:
+                readiness.unregistered(self.keeper, self.zookeeper_port, broker)
             _start_broker(self, broker, java.find())
         readiness.brokers([b for b in self.brokers if b.pid is not None], [broker])
 
@@ -146,7 +149,7 @@ def down(name: str = "default") -> bool:
         return False
     with places.alone(name):
         _stop(directory, patience=5.0)
-        shutil.rmtree(directory)
+        _remove(directory)
     return True
 
 
@@ -178,6 +181,16 @@ def _stop(directory: Path, patience: float) -> None:
         stop_all(group, patience)
 
 
+def _remove(directory: Path) -> None:
+    """A process that has just been ended may still be closing its files: what it leaves is removed in another round."""
+    for _ in range(50):
+        shutil.rmtree(directory, ignore_errors=True)
+        if not directory.exists():
+            return
+        time.sleep(0.1)
+    raise Refused(f"{directory} could not be removed; its servers are stopped")
+
+
 def _processes(directory: Path) -> list[Process]:
     """Every process that was ever started for a sandbox: what is on disk counts, not what was planned."""
     return [Process(name=path.stem, directory=directory) for path in sorted(directory.glob("*.pid"))]
@@ -199,19 +212,18 @@ def _planned(name: str, kafka: str | None, brokers: int, properties: Mapping[str
 
 
 def _start(plan: Cluster, where: Java, tell: Tell) -> None:
-    """All servers at once: each waits by itself for those that it needs."""
+    """ZooKeeper first: a broker that asks it too early loses 6 s. Then all brokers at once, they find each other."""
     tell(f"starting {_described(plan)}", None)
     if plan.keeper and plan.zookeeper_port:
         _write(servers.zookeeper_files(plan.zookeeper_port, plan.directory))
         plan.keeper.start(servers.zookeeper_command(where.executable, jars.pyspark_jars(), plan.keeper))
+        readiness.zookeeper(plan.keeper, plan.zookeeper_port)
     for broker in plan.brokers:
         _write(servers.broker_files(broker, _metadata(plan, broker), plan.properties))
     if plan.controller_port:
         _format(plan, where)
     for broker in plan.brokers:
         _start_broker(plan, broker, where)
-    if plan.keeper and plan.zookeeper_port:
-        readiness.zookeeper(plan.keeper, plan.zookeeper_port)
     if plan.brokers:
         readiness.brokers(plan.brokers, plan.brokers)
 

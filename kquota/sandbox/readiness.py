@@ -21,6 +21,11 @@ def zookeeper(process: Process, port: int) -> None:
     _until(lambda: "Mode:" in _four_letters(port, b"srvr"), [process])
 
 
+def unregistered(keeper: Process, port: int, broker: Broker) -> None:
+    """Return when ZooKeeper knows no session of this broker any more: after a crash it would refuse the next one."""
+    _until(lambda: f"/brokers/ids/{broker.id}\n" not in _four_letters(port, b"dump"), [keeper])
+
+
 def brokers(all_of_them: Sequence[Broker], wanted: Sequence[Broker]) -> None:
     """Return when each of `wanted` itself answers that it sees all of the live brokers, and their controller.
 

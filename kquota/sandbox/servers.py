@@ -81,7 +81,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def new_id() -> str:
-    """An id of a cluster or of a log dir as Kafka makes them: 16 random bytes, base64 for URLs, never with a leading dash."""
+    """An id of a cluster or a log dir as Kafka makes them: 16 random bytes, base64 for URLs, no dash in front."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text
@@ -150,6 +150,9 @@ def on_kraft(broker: Broker, controller_port: int) -> dict[str, Any]:
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "metadata.log.dir": broker.metadata_dir,
+        # A killed broker may come back only when its last session has ended.
+        "broker.session.timeout.ms": 6000,
+        "broker.heartbeat.interval.ms": 1000,
     }
     if broker.id == 1:
         listeners = f"PLAINTEXT://{broker.address},CONTROLLER://{HOST}:{controller_port}"
