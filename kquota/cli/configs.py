@@ -108,6 +108,9 @@ def _alter(at: world.Where, entities: Named, change: Change, output: Output) -> 
 def _describe(at: world.Where, wanted: Filter, output: Output) -> int:
     with world.quotas(at) as quotas:
         found = actions.describe(quotas, wanted)
+    if at.zookeeper is not None and (entity := wanted.entity()) is not None:
+        # Kafka 2.8's tool names an entity that was asked for by name even where it has no quota.
+        found = found or {entity: {}}
     if output is Output.json:
         entities = [{**_named_parts(entity), "quotas": dict(limits)} for entity, limits in found.items()]
         print(json.dumps({"version": 1, "entities": entities}, ensure_ascii=False, indent=2))

@@ -53,13 +53,12 @@ def limits(text: str) -> Limits:
     """
     found: dict[str, float] = {}
     for pair in text.split(","):
-        key, equals, value = pair.strip().partition("=")
+        key, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or not key:
             raise Invalid(f"--add-config: {pair!r} is not key=value")
         _must_be_known(key, "--add-config")
         if key in found:
             raise Invalid(f"--add-config: {key} is given twice")
-        value = value.strip()
         if value.startswith("[") and value.endswith("]"):
             value = value[1:-1]
         if not value:

@@ -1,0 +1,145 @@
+"""What it means to be a Quotas port. The fake passes it, and so does each real store on each real Kafka."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kquota.quota import actions
+from kquota.quota.change import Change
+from kquota.quota.entity import EVERY, Entity, Filter
+from kquota.quota.port import Quotas
+from kquota.terms import (
+    CLIENT_QUOTAS,
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    DEFAULT,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
+
+LIMITS = {
+    PRODUCER_BYTE_RATE: 1_048_576.0,
+    CONSUMER_BYTE_RATE: 20_000_000.0,
+    REQUEST_PERCENTAGE: 12.5,
+    CONTROLLER_MUTATION_RATE: 2.5,
+}
+NAMES = {
+    "plain": "alice",
+    "a principal": "CN=a b,O=x/ü",
+    "the wire's word for the default": "<default>",
+    "the same, encoded": "%3Cdefault%3E",
+    "NUL": "nul\0byte",
+    "a path upwards": "../../brokers/ids/1",
+    "an emoji": "🦊",
+    "what URLEncoder does and does not encode": "a*b~c+d.e-f_g%h&i=j",
+    "a newline and an escape": "a\n\x1b[31mb",
+    "right to left": "\u202eabc",
+    "250 characters": "x" * 250,
+}
+
+
+def attempts() -> Iterator[None]:
+    """Reads for ten seconds: what a busy machine may need until KRaft shows a write."""
+    give_up = time.monotonic() + 10
+    while time.monotonic() < give_up:
+        yield
+        time.sleep(0.02)
+
+
+class QuotasContract:
+    """Subclass it with a `quotas` fixture."""
+
+    @pytest.fixture
+    def quotas(self) -> Any:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def unique(self) -> str:
+        return uuid.uuid4().hex[:8]
+
+    @pytest.mark.parametrize(
+        "entity",
+        [
+            pytest.param(lambda u: Entity(user=u), id="user"),
+            pytest.param(lambda u: Entity(client_id=u), id="client-id"),
+            pytest.param(lambda u: Entity(user=u, client_id="c" + u), id="user and client-id"),
+            pytest.param(lambda u: Entity(user=u, client_id=DEFAULT), id="user and default client-id"),
+            pytest.param(lambda u: Entity(user=DEFAULT, client_id=u), id="default user and client-id"),
+            pytest.param(lambda _: Entity(user=DEFAULT), id="default user"),
+            pytest.param(lambda _: Entity(client_id=DEFAULT), id="default client-id"),
+            pytest.param(lambda _: Entity(user=DEFAULT, client_id=DEFAULT), id="both defaults"),
+        ],
+    )
+    def test_what_is_set_is_described_and_what_is_deleted_is_gone(
+        self, quotas: Quotas, unique: str, entity: Callable[[str], Entity]
+    ) -> None:
+        one = entity(unique)
+        wanted = Filter(user=one.user, client_id=one.client_id)
+        actions.alter(quotas, Change(entity=one, add=LIMITS), attempts())
+        assert actions.describe(quotas, wanted) == {one: dict(sorted(LIMITS.items()))}
+        actions.alter(quotas, Change(entity=one, delete=CLIENT_QUOTAS), attempts())
+        assert actions.describe(quotas, wanted) == {}
+
+    @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
+    def test_every_name_that_kafka_accepts_comes_back_as_it_went(self, quotas: Quotas, name: str) -> None:
+        for entity in (Entity(user=name), Entity(client_id=name), Entity(user=name, client_id=name)):
+            actions.alter(quotas, Change(entity=entity, add={PRODUCER_BYTE_RATE: 1.0}), attempts())
+            described = actions.describe(quotas, _every_like(entity))
+            assert described[entity] == {PRODUCER_BYTE_RATE: 1.0}
+            assert Entity(user=DEFAULT) not in described
+            actions.alter(quotas, Change(entity=entity, delete=(PRODUCER_BYTE_RATE,)), attempts())
+            assert entity not in actions.describe(quotas, _every_like(entity))
+
+    def test_a_change_leaves_the_keys_that_it_does_not_name(self, quotas: Quotas, unique: str) -> None:
+        entity = Entity(user=unique)
+        actions.alter(quotas, Change(entity=entity, add={PRODUCER_BYTE_RATE: 5.0, REQUEST_PERCENTAGE: 1.5}), attempts())
+        change = Change(entity=entity, add={CONSUMER_BYTE_RATE: 7.0}, delete=(PRODUCER_BYTE_RATE,))
+        actions.alter(quotas, change, attempts())
+        assert actions.describe(quotas, Filter(user=unique)) == {
+            entity: {CONSUMER_BYTE_RATE: 7.0, REQUEST_PERCENTAGE: 1.5}
+        }
+
+    def test_the_same_change_twice_is_the_change_once(self, quotas: Quotas, unique: str) -> None:
+        entity = Entity(client_id=unique)
+        for _ in range(2):
+            actions.alter(quotas, Change(entity=entity, add={CONSUMER_BYTE_RATE: 9.0}), attempts())
+            assert actions.describe(quotas, Filter(client_id=unique)) == {entity: {CONSUMER_BYTE_RATE: 9.0}}
+
+    def test_deleting_what_is_not_set_says_so_and_is_done(self, quotas: Quotas, unique: str) -> None:
+        change = Change(entity=Entity(user=unique), delete=(PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE))
+        assert actions.alter(quotas, change, attempts()) == (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)
+
+    def test_a_filter_is_strict(self, quotas: Quotas, unique: str) -> None:
+        user, client = f"u{unique}", f"c{unique}"
+        three = [Entity(user=user), Entity(client_id=client), Entity(user=user, client_id=client)]
+        for entity in three:
+            actions.alter(quotas, Change(entity=entity, add={PRODUCER_BYTE_RATE: 3.0}), attempts())
+        for entity in three:
+            for wanted in (_every_like(entity), Filter(user=entity.user, client_id=entity.client_id)):
+                assert set(three) & set(actions.describe(quotas, wanted)) == {entity}
+
+    def test_several_changes_at_once(self, quotas: Quotas, unique: str) -> None:
+        """Among them a new user and that user's client: on ZooKeeper one lies within the other."""
+        entities = [
+            Entity(user=unique, client_id="a"),
+            Entity(user=unique),
+            Entity(user=unique, client_id=DEFAULT),
+            Entity(client_id=unique),
+        ]
+        changes = [Change(entity=entity, add={PRODUCER_BYTE_RATE: 100.0 + i}) for i, entity in enumerate(entities)]
+        quotas.alter(changes)
+        for change in changes:
+            actions.alter(quotas, change, attempts())
+        assert actions.describe(quotas, Filter(user=unique, client_id=EVERY)) == {
+            entities[2]: {PRODUCER_BYTE_RATE: 102.0},
+            entities[0]: {PRODUCER_BYTE_RATE: 100.0},
+        }
+
+
+def _every_like(entity: Entity) -> Filter:
+    return Filter(user=None if entity.user is None else EVERY, client_id=None if entity.client_id is None else EVERY)

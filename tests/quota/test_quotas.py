@@ -1,0 +1,28 @@
+"""The fake is held to the contract, so that what is tested on it holds on a cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from kquota.errors import Unknown
+from kquota.quota import actions
+from kquota.quota.change import Change
+from kquota.quota.entity import Entity
+from kquota.terms import PRODUCER_BYTE_RATE
+from tests.quota.contract import QuotasContract
+from tests.quota.fake import FakeQuotas
+
+
+class TestFakeQuotas(QuotasContract):
+    @pytest.fixture
+    def quotas(self) -> FakeQuotas:
+        return FakeQuotas()
+
+
+def test_a_write_that_is_never_seen_is_unknown_not_done() -> None:
+    class Deaf(FakeQuotas):
+        def alter(self, changes: object) -> None:
+            pass
+
+    with pytest.raises(Unknown, match="not seen"):
+        actions.alter(Deaf(), Change(entity=Entity(user="u"), add={PRODUCER_BYTE_RATE: 1.0}), iter(range(3)))
