@@ -1,0 +1,66 @@
+"""What every test shares: servers, folders of its own instead of the user's, and an honest last line."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.servers import NEEDS, cluster, kafka_282, kafka_391, kafka_431, zookeeper
+
+__all__ = ["cluster", "kafka_282", "kafka_391", "kafka_431", "zookeeper"]
+
+_NOT_RUN = pytest.StashKey[Counter[str]]()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def folders_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """State and configuration are this run's; the cache of jars stays shared. No setting of the user's leaks in."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        for key in [key for key in os.environ if key.startswith("KQUOTA_")]:
+            if key not in ("KQUOTA_OFFLINE", "KQUOTA_JAVA"):
+                patch.delenv(key)
+        yield
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_NOT_RUN] = Counter()
+
+
+# First, so that the marks are there when `-m` looks at them.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for fixture in getattr(item, "fixturenames", ()):
+            if fixture in NEEDS:
+                item.add_marker(NEEDS[fixture])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    if report.skipped:  # type: ignore[attr-defined]
+        why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr  # type: ignore[attr-defined]
+        item.config.stash[_NOT_RUN][str(why).removeprefix("Skipped: ")] += 1
+    return report
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    for item in items:
+        marks = sorted({mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark"})
+        item.config.stash[_NOT_RUN][f"left out of this run ({', '.join(marks) or 'not asked for'})"] += 1
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The last lines of a run name what it left out, so that nobody takes a part for the whole."""
+    if hasattr(config, "workerinput") or config.option.collectonly or config.option.help:
+        return
+    not_run = config.stash[_NOT_RUN]
+    if not not_run:
+        print("not run: nothing")
+    for why, count in sorted(not_run.items()):
+        print(f"not run: {count} test(s): {why}")
