@@ -59,12 +59,12 @@ class RunFiles:
             try:
                 # Unlike a rename, a link never takes the place of a record that is there.
                 path.hardlink_to(partial)
+            except FileExistsError as error:
+                raise Busy(f"{path}: this plan was begun in this very second; try again") from error
             finally:
                 partial.unlink()
             _sync(self._folder)
             _sync(self._folder.parent)
-        except FileExistsError as error:
-            raise Busy(f"{path}: this plan was begun in this very second; try again") from error
         except OSError as error:
             raise _unusable(path, "written", error) from error
 

@@ -1,0 +1,159 @@
+"""What every Cluster must do: this suite is the port's definition. A subclass brings a `stage`, in memory or real."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import pytest
+
+from kquota.errors import Conflict
+from kquota.reassign.moves import Replicas
+from kquota.reassign.port import Cluster
+from kquota.reassign.throttle import Change, Setting
+from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
+
+
+class Stage(Protocol):
+    """A cluster under test, and another hand that works on it without our code."""
+
+    @property
+    def cluster(self) -> Cluster: ...
+
+    @property
+    def brokers(self) -> tuple[BrokerId, BrokerId, BrokerId]: ...
+
+    def topic(self, replicas: Mapping[int, Replicas]) -> str:
+        """A new topic with data in every partition, enough for a move at 1 kB/s to be seen under way."""
+
+    def write(self, setting: Setting, value: str | None) -> None:
+        """Another tool's write; in force when this returns."""
+
+    def finish(self, name: TopicPartition) -> None:
+        """Let a move run without a throttle; it has ended when this returns."""
+
+
+def eventually(done: Callable[[], bool]) -> None:
+    """Reads may lag behind writes: wait for the effect."""
+    deadline = time.monotonic() + 10
+    while not done():
+        assert time.monotonic() < deadline, "not so within 10 s"
+        time.sleep(0.02)
+
+
+class ClusterContract:
+    """Subclass, and give a `stage` fixture."""
+
+    def changed(self, stage: Stage, setting: Setting, before: str | None, after: str | None) -> None:
+        assert stage.cluster.change([Change(setting=setting, before=before, after=after)]) == {}
+        eventually(lambda: stage.cluster.values([setting]) == {setting: after})
+
+    def test_a_snapshot_shows_brokers_and_partitions(self, stage: Stage) -> None:
+        one, two, _ = stage.brokers
+        topic = stage.topic({0: (one, two), 1: (two,)})
+        found = stage.cluster.snapshot([topic])
+        assert set(stage.brokers) <= found.alive
+        assert {name: now.replicas for name, now in found.partitions.items()} == {
+            TopicPartition(topic, 0): (one, two),
+            TopicPartition(topic, 1): (two,),
+        }
+        now = found.partitions[TopicPartition(topic, 0)]
+        assert now.leader in (one, two)
+        assert set(now.isr) == {one, two}
+        assert not now.moving
+        assert not found.running & set(found.partitions)
+
+    def test_a_topic_that_does_not_exist_has_no_partitions_and_no_values(self, stage: Stage) -> None:
+        assert stage.cluster.snapshot(["no-such-topic"]).partitions == {}
+        setting = Setting.of_topic("no-such-topic", LEADER_REPLICAS)
+        assert stage.cluster.values([setting]) == {setting: None}
+
+    @pytest.mark.parametrize("key", [LEADER_REPLICAS, FOLLOWER_REPLICAS])
+    def test_a_list_comes_and_goes(self, stage: Stage, key: str) -> None:
+        setting = Setting.of_topic(stage.topic({0: (stage.brokers[0],)}), key)
+        assert stage.cluster.values([setting]) == {setting: None}
+        self.changed(stage, setting, None, "0:1,0:2")
+        self.changed(stage, setting, "0:1,0:2", None)
+
+    def test_others_entries_stay_where_they_are(self, stage: Stage) -> None:
+        setting = Setting.of_topic(stage.topic({0: (stage.brokers[0],)}), LEADER_REPLICAS)
+        stage.write(setting, "7:7")
+        self.changed(stage, setting, "7:7", "7:7,0:1,0:2")
+        self.changed(stage, setting, "7:7,0:1,0:2", "7:7")
+
+    def test_empty_is_not_unset(self, stage: Stage) -> None:
+        setting = Setting.of_topic(stage.topic({0: (stage.brokers[0],)}), LEADER_REPLICAS)
+        stage.write(setting, "")
+        assert stage.cluster.values([setting]) == {setting: ""}
+        self.changed(stage, setting, "", "0:1")
+        self.changed(stage, setting, "0:1", "")
+        self.changed(stage, setting, "", None)
+
+    def test_an_entry_that_came_in_between_survives(self, stage: Stage) -> None:
+        setting = Setting.of_topic(stage.topic({0: (stage.brokers[0],)}), LEADER_REPLICAS)
+        stage.write(setting, "7:7")
+        errors = stage.cluster.change([Change(setting=setting, before=None, after="0:1")])
+        assert isinstance(errors.get(setting), Conflict | None)
+        kept = "7:7" if errors else "7:7,0:1"
+        eventually(lambda: stage.cluster.values([setting]) == {setting: kept})
+
+    def test_both_rates_of_a_broker(self, stage: Stage) -> None:
+        settings = [Setting.of_broker(stage.brokers[0], key) for key in (LEADER_RATE, FOLLOWER_RATE)]
+        assert stage.cluster.values(settings) == dict.fromkeys(settings)
+        assert stage.cluster.change([Change(setting=s, before=None, after="1000") for s in settings]) == {}
+        eventually(lambda: stage.cluster.values(settings) == dict.fromkeys(settings, "1000"))
+        self.changed(stage, settings[0], "1000", "2000")
+        assert stage.cluster.values(settings[1:]) == {settings[1]: "1000"}
+        self.changed(stage, settings[0], "2000", None)
+        self.changed(stage, settings[1], "1000", None)
+
+    def test_a_rate_changed_in_between_is_a_conflict(self, stage: Stage) -> None:
+        setting = Setting.of_broker(stage.brokers[1], LEADER_RATE)
+        stage.write(setting, "5000")
+        errors = stage.cluster.change([Change(setting=setting, before=None, after="1000")])
+        assert isinstance(errors[setting], Conflict)
+        assert stage.cluster.values([setting]) == {setting: "5000"}
+        self.changed(stage, setting, "5000", None)
+
+    def test_what_else_is_set_on_a_topic_stays(self, stage: Stage) -> None:
+        topic = stage.topic({0: (stage.brokers[0],)})
+        other = Setting.of_topic(topic, "retention.ms")
+        stage.write(other, "123456789")
+        self.changed(stage, Setting.of_topic(topic, LEADER_REPLICAS), None, "0:1")
+        self.changed(stage, Setting.of_topic(topic, LEADER_REPLICAS), "0:1", None)
+        assert stage.cluster.values([other]) == {other: "123456789"}
+
+    def test_a_move_starts_once_and_ends_at_its_target(self, stage: Stage) -> None:
+        one, two, three = stage.brokers
+        topic = stage.topic({0: (one, two)})
+        name = TopicPartition(topic, 0)
+        throttle = {
+            Setting.of_topic(topic, LEADER_REPLICAS): f"0:{one},0:{two}",
+            Setting.of_topic(topic, FOLLOWER_REPLICAS): f"0:{three}",
+            **{Setting.of_broker(b, key): "1000" for b in stage.brokers for key in (LEADER_RATE, FOLLOWER_RATE)},
+        }
+        changes = [Change(setting=setting, before=None, after=value) for setting, value in throttle.items()]
+        assert stage.cluster.change(changes) == {}
+        for _ in range(2):
+            assert stage.cluster.submit({name: (one, three)}) == {}
+            eventually(lambda: name in stage.cluster.snapshot([topic]).running)
+        now = stage.cluster.snapshot([topic]).partitions[name]
+        assert (set(now.adding), set(now.removing)) == ({three}, {two})
+        assert (set(now.before), now.target) == ({one, two}, (one, three))
+        stage.finish(name)
+        eventually(lambda: stage.cluster.snapshot([topic]).partitions[name].replicas == (one, three))
+        assert name not in stage.cluster.snapshot([topic]).running
+        for setting, value in throttle.items():
+            if stage.cluster.values([setting]) == {setting: value}:
+                self.changed(stage, setting, value, None)
+
+    def test_a_partition_that_cannot_move_does_not_hold_up_the_others(self, stage: Stage) -> None:
+        one, two, _ = stage.brokers
+        topic = stage.topic({0: (one,)})
+        here, nowhere = TopicPartition(topic, 0), TopicPartition(topic, 99)
+        errors = stage.cluster.submit({here: (two,), nowhere: (two,)})
+        assert set(errors) == {nowhere}
+        assert errors[nowhere]
+        stage.finish(here)
+        eventually(lambda: stage.cluster.snapshot([topic]).partitions[here].replicas == (two,))

@@ -1,0 +1,130 @@
+"""A cluster in memory: a state machine behind the port, with back doors to seed it, age it and break it.
+
+Gaps: no log dirs, no replication factor rules, moves end only through `finish`, and no broker ever rejects a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from kquota.errors import Conflict, KquotaError, Unreachable
+from kquota.reassign.moves import Partition, Replicas
+from kquota.reassign.port import Snapshot
+from kquota.reassign.throttle import Change, Setting
+from kquota.terms import BrokerId, TopicPartition
+
+
+class Ticks:
+    """Time that passes only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.slept = 0.0
+
+    def now(self) -> datetime:
+        return datetime(2026, 3, 1, 12, 30, tzinfo=UTC) + timedelta(seconds=self.slept)
+
+    def monotonic(self) -> float:
+        return self.slept
+
+    def sleep(self, seconds: float) -> None:
+        self.slept += seconds
+
+
+@dataclass(kw_only=True)
+class MemoryCluster:
+    """`lag` reads after a change still show what was before it; `writes` counts what reached the cluster."""
+
+    alive: set[BrokerId]
+    partitions: dict[TopicPartition, Partition] = field(default_factory=dict)
+    configs: dict[Setting, str] = field(default_factory=dict)
+    lag: int = 0
+    writes: int = 0
+    broken: dict[Setting, KquotaError] = field(default_factory=dict)
+    refused: dict[TopicPartition, str] = field(default_factory=dict)
+    lose_answer: bool = False
+    meanwhile: list[tuple[Setting, str | None]] = field(default_factory=list)
+    _stale: dict[Setting, str] = field(default_factory=dict)
+    _stale_reads: int = 0
+
+    def snapshot(self, topics: Collection[str]) -> Snapshot:
+        return Snapshot(
+            alive=frozenset(self.alive),
+            partitions={name: now for name, now in self.partitions.items() if name.topic in topics},
+            running=frozenset(name for name, now in self.partitions.items() if now.moving),
+        )
+
+    def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
+        shown = self.configs
+        if self._stale_reads:
+            self._stale_reads -= 1
+            shown = self._stale
+        return {setting: shown.get(setting) for setting in settings if self._reachable(setting)}
+
+    def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
+        if self.meanwhile:
+            self.write(*self.meanwhile.pop(0))
+        self._stale, self._stale_reads = dict(self.configs), self.lag
+        errors: dict[Setting, KquotaError] = {}
+        for change in changes:
+            if error := self._error(change):
+                errors[change.setting] = error
+            else:
+                self.writes += 1
+                self.write(change.setting, change.after)
+        return errors
+
+    def submit(self, targets: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
+        errors = {
+            name: self.refused.get(name, "This server does not host this topic-partition.")
+            for name in targets
+            if name in self.refused or name not in self.partitions
+        }
+        for name, target in targets.items():
+            if name not in errors:
+                self.writes += 1
+                self._start(name, target)
+        if self.lose_answer:
+            raise Unreachable("the controller went away")
+        return errors
+
+    def _start(self, name: TopicPartition, target: Replicas) -> None:
+        now = self.partitions[name]
+        kept = now.before
+        adding = tuple(b for b in target if b not in kept)
+        removing = tuple(b for b in kept if b not in target)
+        moved = replace(now, replicas=(*target, *removing), adding=adding, removing=removing)
+        # As on KRaft: what copies nothing is done at once.
+        self.partitions[name] = moved if adding else replace(moved, replicas=target, adding=(), removing=())
+
+    def _reachable(self, setting: Setting) -> bool:
+        return setting.kind == "topic" or BrokerId(int(setting.name)) in self.alive
+
+    def _error(self, change: Change) -> KquotaError | None:
+        if change.setting in self.broken:
+            return self.broken[change.setting]
+        if not self._reachable(change.setting):
+            return Unreachable(f"broker {change.setting.name} is not alive")
+        if self.configs.get(change.setting) != change.before:
+            return Conflict(f"{change.setting} was changed by somebody else")
+        return None
+
+    # Back doors from here on.
+
+    def write(self, setting: Setting, value: str | None) -> None:
+        """Another tool's write."""
+        if value is None:
+            self.configs.pop(setting, None)
+        else:
+            self.configs[setting] = value
+
+    def finish(self, name: TopicPartition) -> None:
+        """Every copy has caught up."""
+        now = self.partitions[name]
+        self.partitions[name] = replace(now, replicas=now.target, adding=(), removing=(), isr=now.target)
+
+    def cancel(self, name: TopicPartition) -> None:
+        """Another tool's --cancel."""
+        now = self.partitions[name]
+        self.partitions[name] = replace(now, replicas=now.before, adding=(), removing=())

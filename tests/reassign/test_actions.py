@@ -1,0 +1,300 @@
+"""Execute and verify: whatever happens in between, the cluster ends with the throttles it had before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kquota.errors import Conflict, Incomplete, KquotaError, Refused, Unknown, Unreachable
+from kquota.measure import ByteRate
+from kquota.reassign.actions import Execution, Verification, execute, verify
+from kquota.reassign.moves import Partition
+from kquota.reassign.plan import Plan
+from kquota.reassign.progress import Progress
+from kquota.reassign.throttle import Setting
+from kquota.stores.runs import RunFiles
+from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
+from tests.reassign.fake import MemoryCluster, Ticks
+
+T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
+LEADERS, FOLLOWERS = (Setting.of_topic("t", key) for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS))
+
+
+def b(*ids: int) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, ids))
+
+
+def rate_of(broker: int, key: str = LEADER_RATE) -> Setting:
+    return Setting.of_broker(BrokerId(broker), key)
+
+
+PLAN = Plan(targets={T0: b(1, 3)})
+THROTTLE = {
+    LEADERS: "0:1,0:2",
+    FOLLOWERS: "0:3",
+    **{rate_of(broker, key): "1000" for broker in (1, 2, 3) for key in (LEADER_RATE, FOLLOWER_RATE)},
+}
+
+
+@dataclass
+class World:
+    folder: Path
+    cluster: MemoryCluster = field(
+        default_factory=lambda: MemoryCluster(
+            alive=set(b(1, 2, 3, 4)),
+            partitions={name: Partition(replicas=b(1, 2), leader=BrokerId(1), isr=b(1, 2)) for name in (T0, T1, U0)},
+        )
+    )
+    clock: Ticks = field(default_factory=Ticks)
+
+    @property
+    def runs(self) -> RunFiles:
+        return RunFiles(self.folder, "cluster")
+
+    def execute(self, plan: Plan = PLAN, rate: int | None = 1000, additional: bool = False) -> Execution:
+        throttle = None if rate is None else ByteRate(rate)
+        return execute(self.cluster, self.runs, self.clock, plan, throttle=throttle, additional=additional)
+
+    def verify(self, plan: Plan = PLAN) -> Verification:
+        return verify(self.cluster, self.runs, self.clock, plan)
+
+    def open_runs(self) -> int:
+        return len(self.runs.unfinished())
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_a_throttled_move_from_start_to_end(world: World) -> None:
+    done = world.execute()
+    assert world.cluster.configs == THROTTLE
+    assert world.cluster.partitions[T0].target == b(1, 3)
+    assert (done.started, done.running, done.notes) == ((T0,), (), ())
+    assert done.rollback == Plan(targets={T0: b(1, 2)})
+    assert world.verify().verdict is Progress.IN_PROGRESS
+    assert world.cluster.configs == THROTTLE
+    world.cluster.finish(T0)
+    found = world.verify()
+    assert (found.verdict, found.pending, found.notes) == (Progress.DONE, {}, ())
+    assert {change.setting for change in found.given_back} == set(THROTTLE)
+    assert world.cluster.configs == {}
+    assert world.open_runs() == 0
+    assert world.runs.every()[0].taken[LEADERS].prior is None
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([LEADERS, FOLLOWERS]), st.sampled_from(["", "*", "9:9", "0:1", "0:3,0:1", ",7:7, 8:8"])
+    ),
+    st.dictionaries(st.sampled_from(sorted(set(THROTTLE) - {LEADERS, FOLLOWERS})), st.sampled_from(["1000", "7"])),
+    st.booleans(),
+)
+def test_every_prior_value_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, lists: dict[Setting, str], rates: dict[Setting, str], cancelled: bool
+) -> None:
+    world = World(tmp_path_factory.mktemp("state"))
+    prior = lists | rates
+    world.cluster.configs = dict(prior)
+    world.execute()
+    (world.cluster.cancel if cancelled else world.cluster.finish)(T0)
+    assert world.verify().verdict is (Progress.ELSEWHERE if cancelled else Progress.DONE)
+    assert world.cluster.configs == prior
+
+
+def test_executing_twice_changes_nothing_the_second_time(world: World) -> None:
+    world.execute()
+    writes = world.cluster.writes
+    again = world.execute()
+    assert (again.started, again.running) == ((), (T0,))
+    assert world.cluster.writes == writes
+    assert world.open_runs() == 1
+
+
+def test_executing_again_with_another_rate_changes_the_rates_only(world: World) -> None:
+    world.execute()
+    world.execute(rate=2000)
+    assert {world.cluster.configs[rate_of(broker)] for broker in (1, 2, 3)} == {"2000"}
+    world.cluster.finish(T0)
+    world.verify()
+    assert world.cluster.configs == {}
+
+
+def test_a_plan_with_nothing_to_move_writes_nothing(world: World) -> None:
+    done = world.execute(Plan(targets={T0: b(1, 2)}))
+    assert (done.run, done.started) == (None, ())
+    assert world.cluster.writes == 0
+    assert world.runs.every() == ()
+
+
+def test_without_a_throttle_only_the_way_back_is_recorded(world: World) -> None:
+    world.execute(rate=None)
+    assert world.cluster.configs == {}
+    assert world.runs.unfinished()[0].rollback == Plan(targets={T0: b(1, 2)})
+
+
+REFUSED = {
+    "unknown topic": (Plan(targets={TopicPartition("x", 0): b(1)}), "Topic x not found"),
+    "unknown partition": (Plan(targets={TopicPartition("t", 9): b(1)}), "Unable to find partition: t-9"),
+    "unknown broker": (Plan(targets={T0: b(1, 9)}), "Unknown broker id 9; alive are 1,2,3,4"),
+    "too long a list": (Plan(targets={TopicPartition("big", n): b(3) for n in range(5000)}), "a broker holds 32,767"),
+    "no leader": (Plan(targets={TopicPartition("dead", 0): b(3)}), "dead-0 has no leader"),
+}
+
+
+@pytest.mark.parametrize(("plan", "complaint"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_work_is_refused_before_any_write(world: World, plan: Plan, complaint: str) -> None:
+    led = Partition(replicas=b(1, 2), leader=BrokerId(1))
+    world.cluster.partitions |= {TopicPartition("big", n): led for n in range(5000)}
+    world.cluster.partitions[TopicPartition("dead", 0)] = Partition(replicas=b(1, 2))
+    with pytest.raises(Refused, match=complaint):
+        world.execute(plan)
+    assert world.cluster.writes == 0
+    assert world.runs.every() == ()
+
+
+def test_another_move_anywhere_needs_additional(world: World) -> None:
+    world.cluster.submit({U0: b(3)})
+    with pytest.raises(Refused, match="Use --additional to override this"):
+        world.execute()
+    assert world.execute(additional=True).started == (T0,)
+
+
+def test_a_dead_source_gets_no_rate_and_is_named(world: World) -> None:
+    world.cluster.alive.discard(BrokerId(2))
+    done = world.execute()
+    assert done.notes[0].startswith("broker 2 is not alive")
+    assert rate_of(2) not in world.cluster.configs
+    assert world.cluster.configs[LEADERS] == "0:1,0:2"
+
+
+def test_reads_that_lag_behind_are_waited_for(world: World) -> None:
+    world.cluster.lag = 3
+    world.execute()
+    world.cluster.finish(T0)
+    assert world.verify().pending == {}
+    assert world.cluster.configs == {}
+
+
+def test_a_write_that_is_never_seen_is_unknown_and_starts_no_move(world: World) -> None:
+    world.cluster.lag = 1000
+    with pytest.raises(Unknown, match="--verify to take its throttle back"):
+        world.execute()
+    assert not world.cluster.partitions[T0].moving
+    world.cluster.lag = 0
+    world.cluster._stale_reads = 0
+    assert world.verify().verdict is Progress.ELSEWHERE
+    assert world.cluster.configs == {}
+
+
+def test_a_foreign_write_in_between_is_merged(world: World) -> None:
+    world.cluster.meanwhile = [(LEADERS, "9:9"), (rate_of(1), "77")]
+    world.execute()
+    assert world.cluster.configs[LEADERS] == "9:9,0:1,0:2"
+    world.cluster.finish(T0)
+    world.verify()
+    assert world.cluster.configs == {LEADERS: "9:9", rate_of(1): "77"}
+
+
+BROKEN = {
+    "the list is refused": (LEADERS, Refused("policy says no"), Refused),
+    "a rate is refused": (rate_of(2), Refused("policy says no"), Refused),
+    "a broker goes away": (rate_of(3), Unreachable("broker 3 went away"), Unreachable),
+    "somebody writes without end": (rate_of(1), Conflict("changed"), Conflict),
+}
+
+
+@pytest.mark.parametrize(("setting", "error", "kind"), BROKEN.values(), ids=BROKEN)
+def test_a_failed_step_takes_back_what_was_written(
+    world: World, setting: Setting, error: KquotaError, kind: type[KquotaError]
+) -> None:
+    world.cluster.configs = {FOLLOWERS: "9:9"}
+    world.cluster.broken = {setting: error}
+    with pytest.raises(kind, match="everything written was taken back"):
+        world.execute()
+    assert world.cluster.configs == {FOLLOWERS: "9:9"}
+    assert not world.cluster.partitions[T0].moving
+    assert world.open_runs() == 0
+
+
+def test_a_cluster_that_refuses_the_whole_move_gets_its_throttles_back(world: World) -> None:
+    world.cluster.refused = {T0: "no"}
+    with pytest.raises(Refused, match=r"Error reassigning partition\(s\): t-0: no; .* taken back"):
+        world.execute()
+    assert world.cluster.configs == {}
+
+
+def test_a_move_that_starts_in_part_keeps_its_throttle_until_it_ends(world: World) -> None:
+    plan = Plan(targets={T0: b(1, 3), T1: b(1, 4)})
+    world.cluster.refused = {T1: "no"}
+    with pytest.raises(Incomplete, match="t-1: no; started: t-0") as raised:
+        world.execute(plan)
+    assert (raised.value.done, raised.value.undone) == (("t-0",), ("t-1",))
+    assert world.verify(plan).verdict is Progress.IN_PROGRESS
+    world.cluster.finish(T0)
+    assert world.verify(plan).verdict is Progress.ELSEWHERE
+    assert world.cluster.configs == {}
+
+
+def test_a_lost_answer_is_looked_up(world: World) -> None:
+    world.cluster.lose_answer = True
+    assert world.execute().started == (T0,)
+
+
+def test_a_dead_broker_is_pending_until_it_is_back(world: World) -> None:
+    world.execute()
+    world.cluster.finish(T0)
+    world.cluster.alive.discard(BrokerId(2))
+    found = world.verify()
+    assert set(found.pending) == {rate_of(2), rate_of(2, FOLLOWER_RATE)}
+    assert set(world.cluster.configs) == set(found.pending)
+    world.cluster.alive.add(BrokerId(2))
+    assert world.verify().pending == {}
+    assert world.cluster.configs == {}
+
+
+def test_a_rate_that_an_operator_changed_stays_and_is_named(world: World) -> None:
+    world.execute()
+    world.cluster.write(rate_of(1), "5000")
+    world.cluster.finish(T0)
+    assert world.verify().notes[0].startswith("broker 1 leader.replication.throttled.rate is 5000 now")
+    assert world.cluster.configs == {rate_of(1): "5000"}
+
+
+def test_a_throttle_that_is_not_ours_is_named_and_left(world: World) -> None:
+    world.cluster.configs = {LEADERS: "0:1", rate_of(1): "7", rate_of(2): "7"}
+    found = world.verify(Plan(targets={T0: b(1, 2)}))
+    assert "leader.replication.throttled.replicas on topic t" in found.notes[0]
+    assert "leader.replication.throttled.rate on broker 1,2" in found.notes[0]
+    assert world.cluster.writes == 0
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["older first", "younger first"])
+def test_of_two_runs_the_last_one_gives_all_back(world: World, order: tuple[int, int]) -> None:
+    world.cluster.configs = {rate_of(1): "7"}
+    plans = [PLAN, Plan(targets={T1: b(1, 3)})]
+    world.execute()
+    world.execute(plans[1], rate=2000, additional=True)
+    names = [T0, T1]
+    first, last = order
+    world.cluster.finish(names[first])
+    assert world.verify(plans[first]).notes == ()
+    assert world.cluster.configs[rate_of(1)] == "2000"
+    assert world.cluster.configs[FOLLOWERS] == f"{last}:3"
+    world.cluster.finish(names[last])
+    assert world.verify(plans[last]).notes == ()
+    assert world.cluster.configs == {rate_of(1): "7"}
+
+
+def test_verify_of_a_deleted_topic_gives_the_rates_back(world: World) -> None:
+    world.execute()
+    world.cluster.partitions.clear()
+    for setting in (LEADERS, FOLLOWERS):
+        world.cluster.write(setting, None)
+    assert world.verify().verdict is Progress.ELSEWHERE
+    assert world.cluster.configs == {}

@@ -1,0 +1,36 @@
+"""The fake keeps the port's contract, so what passes on it is worth something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from kquota.reassign.moves import Partition, Replicas
+from kquota.reassign.throttle import Setting
+from kquota.terms import BrokerId, TopicPartition
+from tests.reassign.contract import ClusterContract, Stage
+from tests.reassign.fake import MemoryCluster
+
+
+class MemoryStage:
+    def __init__(self) -> None:
+        self.brokers = (BrokerId(1), BrokerId(2), BrokerId(3))
+        self.cluster = MemoryCluster(alive=set(self.brokers))
+
+    def topic(self, replicas: Mapping[int, Replicas]) -> str:
+        for number, where in replicas.items():
+            self.cluster.partitions[TopicPartition("t", number)] = Partition(replicas=where, leader=where[0], isr=where)
+        return "t"
+
+    def write(self, setting: Setting, value: str | None) -> None:
+        self.cluster.write(setting, value)
+
+    def finish(self, name: TopicPartition) -> None:
+        self.cluster.finish(name)
+
+
+class TestMemoryCluster(ClusterContract):
+    @pytest.fixture
+    def stage(self) -> Stage:
+        return MemoryStage()

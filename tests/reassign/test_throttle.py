@@ -1,0 +1,185 @@
+"""Laws of taking and giving back: nobody else's throttle is ever lost, and ours never stays."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kquota.errors import Refused
+from kquota.reassign.throttle import (
+    LONGEST_LIST,
+    Change,
+    Setting,
+    Taken,
+    entries,
+    given_back,
+    handed_over,
+    merge,
+    needed,
+    take,
+    without,
+)
+from kquota.terms import LEADER_RATE, LEADER_REPLICAS, BrokerId
+
+LIST = Setting.of_topic("t", LEADER_REPLICAS)
+RATE = Setting.of_broker(BrokerId(1), LEADER_RATE)
+
+entry = st.builds(lambda p, b: f"{p}:{b}", st.integers(0, 3), st.integers(0, 3))
+some = st.lists(entry, max_size=5, unique=True).map(tuple)
+ours = st.lists(entry, min_size=1, max_size=5, unique=True).map(sorted).map(tuple)
+# What others left: unset, empty, everything, a plain list, or one that 2.8's APPEND or a person's comma made.
+lists = st.none() | st.just("") | st.just("*") | some.map(",".join) | some.map(lambda e: "," + ", ".join(e))
+rate_texts = st.none() | st.integers(1, 5).map(str)
+
+MERGED = {
+    "unset": (None, ("0:1", "0:2"), "0:1,0:2"),
+    "empty": ("", ("0:1",), "0:1"),
+    "others first, in their order": ("9:9,5:5", ("0:1",), "9:9,5:5,0:1"),
+    "already there": ("0:2,0:1", ("0:1", "0:2"), "0:2,0:1"),
+    "partly there": ("0:2", ("0:1", "0:2"), "0:2,0:1"),
+    "a leading comma": (",9:9", ("0:1",), "9:9,0:1"),
+    "everything": ("*", ("0:1",), "*"),
+}
+
+
+@pytest.mark.parametrize(("current", "added", "merged"), MERGED.values(), ids=MERGED)
+def test_merge(current: str | None, added: tuple[str, ...], merged: str) -> None:
+    assert merge(current, added) == merged
+
+
+@given(lists, ours)
+def test_a_merged_list_is_well_formed_and_whole(current: str | None, added: tuple[str, ...]) -> None:
+    merged = merge(current, added)
+    assert not merged.startswith(",")
+    assert merged == "*" or merged.split(",") == list(dict.fromkeys((*entries(current), *added)))
+
+
+def test_a_list_that_no_broker_can_hold_is_refused() -> None:
+    longest = tuple(f"{n:04d}:1" for n in range(4681))
+    assert len(merge(None, longest)) == LONGEST_LIST - 1
+    with pytest.raises(Refused, match=r"32,773 bytes long, a broker holds 32,767; split the plan"):
+        merge(None, (*longest, "9999:1"))
+
+
+TAKEN_AWAY = {
+    "unset before, nothing left": ("0:1", ("0:1",), None, None),
+    "empty before, nothing left": ("0:1", ("0:1",), "", ""),
+    "others left": ("9:9,0:1,8:8", ("0:1",), "9:9", "9:9,8:8"),
+    "back to the letter": ("9:9,8:8,0:1", ("0:1",), "9:9, 8:8", "9:9, 8:8"),
+    "gone already": (None, ("0:1",), "9:9", None),
+    "others took theirs away": ("0:1", ("0:1",), "9:9", ""),
+}
+
+
+@pytest.mark.parametrize(("current", "gone", "prior", "left"), TAKEN_AWAY.values(), ids=TAKEN_AWAY)
+def test_without(current: str | None, gone: tuple[str, ...], prior: str | None, left: str | None) -> None:
+    assert without(current, gone, prior) == left
+
+
+def applied(setting: Setting, now: str | None, wanted: tuple[str, ...]) -> str | None:
+    changes = needed({setting: wanted}, {setting: now})
+    return changes[0].after if changes else now
+
+
+@given(lists, ours)
+def test_a_list_given_back_is_what_it_was(prior: str | None, wanted: tuple[str, ...]) -> None:
+    taken = take(LIST, prior, wanted, None, ())
+    during = applied(LIST, prior, wanted)
+    assert set(wanted) <= set(entries(during)) or during == "*"
+    assert given_back(taken, during, ()) == prior
+
+
+@given(rate_texts, st.integers(1, 5).map(str))
+def test_a_rate_given_back_is_what_it_was(prior: str | None, rate: str) -> None:
+    taken = take(RATE, prior, (rate,), None, ())
+    assert applied(RATE, prior, (rate,)) == rate
+    assert given_back(taken, rate, ()) == prior
+
+
+@given(lists.filter(lambda text: text != "*"), ours, some, some)
+def test_others_edits_survive(
+    prior: str | None, wanted: tuple[str, ...], came: tuple[str, ...], went: tuple[str, ...]
+) -> None:
+    taken = take(LIST, prior, wanted, None, ())
+    during = [e for e in entries(applied(LIST, prior, wanted)) if e not in went]
+    during += [e for e in came if e not in during and e not in taken.ours]
+    after = given_back(taken, ",".join(during), ())
+    assert [e for e in entries(after) if e not in taken.ours] == [e for e in during if e not in taken.ours] or set(
+        entries(after)
+    ) == set(entries(prior))
+    assert not set(entries(after)) & set(taken.ours)
+
+
+@given(rate_texts, rate_texts)
+def test_a_rate_that_somebody_changed_stays(prior: str | None, theirs: str | None) -> None:
+    taken = take(RATE, prior, ("1000",), None, ())
+    assert given_back(taken, theirs, ()) == theirs
+
+
+@given(lists, ours)
+def test_taking_again_takes_nothing_more(prior: str | None, wanted: tuple[str, ...]) -> None:
+    first = take(LIST, prior, wanted, None, ())
+    during = applied(LIST, prior, wanted)
+    assert take(LIST, during, wanted, first, ()) == first
+    assert needed({LIST: wanted}, {LIST: during}) == ()
+
+
+def test_a_rate_that_is_raised_goes_back_to_what_was_first() -> None:
+    first = take(RATE, "7", ("10",), None, ())
+    second = take(RATE, "10", ("20",), first, ())
+    assert second == Taken(setting=RATE, prior="7", ours=("10", "20"))
+
+
+def test_a_rate_that_an_operator_set_meanwhile_is_the_new_prior() -> None:
+    first = take(RATE, None, ("10",), None, ())
+    assert take(RATE, "7", ("20",), first, ()).prior == "7"
+
+
+@pytest.mark.parametrize("older_first", [True, False], ids=["older ends first", "younger ends first"])
+@given(prior=lists, mine=ours, theirs=ours)
+def test_two_runs_on_one_list_give_it_back_together(
+    older_first: bool, prior: str | None, mine: tuple[str, ...], theirs: tuple[str, ...]
+) -> None:
+    older = take(LIST, prior, mine, None, ())
+    now = applied(LIST, prior, mine)
+    younger = take(LIST, now, theirs, None, (older,))
+    now = applied(LIST, now, theirs)
+    first, last, needed_by_last = (older, younger, theirs) if older_first else (younger, older, mine)
+    between = given_back(first, now, (last,))
+    assert set(needed_by_last) <= set(entries(between)) or between == "*"
+    assert given_back(last, between, ()) == prior
+
+
+@pytest.mark.parametrize("older_first", [True, False], ids=["older ends first", "younger ends first"])
+@given(prior=rate_texts, mine=st.sampled_from("123456"), theirs=st.sampled_from("123456"))
+def test_two_runs_on_one_rate_give_it_back_together(
+    older_first: bool, prior: str | None, mine: str, theirs: str
+) -> None:
+    older = take(RATE, prior, (mine,), None, ())
+    younger = take(RATE, mine, (theirs,), None, (older,))
+    first, last = (older, younger) if older_first else (younger, older)
+    between = given_back(first, theirs, (last,))
+    last = handed_over(first, theirs, last)
+    assert given_back(last, between, ()) == prior
+
+
+SEEN = {
+    "entries came": (LIST, None, "0:1", "9:9,0:1", True),
+    "entries not yet": (LIST, None, "0:1", None, False),
+    "entries went": (LIST, "9:9,0:1", "9:9", "9:9,8:8", True),
+    "entries still there": (LIST, "9:9,0:1", "9:9", "9:9,0:1", False),
+    "key went": (LIST, "0:1", None, None, True),
+    "key only emptied": (LIST, "0:1", None, "", False),
+    "everything": (LIST, None, "0:1", "*", True),
+    "rate": (RATE, None, "10", "10", True),
+    "another rate": (RATE, None, "10", "11", False),
+    "rate went": (RATE, "10", None, None, True),
+}
+
+
+@pytest.mark.parametrize(("setting", "before", "after", "value", "seen"), SEEN.values(), ids=SEEN)
+def test_a_change_is_seen(
+    setting: Setting, before: str | None, after: str | None, value: str | None, seen: bool
+) -> None:
+    assert Change(setting=setting, before=before, after=after).seen_in(value) is seen
