@@ -1,4 +1,4 @@
-"""Real servers for tests: each kind started once per run, by the product's own sandbox, when a test first asks for it."""
+"""Real servers for tests: each kind started once per run, by the product's own sandbox, when a test asks for it."""
 
 from __future__ import annotations
 
