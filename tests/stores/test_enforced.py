@@ -1,0 +1,181 @@
+"""Each quota, written by kquota through each connection, is obeyed by real brokers of three generations."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka.protocol.admin import CreateTopicsRequest
+
+from kquota.quota import actions
+from kquota.quota.change import Change
+from kquota.quota.entity import Entity
+from kquota.quota.port import Quotas
+from kquota.sandbox.cluster import Cluster
+from kquota.stores.wire.connection import Wire
+from kquota.stores.wire.quotas import WireQuotas
+from kquota.stores.znodes import Znodes
+from kquota.stores.zookeeper import ZooKeeperQuotas
+from kquota.terms import CONSUMER_BYTE_RATE, CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+from tests.quota.contract import attempts
+
+pytestmark = pytest.mark.kafka
+SECONDS = 45.0
+THROTTLING_QUOTA_EXCEEDED = 89
+
+
+WAYS = {
+    "4.3.1 Admin API": ("kafka_431", False),
+    "3.9.1 Admin API": ("kafka_391", False),
+    "3.9.1 ZooKeeper": ("kafka_391", True),
+    "2.8.2 Admin API": ("kafka_282", False),
+    "2.8.2 ZooKeeper": ("kafka_282", True),
+}
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> tuple[str, bool]:
+    return WAYS[request.param]
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest, way: tuple[str, bool]) -> Cluster:
+    found = request.getfixturevalue(way[0])
+    assert isinstance(found, Cluster)
+    return found
+
+
+@pytest.fixture
+def quotas(cluster: Cluster, way: tuple[str, bool]) -> Iterator[Quotas]:
+    if way[1]:
+        assert cluster.zookeeper is not None
+        with Znodes(cluster.zookeeper) as znodes:
+            yield ZooKeeperQuotas(znodes, unreadable=lambda line: None)
+    else:
+        with Wire(cluster.bootstrap, {}) as wire:
+            yield WireQuotas(wire)
+
+
+@pytest.fixture
+def topic(cluster: Cluster) -> Iterator[str]:
+    name = f"enforced-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
+    yield name
+    admin.delete_topics([name])[name].result(30)
+
+
+class Throttled:
+    """Collects what librdkafka's throttle_cb tells (KIP-219: the broker's throttle_time_ms)."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+
+    def __call__(self, event: object) -> None:
+        self.longest = max(self.longest, float(getattr(event, "throttle_time", 0.0)))
+
+
+@contextlib.contextmanager
+def limited(quotas: Quotas, client_id: str, key: str, value: float) -> Iterator[None]:
+    entity = Entity(client_id=client_id)
+    actions.alter(quotas, Change(entity=entity, add={key: value}), attempts())
+    yield
+    actions.alter(quotas, Change(entity=entity, delete=(key,)), attempts())
+
+
+def until_throttled(throttled: Throttled, work: Callable[[], object]) -> float:
+    give_up = time.monotonic() + SECONDS
+    while not throttled.longest and time.monotonic() < give_up:
+        work()
+    return throttled.longest
+
+
+def producer(cluster: Cluster, client_id: str, throttled: Throttled) -> Producer:
+    return Producer(
+        {"bootstrap.servers": cluster.bootstrap, "client.id": client_id, "throttle_cb": throttled, "linger.ms": 0}
+    )
+
+
+def send(client: Producer, topic: str, size: int) -> None:
+    client.produce(topic, b"x" * size)
+    client.flush(1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "size"),
+    [(PRODUCER_BYTE_RATE, 10_000.0, 20_000), (REQUEST_PERCENTAGE, 0.01, 10)],
+    ids=[PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE],
+)
+def test_a_producer_is_throttled(
+    cluster: Cluster, quotas: Quotas, topic: str, key: str, value: float, size: int
+) -> None:
+    client_id = f"p-{uuid.uuid4().hex[:8]}"
+    free, throttled = Throttled(), Throttled()
+    client = producer(cluster, client_id, free)
+    for _ in range(5):
+        send(client, topic, size)
+    assert free.longest == 0, "throttled before there was a quota"
+    client.flush(5)
+    with limited(quotas, client_id, key, value):
+        client = producer(cluster, client_id, throttled)
+        assert until_throttled(throttled, lambda: send(client, topic, size)) > 0
+        client.purge()
+
+
+def test_a_consumer_is_throttled(cluster: Cluster, quotas: Quotas, topic: str) -> None:
+    client_id = f"c-{uuid.uuid4().hex[:8]}"
+    writer = Producer({"bootstrap.servers": cluster.bootstrap})
+    for _ in range(300):
+        writer.produce(topic, b"x" * 10_000)
+    assert writer.flush(30) == 0
+    with limited(quotas, client_id, CONSUMER_BYTE_RATE, 10_000.0):
+        throttled = Throttled()
+
+        def read_all() -> None:
+            reader = Consumer(
+                {
+                    "bootstrap.servers": cluster.bootstrap,
+                    "client.id": client_id,
+                    "group.id": client_id,
+                    "auto.offset.reset": "earliest",
+                    "enable.auto.commit": False,
+                    "throttle_cb": throttled,
+                }
+            )
+            reader.subscribe([topic])
+            give_up = time.monotonic() + 10
+            while not throttled.longest and time.monotonic() < give_up:
+                reader.poll(0.2)
+            # A throttled consumer's goodbye waits as long as its throttle; nobody needs it.
+            threading.Thread(target=reader.close, daemon=True).start()
+
+        assert until_throttled(throttled, read_all) > 0
+
+
+def test_topic_creations_are_rejected(cluster: Cluster, quotas: Quotas) -> None:
+    """At CreateTopics version 6 a broker rejects (KIP-599); kquota's own client-id is the one limited here."""
+    made: list[str] = []
+    new_topic = CreateTopicsRequest.CreatableTopic
+
+    def create(wire: Wire) -> int:
+        name = f"mutation-{uuid.uuid4().hex[:8]}"
+        topics = [new_topic(name=name, num_partitions=20, replication_factor=1, assignments=[], configs=[])]
+        request = CreateTopicsRequest(topics=topics, timeout_ms=30_000, validate_only=False, min_version=6)
+        (result,) = wire.ask(request, wire.controller).topics
+        if result.error_code == 0:
+            made.append(name)
+        return int(result.error_code)
+
+    with limited(quotas, "kquota", CONTROLLER_MUTATION_RATE, 0.1), Wire(cluster.bootstrap, {}) as wire:
+        codes = []
+        give_up = time.monotonic() + SECONDS
+        while THROTTLING_QUOTA_EXCEEDED not in codes and time.monotonic() < give_up:
+            codes.append(create(wire))
+        assert set(codes) == {0, THROTTLING_QUOTA_EXCEEDED}
+    AdminClient({"bootstrap.servers": cluster.bootstrap}).delete_topics(made)

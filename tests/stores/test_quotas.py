@@ -1,0 +1,199 @@
+"""The Quotas contract on real servers: through the Admin API of each Kafka, and in each ZooKeeper."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+
+import pytest
+from kazoo.client import KazooClient
+
+from kquota.errors import Invalid, KquotaError, Refused
+from kquota.quota.change import Change
+from kquota.quota.entity import EVERY, Entity, Filter
+from kquota.sandbox.cluster import Cluster
+from kquota.stores.wire.connection import Wire
+from kquota.stores.wire.quotas import WireQuotas
+from kquota.stores.znodes import Znodes, decoded, encoded
+from kquota.stores.zookeeper import ZooKeeperQuotas
+from kquota.terms import CONSUMER_BYTE_RATE, DEFAULT, PRODUCER_BYTE_RATE
+from tests.quota.contract import NAMES, QuotasContract
+
+SCRAM = {"SCRAM-SHA-256": "salt=MXVl,stored_key=dGVz,server_key=a+/=,iterations=8192", "unknown": 'é "quoted"'}
+
+
+@pytest.mark.kafka
+class TestAdminApi(QuotasContract):
+    @pytest.fixture
+    def quotas(self, cluster: Cluster) -> Iterator[WireQuotas]:
+        with Wire(cluster.bootstrap, {}) as wire:
+            yield WireQuotas(wire)
+
+
+def _unreadable(line: str) -> None:
+    raise AssertionError(line)
+
+
+@pytest.fixture
+def zookeeper_quotas(zookeeper: Cluster) -> Iterator[ZooKeeperQuotas]:
+    assert zookeeper.zookeeper
+    with Znodes(zookeeper.zookeeper) as znodes:
+        yield ZooKeeperQuotas(znodes, _unreadable)
+
+
+@pytest.mark.zookeeper
+class TestZooKeeper(QuotasContract):
+    @pytest.fixture
+    def quotas(self, zookeeper_quotas: ZooKeeperQuotas) -> ZooKeeperQuotas:
+        return zookeeper_quotas
+
+    @pytest.mark.parametrize("name", [".", ".."])
+    def test_what_no_znode_can_be_called_is_refused(self, quotas: ZooKeeperQuotas, name: str) -> None:
+        with pytest.raises(Invalid, match="cannot be stored"):
+            quotas.alter([Change(entity=Entity(user=name), add={PRODUCER_BYTE_RATE: 1.0})])
+
+
+@pytest.fixture
+def znode(zookeeper: Cluster) -> Iterator[KazooClient]:
+    """Another client, so that what kquota wrote is seen with other eyes."""
+    client = KazooClient(hosts=zookeeper.zookeeper)
+    client.start()
+    yield client
+    client.stop()
+    client.close()
+
+
+@pytest.mark.zookeeper
+class TestLayout:
+    """FACTS: where an entity lives, what its node holds, and how the brokers hear of it."""
+
+    def test_node_and_notification(self, zookeeper_quotas: ZooKeeperQuotas, znode: KazooClient) -> None:
+        before = set(znode.get_children("/config/changes"))
+        entity = Entity(user="CN=a b,O=x/ü", client_id=DEFAULT)
+        zookeeper_quotas.alter([Change(entity=entity, add={PRODUCER_BYTE_RATE: 1024.0})])
+        path = "users/CN%3Da%20b%2CO%3Dx%2F%C3%BC/clients/<default>"
+        assert znode.get(f"/config/{path}")[0] == b'{"version":1,"config":{"producer_byte_rate":"1024"}}'
+        assert znode.get("/config/users/CN%3Da%20b%2CO%3Dx%2F%C3%BC")[0] == b""
+        (new,) = set(znode.get_children("/config/changes")) - before
+        assert json.loads(znode.get(f"/config/changes/{new}")[0]) == {"version": 2, "entity_path": path}
+
+    def test_a_change_that_changes_nothing_writes_nothing(
+        self, zookeeper_quotas: ZooKeeperQuotas, znode: KazooClient
+    ) -> None:
+        change = Change(entity=Entity(user="still"), add={PRODUCER_BYTE_RATE: 7.0})
+        zookeeper_quotas.alter([change])
+        stood = znode.get("/config/users/still")[1].version, znode.get_children("/config/changes")
+        zookeeper_quotas.alter([change])
+        assert (znode.get("/config/users/still")[1].version, znode.get_children("/config/changes")) == stood
+
+    def test_what_else_lives_in_the_node_survives_and_is_not_told(
+        self, zookeeper_quotas: ZooKeeperQuotas, znode: KazooClient
+    ) -> None:
+        znode.create("/config/users/scrammed", json.dumps({"version": 1, "config": SCRAM, "more": [1]}).encode())
+        entity = Entity(user="scrammed")
+        zookeeper_quotas.alter([Change(entity=entity, add={PRODUCER_BYTE_RATE: 5.0})])
+        assert zookeeper_quotas.describe(Filter(user=EVERY))[entity] == {PRODUCER_BYTE_RATE: 5.0}
+        zookeeper_quotas.alter([Change(entity=entity, delete=(PRODUCER_BYTE_RATE,))])
+        assert json.loads(znode.get("/config/users/scrammed")[0]) == {"version": 1, "config": SCRAM, "more": [1]}
+
+    @pytest.mark.parametrize("data", [b"not json", b'{"version":3,"config":{}}', b'{"version":1,"config":[]}', b"[]"])
+    def test_a_node_that_kafka_did_not_write_is_never_replaced(
+        self, zookeeper_quotas: ZooKeeperQuotas, znode: KazooClient, data: bytes
+    ) -> None:
+        znode.create("/config/users/strange", data)
+        try:
+            with pytest.raises(Refused, match="/config/users/strange"):
+                zookeeper_quotas.alter([Change(entity=Entity(user="strange"), add={PRODUCER_BYTE_RATE: 5.0})])
+            assert znode.get("/config/users/strange")[0] == data
+        finally:
+            znode.delete("/config/users/strange")
+
+    def test_an_unreadable_node_hides_no_other(self, zookeeper: Cluster, znode: KazooClient) -> None:
+        assert zookeeper.zookeeper
+        told: list[str] = []
+        znode.create("/config/clients/%C3%28", b'{"version":1,"config":{"producer_byte_rate":"1"}}', makepath=True)
+        znode.create("/config/clients/bad", b'{"version":1,"config":{"producer_byte_rate":"ten"}}', makepath=True)
+        znode.create("/config/clients/good", b'{"version":1,"config":{"producer_byte_rate":"1"}}', makepath=True)
+        try:
+            with Znodes(zookeeper.zookeeper) as znodes:
+                found = ZooKeeperQuotas(znodes, told.append).describe(Filter(client_id=EVERY))
+            assert found[Entity(client_id="good")] == {PRODUCER_BYTE_RATE: 1.0}
+            assert Entity(client_id="bad") not in found
+            assert len(told) == 2
+        finally:
+            for node in ("%C3%28", "bad", "good"):
+                znode.delete(f"/config/clients/{node}")
+
+    def test_two_writers_lose_nothing(self, zookeeper: Cluster, zookeeper_quotas: ZooKeeperQuotas) -> None:
+        """Kafka's own tool ignores the node's version, and does lose updates."""
+        assert zookeeper.zookeeper
+        address, errors, entity = zookeeper.zookeeper, list[KquotaError](), Entity(user="contended")
+        barrier = threading.Barrier(2)
+
+        def write(key: str) -> None:
+            try:
+                with Znodes(address) as znodes:
+                    mine = ZooKeeperQuotas(znodes, _unreadable)
+                    barrier.wait()
+                    for value in range(1, 101):
+                        mine.alter([Change(entity=entity, add={key: float(value)})])
+                        assert mine.describe(Filter(user="contended"))[entity][key] == value
+            except KquotaError as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=write, args=(key,)) for key in (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        found = zookeeper_quotas.describe(Filter(user="contended"))
+        assert found == {entity: {PRODUCER_BYTE_RATE: 100.0, CONSUMER_BYTE_RATE: 100.0}}
+
+
+@pytest.mark.zookeeper
+class TestWhoseZooKeeper:
+    @pytest.mark.parametrize(
+        ("nodes", "reason"),
+        [
+            ({}, "not a Kafka cluster's"),
+            ({"/config/changes": b""}, "not a Kafka cluster's"),
+            (
+                {"/brokers/ids": b"", "/config/changes": b"", "/controller": b'{"kraftControllerEpoch":3}'},
+                "KRaft or migrating",
+            ),
+            ({"/brokers/ids": b"", "/config/changes": b"", "/migration": b"{}"}, "KRaft or migrating"),
+        ],
+        ids=["empty", "half", "KRaft", "in migration"],
+    )
+    def test_refused_and_left_as_it_was(
+        self,
+        zookeeper: Cluster,
+        znode: KazooClient,
+        nodes: dict[str, bytes],
+        reason: str,
+        request: pytest.FixtureRequest,
+    ) -> None:
+        root = f"/{request.node.callspec.id.replace(' ', '-')}"
+        znode.create(root)
+        for path, data in nodes.items():
+            znode.create(root + path, data, makepath=True)
+        before = znode.get_children(root)
+        with pytest.raises(Refused, match=reason):
+            Znodes(f"{zookeeper.zookeeper}{root}").close()
+        assert znode.get_children(root) == before
+
+    def test_a_zookeeper_cluster_of_kafka_39_is_not_kraft(self, zookeeper: Cluster, znode: KazooClient) -> None:
+        """Its /controller says kraftControllerEpoch -1."""
+        for path in ("/plain/brokers/ids", "/plain/config/changes"):
+            znode.create(path, b"", makepath=True)
+        znode.create("/plain/controller", b'{"version":2,"brokerid":1,"kraftControllerEpoch":-1}')
+        with Znodes(f"{zookeeper.zookeeper}/plain") as znodes:
+            assert ZooKeeperQuotas(znodes, _unreadable).describe(Filter(user=EVERY)) == {}
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
+def test_a_name_survives_its_encoding(name: str) -> None:
+    assert decoded(encoded(name)) == name
+    assert "/" not in encoded(name)
