@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from kquota import __version__
-from kquota.cli import configs, log_dirs, sandbox
+from kquota.cli import configs, log_dirs, move, sandbox
 from kquota.cli.contract import DONE, FAILED, INTERRUPTED, complain, exit_code, say
 from kquota.cli.entities import EntityCommand
 from kquota.errors import KquotaError
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 app.command(cls=EntityCommand, epilog=configs.EPILOG)(configs.configs)
 app.command("log-dirs", epilog=log_dirs.EPILOG)(log_dirs.log_dirs)
+app.add_typer(move.app, name="move")
 app.add_typer(sandbox.app, name="sandbox")
 
 

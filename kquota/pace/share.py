@@ -113,15 +113,18 @@ class Pace:
 
     @property
     def seconds(self) -> float | None:
-        """The expected time: start-up and tail, then the bottleneck's; None when unknown and when it never finishes."""
-        if not self.feasible or self.bottleneck is None:
+        """The expected time: start-up and tail, then the bottleneck's; 0 when nothing moves.
+
+        None when a rate is unknown and when the move never finishes.
+        """
+        if not self.feasible:
             return None
-        return _expected(self.bottleneck.seconds or 0.0)
+        return 0.0 if self.bottleneck is None else _expected(self.bottleneck.seconds or 0.0)
 
     @property
     def seconds_without_writes(self) -> float:
         """The expected time if nobody writes to the moving partitions."""
-        return _expected(self.least_seconds)
+        return _expected(self.least_seconds) if self.shares else 0.0
 
     @property
     def least_seconds(self) -> float:

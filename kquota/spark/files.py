@@ -34,6 +34,10 @@ class Files:
         """The operator's own name for the file behind `link`."""
         return self.names.get(link, link)
 
+    def size(self) -> int:
+        """How much there is to read, in bytes as stored."""
+        return sum((self.folder / link).stat().st_size for link in self.names)
+
 
 def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
     """kafka-log-dirs' output in files or globs, plain or gzipped. Raises Invalid for none, and for one without JSON."""

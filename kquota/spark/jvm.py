@@ -7,7 +7,7 @@ import importlib.util
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -33,8 +33,8 @@ MODULE_OPTIONS: Final = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
-# Our inputs are small: the serial collector and the first compiler save two seconds of start-up.
-_QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# The serial collector and the first compiler alone save two seconds of start-up, and hurt large inputs.
+QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +54,14 @@ def home() -> Path:
 
 
 @contextlib.contextmanager
-def jvm(options: Mapping[str, str], scratch: Path) -> Iterator[Gateway]:
-    """A JVM with Spark in it, configured by `options`; what it writes and says stays in the folder `scratch`.
+def jvm(options: Mapping[str, str], flags: Iterable[str], scratch: Path) -> Iterator[Gateway]:
+    """A JVM with Spark in it, configured by `options` and the JVM's own `flags`; all it writes stays in `scratch`.
 
     It ends with the block, and also when this process dies in whatever way: it reads a pipe from us to its end. A
     Ctrl-C reaches only us. Raises Refused when there is no Spark or Java, or when the JVM does not come up.
     """
     spark, log, told = home(), scratch / "spark.log", scratch / "gateway"
-    command = [str(java.find().executable), "-cp", f"{spark}/jars/*", *MODULE_OPTIONS, *_QUICK]
+    command = [str(java.find().executable), "-cp", f"{spark}/jars/*", *MODULE_OPTIONS, *flags]
     command += [f"-Djava.io.tmpdir={scratch}", "org.apache.spark.deploy.SparkSubmit"]
     command += [word for key, value in options.items() for word in ("--conf", f"{key}={value}")]
     # Somebody's Spark cluster, set up in the environment, must not change what a local job does.

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kquota.spark.jvm import Gateway, jvm
+from kquota.spark.files import Files
+from kquota.spark.jvm import QUICK, Gateway, jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,16 +27,20 @@ _OPTIONS: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
 }
+# Compiling a query takes longer than running it on fewer bytes of input than these (gzipped, ten times as much text).
+_SMALL: Final = 16_000_000
+_UNCOMPILED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 @contextlib.contextmanager
-def session(scratch: Path, say: Callable[[str], None] = lambda _: None) -> Iterator[SparkSession]:
-    """A local Spark session, which keeps all its files in the folder `scratch`.
+def session(scratch: Path, inputs: Files, say: Callable[[str], None]) -> Iterator[SparkSession]:
+    """A local Spark session, tuned to the size of `inputs`, which keeps all its files in the folder `scratch`.
 
     `say` is told in one line that Spark starts: that takes seconds. Raises Refused when there is no Spark or Java.
     """
     places = {"spark.local.dir": str(scratch), "spark.sql.warehouse.dir": str(scratch / "warehouse")}
-    with jvm(_OPTIONS | places, scratch) as gateway:
+    small = inputs.size() < _SMALL
+    with jvm(_OPTIONS | places | (_UNCOMPILED if small else {}), QUICK if small else (), scratch) as gateway:
         say("starting Spark ...")
         with _connected(gateway) as spark:
             yield spark

@@ -86,7 +86,8 @@ def test_an_empty_copy_still_has_to_outrun_its_writes() -> None:
 
 def test_nothing_moves() -> None:
     answer = pace([replace(leader(0, t=MB), copies=0)])
-    assert (answer.shares, answer.bottleneck, answer.seconds, answer.least_seconds) == ((), None, None, 0.0)
+    assert (answer.shares, answer.bottleneck, answer.feasible) == ((), None, True)
+    assert (answer.seconds, answer.seconds_without_writes, answer.least_seconds) == (0.0, 0.0, 0.0)
 
 
 rates = st.integers(0, 10**9).map(float)

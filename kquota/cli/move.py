@@ -1,0 +1,243 @@
+"""`kquota move`: how long a move takes, before it is started."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from kquota.cli import world
+from kquota.cli.contract import DONE, say
+from kquota.cli.options import BootstrapServer, CommandConfig, Output, OutputFormat
+from kquota.errors import Invalid, Refused
+from kquota.measure import ByteRate, byte_rate, duration, human_rate
+from kquota.terms import BrokerId, TopicPartition
+
+if TYPE_CHECKING:
+    from kquota.reassign.plan import Plan
+    from kquota.spark.estimate import Measured
+    from kquota.spark.files import Files
+
+app = typer.Typer(help="How long a move takes, before it is started.", no_args_is_help=True)
+
+EPILOG: Final = """Examples:
+
+kquota move estimate --bootstrap-server localhost:9092 --reassignment-json-file plan.json --throttle 50MB/s
+
+kquota move estimate --log-dirs sizes.txt --bytes-in 1=3MB/s --reassignment-json-file plan.json --throttle 50MB/s"""
+
+# A rate so low and without a unit is most often one of megabytes that lost its unit on the way.
+_BARE: Final = 100_000
+
+
+@app.callback()
+def group() -> None:
+    """How long a move takes, before it is started."""
+
+
+@app.command(epilog=EPILOG)
+def estimate(
+    reassignment_json_file: Annotated[
+        Path, typer.Option("--reassignment-json-file", metavar="FILE", help="The plan, as kafka-reassign-partitions'.")
+    ],
+    throttle: Annotated[
+        str,
+        typer.Option("--throttle", metavar="RATE", help="The replication throttle: 50MB/s; bare: bytes per second."),
+    ],
+    log_dirs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--log-dirs", metavar="FILE", help="Sizes from kafka-log-dirs' output; a file or glob, repeatable."
+        ),
+    ] = None,
+    history: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--history", metavar="PATH", help="Sizes from the newest snapshot of a file or folder, repeatable."
+        ),
+    ] = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    bytes_in: Annotated[
+        list[str] | None,
+        typer.Option("--bytes-in", metavar="BROKER=RATE", help="What clients write to a broker, repeatable."),
+    ] = None,
+    sample: Annotated[
+        str, typer.Option("--sample", metavar="SECONDS", help="How long to measure write rates on the live cluster.")
+    ] = "3",
+    output: OutputFormat = Output.text,
+) -> int:
+    """Say how long a throttled move takes, which broker is the bottleneck, and whether it can ever finish."""
+    from kquota.reassign import plan as plans
+
+    rate = byte_rate(throttle, "--throttle")
+    rates, seconds = _bytes_in(bytes_in or []), duration(sample, "--sample")
+    plan = plans.read(reassignment_json_file)
+    _warn_of_lost_unit(throttle, rate)
+    with tempfile.TemporaryDirectory(prefix="kquota-") as folder:
+        if log_dirs or history:
+            if (log_dirs and history) or bootstrap_server or command_config:
+                raise Invalid("sizes come from one place: give --log-dirs, --history or --bootstrap-server")
+            sizes = _stored(log_dirs, history, rates, Path(folder))
+        else:
+            if not (bootstrap_server or os.environ.get("KQUOTA_BOOTSTRAP_SERVER")):
+                raise Invalid("whose sizes? Give --bootstrap-server HOST:PORT, --log-dirs FILE or --history PATH")
+            at = world.where(bootstrap_server, None, command_config)
+            sizes = _live(at, plan, rates, seconds, Path(folder))
+        return _answer(sizes, plan, rate, output, Path(folder))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sizes:
+    """Where the sizes lie, and what is known of writes: by broker as given, or by partition as sampled."""
+
+    files: Files
+    printed: bool
+    source: str
+    by_broker: Mapping[BrokerId, float]
+    by_partition: Mapping[TopicPartition, float]
+    writes_from: str | None
+
+
+def _bytes_in(texts: Sequence[str]) -> dict[BrokerId, float]:
+    rates: dict[BrokerId, float] = {}
+    for text in texts:
+        broker, equals, rate = text.partition("=")
+        if not equals or not (broker.isascii() and broker.isdigit()):
+            raise Invalid(f"--bytes-in {text!r}: write a broker's id and a rate, as 1=3MB/s")
+        if BrokerId(int(broker)) in rates:
+            raise Invalid(f"--bytes-in {text!r}: broker {int(broker)} has a rate already")
+        # Unlike a throttle, traffic may well be nothing.
+        rates[BrokerId(int(broker))] = 0.0 if rate.strip() == "0" else float(byte_rate(rate, f"--bytes-in {broker}"))
+    return rates
+
+
+def _warn_of_lost_unit(text: str, rate: ByteRate) -> None:
+    if text.strip().isdigit() and rate < _BARE:
+        say(f"warning: --throttle {text} is {human_rate(rate)}; did you mean {text}kB/s or {text}MB/s?")
+
+
+def _stored(
+    log_dirs: Sequence[str] | None, history: Sequence[str] | None, rates: Mapping[BrokerId, float], scratch: Path
+) -> _Sizes:
+    from kquota.spark import files
+
+    found = files.log_dirs(log_dirs, scratch) if log_dirs else files.snapshots(history or [], scratch)
+    return _Sizes(
+        files=found,
+        printed=bool(log_dirs),
+        source=", ".join(found.names.values()),
+        by_broker=rates,
+        by_partition={},
+        writes_from=_GIVEN if rates else None,
+    )
+
+
+_GIVEN: Final = "--bytes-in, allotted to the partitions that a broker leads in proportion to their size"
+
+
+def _live(at: world.Where, plan: Plan, rates: Mapping[BrokerId, float], seconds: float, scratch: Path) -> _Sizes:
+    """A snapshot of the live cluster and, unless --bytes-in is given, how fast its partitions are written to."""
+    from kquota.sizes.snapshot import lines
+    from kquota.sizes.write_rate import write_rates
+    from kquota.spark import files
+    from kquota.stores import snapshots
+
+    with world.log_dirs(at) as cluster:
+        brokers = cluster.brokers()
+        if unknown := sorted({broker for target in plan.targets.values() for broker in target} - set(brokers)):
+            raise Invalid(
+                f"the plan names brokers that are not alive: {','.join(map(str, unknown))};"
+                f" these are: {','.join(map(str, sorted(brokers)))}"
+            )
+        described = cluster.detailed(cluster.describe(brokers, None))
+        led = {r.partition: r.size for log_dir in described for r in log_dir.replicas if r.leader}
+        sampled: Mapping[TopicPartition, float | None] = {}
+        if not rates:
+            say(f"measuring write rates for {seconds:g} s ...")
+            first, began = cluster.offsets(led), time.monotonic()
+            time.sleep(seconds)
+            second, ended = cluster.offsets(led), time.monotonic()
+            sampled = write_rates(first, second, ended - began, led)
+        now = datetime.now(UTC)
+        snapshot = snapshots.write(scratch / "live", cluster.cluster_id, now, lines(cluster.cluster_id, now, described))
+        source = f"cluster {cluster.cluster_id}, live"
+    return _Sizes(
+        files=files.snapshots([str(snapshot)], scratch),
+        printed=False,
+        source=source,
+        by_broker=rates,
+        by_partition={partition: rate for partition, rate in sampled.items() if rate is not None},
+        writes_from=_GIVEN if rates else f"sampled on the live cluster for {seconds:g} s",
+    )
+
+
+def _answer(sizes: _Sizes, plan: Plan, throttle: ByteRate, output: Output, scratch: Path) -> int:
+    from kquota.cli.estimate import Estimate, document, text, why_never
+    from kquota.pace.ratio import MoveTime
+    from kquota.pace.share import pace
+
+    measured = _measured(sizes, plan, throttle, scratch)
+    _disclose(measured)
+    kip = MoveTime(
+        partitions_to_be_moved=measured.moving,
+        total_partition_count=measured.partitions,
+        total_log_size=measured.log_size,
+        brokers=len(measured.health.brokers),
+        replication_quota=throttle,
+        max_bytes_in=measured.max_bytes_in,
+    )
+    answer = Estimate(
+        throttle=throttle,
+        sizes_from=sizes.source,
+        writes_from=sizes.writes_from,
+        measured=measured,
+        kip=kip,
+        pace=pace(measured.shares),
+    )
+    print(document(answer) if output is Output.json else text(answer))
+    if answer.pace.feasible is False:
+        raise Refused(f"the move can never finish: {why_never(answer.pace)}")
+    return DONE
+
+
+def _measured(sizes: _Sizes, plan: Plan, throttle: ByteRate, scratch: Path) -> Measured:
+    from kquota.spark.session import session
+
+    with session(scratch, sizes.files, say) as spark:
+        from kquota.spark.estimate import Writes, measure
+        from kquota.spark.sizes import from_log_dirs, from_snapshots
+
+        replicas = (from_log_dirs if sizes.printed else from_snapshots)(spark, sizes.files)
+        writes = Writes(by_broker=sizes.by_broker, by_partition=sizes.by_partition)
+        return measure(replicas, sizes.files, plan, writes, throttle, scratch)
+
+
+def _disclose(measured: Measured) -> None:
+    """Every row that was left out, and everything that was taken for granted."""
+    health = measured.health
+    told = {
+        "{} rows left out: no broker, topic or partition, or no size of 0 or more": health.bad,
+        "{} rows left out: the same replica twice; the largest is kept": health.duplicate,
+        "{} rows left out: future replicas, copies between two log dirs of one broker": health.future,
+        "warning: {} log dirs could not be read by their broker: their replicas are missing here": health.offline,
+        "{} moving partitions: the sizes do not tell who leads; taken is the first of the plan's replicas that "
+        "holds the partition already, else the lowest broker that holds it": measured.leaders_assumed,
+        "{} moving partitions: the sizes do not tell who is in sync; taken are all current replicas": (
+            measured.in_sync_assumed
+        ),
+        "warning: {} followers of moving partitions are out of sync; their catching up shares the throttle and is not "
+        "in the estimate": measured.lagging,
+    }
+    for line, count in told.items():
+        if count:
+            say(line.format(count))
+    for broker in measured.unallotted:
+        say(f"warning: --bytes-in {broker}: as far as the sizes tell, that broker leads nothing; its rate is not used")
