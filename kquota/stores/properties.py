@@ -31,7 +31,7 @@ def security(path: Path) -> dict[str, object]:
     if mechanism := found.get("sasl.mechanism"):
         settings["sasl_mechanism"] = _one_of(_MECHANISMS, mechanism, "sasl.mechanism", path)
     if jaas := found.get("sasl.jaas.config"):
-        login = {key: quoted or bare for key, quoted, bare in _JAAS.findall(jaas)}
+        login = {key: re.sub(r"\\(.)", r"\1", quoted) or bare for key, quoted, bare in _JAAS.findall(jaas)}
         if {"username", "password"} <= login.keys():
             settings["sasl_plain_username"] = login["username"]
             settings["sasl_plain_password"] = login["password"]

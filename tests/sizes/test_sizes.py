@@ -1,0 +1,119 @@
+"""Kafka's JSON and the snapshot's lines say the same log dirs; a write rate is never guessed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from kquota.errors import Invalid, Refused
+from kquota.sizes.port import Offsets
+from kquota.sizes.printed import printed
+from kquota.sizes.replica import LogDir, Replica
+from kquota.sizes.snapshot import lines
+from kquota.sizes.write_rate import write_rates
+from kquota.stores import snapshots
+from kquota.terms import BrokerId, TopicPartition
+
+TIME = datetime(2026, 11, 21, 1, 2, 3, 999, tzinfo=UTC)
+ONE, TWO = BrokerId(1), BrokerId(2)
+T0, T10 = TopicPartition("t-x", 0), TopicPartition("t-x", 10)
+DIRS = [
+    LogDir(
+        broker=TWO, rack=None, path="/b", error="KafkaStorage (56)", volume_total=None, volume_usable=None, replicas=()
+    ),
+    LogDir(
+        broker=ONE,
+        rack="r1",
+        path="/a",
+        error=None,
+        volume_total=100,
+        volume_usable=0,
+        replicas=(
+            Replica(partition=T10, size=7, offset_lag=0, future=True),
+            Replica(partition=T0, size=5, offset_lag=1, future=False, end_offset=9, leader=True, in_sync=True),
+        ),
+    ),
+]
+
+
+def test_kafkas_json() -> None:
+    assert printed([TWO, ONE], DIRS) == (
+        '{"brokers":[{"broker":1,"logDirs":[{"partitions":['
+        '{"partition":"t-x-0","size":5,"offsetLag":1,"isFuture":false},'
+        '{"partition":"t-x-10","size":7,"offsetLag":0,"isFuture":true}],"error":null,"logDir":"/a"}]},'
+        '{"broker":2,"logDirs":[{"partitions":[],"error":"KafkaStorage (56)","logDir":"/b"}]}],"version":1}'
+    )
+
+
+def test_a_snapshots_lines() -> None:
+    first, second = map(json.loads, lines("c", TIME, DIRS))
+    assert first == {
+        "version": 1,
+        "cluster": "c",
+        "time": "2026-11-21T01:02:03Z",
+        "broker": 1,
+        "rack": "r1",
+        "log_dir": "/a",
+        "topic": "t-x",
+        "partition": 0,
+        "size": 5,
+        "end_offset": 9,
+        "future": False,
+        "leader": True,
+        "in_sync": True,
+        "volume_total": 100,
+        "volume_usable": 0,
+    }
+    assert (second["partition"], second["future"], second["leader"], second["end_offset"]) == (10, True, None, None)
+
+
+class TestSnapshotFile:
+    def test_whole_and_named_by_cluster_and_time(self, tmp_path: Path) -> None:
+        path = snapshots.write(tmp_path / "new" / "folder", "-a/b_C", TIME, ["1", "2"])
+        assert path.name == "-a_b_C-20261121T010203Z.jsonl.gz"
+        assert gzip.decompress(path.read_bytes()) == b"1\n2\n"
+        assert [path] == list(path.parent.iterdir())
+
+    def test_not_written_twice(self, tmp_path: Path) -> None:
+        path = snapshots.write(tmp_path, "c", TIME, ["1"])
+        with pytest.raises(Refused, match="exists already"):
+            snapshots.write(tmp_path, "c", TIME, ["2"])
+        assert gzip.decompress(path.read_bytes()) == b"1\n"
+
+    def test_nothing_is_left_of_one_that_failed(self, tmp_path: Path) -> None:
+        def broken() -> object:
+            yield "1"
+            raise OSError(28, "No space left on device")
+
+        with pytest.raises(Refused, match="No space left"):
+            snapshots.write(tmp_path, "c", TIME, broken())  # type: ignore[arg-type]
+        assert list(tmp_path.iterdir()) == []
+
+    def test_no_folder_to_be_had(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(Invalid, match="cannot make the folder"):
+            snapshots.write(tmp_path / "file" / "folder", "c", TIME, [])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "size", "rate"),
+    [
+        (Offsets(start=0, end=100), Offsets(start=0, end=150), 15_000, 2_500.0),
+        (Offsets(start=0, end=100), Offsets(start=50, end=150), 10_000, 2_500.0),
+        (Offsets(start=0, end=100), Offsets(start=0, end=100), 10_000, 0.0),
+        (Offsets(start=0, end=100), Offsets(start=0, end=50), 10_000, 0.0),
+        (Offsets(start=0, end=100), Offsets(start=0, end=150), 0, None),
+        (Offsets(start=0, end=100), Offsets(start=150, end=150), 10_000, None),
+    ],
+    ids=["grows", "grows and is cut", "still", "was truncated", "size not known", "all was cut"],
+)
+def test_a_write_rate(first: Offsets, second: Offsets, size: int, rate: float | None) -> None:
+    assert write_rates({T0: first}, {T0: second}, 2.0, {T0: size}) == {T0: rate}
+
+
+def test_no_rate_for_what_was_read_once() -> None:
+    assert write_rates({T0: Offsets(start=0, end=1)}, {}, 2.0, {T0: 1}) == {}

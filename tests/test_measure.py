@@ -1,0 +1,97 @@
+"""Rates, sizes and times: what is understood, what is refused, and what a person reads."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kquota.errors import Invalid
+from kquota.measure import byte_rate, duration, human_bytes, human_duration, human_rate
+
+RATES = {
+    "1": 1,
+    "10000000": 10_000_000,
+    "1e7": 10_000_000,
+    "50MB/s": 50_000_000,
+    "50 MB/s": 50_000_000,
+    " 50MB ": 50_000_000,
+    "1.5MiB/s": 1_572_864,
+    "2.3GB/s": 2_300_000_000,
+    "400Mbit/s": 50_000_000,
+    "1kbit/s": 125,
+    "1KB": 1000,
+    "8TiB/s": 8 * 2**40,
+}
+NO_RATES = {
+    "": "not a positive number",
+    "0": "at least 1 byte",
+    "0MB/s": "at least 1 byte",
+    "-5": "not a positive number",
+    "+5": "not a positive number",
+    "NaN": "not a positive number",
+    "inf": "not a positive number",
+    "٣": "not a positive number",
+    "1_000": "not a positive number",
+    "0x10": "not a positive number",
+    "1.5": "not a whole number",
+    "1bit/s": "at least 1 byte",
+    "9bit/s": "not a whole number",
+    "10Mb/s": r"unknown unit 'Mb' \(b could be bit or byte\)",
+    "10MBps": "unknown unit 'MBps'",
+    "10 parsecs": "unknown unit 'parsecs'",
+    "10MB/h": "not a positive number",
+    "9223372036854775808": "more than a broker can hold",
+    "1e999999999": "not a positive number",
+}
+
+
+@pytest.mark.parametrize(("text", "rate"), RATES.items(), ids=RATES)
+def test_a_rate(text: str, rate: int) -> None:
+    assert byte_rate(text) == rate
+
+
+@pytest.mark.parametrize(("text", "reason"), NO_RATES.items(), ids=NO_RATES)
+def test_no_rate(text: str, reason: str) -> None:
+    with pytest.raises(Invalid, match=reason) as refused:
+        byte_rate(text, "--throttle")
+    assert str(refused.value).startswith("--throttle")
+
+
+@given(st.integers(1, 2**63 - 1))
+def test_a_bare_number_is_kafkas_bytes_per_second(rate: int) -> None:
+    assert byte_rate(str(rate)) == rate
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("15m", 900), ("6h", 21600), ("1.5d", 129600), ("250ms", 0.25)]
+)
+def test_a_duration(text: str, seconds: float) -> None:
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1s", "1 fortnight", "NaN"])
+def test_no_duration(text: str) -> None:
+    with pytest.raises(Invalid):
+        duration(text)
+
+
+@pytest.mark.parametrize(
+    ("shown", "meant"),
+    [
+        (human_bytes(0), "0 B"),
+        (human_bytes(999), "999 B"),
+        (human_bytes(1000), "1 kB"),
+        (human_bytes(12_345_678), "12.3 MB"),
+        (human_bytes(999_999_999), "1 GB"),
+        (human_bytes(5e15), "5000 TB"),
+        (human_rate(10_000_000), "10 MB/s"),
+        (human_duration(0.5), "0.5 s"),
+        (human_duration(43.3), "43 s"),
+        (human_duration(119.6), "2 min 00 s"),
+        (human_duration(3_725), "1 h 02 min"),
+        (human_duration(500_000), "5 d 18 h"),
+    ],
+)
+def test_what_a_person_reads(shown: str, meant: str) -> None:
+    assert shown == meant
