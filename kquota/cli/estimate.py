@@ -17,14 +17,23 @@ if TYPE_CHECKING:
 
 VERSION: Final = 1
 _UNKNOWN: Final = "unknown"
+_WRITES_FROM: Final = {
+    "bytes-in": "--bytes-in; a broker's rate goes to the partitions it leads, by their size",
+    "sample": "sampled on the live cluster",
+    None: _UNKNOWN,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """One answer of `move estimate`, with where its numbers came from. `writes_from` None: nobody told any rate."""
+    """One answer of `move estimate`, with where its numbers came from.
+
+    `source` is log-dirs, history or cluster, `names` its files; `writes_from` is bytes-in, sample, or None: unknown.
+    """
 
     throttle: ByteRate
-    sizes_from: str
+    source: str
+    names: tuple[str, ...]
     writes_from: str | None
     measured: Measured
     kip: MoveTime
@@ -41,7 +50,8 @@ def document(answer: Estimate) -> str:
             "version": VERSION,
             "throttle": answer.throttle,
             "sizes": {
-                "source": answer.sizes_from,
+                "source": answer.source,
+                "names": list(answer.names),
                 "cluster": health.cluster,
                 "time": health.time,
                 "brokers": list(health.brokers),
@@ -105,9 +115,9 @@ def text(answer: Estimate) -> str:
 
 def _lines(answer: Estimate) -> Iterator[str]:
     pace = answer.pace
-    yield f"Sizes        {printable(answer.sizes_from)}"
+    yield f"Sizes        {printable(', '.join((answer.source, *answer.names)))}"
     yield f"Throttle     {human_rate(answer.throttle)} ({answer.throttle} bytes per second) on each broker"
-    yield f"Write rates  {answer.writes_from or _UNKNOWN}"
+    yield f"Write rates  {_WRITES_FROM[answer.writes_from]}"
     yield ""
     yield from _kip_lines(answer.kip)
     yield ""
@@ -118,6 +128,7 @@ def _lines(answer: Estimate) -> Iterator[str]:
     yield f"To copy      {human_bytes(_bytes_to_copy(pace))} in {copies} {'copy' if copies == 1 else 'copies'}"
     yield ""
     yield _table(pace)
+    yield "  (keep-up: in-sync followers of moving partitions, which spend the leader's throttle undelayed)"
     yield ""
     yield from _verdict(pace)
 
@@ -139,14 +150,14 @@ def _kip_lines(kip: MoveTime) -> Iterator[str]:
 def _table(pace: Pace) -> str:
     from tabulate import tabulate
 
-    heads = ("broker", "", "copies", "bytes", "in-sync keep-up", "left for copies", "writes", "time")
+    heads = ("broker", "", "copies", "bytes", "keep-up", "for copies", "writes", "time")
     rows = [
         (
             share.broker,
             "out" if share.side is Side.LEADER else "in",
             share.copies,
             human_bytes(share.bytes),
-            _rate(share.keep_up),
+            _rate(share.keep_up) if share.side is Side.LEADER else "",
             _rate(share.left),
             _rate(share.writes),
             "never" if share.finishes is False else _time(share.seconds),

@@ -35,6 +35,7 @@ kquota move estimate --log-dirs sizes.txt --bytes-in 1=3MB/s --reassignment-json
 
 # A rate so low and without a unit is most often one of megabytes that lost its unit on the way.
 _BARE: Final = 100_000
+_LOG_DIRS: Final = "log-dirs"
 
 
 @app.callback()
@@ -99,7 +100,6 @@ class _Sizes:
     """Where the sizes lie, and what is known of writes: by broker as given, or by partition as sampled."""
 
     files: Files
-    printed: bool
     source: str
     by_broker: Mapping[BrokerId, float]
     by_partition: Mapping[TopicPartition, float]
@@ -132,15 +132,11 @@ def _stored(
     found = files.log_dirs(log_dirs, scratch) if log_dirs else files.snapshots(history or [], scratch)
     return _Sizes(
         files=found,
-        printed=bool(log_dirs),
-        source=", ".join(found.names.values()),
+        source=_LOG_DIRS if log_dirs else "history",
         by_broker=rates,
         by_partition={},
-        writes_from=_GIVEN if rates else None,
+        writes_from="bytes-in" if rates else None,
     )
-
-
-_GIVEN: Final = "--bytes-in, allotted to the partitions that a broker leads in proportion to their size"
 
 
 def _live(at: world.Where, plan: Plan, rates: Mapping[BrokerId, float], seconds: float, scratch: Path) -> _Sizes:
@@ -168,14 +164,12 @@ def _live(at: world.Where, plan: Plan, rates: Mapping[BrokerId, float], seconds:
             sampled = write_rates(first, second, ended - began, led)
         now = datetime.now(UTC)
         snapshot = snapshots.write(scratch / "live", cluster.cluster_id, now, lines(cluster.cluster_id, now, described))
-        source = f"cluster {cluster.cluster_id}, live"
     return _Sizes(
         files=files.snapshots([str(snapshot)], scratch),
-        printed=False,
-        source=source,
+        source="cluster",
         by_broker=rates,
         by_partition={partition: rate for partition, rate in sampled.items() if rate is not None},
-        writes_from=_GIVEN if rates else f"sampled on the live cluster for {seconds:g} s",
+        writes_from="bytes-in" if rates else "sample",
     )
 
 
@@ -196,7 +190,8 @@ def _answer(sizes: _Sizes, plan: Plan, throttle: ByteRate, output: Output, scrat
     )
     answer = Estimate(
         throttle=throttle,
-        sizes_from=sizes.source,
+        source=sizes.source,
+        names=() if sizes.source == "cluster" else tuple(sizes.files.names.values()),
         writes_from=sizes.writes_from,
         measured=measured,
         kip=kip,
@@ -215,7 +210,7 @@ def _measured(sizes: _Sizes, plan: Plan, throttle: ByteRate, scratch: Path) -> M
         from kquota.spark.estimate import Writes, measure
         from kquota.spark.sizes import from_log_dirs, from_snapshots
 
-        replicas = (from_log_dirs if sizes.printed else from_snapshots)(spark, sizes.files)
+        replicas = (from_log_dirs if sizes.source == _LOG_DIRS else from_snapshots)(spark, sizes.files)
         writes = Writes(by_broker=sizes.by_broker, by_partition=sizes.by_partition)
         return measure(replicas, sizes.files, plan, writes, throttle, scratch)
 

@@ -1,0 +1,98 @@
+"""Spark's JVM: opened as Spark's own launcher opens it, silent, and never left behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from kquota import java
+from kquota.errors import Refused
+from kquota.spark import jvm
+
+RUN = """
+import sys, pathlib
+from kquota.spark.files import Files
+from kquota.spark.session import session
+folder = pathlib.Path(sys.argv[1])
+with session(folder, Files(folder=folder, names={}), lambda line: print(line, file=sys.stderr)) as spark:
+    assert spark.range(10).selectExpr("sum(id)").collect()[0][0] == 45
+    pid = spark._jvm.java.lang.ProcessHandle.current().pid()
+    print(pid, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_options_are_those_of_sparks_own_launcher() -> None:
+    (jar,) = (jvm.home() / "jars").glob("spark-launcher_*.jar")
+    with zipfile.ZipFile(jar) as archive:
+        compiled = archive.read("org/apache/spark/launcher/JavaModuleOptions.class")
+    theirs = {option.decode() for option in re.findall(rb"-(?:-|XX:|D)[\w.:/=+-]+", compiled)}
+    assert theirs - {"--add-modules=jdk.incubator.vector"} == set(jvm.MODULE_OPTIONS)
+
+
+def test_without_pyspark_one_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(Refused, match=re.escape("pip install 'kquota[spark]'")):
+        jvm.home()
+
+
+def test_a_jvm_that_does_not_start_says_why(tmp_path: Path) -> None:
+    complaint = r"ended with code 1 while starting: .*Too small maximum heap"
+    with pytest.raises(Refused, match=complaint), jvm.jvm({}, ["-Xmx1"], tmp_path):
+        pytest.fail("it started")
+
+
+def start(folder: Path, **environment: str) -> tuple[subprocess.Popen[str], int]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | environment,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    return process, int(process.stdout.readline())
+
+
+def gone(pid: int) -> bool:
+    """Whether a process ends within 20 s; a zombie that nobody reaps has ended, too."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("which", [pytest.param("own", id="any Java"), pytest.param("bundled", id="the wheel's Java")])
+def test_a_session_is_silent_and_leaves_nothing(tmp_path: Path, which: str) -> None:
+    if which == "bundled":
+        assert java.find().version >= java.OLDEST
+    process, pid = start(tmp_path, KQUOTA_JAVA=which)
+    out, err = process.communicate("")
+    assert (process.returncode, out, err) == (0, "", "starting Spark ...\n")
+    assert gone(pid)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
+def test_the_jvm_dies_with_us(tmp_path: Path, number: signal.Signals) -> None:
+    process, pid = start(tmp_path)
+    # A terminal sends Ctrl-C to the whole group; the JVM is not in it.
+    os.killpg(process.pid, number)
+    process.communicate()
+    assert gone(pid)

@@ -1,0 +1,140 @@
+"""`kquota move estimate` as an operator and a script see it: exit code, stdout and stderr together."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.spark.rows import log_dirs, row, written
+
+PLAN = '{"version":1,"partitions":[{"topic":"my-topic","partition":0,"replicas":[1,3]}]}'
+MB = 10**6
+ASSUMED = """kquota: starting Spark ...
+kquota: 1 moving partitions: the sizes do not tell who leads; taken is the first of the plan's replicas that holds the \
+partition already, else the lowest broker that holds it
+kquota: 1 moving partitions: the sizes do not tell who is in sync; taken are all current replicas
+"""
+KEPT_UP = """Sizes        log-dirs, sizes.txt
+Throttle     8 MB/s (8000000 bytes per second) on each broker
+Write rates  --bytes-in; a broker's rate goes to the partitions it leads, by their size
+
+MoveRatio    1 = 1 partitions to be moved / 1 partitions
+MoveTime     36 s = 1 MoveRatio
+               x 60.7 MB TotalLogSizePerBroker x 3 brokers
+               / (8 MB/s replication-quota - 3 MB/s max BytesInPerSec)
+IN < T       3 MB/s < 8 MB/s: holds (KIP-73: necessary, not sufficient)
+
+To copy      91 MB in 1 copy
+
+  broker         copies    bytes    keep-up    for copies    writes    time
+       1  out         1    91 MB     3 MB/s        5 MB/s    3 MB/s    46 s
+       3  in          1    91 MB                   8 MB/s    3 MB/s    18 s
+  (keep-up: in-sync followers of moving partitions, which spend the leader's throttle undelayed)
+
+Bottleneck   broker 1, which sends 91 MB
+               at 5 MB/s left for copies - 3 MB/s written meanwhile
+Expected     about 50 s = 3.5 s to start and end + 46 s / 0.97
+At least     11 s = bytes / throttle
+"""
+
+
+def run(folder: Path, *words: str) -> tuple[int, str, str]:
+    command = [sys.executable, "-m", "kquota", "move", "estimate", "--reassignment-json-file", "plan.json", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    held = {"my-topic-0": 91 * MB}
+    (tmp_path / "sizes.txt").write_text(log_dirs((1, held), (2, held), (3, {})))
+    (tmp_path / "plan.json").write_text(PLAN)
+    return tmp_path
+
+
+@pytest.mark.spark
+def test_text_for_people(folder: Path) -> None:
+    assert run(folder, "--log-dirs", "sizes.txt", "--throttle", "8MB/s", "--bytes-in", "1=3MB/s") == (
+        0,
+        KEPT_UP,
+        ASSUMED,
+    )
+
+
+@pytest.mark.spark
+def test_a_move_that_never_finishes_exits_1_and_says_why(folder: Path) -> None:
+    words = ("--log-dirs", "*.txt", "--throttle", "5MB/s", "--bytes-in", "1=3MB/s", "--output", "json")
+    code, out, err = run(folder, *words)
+    assert (code, err) == (
+        1,
+        ASSUMED + "kquota: error: the move can never finish: broker 1 has 2 MB/s left for the copies it sends (5 MB/s "
+        "throttle - 3 MB/s for in-sync followers), but its copies are written to at 3 MB/s; it can finish with a "
+        "--throttle above 6 MB/s\n",
+    )
+    document = json.loads(out)
+    assert document["kip73"]["in_below_throttle"] is True
+    assert {key: document[key] for key in ("version", "feasible", "throttle_must_exceed", "expected_seconds")} == {
+        "version": 1,
+        "feasible": False,
+        "throttle_must_exceed": 6 * MB,
+        "expected_seconds": None,
+    }
+    assert document["bottleneck"] == {"broker": 1, "side": "leader"}
+
+
+@pytest.mark.spark
+def test_a_snapshot_without_write_rates_and_a_throttle_without_a_unit(folder: Path) -> None:
+    rows = [row(b, "my-topic", 0, 91 * MB, leader=b == 2, in_sync=True) for b in (1, 2)]
+    written(folder / "s.jsonl.gz", rows)
+    code, out, err = run(folder, "--history", "s.jsonl.gz", "--throttle", "10000")
+    assert code == 0
+    assert err == (
+        "kquota: warning: --throttle 10000 is 10 kB/s; did you mean 10000kB/s or 10000MB/s?\n"
+        "kquota: starting Spark ...\n"
+    )
+    assert "MoveTime     unknown" in out
+    assert "Bottleneck   broker 2, which sends 91 MB (if nothing is written)\n" in out
+    assert "Expected     unknown, feasibility not checked: the write rates are unknown\n" in out
+    assert "             about 2 h 36 min if nothing is written meanwhile\n" in out
+
+
+@pytest.mark.spark
+def test_nothing_to_move(folder: Path) -> None:
+    (folder / "plan.json").write_text(PLAN.replace("[1,3]", "[2,1]"))
+    code, out, _ = run(folder, "--log-dirs", "sizes.txt", "--throttle", "8MB/s")
+    assert (code, out.splitlines()[-1]) == (0, "Nothing to move: every replica of the plan is where it should be.")
+
+
+SIZES = ("--log-dirs", "sizes.txt")
+WRONG = {
+    "rate 0": ([*SIZES, "--throttle", "0"], "--throttle '0': a rate must be at least 1 byte per second"),
+    "unknown unit": ([*SIZES, "--throttle", "5MX"], "--throttle '5MX': unknown unit 'MX'"),
+    "NaN": ([*SIZES, "--throttle", "NaN"], "--throttle 'NaN' is not a positive number"),
+    "bytes-in without a broker": ([*SIZES, "--throttle", "5MB/s", "--bytes-in", "3MB/s"], "--bytes-in '3MB/s': write"),
+    "bytes-in twice": (
+        [*SIZES, "--throttle", "5MB/s", "--bytes-in", "1=1", "--bytes-in", "1=2"],
+        "broker 1 has a rate already",
+    ),
+    "no such file": (["--log-dirs", "x", "--throttle", "5MB/s"], "--log-dirs x: there is no such file"),
+    "no sizes": (["--throttle", "5MB/s"], "whose sizes? Give --bootstrap-server HOST:PORT, --log-dirs FILE or"),
+    "two sources": ([*SIZES, "--history", "h", "--throttle", "5MB/s"], "sizes come from one place"),
+}
+
+
+@pytest.mark.parametrize(("words", "complaint"), WRONG.values(), ids=WRONG.keys())
+def test_wrong_input_is_one_line_before_spark_starts(folder: Path, words: list[str], complaint: str) -> None:
+    code, out, err = run(folder, *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("kquota: error: ")
+    assert complaint in err
+
+
+def test_a_malformed_plan_is_one_line_before_spark_starts(folder: Path) -> None:
+    (folder / "plan.json").write_text('{"version":1,')
+    code, out, err = run(folder, *SIZES, "--throttle", "5MB/s")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("kquota: error: plan.json: line 1 column ")
