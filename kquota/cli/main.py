@@ -49,7 +49,7 @@ def options(
 def main() -> None:
     """Run one command and exit with its code; no traceback unless KQUOTA_DEBUG is set."""
     try:
-        code = app(standalone_mode=False) or DONE
+        code = app(prog_name="kquota", standalone_mode=False) or DONE
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = INTERRUPTED

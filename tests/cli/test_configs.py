@@ -1,0 +1,190 @@
+"""`kquota configs` against Kafka's own ConfigCommand: the same commands, the same state, each reads the other's."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from kazoo.client import KazooClient
+
+from kquota.cli.configs import java_double
+from kquota.sandbox.cluster import Cluster, kafka_tool
+from tests.cli.run import Ran, kquota, run
+
+pytestmark = pytest.mark.kafka
+DEPRECATED = (
+    "Warning: --zookeeper is deprecated and will be removed in a future version of Kafka.\n"
+    "Use --bootstrap-server instead to specify a broker to connect to.\n"
+)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One connection to one cluster, for kquota and for Kafka's own tool of the same version."""
+
+    cluster: Cluster
+    connection: tuple[str, str]
+
+    def kquota(self, *arguments: str) -> Ran:
+        return kquota("configs", *self.connection, *arguments)
+
+    def kafka(self, *arguments: str) -> Ran:
+        ran = run(kafka_tool(self.cluster, "kafka.admin.ConfigCommand", *self.connection, *arguments))
+        return Ran(ran.code, ran.out.removeprefix(DEPRECATED), ran.err)
+
+
+WAYS = {
+    "4.3.1 Admin API": ("kafka_431", "--bootstrap-server"),
+    "3.9.1 Admin API": ("kafka_391", "--bootstrap-server"),
+    "3.9.1 ZooKeeper": ("kafka_391", "--zookeeper"),
+    "2.8.2 Admin API": ("kafka_282", "--bootstrap-server"),
+    "2.8.2 ZooKeeper": ("kafka_282", "--zookeeper"),
+}
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> Way:
+    fixture, option = WAYS[request.param]
+    cluster: Cluster = request.getfixturevalue(fixture)
+    address = cluster.bootstrap if option == "--bootstrap-server" else str(cluster.zookeeper)
+    return Way(cluster, (option, address))
+
+
+def entities(unique: str) -> dict[str, list[str]]:
+    return {
+        "user": ["--entity-type", "users", "--entity-name", f"u-{unique}"],
+        "client-id with a blank": ["--entity-type", "clients", "--entity-name", f"c {unique}"],
+        "user's default client-id": [
+            *["--entity-type", "users", "--entity-name", f"u-{unique}"],
+            *["--entity-type", "clients", "--entity-default"],
+        ],
+    }
+
+
+KEYS = "producer_byte_rate,consumer_byte_rate,request_percentage,controller_mutation_rate"
+ADD = "producer_byte_rate=1048576,consumer_byte_rate=20000000,request_percentage=12.5,controller_mutation_rate=2.5"
+
+
+def pairs(line: str) -> tuple[str, set[str]]:
+    """Kafka's tools print a hash map's order, kquota sorts: the words must agree, and the set of pairs."""
+    head, are, tail = line.partition(" are ")
+    assert are, line
+    return head, set(tail.replace(", ", ",").split(","))
+
+
+def state(way: Way, names: list[str]) -> object:
+    """What the cluster holds, in Kafka's own words or, on ZooKeeper, in its nodes."""
+    if way.cluster.zookeeper:
+        return znodes(way.cluster.zookeeper)
+    return sorted(map(str, map(pairs, way.kafka("--describe", *names).out.splitlines())))
+
+
+def znodes(connect: str) -> dict[str, object]:
+    client = KazooClient(hosts=connect)
+    client.start()
+    try:
+        found: dict[str, object] = {}
+        todo = ["/config/users", "/config/clients"]
+        while todo:
+            path = todo.pop()
+            if client.exists(path):
+                found[path] = json.loads(client.get(path)[0] or b"{}").get("config")
+                todo += [f"{path}/{child}" for child in client.get_children(path)]
+        return found
+    finally:
+        client.stop()
+        client.close()
+
+
+@pytest.fixture
+def unique() -> Iterator[str]:
+    yield uuid.uuid4().hex[:6]
+
+
+@pytest.mark.parametrize("which", ["user", "client-id with a blank", "user's default client-id"])
+def test_same_commands_same_state_same_words(way: Way, unique: str, which: str) -> None:
+    names = entities(unique)[which]
+    ours = way.kquota("--alter", "--add-config", ADD, *names)
+    assert ours.code == 0
+    set_by_us = state(way, names)
+    described = way.kquota("--describe", *names)
+    by_kafka = way.kafka("--describe", *names)
+    assert (described.code, by_kafka.code, described.err) == (0, 0, "")
+    assert [pairs(line) for line in described.out.splitlines()] == [pairs(line) for line in by_kafka.out.splitlines()]
+    assert len(described.out.splitlines()) == 1
+
+    removed = way.kafka("--alter", "--delete-config", "producer_byte_rate,controller_mutation_rate", *names)
+    theirs = way.kafka("--alter", "--add-config", ADD, *names)
+    assert (removed.code, theirs.code) == (0, 0)
+    assert ours.out == theirs.out
+    assert state(way, names) == set_by_us
+    assert way.kquota("--describe", *names) == described
+
+    gone = way.kquota("--alter", "--delete-config", KEYS, *names)
+    assert (gone.code, gone.out) == (0, ours.out)
+    after = way.kafka("--describe", *names)
+    assert after.out.strip().endswith(" are") or after.out == ""
+
+
+def test_the_default_entity_in_kafkas_words(way: Way) -> None:
+    names = ["--entity-type", "users", "--entity-default"]
+    ours = way.kquota("--alter", "--add-config", "producer_byte_rate=1GB/s", *names)
+    try:
+        assert ours.code == 0
+        assert ours.err == "kquota: user default: producer_byte_rate = 1000000000 bytes per second (1 GB/s)\n"
+        assert way.kquota("--describe", *names).out == way.kafka("--describe", *names).out
+        assert way.kafka("--alter", "--add-config", "producer_byte_rate=1000000000", *names).out == ours.out
+    finally:
+        assert way.kquota("--alter", "--delete-config", "producer_byte_rate", "--user-defaults").code == 0
+    assert way.kquota("--describe", "--entity-type", "users", "--entity-name", "<default>").out in (
+        "",
+        "Configs for user-principal '<default>' are \n",
+    )
+
+
+def test_deleting_twice_is_done_and_says_so(way: Way, unique: str) -> None:
+    ran = way.kquota("--alter", "--delete-config", "producer_byte_rate", "--user", unique)
+    assert ran.code == 0
+    assert ran.err == f"kquota: user '{unique}': producer_byte_rate was not set; nothing to delete\n"
+
+
+def test_json_is_a_contract(way: Way, unique: str) -> None:
+    both = ["--client", "c", "--user", unique]
+    altered = way.kquota("--alter", "--add-config", "request_percentage=50", *both, "--output", "json")
+    assert json.loads(altered.out) == {"version": 1, "altered": {"user": unique, "client": "c"}}
+    described = way.kquota("--describe", "--output", "json", *both)
+    assert json.loads(described.out) == {
+        "version": 1,
+        "entities": [{"user": unique, "client": "c", "quotas": {"request_percentage": 50.0}}],
+    }
+    assert way.kquota("--alter", "--delete-config", "request_percentage", *both).code == 0
+
+
+@pytest.mark.parametrize("fixture", ["kafka_391", "kafka_282"])
+def test_scram_is_never_told(request: pytest.FixtureRequest, fixture: str, unique: str) -> None:
+    cluster: Cluster = request.getfixturevalue(fixture)
+    way = Way(cluster, ("--zookeeper", str(cluster.zookeeper)))
+    names = ["--entity-type", "users", "--entity-name", f"s-{unique}"]
+    made = way.kafka("--alter", "--add-config", "SCRAM-SHA-256=[iterations=8192,password=CANARY-7f3a]", *names)
+    assert made.code == 0
+    before = znodes(str(cluster.zookeeper))[f"/config/users/s-{unique}"]
+    assert way.kquota("--alter", "--add-config", "producer_byte_rate=5", *names).code == 0
+    for format_ in ("text", "json"):
+        described = way.kquota("--describe", "--entity-type", "users", "--output", format_)
+        assert f"s-{unique}" in described.out
+        assert "SCRAM" not in described.out + described.err
+        assert "salt" not in described.out + described.err
+    assert way.kquota("--alter", "--delete-config", "producer_byte_rate", *names).code == 0
+    assert znodes(str(cluster.zookeeper))[f"/config/users/s-{unique}"] == before
+
+
+@pytest.mark.parametrize("value", [0.001, 0.5, 1.0, 12.5, 1024.0, 9999999.0, 1e7, 12345678.0, 123456789.25, 1e15, 1e22])
+def test_java_prints_a_double_so(kafka_431: Cluster, value: float, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Against Java itself: its single-file launcher prints Double.toString of the value."""
+    source = tmp_path_factory.mktemp("java") / "D.java"
+    source.write_text("class D { public static void main(String[] a) { System.out.print(Double.valueOf(a[0])); } }")
+    java = kafka_tool(kafka_431, "x")[0]
+    assert run([java, str(source), repr(value)]).out == java_double(value)

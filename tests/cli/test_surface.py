@@ -1,0 +1,130 @@
+"""What every command keeps: help that costs nothing, one line per error, exit codes, no change with the terminal."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.run import Ran, kquota, run
+
+COMMANDS = [
+    [],
+    ["configs"],
+    ["log-dirs"],
+    ["reassign-partitions"],
+    ["move"],
+    ["move", "estimate"],
+    ["sandbox"],
+    ["sandbox", "up"],
+    ["sandbox", "demo"],
+]
+HEAVY = {"pyspark", "py4j", "kafka", "confluent_kafka", "kazoo", "rich", "tabulate", "pandas", "numpy"}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=[" ".join(command) or "kquota" for command in COMMANDS])
+def test_help_loads_neither_spark_nor_a_client(command: list[str]) -> None:
+    code = (
+        "import sys\nfrom kquota.cli.main import main\nsys.argv = ['kquota', *sys.argv[1:], '--help']\n"
+        "try: main()\nfinally: print(sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
+    )
+    ran = run([sys.executable, "-c", code, *command])
+    assert ran.code == 0
+    assert ran.out.startswith("Usage: kquota")
+    loaded = set(eval(ran.err.splitlines()[-1]))
+    assert not loaded & HEAVY
+
+
+@pytest.mark.parametrize("columns", ["1", "40", "400"])
+def test_output_does_not_change_with_a_width_that_is_not_there(columns: str) -> None:
+    assert kquota("configs", "--help", env={"COLUMNS": columns}) == kquota("configs", "--help")
+
+
+WRONG = {
+    "no command": ([], "Usage: kquota"),
+    "unknown command": (["config"], "No such command 'config'"),
+    "unknown option": (["configs", "--entity"], "No such option"),
+    "no action": (["configs"], "exactly one action"),
+    "two actions": (["configs", "--alter", "--describe"], "exactly one action"),
+    "no entity": (["configs", "--describe"], "At least one entity type"),
+    "Kafka's old singular": (["configs", "--describe", "--entity-type", "user"], "did you mean users?"),
+    "another type": (["configs", "--describe", "--entity-type", "groups"], "not one of users, clients"),
+    "a type twice": (["configs", "--describe", "--entity-type", "users", "--entity-type", "users"], "Duplicate entity"),
+    "an empty name": (["configs", "--describe", "--entity-type", "users", "--entity-name", ""], "is empty"),
+    "an empty short name": (["configs", "--describe", "--user", ""], "is empty"),
+    "more names than types": (
+        ["configs", "--describe", "--entity-type", "users", "--entity-name", "a", "--entity-default"],
+        "More entity names",
+    ),
+    "both forms": (["configs", "--describe", "--user", "a", "--entity-type", "clients"], "should not be used in conj"),
+    "alter without a name": (
+        ["configs", "--alter", "--entity-type", "users", "--add-config", "producer_byte_rate=1"],
+        "needs an --entity-name",
+    ),
+    "alter nothing": (["configs", "--alter", "--user", "a"], "At least one of --add-config"),
+    "an unknown key": (["configs", "--alter", "--user", "a", "--add-config", "x=1"], "'x' is not a quota"),
+    "a rate of 0": (["configs", "--alter", "--user", "a", "--add-config", "producer_byte_rate=0"], "at least 1 byte"),
+    "NaN": (["configs", "--alter", "--user", "a", "--add-config", "request_percentage=NaN"], "finite"),
+    "infinity": (["configs", "--alter", "--user", "a", "--add-config", "controller_mutation_rate=inf"], "finite"),
+    "an unknown unit": (
+        ["configs", "--alter", "--user", "a", "--add-config", "producer_byte_rate=5XB"],
+        "unknown unit 'XB'",
+    ),
+    "describe with a change": (["configs", "--describe", "--user", "a", "--add-config", "x=1"], "go with --alter"),
+    "no cluster": (["configs", "--describe", "--user", "a"], "which cluster?"),
+    "two clusters": (
+        ["configs", "--describe", "--user", "a", "--bootstrap-server", "x:1", "--zookeeper", "x:1"],
+        "not both",
+    ),
+    "no port": (["configs", "--describe", "--user", "a", "--bootstrap-server", "localhost"], "not host:port"),
+    "no ZooKeeper port": (["configs", "--describe", "--user", "a", "--zookeeper", "localhost/x"], "not host:port"),
+    "log-dirs without an action": (["log-dirs"], "--describe or --snapshot"),
+    "a broker that is no number": (["log-dirs", "--describe", "--broker-list", "1,x"], "broker ids"),
+    "an empty topic": (["log-dirs", "--describe", "--topic-list", "a,"], "empty topic"),
+    "log-dirs on ZooKeeper": (["log-dirs", "--describe"], "which cluster?"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "reason"), WRONG.values(), ids=WRONG)
+def test_wrong_usage_is_one_line_and_2(arguments: list[str], reason: str) -> None:
+    ran = kquota(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert reason in ran.err
+    if arguments:
+        assert ran.err.count("\n") == 1
+        assert ran.err.startswith("kquota: error: ")
+
+
+@pytest.mark.parametrize("option", ["--bootstrap-server", "--zookeeper"])
+def test_nobody_there_is_one_line_and_1(option: str) -> None:
+    ran = kquota("configs", "--describe", "--user", "a", option, "127.0.0.1:1")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("kquota: error: no ")
+    assert f"127.0.0.1:1: Connection refused); check {option}" in ran.err
+
+
+@pytest.mark.parametrize("option", ["--bootstrap-server", "--zookeeper"])
+def test_somebody_else_there_is_said_within_the_deadline(option: str) -> None:
+    """A server that accepts and never says a word: the deadline ends it, not the operator's patience."""
+    import socket
+    import time
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        started = time.monotonic()
+        ran = kquota("configs", "--describe", "--user", "a", option, f"127.0.0.1:{silent.getsockname()[1]}")
+    assert ran.code == 1
+    assert ran.err.count("\n") == 1
+    # The bound is the rule (10 s at most to connect); start and stop of a process on a busy machine come on top.
+    assert time.monotonic() - started < 20
+
+
+def test_a_closed_pipe_is_no_traceback() -> None:
+    piped = subprocess.run(
+        f"{sys.executable} -m kquota configs --help | head -1", shell=True, capture_output=True, text=True, check=False
+    )
+    assert (piped.stdout, piped.stderr) == ("Usage: kquota configs [OPTIONS]\n", "")
+
+
+def test_the_version() -> None:
+    assert kquota("--version") == Ran(0, "kquota 0.1.0\n", "")
