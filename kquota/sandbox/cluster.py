@@ -18,7 +18,7 @@ from kquota.errors import Invalid, Refused
 from kquota.java import Java
 from kquota.sandbox import jars, places, readiness, servers
 from kquota.sandbox.jars import Tell
-from kquota.sandbox.processes import Process, stop_all
+from kquota.sandbox.processes import Process, stop_all, told
 from kquota.sandbox.servers import HOST, Broker
 
 MOST_BROKERS: Final = 9
@@ -251,8 +251,8 @@ def _format(plan: Cluster, where: Java) -> None:
     command = servers.format_command(where.executable, kafka, controller, cluster_id)
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
-        said = (answer.stderr or answer.stdout).strip().splitlines() or ["it said nothing"]
-        raise Refused(f"broker {controller.id} could not be prepared: {said[-1]}; its folder: {plan.directory}")
+        said = told(answer.stdout + answer.stderr)
+        raise Refused(f"broker {controller.id} could not be prepared: {said}; its folder: {plan.directory}")
 
 
 def _start_broker(plan: Cluster, broker: Broker, where: Java) -> None:

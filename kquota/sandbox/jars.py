@@ -7,14 +7,14 @@ import fcntl
 import importlib.util
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from kquota import java
 from kquota.errors import Invalid, KquotaError, Refused, Unreachable
@@ -43,8 +43,8 @@ RELEASES: Final = {
 }
 NEWEST: Final = "4.3.1"
 
-_PATIENCE: Final = 60.0
-"""Seconds without one more file after which Maven Central counts as unreachable."""
+_PATIENCE: Final = 40.0
+"""Seconds of silence after which Maven Central counts as unreachable."""
 
 # `kafka-tools` drags in all of Kafka Connect, which our tools do not need; slf4j-simple sends logs to stderr.
 _MODULE: Final = """<ivy-module version="2.0">
@@ -118,8 +118,6 @@ def _download(wanted: Release, partial: Path, tell: Tell) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
         start_new_session=True,
     )
     try:
@@ -153,32 +151,18 @@ def _proxy() -> list[str]:
     return [f"-Dhttps.proxyHost={match[1]}", f"-Dhttps.proxyPort={match[2]}"] if match else []
 
 
-def _watched(ivy: subprocess.Popen[str], arrived: Callable[[int], None]) -> list[str]:
+def _watched(ivy: subprocess.Popen[bytes], arrived: Callable[[int], None]) -> list[str]:
     """What Ivy said. It names each file twice, when it is found and when it has come; silence for too long ends it."""
     assert ivy.stdout is not None
-    said: list[str] = []
-    files = 0
-    for line in _lines(ivy.stdout, ivy):
-        said.append(line)
-        if re.search(r"^\s*(found |\[SUCCESSFUL \])", line):
-            files += 1
-            arrived(files)
-    return said
-
-
-def _lines(stream: IO[str], ivy: subprocess.Popen[str]) -> Iterator[str]:
-    """Lines as they come; if none comes for `_PATIENCE` seconds the process is killed, which ends the stream."""
-    for_too_long = threading.Timer(_PATIENCE, ivy.kill)
-    for_too_long.start()
-    try:
-        for line in stream:
-            for_too_long.cancel()
-            yield line.rstrip()
-            for_too_long = threading.Timer(_PATIENCE, ivy.kill)
-            for_too_long.daemon = True
-            for_too_long.start()
-    finally:
-        for_too_long.cancel()
+    said = ""
+    # It prints dots while a file comes: a slow network is not silent.
+    while select.select([ivy.stdout], [], [], _PATIENCE)[0]:
+        if not (piece := os.read(ivy.stdout.fileno(), 65536)):
+            ivy.wait()
+            break
+        said += piece.decode(errors="replace")
+        arrived(len(re.findall(r"^\s*(?:found |\[SUCCESSFUL \])", said, re.MULTILINE)))
+    return said.splitlines()
 
 
 _NO_ANSWER: Final = (

@@ -81,13 +81,18 @@ class Process:
         return True
 
     def last_words(self) -> str:
-        """The last line of the log that says what went wrong; else the last line."""
+        """What the log says went wrong."""
         try:
-            lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+            return told(self.log.read_text(errors="replace"))
         except OSError:
-            return "it said nothing"
-        telling = [line for line in lines if re.search(r"(^|[\w.])(Exception|Error): ", line)]
-        return (telling or lines or ["it said nothing"])[-1]
+            return told("")
+
+
+def told(text: str) -> str:
+    """The last line of a Java program's output that names an error; else its last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if re.search(r"(^|[\w.])(Exception|Error): ", line)]
+    return (telling or lines or ["it said nothing"])[-1]
 
 
 def stop_all(processes: Sequence[Process], patience: float) -> None:
