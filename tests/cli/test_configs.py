@@ -23,7 +23,7 @@ DEPRECATED = (
 
 @dataclass(frozen=True)
 class Way:
-    """One connection to one cluster, for kquota and for Kafka's own tool of the same version."""
+    """One connection to one cluster, for kquota and for Kafka's own tool."""
 
     cluster: Cluster
     connection: tuple[str, str]
@@ -32,7 +32,9 @@ class Way:
         return kquota("configs", *self.connection, *arguments)
 
     def kafka(self, *arguments: str) -> Ran:
-        ran = run(kafka_tool(self.cluster, "kafka.admin.ConfigCommand", *self.connection, *arguments))
+        # Kafka 3's tool changes no quotas in ZooKeeper any more; 2.8's does, in any ZooKeeper.
+        version = "2.8.2" if self.connection[0] == "--zookeeper" else str(self.cluster.kafka)
+        ran = run(kafka_tool(version, "kafka.admin.ConfigCommand", *self.connection, *arguments))
         return Ran(ran.code, ran.out.removeprefix(DEPRECATED), ran.err)
 
 
