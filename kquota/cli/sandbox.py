@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kquota.cli.contract import DONE, FAILED, say
+from kquota.cli.contract import DONE, FAILED, NOT_YET, say
 from kquota.errors import Invalid
 
 if TYPE_CHECKING:
@@ -103,6 +103,16 @@ def env(name: Name = "default") -> int:
     if found.zookeeper:
         print(f"export KQUOTA_ZOOKEEPER={found.zookeeper}")
     return DONE
+
+
+@app.command()
+def demo() -> int:
+    """Tell the whole story on a fresh sandbox: a throttled client, a predicted move, and no throttle left behind."""
+    from kquota.sandbox.demo import Story
+    from kquota.sandbox.demo import demo as whole_story
+
+    with _progress() as tell:
+        return DONE if whole_story(Story(line=lambda text: print(text, flush=True), progress=tell)) else NOT_YET
 
 
 def _property(text: str) -> tuple[str, str]:

@@ -1,0 +1,208 @@
+"""The whole story on a fresh sandbox: a client throttled, a move predicted, executed, verified, nothing left."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka.admin import AdminClient
+
+from kquota.errors import KquotaError, Unreachable
+from kquota.measure import human_bytes, human_duration, human_rate
+from kquota.sandbox import cluster as sandbox
+from kquota.sandbox import traffic
+from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.jars import Tell
+
+NAME: Final = "demo"
+MOST_MISSED: Final = 0.15
+_MOVING, _STAYING, _PARTITIONS = "orders", "audit", 4
+_LOADED: Final = 400_000_000
+_WRITES: Final = 1_000_000
+_THROTTLE: Final = "12MB/s"
+_CLIENT_QUOTA: Final = "1MB/s"
+_MOVE_SECONDS: Final = 240.0
+_NOT_YET: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Where the demo tells: `line` is its text, `progress` a bar that comes and goes (text, share or None)."""
+
+    line: Callable[[str], None]
+    progress: Tell
+
+
+def demo(story: Story) -> bool:
+    """Tell the story; the sandbox is stopped whatever happens. False where ZooKeeper alone had to carry it.
+
+    Raises KquotaError when something of it is not so, or the prediction misses by more than 15 %.
+    """
+    with tempfile.TemporaryDirectory(prefix="kquota-demo-") as folder:
+        try:
+            story.line("A sandbox: three real brokers of Kafka 4.3.1 (KRaft) on this machine.")
+            found = sandbox.up(name=NAME, owner_pid=os.getpid(), tell=story.progress)
+        except Unreachable as error:
+            story.line(f"Kafka cannot be had here: {error}")
+            return _on_zookeeper_alone(story, Path(folder))
+        try:
+            cast = _Cast(story, {"KQUOTA_BOOTSTRAP_SERVER": found.bootstrap}, Path(folder))
+            _quota(cast, found)
+            _load(cast, found)
+            _move(cast, found)
+        finally:
+            story.progress("stopping the sandbox", None)
+            sandbox.down(NAME)
+    story.line("\nAll of it held. The sandbox is gone.")
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Cast:
+    """Runs kquota as a person would, in its own process, and shows what was typed and what came back."""
+
+    story: Story
+    where: dict[str, str]
+    folder: Path
+
+    def kquota(self, command: str, *expected: int, show: bool = True) -> str:
+        """The command's stdout. Raises KquotaError on an exit code that is not expected (0 unless told)."""
+        if show:
+            self.story.line(f"\n$ kquota {command}")
+        ran = subprocess.run(
+            [sys.executable, "-m", "kquota", *shlex.split(command)],
+            env={**os.environ, **self.where, "XDG_STATE_HOME": str(self.folder / "state")},
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if ran.returncode not in (expected or (0,)):
+            raise KquotaError(f"demo: kquota {command} ended with {ran.returncode}: {ran.stderr.strip() or ran.stdout}")
+        if show:
+            for text in (ran.stderr, ran.stdout):
+                for line in text.splitlines():
+                    self.story.line(f"  {line}")
+            if ran.returncode:
+                self.story.line(f"  (exit code {ran.returncode})")
+        return ran.stdout
+
+
+def _quota(cast: _Cast, found: Cluster) -> None:
+    cast.story.line("\n1. A quota, and a client that meets it")
+    traffic.create(found.bootstrap, "greetings", [[1]])
+    entity = "--entity-type clients --entity-name greedy"
+    cast.kquota(f"configs --alter --add-config producer_byte_rate={_CLIENT_QUOTA} {entity}")
+    cast.kquota(f"configs --describe {entity}")
+    cast.story.progress("client greedy writes as fast as it can", None)
+    met = traffic.run_into_quota(found.bootstrap, "greetings", "greedy", 100_000_000)
+    if not met.times:
+        raise KquotaError("demo: client greedy was never throttled, although its quota is set")
+    cast.story.line(
+        f"\n  Client greedy came to {human_rate(met.rate)}: a broker asked it {met.times} "
+        f"{'time' if met.times == 1 else 'times'} to wait, for up to {met.longest_ms} ms (KIP-219)."
+    )
+    cast.kquota(f"configs --alter --delete-config producer_byte_rate {entity}")
+
+
+def _load(cast: _Cast, found: Cluster) -> None:
+    story = cast.story
+    story.line(f"\n2. {human_bytes(_LOADED)} in topic {_MOVING} on brokers 1 and 2, and its sizes kept")
+    traffic.create(found.bootstrap, _STAYING, [[2, 3]] * _PARTITIONS)
+    traffic.create(found.bootstrap, _MOVING, [[1, 2]] * _PARTITIONS)
+    traffic.load(found.bootstrap, _STAYING, _PARTITIONS, _LOADED // 10, lambda _: None)
+    loading = f"loading {human_bytes(_LOADED)}"
+    traffic.load(found.bootstrap, _MOVING, _PARTITIONS, _LOADED, lambda share: story.progress(loading, share))
+    cast.kquota("log-dirs --snapshot history")
+
+
+def _move(cast: _Cast, found: Cluster) -> None:
+    cast.story.line(
+        f"\n3. Topic {_MOVING} moves from broker 2 to broker 3 while clients write {human_rate(_WRITES)} to it; "
+        "its replicas on broker 1 stay"
+    )
+    moves = [{"topic": _MOVING, "partition": number, "replicas": [1, 3]} for number in range(_PARTITIONS)]
+    (cast.folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": moves}))
+    plan = "--reassignment-json-file plan.json"
+    with traffic.steady(found.bootstrap, _MOVING, _PARTITIONS, _WRITES):
+        estimate = f"move estimate {plan} --throttle {_THROTTLE}"
+        cast.story.progress("Spark estimates the move", None)
+        cast.kquota(estimate)
+        predicted = json.loads(cast.kquota(f"{estimate} --output json", show=False))
+        cast.kquota(f"reassign-partitions --execute {plan} --throttle {_THROTTLE}")
+        began = time.monotonic()
+        if not traffic.throttles(found.bootstrap, [_MOVING], [1, 2, 3]):
+            raise KquotaError("demo: the move runs, and no throttle is to be seen")
+        cast.kquota(f"reassign-partitions --verify {plan}", _NOT_YET)
+        actual = _watched(cast, found, began, predicted)
+        cast.kquota(f"reassign-partitions --verify {plan}")
+    left = traffic.throttles(found.bootstrap, [_MOVING, _STAYING], [1, 2, 3])
+    if left:
+        raise KquotaError(f"demo: the move is done, and a throttle is left: {'; '.join(left)}")
+    cast.story.line("\n  Seen by another client: no throttle is left on any topic or broker.")
+    _judge(cast.story, predicted["expected_seconds"], actual)
+
+
+def _watched(cast: _Cast, found: Cluster, began: float, predicted: dict[str, Any]) -> float:
+    """Seconds from `began` until every client sees the new replicas, with a bar of the bytes that arrived."""
+    admin = AdminClient({"bootstrap.servers": found.bootstrap})
+    wanted, looked = frozenset({1, 3}), 0.0
+    sizes = f"log-dirs --describe --topic-list {_MOVING} --broker-list 3 --output json"
+    while set(traffic.replicas(admin, _MOVING).values()) != {wanted}:
+        now = time.monotonic()
+        if now - began > _MOVE_SECONDS:
+            raise KquotaError(f"demo: the move is not done after {human_duration(_MOVE_SECONDS)}")
+        if now - looked > 2:
+            looked = now
+            copied = _size(json.loads(cast.kquota(sizes, show=False)))
+            left = max(0.0, predicted["expected_seconds"] - (now - began))
+            words = f"moving: {human_bytes(copied)} of {human_bytes(predicted['bytes_to_copy'])}"
+            share = min(1.0, copied / predicted["bytes_to_copy"])
+            cast.story.progress(f"{words}, about {human_duration(left)} left", share)
+        time.sleep(0.2)
+    return time.monotonic() - began
+
+
+def _size(document: dict[str, Any]) -> int:
+    return sum(
+        partition["size"]
+        for broker in document["brokers"]
+        for log_dir in broker["logDirs"]
+        for partition in log_dir["partitions"]
+    )
+
+
+def _judge(story: Story, predicted: float, actual: float) -> None:
+    missed = abs(actual / predicted - 1)
+    story.line(
+        f"\n  Predicted {human_duration(predicted)}, took {human_duration(actual)}: {missed:.0%} off "
+        f"({MOST_MISSED:.0%} is the most that this demo lets pass)."
+    )
+    if missed > MOST_MISSED:
+        raise KquotaError(f"demo: the prediction missed by {missed:.0%}")
+
+
+def _on_zookeeper_alone(story: Story, folder: Path) -> bool:
+    story.line("So the story goes as far as a real ZooKeeper alone carries it: quotas, written as Kafka stores them.")
+    found = sandbox.up(name=NAME, kafka=None, owner_pid=os.getpid(), tell=story.progress)
+    try:
+        cast = _Cast(story, {"KQUOTA_ZOOKEEPER": str(found.zookeeper)}, folder)
+        entity = "--entity-type users --entity-name alice --entity-type clients --entity-default"
+        cast.kquota(f"configs --alter --add-config producer_byte_rate={_CLIENT_QUOTA},request_percentage=50 {entity}")
+        told = cast.kquota(f"configs --describe {entity}")
+        if "producer_byte_rate=1000000" not in told:
+            raise KquotaError(f"demo: the quota was written and not described: {told!r}")
+        cast.kquota(f"configs --alter --delete-config producer_byte_rate,request_percentage {entity}")
+    finally:
+        sandbox.down(NAME)
+    story.line("\nMissing of the story: a throttled client and a throttled move. They need Kafka's jars once.")
+    return False

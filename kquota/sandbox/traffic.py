@@ -1,0 +1,137 @@
+"""Real clients for the demo: a load, a steady writer, and a client that runs into its quota (librdkafka)."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewTopic
+
+from kquota.errors import KquotaError, Unreachable
+
+MESSAGE: Final = 10_000
+_SECONDS: Final = 60.0
+# Random, so that no compression anywhere makes the bytes fewer than they are.
+_PAYLOAD: Final = os.urandom(MESSAGE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttling:
+    """What one client met: how often a broker asked it to wait (KIP-219), how long at most, and its rate in bytes/s."""
+
+    times: int
+    longest_ms: int
+    rate: float
+
+
+def create(bootstrap: str, topic: str, assignment: list[list[int]]) -> None:
+    """A topic with these replicas, and wait until brokers know it."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    try:
+        admin.create_topics([NewTopic(topic, len(assignment), replica_assignment=assignment)])[topic].result(_SECONDS)
+    except KafkaException as error:
+        raise Unreachable(f"creating topic {topic}: {error}") from error
+    _until(lambda: len(replicas(admin, topic)) == len(assignment), f"topic {topic} to be known")
+
+
+def replicas(admin: AdminClient, topic: str) -> dict[int, frozenset[int]]:
+    """Each partition's replicas, as any client sees them now."""
+    found = admin.list_topics(topic, timeout=_SECONDS).topics[topic].partitions
+    return {number: frozenset(partition.replicas) for number, partition in found.items()}
+
+
+def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[[float], None]) -> None:
+    """Write `size` bytes, evenly over the partitions, as fast as the brokers take them; `tell` hears the share done."""
+    producer = Producer({"bootstrap.servers": bootstrap, "client.id": "loader", "queue.buffering.max.kbytes": 65_536})
+    count = size // MESSAGE
+    for number in range(count):
+        while True:
+            try:
+                producer.produce(topic, _PAYLOAD, partition=number % partitions)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        if number % 500 == 0:
+            producer.poll(0)
+            tell(number / count)
+    if left := producer.flush(_SECONDS):
+        raise Unreachable(f"loading topic {topic}: {left} messages were not taken")
+
+
+@contextmanager
+def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[None]:
+    """Write `rate` bytes per second, evenly over the partitions, as long as the context lasts."""
+    producer = Producer({"bootstrap.servers": bootstrap, "client.id": "steady"})
+    stop, began = threading.Event(), threading.Event()
+
+    def write() -> None:
+        started, sent = time.monotonic(), 0
+        while not stop.wait(0.02):
+            due = int((time.monotonic() - started) * rate / MESSAGE)
+            for number in range(sent, due):
+                producer.produce(topic, _PAYLOAD, partition=number % partitions, callback=lambda *_: began.set())
+            sent = max(sent, due)
+            producer.poll(0)
+        producer.flush(_SECONDS)
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    try:
+        if not began.wait(_SECONDS):
+            raise Unreachable(f"nothing could be written to topic {topic}")
+        yield
+    finally:
+        stop.set()
+        thread.join(_SECONDS)
+
+
+def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> Throttling:
+    """Write as fast as the brokers allow, until one throttles this client or `most` bytes went through."""
+    times: list[int] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "client.id": client_id,
+            "queue.buffering.max.messages": 200,
+            "throttle_cb": lambda event: times.append(int(event.throttle_time * 1000)),
+        }
+    )
+    started, sent = time.monotonic(), 0
+    while sent < most and not any(times) and time.monotonic() - started < _SECONDS:
+        try:
+            producer.produce(topic, _PAYLOAD)
+            sent += MESSAGE
+        except BufferError:
+            producer.poll(0.05)
+    producer.flush(_SECONDS)
+    waits = [wait for wait in times if wait]
+    return Throttling(times=len(waits), longest_ms=max(waits, default=0), rate=sent / (time.monotonic() - started))
+
+
+def throttles(bootstrap: str, topics: Collection[str], brokers: Collection[int]) -> list[str]:
+    """Every replication throttle that stands there, read with another client than kquota's own."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
+    resources += [ConfigResource(ConfigResource.Type.BROKER, str(broker)) for broker in brokers]
+    found = []
+    for resource in resources:
+        # More than one broker's configs in a call is more than librdkafka can say.
+        for entry in admin.describe_configs([resource])[resource].result(_SECONDS).values():
+            dynamic = entry.source not in (ConfigSource.DEFAULT_CONFIG.value, ConfigSource.STATIC_BROKER_CONFIG.value)
+            if ".replication.throttled." in entry.name and dynamic:
+                found.append(f"{resource.name}: {entry.name}={entry.value}")
+    return sorted(found)
+
+
+def _until(seen: Callable[[], bool], what: str) -> None:
+    give_up = time.monotonic() + _SECONDS
+    while not seen():
+        if time.monotonic() > give_up:
+            raise KquotaError(f"waited {_SECONDS:.0f} s for {what}")
+        time.sleep(0.1)
