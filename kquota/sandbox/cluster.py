@@ -226,6 +226,19 @@ def _start(plan: Cluster, where: Java, tell: Tell) -> None:
         _start_broker(plan, broker, where)
     if plan.brokers:
         readiness.brokers(plan.brokers, plan.brokers)
+    else:
+        _lay_out(plan, where)
+
+
+def _lay_out(plan: Cluster, where: Java) -> None:
+    """A ZooKeeper without brokers gets the znodes that a first broker makes, so that quotas can be written."""
+    assert plan.zookeeper_port
+    shell = servers.zookeeper_shell(where.executable, jars.pyspark_jars(), plan.zookeeper_port)
+    commands = "".join(f"create {path}\n" for path in servers.KAFKA_NODES)
+    answer = subprocess.run(shell, input=commands, capture_output=True, text=True, check=False)
+    made = (answer.stdout + answer.stderr).count("Created ")
+    if made != len(servers.KAFKA_NODES):
+        raise Refused(f"ZooKeeper could not be laid out as Kafka's: {told(answer.stdout + answer.stderr)}")
 
 
 def _described(plan: Cluster) -> str:

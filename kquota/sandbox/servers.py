@@ -111,6 +111,23 @@ def zookeeper_command(java: Path, jars: Path, process: Process) -> list[str]:
     return [str(java), *options, process.mark, "-cp", f"{jars}/*", *main]
 
 
+# What a broker makes when it first starts, and by which kquota knows that a ZooKeeper is Kafka's.
+KAFKA_NODES: Final = (
+    "/brokers",
+    "/brokers/ids",
+    "/brokers/topics",
+    "/config",
+    "/config/changes",
+    *(f"/config/{kind}" for kind in ("brokers", "clients", "ips", "topics", "users")),
+)
+
+
+def zookeeper_shell(java: Path, jars: Path, port: int) -> list[str]:
+    """ZooKeeper's own shell, which reads its commands from stdin."""
+    main = ["org.apache.zookeeper.ZooKeeperMain", "-server", f"{HOST}:{port}"]
+    return [str(java), "-Xmx64m", *_LEAN, "-Dlog4j2.level=OFF", "-cp", f"{jars}/*", *main]
+
+
 def broker_files(broker: Broker, metadata: Mapping[str, Any], extra: Mapping[str, str]) -> dict[Path, str]:
     """A broker's configuration: Kafka's defaults, except where a small cluster that starts fast needs other values."""
     properties = {
