@@ -70,11 +70,11 @@ class TestLayout:
 
     def test_node_and_notification(self, zookeeper_quotas: ZooKeeperQuotas, znode: KazooClient) -> None:
         before = set(znode.get_children("/config/changes"))
-        entity = Entity(user="CN=a b,O=x/ü", client_id=DEFAULT)
+        entity = Entity(user="CN=layout b,O=x/ü", client_id=DEFAULT)
         zookeeper_quotas.alter([Change(entity=entity, add={PRODUCER_BYTE_RATE: 1024.0})])
-        path = "users/CN%3Da%20b%2CO%3Dx%2F%C3%BC/clients/<default>"
+        path = "users/CN%3Dlayout%20b%2CO%3Dx%2F%C3%BC/clients/<default>"
         assert znode.get(f"/config/{path}")[0] == b'{"version":1,"config":{"producer_byte_rate":"1024"}}'
-        assert znode.get("/config/users/CN%3Da%20b%2CO%3Dx%2F%C3%BC")[0] == b""
+        assert znode.get("/config/users/CN%3Dlayout%20b%2CO%3Dx%2F%C3%BC")[0] == b""
         (new,) = set(znode.get_children("/config/changes")) - before
         assert json.loads(znode.get(f"/config/changes/{new}")[0]) == {"version": 2, "entity_path": path}
 
