@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import enum
 import json
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kquota.cli.contract import DONE, FAILED, NOT_YET, say
+from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid
 
 if TYPE_CHECKING:
@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="A real ZooKeeper and real Kafka on this machine.", no_args_is_help=True)
 
 
-class Output(enum.StrEnum):
-    text = "text"
-    json = "json"
-
-
 Name = Annotated[str, typer.Argument(help="The sandbox's name.")]
-AsOutput = Annotated[Output, typer.Option("--output", help="How stdout is written.")]
 
 
 @app.command()
@@ -36,22 +30,22 @@ def up(
     kafka: Annotated[str | None, typer.Option(help="4.3.1 (KRaft), 3.9.1 or 2.8.2 (on ZooKeeper).  [4.3.1]")] = None,
     brokers: Annotated[int | None, typer.Option(help="How many brokers, 1 to 9.  [3]")] = None,
     zookeeper_only: Annotated[bool, typer.Option("--zookeeper-only", help="No Kafka, and no download.")] = False,
-    property: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="For every broker; repeatable.")
+    properties: Annotated[
+        list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="For every broker; repeatable.")
     ] = None,
-    output: AsOutput = Output.text,
+    output: OutputFormat = Output.text,
 ) -> None:
     """Start real servers on loopback; they stay until `sandbox down`. The first start of a Kafka downloads it."""
     from kquota.sandbox import cluster, jars
 
-    if zookeeper_only and (kafka is not None or brokers is not None or property):
+    if zookeeper_only and (kafka is not None or brokers is not None or properties):
         raise Invalid("--zookeeper-only starts no Kafka: leave out --kafka, --brokers and --property")
     with _progress() as tell:
         started = cluster.up(
             name=name,
             kafka=None if zookeeper_only else (kafka or jars.NEWEST),
             brokers=3 if brokers is None else brokers,
-            properties=dict(map(_property, property or [])),
+            properties=dict(map(_property, properties or [])),
             tell=tell,
         )
     say(f'sandbox {name} is up: {_addresses(started)}; use it with: eval "$(kquota sandbox env {name})"')
@@ -74,7 +68,7 @@ def down(
 @app.command()
 def status(
     name: Annotated[str | None, typer.Argument(help="The sandbox's name.  [all of them]")] = None,
-    output: AsOutput = Output.text,
+    output: OutputFormat = Output.text,
 ) -> int:
     """Which sandboxes run, and where. Exits 1 when the one that is named does not run."""
     from kquota.sandbox import cluster, places

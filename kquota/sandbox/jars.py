@@ -86,12 +86,12 @@ def kafka(version: str, tell: Tell) -> Path:
     folder = java.cache_folder() / "kafka" / version
     if folder.is_dir():
         return folder
-    with _turn(folder.with_name(f".{version}.lock")):
+    with _turn(folder.with_name(f".{version}.lock"), version, tell) as turn:
         if not folder.is_dir():
             partial = folder.with_name(f".{version}.partial")
             shutil.rmtree(partial, ignore_errors=True)
             try:
-                _download(wanted, partial, tell)
+                _download(wanted, partial, turn, tell)
                 (partial / "jars").rename(folder)
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
@@ -99,34 +99,39 @@ def kafka(version: str, tell: Tell) -> Path:
 
 
 @contextlib.contextmanager
-def _turn(lock: Path) -> Iterator[None]:
+def _turn(lock: Path, version: str, tell: Tell) -> Iterator[int]:
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell(f"waiting for another kquota that downloads Kafka {version}", None)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield file.fileno()
 
 
-def _download(wanted: Release, partial: Path, tell: Tell) -> None:
+def _download(wanted: Release, partial: Path, turn: int, tell: Tell) -> None:
     what = f"downloading Kafka {wanted.version} from Maven Central"
     tell(what, None)
     partial.mkdir(parents=True)
     tools = _TOOLS.format(version=wanted.version) if wanted.tools else ""
     (partial / "ivy.xml").write_text(_MODULE.format(version=wanted.version, tools=tools))
-    # A session of its own: Ctrl-C must reach us alone, so that we end it and clean up.
     ivy = subprocess.Popen(
         _command(partial),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        # A session of its own: Ctrl-C must reach us alone, so that we end it and clean up.
         start_new_session=True,
+        # If we are killed it goes on for a while: it holds our turn, so that nobody works in its folder until it ends.
+        pass_fds=[turn],
     )
     try:
         said = _watched(ivy, lambda files: tell(what, min(1.0, files / (2 * wanted.jars))))
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            ivy.kill()
+        ivy.kill()
         ivy.wait()
-    if ivy.returncode != 0 or not list((partial / "jars").glob(f"kafka_2.13-{wanted.version}.jar")):
+    if ivy.returncode != 0 or not (partial / "jars" / f"kafka_2.13-{wanted.version}.jar").exists():
         raise _failure(wanted, ivy.returncode, said)
     tell(f"downloaded Kafka {wanted.version}", 1.0)
 
