@@ -7,7 +7,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from kquota.errors import Invalid, Refused
 from kquota.java import Java
 from kquota.sandbox import jars, places, readiness, servers
 from kquota.sandbox.jars import Tell
-from kquota.sandbox.processes import Process, stop_all, told
+from kquota.sandbox.processes import Process, in_folder, stop_folder, told
 from kquota.sandbox.servers import HOST, Broker
 
 MOST_BROKERS: Final = 9
@@ -135,7 +134,7 @@ def up(
                 _tie(planned, owner_pid)
             _start(planned, where, tell)
         except BaseException:
-            _stop(directory, patience=2.0)
+            stop_folder(directory, patience=2.0)
             raise
         ready = dataclasses.replace(planned, ready=True)
         _save(ready)
@@ -148,8 +147,8 @@ def down(name: str = "default") -> bool:
     if not directory.exists():
         return False
     with places.alone(name):
-        _stop(directory, patience=5.0)
-        _remove(directory)
+        stop_folder(directory, patience=5.0)
+        places.remove(directory)
     return True
 
 
@@ -168,32 +167,10 @@ def kafka_tool(kafka: Cluster | str, main_class: str, *arguments: str) -> list[s
 
 
 def _refuse_running(name: str, directory: Path) -> None:
-    alive = [process.name for process in _processes(directory) if process.pid is not None]
+    alive = [process.name for process in in_folder(directory) if process.pid is not None]
     if alive:
         use = f'use it with: eval "$(kquota sandbox env {name})", or stop it with: kquota sandbox down {name}'
         raise Refused(f"sandbox {name} is up already ({', '.join(alive)}); {use}")
-
-
-def _stop(directory: Path, patience: float) -> None:
-    """Brokers first: without ZooKeeper they cannot leave in good order."""
-    every = _processes(directory)
-    for group in ([p for p in every if p.name.startswith("broker-")], every):
-        stop_all(group, patience)
-
-
-def _remove(directory: Path) -> None:
-    """A process that has just been ended may still be closing its files: what it leaves is removed in another round."""
-    for _ in range(50):
-        shutil.rmtree(directory, ignore_errors=True)
-        if not directory.exists():
-            return
-        time.sleep(0.1)
-    raise Refused(f"{directory} could not be removed; its servers are stopped")
-
-
-def _processes(directory: Path) -> list[Process]:
-    """Every process that was ever started for a sandbox: what is on disk counts, not what was planned."""
-    return [Process(name=path.stem, directory=directory) for path in sorted(directory.glob("*.pid"))]
 
 
 def _planned(name: str, kafka: str | None, brokers: int, properties: Mapping[str, str], directory: Path) -> Cluster:

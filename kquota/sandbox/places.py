@@ -6,10 +6,12 @@ import contextlib
 import fcntl
 import os
 import re
+import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from kquota.errors import Busy, Invalid
+from kquota.errors import Busy, Invalid, Refused
 
 
 def state_folder() -> Path:
@@ -29,6 +31,16 @@ def names() -> list[str]:
     """The names of all sandboxes there are, running or left behind."""
     folder = state_folder()
     return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
+def remove(folder: Path) -> None:
+    """A process that has just been ended may still be closing its files: what it leaves is removed in another round."""
+    for _ in range(50):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.1)
+    raise Refused(f"{folder} could not be removed; its servers are stopped")
 
 
 @contextlib.contextmanager

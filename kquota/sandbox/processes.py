@@ -95,6 +95,18 @@ def told(text: str) -> str:
     return (telling or lines or ["it said nothing"])[-1]
 
 
+def in_folder(directory: Path) -> list[Process]:
+    """Every process that was ever started for a sandbox: what is on disk counts, not what was planned."""
+    return [Process(name=path.stem, directory=directory) for path in sorted(directory.glob("*.pid"))]
+
+
+def stop_folder(directory: Path, patience: float) -> None:
+    """Stop them all; brokers first, because without ZooKeeper they cannot leave in good order."""
+    every = in_folder(directory)
+    for group in ([p for p in every if p.name.startswith("broker-")], every):
+        stop_all(group, patience)
+
+
 def stop_all(processes: Sequence[Process], patience: float) -> None:
     """Ask all of them to end at once; whatever is left after `patience` seconds is ended."""
     for process in processes:
