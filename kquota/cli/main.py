@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import Annotated
@@ -48,6 +49,8 @@ def options(
 
 def main() -> None:
     """Run one command and exit with its code; no traceback unless KQUOTA_DEBUG is set."""
+    # Most of a short command is imports, which make much and leave no rubbish: collect, but seldom.
+    gc.set_threshold(100_000)
     try:
         code = app(prog_name="kquota", standalone_mode=False) or DONE
         sys.stdout.flush()
