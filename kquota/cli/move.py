@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,9 +97,10 @@ def estimate(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sizes:
-    """Where the sizes lie, and what is known of writes: by broker as given, or by partition as sampled."""
+    """Where the sizes lie, brokers known besides, and the writes: by broker as given, by partition as sampled."""
 
     files: Files
+    brokers: Collection[BrokerId]
     source: str
     by_broker: Mapping[BrokerId, float]
     by_partition: Mapping[TopicPartition, float]
@@ -132,6 +133,7 @@ def _stored(
     found = files.log_dirs(log_dirs, scratch) if log_dirs else files.snapshots(history or [], scratch)
     return _Sizes(
         files=found,
+        brokers=(),
         source=_LOG_DIRS if log_dirs else "history",
         by_broker=rates,
         by_partition={},
@@ -148,12 +150,8 @@ def _live(at: world.Where, plan: Plan, rates: Mapping[BrokerId, float], seconds:
 
     with world.log_dirs(at) as cluster:
         brokers = cluster.brokers()
-        if unknown := sorted({broker for target in plan.targets.values() for broker in target} - set(brokers)):
-            raise Invalid(
-                f"the plan names brokers that are not alive: {','.join(map(str, unknown))};"
-                f" these are: {','.join(map(str, sorted(brokers)))}"
-            )
         described = cluster.detailed(cluster.describe(brokers, None))
+        _check(plan, brokers, {r.partition for log_dir in described for r in log_dir.replicas})
         led = {r.partition: r.size for log_dir in described for r in log_dir.replicas if r.leader}
         sampled: Mapping[TopicPartition, float | None] = {}
         if not rates:
@@ -166,11 +164,24 @@ def _live(at: world.Where, plan: Plan, rates: Mapping[BrokerId, float], seconds:
         snapshot = snapshots.write(scratch / "live", cluster.cluster_id, now, lines(cluster.cluster_id, now, described))
     return _Sizes(
         files=files.snapshots([str(snapshot)], scratch),
+        brokers=brokers,
         source="cluster",
         by_broker=rates,
         by_partition={partition: rate for partition, rate in sampled.items() if rate is not None},
         writes_from="bytes-in" if rates else "sample",
     )
+
+
+def _check(plan: Plan, brokers: Collection[BrokerId], held: Collection[TopicPartition]) -> None:
+    """What the cluster itself can refuse at once, before anything takes seconds."""
+    if dead := sorted({broker for target in plan.targets.values() for broker in target} - set(brokers)):
+        alive = ",".join(map(str, sorted(brokers)))
+        raise Invalid(f"the plan names brokers that are not alive: {','.join(map(str, dead))}; alive are {alive}")
+    if unknown := sorted(set(plan.targets) - set(held)):
+        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+        raise Invalid(
+            f"the plan names partitions that the cluster does not hold: {', '.join(map(str, unknown[:5]))}{more}"
+        )
 
 
 def _answer(sizes: _Sizes, plan: Plan, throttle: ByteRate, output: Output, scratch: Path) -> int:
@@ -184,7 +195,7 @@ def _answer(sizes: _Sizes, plan: Plan, throttle: ByteRate, output: Output, scrat
         partitions_to_be_moved=measured.moving,
         total_partition_count=measured.partitions,
         total_log_size=measured.log_size,
-        brokers=len(measured.health.brokers),
+        brokers=len({*measured.health.brokers, *sizes.brokers}),
         replication_quota=throttle,
         max_bytes_in=measured.max_bytes_in,
     )
