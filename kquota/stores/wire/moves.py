@@ -1,0 +1,118 @@
+"""The Cluster port of a move on the Admin API: metadata, reassignments (KIP-455), dynamic configs; Kafka 2.4 on."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from kafka.protocol.admin import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
+
+from kquota.errors import KquotaError, Refused, Unknown, Unreachable
+from kquota.reassign.moves import Partition, Replicas
+from kquota.reassign.port import Snapshot
+from kquota.reassign.throttle import Change, Setting
+from kquota.stores.wire.connection import CONNECT_SECONDS, Wire, kafka_error
+from kquota.stores.wire.settings import WireSettings
+from kquota.terms import BrokerId, TopicPartition
+
+_NOT_CONTROLLER: Final = 41
+_TIMED_OUT: Final = 7
+_NO_SUCH_TOPIC: Final = (3, 17)
+_TIMEOUT_MS: Final = 30_000
+_POLL_SECONDS: Final = 0.1
+
+_Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
+
+
+class WireMoves:
+    """A cluster as a move sees it, through its brokers. Implements `Cluster`."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._settings = WireSettings(wire)
+
+    def snapshot(self, topics: Collection[str]) -> Snapshot:
+        """See the port."""
+        running = dict(self._running())
+        answer = self._wire.metadata(sorted(topics))
+        partitions = {}
+        for topic in answer.topics:
+            if topic.error_code and topic.error_code not in _NO_SUCH_TOPIC:
+                raise Refused(f"topic {topic.name}: the broker answered {kafka_error(topic.error_code, None)}")
+            for state in topic.partitions or ():
+                name = TopicPartition(topic.name, state.partition_index)
+                partitions[name] = _partition(state, running.get(name))
+        return Snapshot(
+            alive=frozenset(self._wire.brokers()),
+            partitions=dict(sorted(partitions.items())),
+            running=frozenset(running),
+        )
+
+    def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
+        """See the port."""
+        return self._settings.values(settings)
+
+    def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
+        """See the port."""
+        return self._settings.change(changes)
+
+    def submit(self, targets: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
+        """See the port. One request, which only the controller takes where there is a ZooKeeper."""
+        by_topic: defaultdict[str, list[Any]] = defaultdict(list)
+        for name, target in targets.items():
+            partition = _Topic.ReassignablePartition(partition_index=name.partition, replicas=list(target))
+            by_topic[name.topic].append(partition)
+        topics = [_Topic(name=topic, partitions=partitions) for topic, partitions in by_topic.items()]
+        try:
+            answer = self._ask_controller(AlterPartitionReassignmentsRequest(timeout_ms=_TIMEOUT_MS, topics=topics))
+        except Unreachable as error:
+            raise Unknown(f"{error}; whether the moves were submitted is not known") from error
+        if answer.error_code:
+            words = f"submitting the moves: the broker answered {kafka_error(answer.error_code, answer.error_message)}"
+            raise Unknown(words) if answer.error_code == _TIMED_OUT else Refused(words)
+        return {
+            TopicPartition(topic.name, state.partition_index): _words(state)
+            for topic in answer.responses
+            for state in topic.partitions
+            if state.error_code
+        }
+
+    def _running(self) -> Iterator[tuple[TopicPartition, Any]]:
+        answer = self._ask_controller(ListPartitionReassignmentsRequest(timeout_ms=_TIMEOUT_MS, topics=None))
+        if answer.error_code:
+            words = kafka_error(answer.error_code, answer.error_message)
+            raise Refused(f"listing the running moves: the broker answered {words}")
+        for topic in answer.topics:
+            for state in topic.partitions:
+                yield TopicPartition(topic.name, state.partition_index), state
+
+    def _ask_controller(self, request: Any) -> Any:
+        """The controller's answer, whoever that is by now. On KRaft any broker passes the request on."""
+        give_up = time.monotonic() + CONNECT_SECONDS
+        while True:
+            answer = self._wire.ask(request, self._wire.controller)
+            if answer.error_code != _NOT_CONTROLLER or time.monotonic() > give_up:
+                return answer
+            time.sleep(_POLL_SECONDS)
+            self._wire.metadata([])
+
+
+def _partition(state: Any, move: Any | None) -> Partition:
+    """A partition as metadata tells it, unless it was moving a moment before: then as it was then."""
+    return Partition(
+        replicas=_brokers(move.replicas if move else state.replica_nodes),
+        adding=_brokers(move.adding_replicas if move else ()),
+        removing=_brokers(move.removing_replicas if move else ()),
+        leader=BrokerId(state.leader_id) if state.leader_id >= 0 else None,
+        isr=_brokers(state.isr_nodes),
+    )
+
+
+def _words(state: Any) -> str:
+    return str(state.error_message or kafka_error(state.error_code, None))
+
+
+def _brokers(ids: Collection[int]) -> Replicas:
+    return tuple(map(BrokerId, ids))
