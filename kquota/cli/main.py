@@ -5,14 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Final
 
 import typer
 
 from kquota import __version__
-from kquota.cli import configs, log_dirs, move, sandbox
 from kquota.cli.contract import DONE, FAILED, INTERRUPTED, complain, exit_code, say
-from kquota.cli.entities import EntityCommand
 from kquota.errors import KquotaError
 
 app = typer.Typer(
@@ -26,10 +25,47 @@ app = typer.Typer(
     # Not the terminal's width: a script must read the same help everywhere.
     context_settings={"help_option_names": ["-h", "--help"], "terminal_width": 100, "max_content_width": 100},
 )
-app.command(cls=EntityCommand, epilog=configs.EPILOG)(configs.configs)
-app.command("log-dirs", epilog=log_dirs.EPILOG)(log_dirs.log_dirs)
-app.add_typer(move.app, name="move")
-app.add_typer(sandbox.app, name="sandbox")
+
+
+def _configs() -> None:
+    from kquota.cli import configs
+    from kquota.cli.entities import EntityCommand
+
+    app.command(cls=EntityCommand, epilog=configs.EPILOG)(configs.configs)
+
+
+def _log_dirs() -> None:
+    from kquota.cli import log_dirs
+
+    app.command("log-dirs", epilog=log_dirs.EPILOG)(log_dirs.log_dirs)
+
+
+def _move() -> None:
+    from kquota.cli import move
+
+    app.add_typer(move.app, name="move")
+
+
+def _reassign_partitions() -> None:
+    from kquota.cli import reassign_partitions
+
+    app.command("reassign-partitions", epilog=reassign_partitions.EPILOG)(reassign_partitions.reassign_partitions)
+
+
+def _sandbox() -> None:
+    from kquota.cli import sandbox
+
+    app.add_typer(sandbox.app, name="sandbox")
+
+
+COMMANDS: Final[Mapping[str, Callable[[], None]]] = {
+    "configs": _configs,
+    "reassign-partitions": _reassign_partitions,
+    "log-dirs": _log_dirs,
+    "move": _move,
+    "sandbox": _sandbox,
+}
+"""In the order of the help. Only the command that is asked for is imported: an operator feels the others' share."""
 
 
 def _version(value: bool) -> None:
@@ -51,6 +87,10 @@ def main() -> None:
     """Run one command and exit with its code; no traceback unless KQUOTA_DEBUG is set."""
     # Most of a short command is imports, which make much and leave no rubbish: collect, but seldom.
     gc.set_threshold(100_000)
+    asked = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
+    for name, register in COMMANDS.items():
+        if name == asked or asked not in COMMANDS:
+            register()
     try:
         code = app(prog_name="kquota", standalone_mode=False) or DONE
         sys.stdout.flush()
