@@ -22,6 +22,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 if TYPE_CHECKING:
     from kquota.reassign.plan import Plan
+    from kquota.sizes.port import LogDirs, Offsets
     from kquota.spark.estimate import Measured
     from kquota.spark.files import Files
 
@@ -150,16 +151,14 @@ def _live(at: world.Where, plan: Plan, rates: Mapping[BrokerId, float], seconds:
 
     with world.log_dirs(at) as cluster:
         brokers = cluster.brokers()
+        held = {r.partition for log_dir in cluster.describe(brokers, None) for r in log_dir.replicas}
+        _check(plan, brokers, held)
+        first, began = ({}, 0.0) if rates else _first_reading(cluster, held, seconds)
+        second, took = cluster.offsets(first), time.monotonic() - began
+        # Sizes read before the second offsets would make each offset, and so the rate, too small.
         described = cluster.detailed(cluster.describe(brokers, None))
-        _check(plan, brokers, {r.partition for log_dir in described for r in log_dir.replicas})
         led = {r.partition: r.size for log_dir in described for r in log_dir.replicas if r.leader}
-        sampled: Mapping[TopicPartition, float | None] = {}
-        if not rates:
-            say(f"measuring write rates for {seconds:g} s ...")
-            first, began = cluster.offsets(led), time.monotonic()
-            time.sleep(seconds)
-            second, ended = cluster.offsets(led), time.monotonic()
-            sampled = write_rates(first, second, ended - began, led)
+        sampled = write_rates(first, second, took, led)
         now = datetime.now(UTC)
         snapshot = snapshots.write(scratch / "live", cluster.cluster_id, now, lines(cluster.cluster_id, now, described))
     return _Sizes(
@@ -170,6 +169,16 @@ def _live(at: world.Where, plan: Plan, rates: Mapping[BrokerId, float], seconds:
         by_partition={partition: rate for partition, rate in sampled.items() if rate is not None},
         writes_from="bytes-in" if rates else "sample",
     )
+
+
+def _first_reading(
+    cluster: LogDirs, partitions: Collection[TopicPartition], seconds: float
+) -> tuple[Mapping[TopicPartition, Offsets], float]:
+    """The offsets, and when they were read; `seconds` ago by the time that this returns."""
+    say(f"measuring write rates for {seconds:g} s ...")
+    offsets, now = cluster.offsets(partitions), time.monotonic()
+    time.sleep(seconds)
+    return offsets, now
 
 
 def _check(plan: Plan, brokers: Collection[BrokerId], held: Collection[TopicPartition]) -> None:
