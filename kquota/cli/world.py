@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,7 @@ from kquota.errors import Invalid
 
 if TYPE_CHECKING:
     from kquota.quota.port import Quotas
+    from kquota.reassign.port import Cluster, Runs
     from kquota.sizes.port import LogDirs
     from kquota.stores.wire.connection import Wire
 
@@ -87,6 +89,42 @@ def log_dirs(at: Where) -> Iterator[LogDirs]:
 
     with wire(at) as opened:
         yield WireLogDirs(opened)
+
+
+@contextmanager
+def moves(at: Where, state_dir: Path | None) -> Iterator[tuple[Cluster, Runs]]:
+    """The cluster as a move sees it, and the record of its runs, by default in the user's XDG state folder."""
+    from kquota.stores.runs import RunFiles, state_folder
+
+    root = state_dir if state_dir is not None else state_folder(os.environ)
+    if at.zookeeper is not None:
+        from kquota.stores.znodes import Znodes
+        from kquota.stores.zookeeper_moves import ZooKeeperMoves
+
+        with Znodes(at.zookeeper) as znodes:
+            found = ZooKeeperMoves(znodes)
+            yield found, RunFiles(root, found.cluster_id)
+    else:
+        from kquota.stores.wire.moves import WireMoves
+
+        with wire(at) as opened:
+            yield WireMoves(opened), RunFiles(root, opened.cluster_id)
+
+
+class SystemClock:
+    """This machine's clock. Implements `kquota.reassign.port.Clock`."""
+
+    def now(self) -> datetime:
+        """See the port."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """See the port."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """See the port."""
+        time.sleep(seconds)
 
 
 def until_seen() -> Iterator[None]:

@@ -161,6 +161,14 @@ class Znodes:
         """The config of one entity, {} where it has none. Raises Refused where the node is not as Kafka writes it."""
         return config_in(self.read(f"/config/{entity_path}"), entity_path)
 
+    def create(self, path: str, data: bytes) -> bool:
+        """Create a znode where there is none; False where there is one."""
+        try:
+            self.commit([Create(path=path, data=data)])
+        except kazoo_errors.NodeExistsError:
+            return False
+        return True
+
     def commit(self, operations: Sequence[Operation]) -> None:
         """Do all of it or none.
 

@@ -1,0 +1,219 @@
+"""The Cluster port of a move on ZooKeeper: /brokers, /config and /admin/reassign_partitions (KIP-73, KIP-455)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kquota.errors import Conflict, KquotaError, Refused, Unknown, Unreachable
+from kquota.reassign.moves import Partition, Replicas
+from kquota.reassign.port import Snapshot
+from kquota.reassign.throttle import Change, Setting
+from kquota.stores.znodes import ConfigEdit, Node, Znodes, config_in
+from kquota.terms import BrokerId, TopicPartition
+
+_BROKERS: Final = "/brokers/ids"
+_TOPICS: Final = "/brokers/topics"
+_SUBMITTED: Final = "/admin/reassign_partitions"
+_LARGEST_NODE: Final = 1_000_000
+"""Bytes; ZooKeeper refuses a packet of 1 MiB (jute.maxbuffer), and the path and the ACL are in it, too."""
+
+_ENTITY_BYTES: Final = 2_000
+"""In a transaction, for an entity's other configs and its notification: more than they take."""
+
+
+class ZooKeeperMoves:
+    """A cluster as a move sees it, through its ZooKeeper. Implements `Cluster`."""
+
+    def __init__(self, znodes: Znodes) -> None:
+        self._znodes = znodes
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id, the same as its brokers tell. Raises Refused where there is none (before Kafka 0.10.1)."""
+        found = _object(self._znodes.read("/cluster/id"), "/cluster/id").get("id")
+        if not isinstance(found, str):
+            raise Refused("ZooKeeper: /cluster/id does not hold this cluster's id; is it Kafka 0.10.1 or newer?")
+        return found
+
+    def snapshot(self, topics: Collection[str]) -> Snapshot:
+        """See the port. Moves started through the Admin API are told only by the topics' own nodes (Kafka 2.4 on)."""
+        submitted = self._submitted()
+        every = [(topic, f"{_TOPICS}/{topic}") for topic in self._znodes.children(_TOPICS)]
+        nodes = self._znodes.read_all(path for _, path in every)
+        documents = {topic: _object(nodes[path], path) for topic, path in every if nodes[path] is not None}
+        running = submitted | {name for topic, found in documents.items() for name in _moving(topic, found)}
+        partitions = {
+            name: state
+            for topic in sorted(set(topics) & documents.keys())
+            for name, state in _partitions(topic, documents[topic]).items()
+        }
+        return Snapshot(
+            alive=frozenset(BrokerId(int(node)) for node in self._znodes.children(_BROKERS)),
+            partitions=self._with_states(partitions),
+            running=frozenset(running),
+        )
+
+    def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
+        """See the port. Every setting can be read, whether its broker is alive or not."""
+        entities = {_entity(setting) for setting in settings}
+        nodes = self._znodes.read_all(f"/config/{entity}" for entity in entities)
+        configs = {entity: config_in(nodes[f"/config/{entity}"], entity) for entity in entities}
+        return {setting: configs[_entity(setting)].get(setting.key) for setting in settings}
+
+    def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
+        """See the port. A transaction is conditional on the versions read: it is written as a whole, or not at all.
+
+        One transaction holds them all, unless they are more than ZooKeeper takes at once.
+        """
+        missing = self._missing_topics(changes)
+        errors: dict[Setting, KquotaError] = {}
+        for batch in _batches(changes):
+            edits = {entity: _edit(those, missing) for entity, those in batch.items()}
+            failed: KquotaError | None = None
+            try:
+                self._znodes.alter_configs(edits)
+            except (Conflict, Refused) as error:
+                failed = error
+            except Unreachable as error:
+                failed = Unknown(str(error))
+            if failed is not None:
+                errors |= {change.setting: failed for those in batch.values() for change in those}
+        return errors
+
+    def submit(self, targets: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
+        """See the port. The controller takes the node away when it has read it, within milliseconds."""
+        refused = self._nonexistent(targets)
+        sent = [
+            {"topic": name.topic, "partition": name.partition, "replicas": list(target)}
+            for name, target in targets.items()
+            if name not in refused
+        ]
+        if not sent:
+            return refused
+        data = json.dumps({"version": 1, "partitions": sent}, separators=(",", ":")).encode()
+        if len(data) > _LARGEST_NODE:
+            raise Refused(
+                f"{_SUBMITTED} would be {len(data):,} bytes long, ZooKeeper holds {_LARGEST_NODE:,}: split the plan "
+                f"({len(sent):,} partitions) into smaller ones, or use --bootstrap-server"
+            )
+        try:
+            created = self._znodes.create(_SUBMITTED, data)
+        except Unreachable as error:
+            raise Unknown(f"{error}; whether the moves were submitted is not known") from error
+        if not created:
+            raise Conflict(f"{_SUBMITTED} is there: the controller is still taking in another reassignment; try again")
+        return refused
+
+    def _submitted(self) -> set[TopicPartition]:
+        """What waits for the controller, and before Kafka 2.4 what it is moving."""
+        found = _object(self._znodes.read(_SUBMITTED), _SUBMITTED)
+        return {TopicPartition(p["topic"], p["partition"]) for p in found.get("partitions", ())}
+
+    def _with_states(self, partitions: Mapping[TopicPartition, Partition]) -> dict[TopicPartition, Partition]:
+        """The partitions with their leaders and in-sync replicas, which change without their topic's node."""
+        paths = {name: f"{_TOPICS}/{name.topic}/partitions/{name.partition}/state" for name in partitions}
+        nodes = self._znodes.read_all(paths.values())
+        found = {}
+        for name, state in partitions.items():
+            told = _object(nodes[paths[name]], paths[name])
+            leader = told.get("leader", -1)
+            found[name] = Partition(
+                replicas=state.replicas,
+                adding=state.adding,
+                removing=state.removing,
+                leader=BrokerId(leader) if leader >= 0 else None,
+                isr=_brokers(told.get("isr", ())),
+            )
+        return found
+
+    def _missing_topics(self, changes: Iterable[Change]) -> set[str]:
+        topics = sorted({change.setting.name for change in changes if change.setting.kind == "topic"})
+        nodes = self._znodes.read_all(f"{_TOPICS}/{topic}" for topic in topics)
+        return {topic for topic in topics if nodes[f"{_TOPICS}/{topic}"] is None}
+
+    def _nonexistent(self, targets: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
+        """What the controller would pass over in silence."""
+        names = list(targets)
+        nodes = self._znodes.read_all({f"{_TOPICS}/{name.topic}" for name in names})
+        there = {
+            topic: _object(nodes[path], path).get("partitions", {})
+            for topic in {name.topic for name in names}
+            if nodes[path := f"{_TOPICS}/{topic}"] is not None
+        }
+        words = "The partition does not exist."
+        return {name: words for name in names if str(name.partition) not in there.get(name.topic, {})}
+
+
+def _batches(changes: Iterable[Change]) -> list[dict[str, list[Change]]]:
+    """The changes by entity, each batch small enough for one transaction."""
+    by_entity: dict[str, list[Change]] = {}
+    for change in changes:
+        by_entity.setdefault(_entity(change.setting), []).append(change)
+    batches: list[dict[str, list[Change]]] = [{}]
+    size = 0
+    for entity, those in by_entity.items():
+        more = _ENTITY_BYTES + sum(len(c.after or "") for c in those)
+        if batches[-1] and size + more > _LARGEST_NODE:
+            batches.append({})
+            size = 0
+        batches[-1][entity] = those
+        size += more
+    return batches
+
+
+def _edit(changes: Sequence[Change], missing: Collection[str]) -> ConfigEdit:
+    def edited(before: Mapping[str, str]) -> Mapping[str, str]:
+        after = dict(before)
+        for change in changes:
+            setting, now = change.setting, before.get(change.setting.key)
+            if now != change.before:
+                raise Conflict(f"{setting} is {now!r} and was {change.before!r} a moment ago")
+            if setting.kind == "topic" and setting.name in missing and change.after is not None:
+                raise Refused(f"{setting}: the topic does not exist; nothing was written")
+            if change.after is None:
+                after.pop(setting.key, None)
+            else:
+                after[setting.key] = change.after
+        return after
+
+    return edited
+
+
+def _entity(setting: Setting) -> str:
+    return f"{setting.kind}s/{setting.name}"
+
+
+def _partitions(topic: str, document: Mapping[str, Any]) -> dict[TopicPartition, Partition]:
+    adding, removing = document.get("adding_replicas", {}), document.get("removing_replicas", {})
+    return {
+        TopicPartition(topic, int(number)): Partition(
+            replicas=_brokers(replicas),
+            adding=_brokers(adding.get(number, ())),
+            removing=_brokers(removing.get(number, ())),
+        )
+        for number, replicas in sorted(document.get("partitions", {}).items(), key=lambda item: int(item[0]))
+    }
+
+
+def _moving(topic: str, document: Mapping[str, Any]) -> set[TopicPartition]:
+    sides = (document.get("adding_replicas", {}), document.get("removing_replicas", {}))
+    return {TopicPartition(topic, int(number)) for side in sides for number, replicas in side.items() if replicas}
+
+
+def _brokers(ids: Iterable[int]) -> Replicas:
+    return tuple(map(BrokerId, ids))
+
+
+def _object(node: Node | None, path: str) -> dict[str, Any]:
+    """The JSON object in a znode, {} where there is none. Raises Refused where it is something else."""
+    if node is None or not node.data:
+        return {}
+    try:
+        document = json.loads(node.data)
+    except ValueError as error:
+        raise Refused(f"ZooKeeper: {path} does not hold JSON; look at it by hand") from error
+    if not isinstance(document, dict):
+        raise Refused(f"ZooKeeper: {path} does not hold a JSON object; look at it by hand")
+    return document
