@@ -84,14 +84,15 @@ def execute(
     return Execution(run=recorded, rollback=run.rollback, started=started, running=running, notes=notes)
 
 
-def verify(cluster: Cluster, runs: Runs, clock: Clock, plan: Plan) -> Verification:
+def verify(cluster: Cluster, runs: Runs, clock: Clock, plan: Plan, *, preserve: bool = False) -> Verification:
     """What has become of the plan; once all of it has ended, everything its run took is given back, value by value.
 
-    Ended elsewhere gives back, too. Without an unfinished run of this plan nothing is written. Raises Unreachable.
+    Ended elsewhere gives back, too. With `preserve`, and without an unfinished run of this plan, nothing is written.
+    Raises Unreachable.
     """
     found = _settled_statuses(cluster, clock, plan)
     outcome = verdict(found)
-    if outcome is Progress.IN_PROGRESS:
+    if outcome is Progress.IN_PROGRESS or preserve:
         return Verification(statuses=found, verdict=outcome, pending={})
     unfinished = runs.unfinished()
     run = covers(plan, unfinished)

@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NoReturn, TypeVar, cast
@@ -25,9 +25,13 @@ _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The wanted replicas of each partition, the preferred leader first; always ordered by topic, then partition."""
+    """The wanted replicas of each partition, the preferred leader first; always ordered by topic, then partition.
+
+    `log_dirs` are those that the file names for a replica; they are no part of what makes two plans equal.
+    """
 
     targets: Mapping[TopicPartition, tuple[BrokerId, ...]]
+    log_dirs: Mapping[tuple[TopicPartition, BrokerId], str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "targets", dict(sorted(self.targets.items())))
@@ -88,15 +92,17 @@ def parse(text: str, where: str) -> Plan:
     if version != 1:
         raise Invalid(f"{where}: Not supported version field value {version}; kquota reads version 1")
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
+    log_dirs: dict[tuple[TopicPartition, BrokerId], str] = {}
     entries = document.field("partitions").items()
     if not entries:
         raise Invalid(f"{where}: Partition reassignment list cannot be empty")
     for entry in entries:
-        partition, replicas = _target(entry)
+        partition, replicas, chosen = _target(entry)
         if partition in targets:
             raise entry.wrong(f"Partition reassignment contains duplicate topic partitions: {partition}")
         targets[partition] = replicas
-    return Plan(targets=targets)
+        log_dirs |= {(partition, broker): log_dir for broker, log_dir in chosen.items()}
+    return Plan(targets=targets, log_dirs=log_dirs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,7 @@ class _Value:
         return self.value
 
 
-def _target(entry: _Value) -> tuple[TopicPartition, tuple[BrokerId, ...]]:
+def _target(entry: _Value) -> tuple[TopicPartition, tuple[BrokerId, ...], dict[BrokerId, str]]:
     topic = entry.field("topic")
     name = topic.text()
     if name in (".", "..") or not _TOPIC.fullmatch(name):
@@ -151,11 +157,10 @@ def _target(entry: _Value) -> tuple[TopicPartition, tuple[BrokerId, ...]]:
             f"Partition replica lists may not contain duplicate entries: {partition} contains multiple entries for "
             f"{','.join(map(str, repeated))}"
         )
-    _check_log_dirs(entry.field("log_dirs", ["any"] * len(replicas)), partition, replicas)
-    return partition, replicas
+    return partition, replicas, _log_dirs(entry.field("log_dirs", ["any"] * len(replicas)), partition, replicas)
 
 
-def _check_log_dirs(field: _Value, partition: TopicPartition, replicas: tuple[BrokerId, ...]) -> None:
+def _log_dirs(field: _Value, partition: TopicPartition, replicas: tuple[BrokerId, ...]) -> dict[BrokerId, str]:
     log_dirs = field.items()
     if len(log_dirs) != len(replicas):
         raise field.wrong(
@@ -163,11 +168,9 @@ def _check_log_dirs(field: _Value, partition: TopicPartition, replicas: tuple[Br
             f"{_listed(item.value for item in log_dirs)} for partition {partition}"
         )
     for log_dir in log_dirs:
-        if log_dir.text() != "any":
-            raise log_dir.wrong(
-                f'{_brief(log_dir.text())}: moves between log dirs come later; write "any", '
-                "or use Kafka's own tool for this plan"
-            )
+        if log_dir.text() != "any" and not log_dir.text().startswith("/"):
+            raise log_dir.wrong(f'{_brief(log_dir.text())} is neither "any" nor an absolute path')
+    return {broker: item.text() for broker, item in zip(replicas, log_dirs, strict=True) if item.text() != "any"}
 
 
 def _json(text: str, where: str) -> object:

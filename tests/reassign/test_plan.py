@@ -69,7 +69,7 @@ WRONG = {
     "a replica null": (one(replicas=[None]), "replicas[0]: must be a whole number, is null"),
     "a replica twice": (one(replicas=[1, 2, 1]), "t-0 contains multiple entries for 1"),
     "log dirs too few": (one(log_dirs=[]), "Size of replicas list [1] is different from size of log dirs list []"),
-    "a log dir": (one(log_dirs=["/data/a"]), "moves between log dirs come later"),
+    "a log dir": (one(log_dirs=["data/a"]), 'neither "any" nor an absolute path'),
     "a partition twice": (
         json.dumps({"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [n]} for n in (1, 2)]}),
         "partitions[1]: Partition reassignment contains duplicate topic partitions: t-0",
