@@ -7,10 +7,15 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.servers import NEEDS, cluster, kafka_282, kafka_391, kafka_431, zookeeper
 
 __all__ = ["cluster", "kafka_282", "kafka_391", "kafka_431", "zookeeper"]
+
+# A law is about results; how long one example takes on a busy machine says nothing about it.
+settings.register_profile("kquota", deadline=None)
+settings.load_profile("kquota")
 
 _NOT_RUN = pytest.StashKey[Counter[str]]()
 

@@ -1,0 +1,101 @@
+"""What it means to be a LogDirs port. The fake passes it, and so does the Admin API of each real Kafka."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Protocol
+
+import pytest
+
+from kquota.sizes.port import LogDirs, Offsets
+from kquota.sizes.replica import LogDir, Replica
+from kquota.terms import BrokerId, TopicPartition
+
+ONE, TWO = BrokerId(1), BrokerId(2)
+MESSAGES, BYTES = 50, 1_000
+
+
+class Stage(Protocol):
+    """The port, and the back doors that a contract needs."""
+
+    log_dirs: LogDirs
+
+    def topic(self, name: str, assignment: list[list[int]]) -> None:
+        """Make a topic with these replicas."""
+
+    def write(self, partition: TopicPartition, messages: int, size: int) -> None:
+        """Append messages of random bytes to a partition, and wait until every replica has them."""
+
+
+class LogDirsContract:
+    """Subclass it with a `stage` fixture of three brokers, each with two log dirs and a rack."""
+
+    @pytest.fixture
+    def stage(self) -> Any:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def topic(self, stage: Stage) -> str:
+        name = f"sizes-{uuid.uuid4().hex[:8]}"
+        stage.topic(name, [[1, 2], [2, 1], [3, 1]])
+        stage.write(TopicPartition(name, 0), MESSAGES, BYTES)
+        return name
+
+    def test_each_replica_is_told_once_with_its_bytes(self, stage: Stage, topic: str) -> None:
+        found = stage.log_dirs.describe(sorted(stage.log_dirs.brokers()), [topic])
+        replicas = [(log_dir.broker, replica.partition.partition) for log_dir in found for replica in log_dir.replicas]
+        assert sorted(replicas) == [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (3, 2)]
+        sizes = {replica.size for _, replica in _of(found, TopicPartition(topic, 0))}
+        assert len(sizes) == 1
+        assert MESSAGES * BYTES <= sizes.pop() <= 2 * MESSAGES * BYTES
+        assert {replica.size for _, replica in _of(found, TopicPartition(topic, 1))} == {0}
+        assert not any(replica.future for log_dir in found for replica in log_dir.replicas)
+
+    def test_every_log_dir_is_told_even_when_it_holds_nothing(self, stage: Stage, topic: str) -> None:
+        found = stage.log_dirs.describe([ONE, TWO], [topic])
+        assert [log_dir.broker for log_dir in found] == [1, 1, 2, 2]
+        assert len({(log_dir.broker, log_dir.path) for log_dir in found}) == 4
+        assert all(log_dir.error is None for log_dir in found)
+        assert {log_dir.rack for log_dir in found} == {"rack-1", "rack-2"}
+        for log_dir in found:
+            told = (log_dir.volume_total, log_dir.volume_usable)
+            assert told == (None, None) or 0 <= (told[1] or 0) <= (told[0] or 0)
+
+    def test_without_topics_everything_is_told(self, stage: Stage, topic: str) -> None:
+        found = stage.log_dirs.describe([ONE], None)
+        assert {replica.partition for log_dir in found for replica in log_dir.replicas} >= {TopicPartition(topic, 0)}
+
+    def test_details(self, stage: Stage, topic: str) -> None:
+        found = stage.log_dirs.detailed(stage.log_dirs.describe(sorted(stage.log_dirs.brokers()), [topic]))
+        details = {
+            (broker, replica.partition.partition): (replica.end_offset, replica.leader, replica.in_sync)
+            for number in range(3)
+            for broker, replica in _of(found, TopicPartition(topic, number))
+        }
+        assert details == {
+            (1, 0): (MESSAGES, True, True),
+            (2, 0): (MESSAGES, False, True),
+            (2, 1): (0, True, True),
+            (1, 1): (0, False, True),
+            (3, 2): (0, True, True),
+            (1, 2): (0, False, True),
+        }
+
+    def test_offsets_are_the_leaders(self, stage: Stage, topic: str) -> None:
+        partitions = [TopicPartition(topic, number) for number in range(3)]
+        missing = TopicPartition(topic, 99)
+        assert stage.log_dirs.offsets([*partitions, missing]) == {
+            partitions[0]: Offsets(start=0, end=MESSAGES),
+            partitions[1]: Offsets(start=0, end=0),
+            partitions[2]: Offsets(start=0, end=0),
+        }
+
+    def test_the_cluster_has_an_id_and_racks(self, stage: Stage) -> None:
+        assert stage.log_dirs.cluster_id
+        assert stage.log_dirs.brokers() == {1: "rack-1", 2: "rack-2", 3: "rack-3"}
+
+
+def _of(found: list[LogDir], partition: TopicPartition) -> list[tuple[BrokerId, Replica]]:
+    return [
+        (log_dir.broker, replica) for log_dir in found for replica in log_dir.replicas if replica.partition == partition
+    ]

@@ -1,0 +1,14 @@
+"""The fake is held to the contract."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sizes.contract import LogDirsContract
+from tests.sizes.fake import FakeLogDirs
+
+
+class TestFakeLogDirs(LogDirsContract):
+    @pytest.fixture
+    def stage(self) -> FakeLogDirs:
+        return FakeLogDirs()
