@@ -83,7 +83,7 @@ class ZooKeeperMoves:
         return errors
 
     def submit(self, targets: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
-        """See the port. The controller takes the node away when it has read it, within milliseconds."""
+        """See the port. The controller takes the node away when its last move has ended, and sees no change of it."""
         refused = self._nonexistent(targets)
         sent = [
             {"topic": name.topic, "partition": name.partition, "replicas": list(target)}
@@ -102,12 +102,14 @@ class ZooKeeperMoves:
             created = self._znodes.create(_SUBMITTED, data)
         except Unreachable as error:
             raise Unknown(f"{error}; whether the moves were submitted is not known") from error
-        if not created:
-            raise Conflict(f"{_SUBMITTED} is there: the controller is still taking in another reassignment; try again")
+        if not created and not _sent_before(sent, _object(self._znodes.read(_SUBMITTED), _SUBMITTED)):
+            raise Conflict(
+                f"ZooKeeper: {_SUBMITTED} is there, because the moves in it have not ended: through ZooKeeper Kafka "
+                "takes one reassignment at a time; wait for its end, or use --bootstrap-server"
+            )
         return refused
 
     def _submitted(self) -> set[TopicPartition]:
-        """What waits for the controller, and before Kafka 2.4 what it is moving."""
         found = _object(self._znodes.read(_SUBMITTED), _SUBMITTED)
         return {TopicPartition(p["topic"], p["partition"]) for p in found.get("partitions", ())}
 
@@ -200,6 +202,11 @@ def _partitions(topic: str, document: Mapping[str, Any]) -> dict[TopicPartition,
 def _moving(topic: str, document: Mapping[str, Any]) -> set[TopicPartition]:
     sides = (document.get("adding_replicas", {}), document.get("removing_replicas", {}))
     return {TopicPartition(topic, int(number)) for side in sides for number, replicas in side.items() if replicas}
+
+
+def _sent_before(sent: Iterable[Mapping[str, Any]], there: Mapping[str, Any]) -> bool:
+    known = [(p["topic"], p["partition"], p["replicas"]) for p in there.get("partitions", ())]
+    return all((p["topic"], p["partition"], p["replicas"]) in known for p in sent)
 
 
 def _brokers(ids: Iterable[int]) -> Replicas:

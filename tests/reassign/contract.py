@@ -51,12 +51,12 @@ class ClusterContract:
 
     def test_a_snapshot_shows_brokers_and_partitions(self, stage: Stage) -> None:
         one, two, _ = stage.brokers
-        topic = stage.topic({0: (one, two), 1: (two,)})
+        topic = stage.topic({0: (one, two), 1: (two, one)})
         found = stage.cluster.snapshot([topic])
         assert set(stage.brokers) <= found.alive
         assert {name: now.replicas for name, now in found.partitions.items()} == {
             TopicPartition(topic, 0): (one, two),
-            TopicPartition(topic, 1): (two,),
+            TopicPartition(topic, 1): (two, one),
         }
         now = found.partitions[TopicPartition(topic, 0)]
         assert now.leader in (one, two)

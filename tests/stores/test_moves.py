@@ -1,0 +1,102 @@
+"""The contract of a move's Cluster on real servers: through the Admin API of each Kafka, and in each ZooKeeper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from kquota.reassign.moves import Replicas
+from kquota.reassign.port import Cluster as Port
+from kquota.reassign.throttle import Change, Setting
+from kquota.sandbox.cluster import Cluster
+from kquota.stores.wire.connection import Wire
+from kquota.stores.wire.moves import WireMoves
+from kquota.stores.wire.settings import operation
+from kquota.stores.znodes import Znodes
+from kquota.stores.zookeeper_moves import ZooKeeperMoves
+from kquota.terms import FOLLOWER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
+from tests.reassign.contract import ClusterContract, Stage
+from tests.stores.moves_stage import OtherHand, until
+
+
+class RealStage:
+    def __init__(self, cluster: Port, hand: OtherHand) -> None:
+        self.cluster = cluster
+        self.brokers = (BrokerId(1), BrokerId(2), BrokerId(3))
+        self._hand = hand
+
+    def topic(self, replicas: Mapping[int, Replicas]) -> str:
+        name = self._hand.topic(replicas)
+        # Each broker hears of a new topic in its own time.
+        until(lambda: len(self.cluster.snapshot([name]).partitions) == len(replicas), f"{name} is seen")
+        return name
+
+    def write(self, setting: Setting, value: str | None) -> None:
+        self._hand.write(setting, value)
+        until(lambda: self.cluster.values([setting]) == {setting: value}, f"{setting} is seen")
+
+    def finish(self, name: TopicPartition) -> None:
+        self._hand.unthrottle()
+        until(lambda: name not in self.cluster.snapshot([name.topic]).running, f"{name} has moved")
+
+
+@pytest.fixture
+def hand(cluster: Cluster) -> Iterator[OtherHand]:
+    found = OtherHand(cluster)
+    yield found
+    found.close()
+
+
+@pytest.mark.kafka
+class TestAdminApi(ClusterContract):
+    @pytest.fixture
+    def stage(self, cluster: Cluster, hand: OtherHand) -> Iterator[Stage]:
+        with Wire(cluster.bootstrap, {}) as wire:
+            yield RealStage(WireMoves(wire), hand)
+
+
+@pytest.mark.kafka
+class TestZooKeeper(ClusterContract):
+    @pytest.fixture(params=["kafka_391", "kafka_282"], ids=["3.9.1", "2.8.2"])
+    def cluster(self, request: pytest.FixtureRequest) -> Cluster:
+        found: Cluster = request.getfixturevalue(request.param)
+        return found
+
+    @pytest.fixture
+    def stage(self, cluster: Cluster, hand: OtherHand) -> Iterator[Stage]:
+        assert cluster.zookeeper
+        with Znodes(cluster.zookeeper) as znodes:
+            yield RealStage(ZooKeeperMoves(znodes), hand)
+
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+OPERATIONS = {
+    "the first entries": (None, "0:1,0:2", (APPEND, "0:1,0:2")),
+    "more entries": ("7:7", "7:7,0:1", (APPEND, "0:1")),
+    "entries go": ("7:7,0:1,0:2", "7:7", (SUBTRACT, "0:1,0:2")),
+    "all go, unset": ("0:1,0:2", None, (SUBTRACT, "0:1,0:2")),
+    "all go, empty": ("0:1", "", (SUBTRACT, "0:1")),
+    "empty, then unset": ("", None, (DELETE, None)),
+    "a leading comma": (",0:1", "0:1,0:2", (APPEND, "0:2")),
+    "a space, which APPEND would keep": ("7:7, 8:8", "7:7,8:8,0:1", (SET, "7:7,8:8,0:1")),
+    "back to a space": ("7:7,8:8,0:1", ",7:7, 8:8", (SET, ",7:7, 8:8")),
+    "twice, which SUBTRACT would leave once": ("0:1,0:1", None, (DELETE, None)),
+    "some come and some go": ("0:1", "0:2", (SET, "0:2")),
+    "another order": ("0:1,0:2", "0:2,0:1", (SET, "0:2,0:1")),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "sent"), OPERATIONS.values(), ids=OPERATIONS)
+def test_a_list_is_changed_by_what_gives_it_to_the_letter(
+    before: str | None, after: str | None, sent: tuple[int, str | None]
+) -> None:
+    change = Change(setting=Setting.of_topic("t", LEADER_REPLICAS), before=before, after=after)
+    assert operation(change, incremental=True) == sent
+    assert operation(change, incremental=False) == ((DELETE, None) if after is None else (SET, after))
+
+
+def test_a_rate_is_set_or_deleted() -> None:
+    setting = Setting.of_broker(BrokerId(1), FOLLOWER_RATE)
+    assert operation(Change(setting=setting, before="1", after="2"), incremental=True) == (SET, "2")
+    assert operation(Change(setting=setting, before="1", after=None), incremental=True) == (DELETE, None)
