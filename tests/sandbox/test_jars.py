@@ -1,0 +1,62 @@
+"""Kafka's jars: a folder is complete or not there, and one that is there needs no network."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kquota.errors import Invalid
+from kquota.sandbox import jars
+from kquota.sandbox.cluster import Cluster, silent
+from tests.cli.run import kquota
+from tests.sandbox.watch import until
+
+NO_NETWORK = {"https_proxy": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
+
+
+@pytest.mark.parametrize("version", ["", "4.3", "4.3.2", "../4.3.1", "latest"])
+def test_other_versions_are_refused_with_those_there_are(version: str) -> None:
+    with pytest.raises(Invalid, match=r"the sandbox runs 4\.3\.1, 3\.9\.1, 2\.8\.2"):
+        jars.kafka(version, silent)
+
+
+def test_without_a_network_one_line_says_so_and_the_cache_stays_clean(tmp_path: Path) -> None:
+    env = NO_NETWORK | {"XDG_CACHE_HOME": str(tmp_path / "cache"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    up = kquota("sandbox", "up", env=env)
+    assert (up.code, up.out) == (1, "")
+    said, error = up.err.splitlines()
+    assert said == "kquota: downloading Kafka 4.3.1 from Maven Central"
+    assert "Kafka 4.3.1 could not be downloaded from Maven Central (" in error
+    assert "Connection refused" in error
+    assert error.endswith("or use --zookeeper-only, which downloads nothing")
+    left = [path.name for path in (tmp_path / "cache" / "kquota" / "kafka").iterdir()]
+    assert left == [".4.3.1.lock"]
+    assert not (tmp_path / "state" / "kquota" / "sandbox" / "default").exists()
+
+
+def test_the_second_start_needs_no_network(kafka_282: Cluster, tmp_path: Path) -> None:
+    env = NO_NETWORK | {"XDG_STATE_HOME": str(tmp_path)}
+    up = kquota("sandbox", "up", "--kafka", "2.8.2", "--brokers", "1", env=env)
+    assert kquota("sandbox", "down", env=env).code == 0
+    assert up.code == 0, up.err
+    assert "download" not in up.err
+
+
+def test_a_download_that_is_killed_and_two_at_once_leave_a_whole_folder(kafka_282: Cluster, tmp_path: Path) -> None:
+    env = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+    code = "from kquota.sandbox import jars; jars.kafka('2.8.2', lambda what, share: None)"
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, env=env) as killed:
+        until((tmp_path / "kquota" / "kafka" / ".2.8.2.partial" / "cache").exists)
+        killed.kill()
+    two = [subprocess.Popen(command, env=env) for _ in range(2)]
+    assert [process.wait(timeout=200) for process in two] == [0, 0]
+    folder = tmp_path / "kquota" / "kafka"
+    assert sorted(path.name for path in folder.iterdir()) == [".2.8.2.lock", "2.8.2"]
+    whole = {path.name: path.stat().st_size for path in jars.kafka("2.8.2", silent).iterdir()}
+    assert {path.name: path.stat().st_size for path in (folder / "2.8.2").iterdir()} == whole
+    assert len(whole) == jars.release("2.8.2").jars
