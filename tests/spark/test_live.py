@@ -1,0 +1,66 @@
+"""`kquota move estimate` on a live cluster: its sizes, its leaders, and its write rates as sampled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kquota.sandbox.cluster import Cluster
+from tests.cli.run import Ran, kquota
+
+TOPIC = "estimated"
+
+
+def estimate(cluster: Cluster, folder: Path, replicas: list[int], topic: str = TOPIC) -> Ran:
+    plan = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": replicas}]}
+    (folder / "plan.json").write_text(json.dumps(plan))
+    words = ["--reassignment-json-file", str(folder / "plan.json"), "--throttle", "8MB/s", "--sample", "1"]
+    return kquota("move", "estimate", "--bootstrap-server", cluster.bootstrap, *words, "--output", "json")
+
+
+@pytest.fixture(scope="module")
+def ids(kafka_431: Cluster) -> list[int]:
+    """The brokers; the topic stands on the first two, led by the second."""
+    admin = AdminClient({"bootstrap.servers": kafka_431.bootstrap})
+    ids = sorted(admin.list_topics(timeout=30).brokers)
+    new = NewTopic(TOPIC, num_partitions=1, replica_assignment=[[ids[1], ids[0]]])
+    admin.create_topics([new])[TOPIC].result(30)
+    producer = Producer({"bootstrap.servers": kafka_431.bootstrap, "acks": "all"})
+    for _ in range(100):
+        producer.produce(TOPIC, b"x" * 10_000)
+    assert producer.flush(30) == 0
+    return ids
+
+
+@pytest.mark.spark
+def test_sizes_leaders_and_rates_are_the_clusters_own(kafka_431: Cluster, ids: list[int], tmp_path: Path) -> None:
+    ran = estimate(kafka_431, tmp_path, [ids[1], ids[2]])
+    assert ran.code == 0, ran.err
+    assert ran.err == "kquota: measuring write rates for 1 s ...\nkquota: starting Spark ...\n"
+    document = json.loads(ran.out)
+    assert document["sizes"]["source"] == "cluster"
+    assert document["kip73"]["brokers"] == len(ids)
+    assert document["write_rates"]["source"] == "sample"
+    assert document["bytes_to_copy"] > 1_000_000
+    leader, destination = document["shares"]
+    assert (leader["broker"], leader["side"], leader["keep_up"]) == (ids[1], "leader", 0)
+    assert (destination["broker"], destination["side"]) == (ids[2], "destination")
+    assert document["feasible"] is True
+
+
+def test_a_dead_broker_and_an_unknown_topic_are_refused_at_once(
+    kafka_431: Cluster, ids: list[int], tmp_path: Path
+) -> None:
+    dead = estimate(kafka_431, tmp_path, [ids[1], 99])
+    assert (dead.code, dead.out) == (2, "")
+    assert dead.err.startswith("kquota: error: the plan names brokers that are not alive: 99; alive are ")
+    unknown = estimate(kafka_431, tmp_path, [ids[0]], topic="no-such")
+    assert (unknown.code, unknown.out, unknown.err) == (
+        2,
+        "",
+        "kquota: error: the plan names partitions that the cluster does not hold: no-such-0\n",
+    )
