@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from confluent_kafka.admin import AdminClient
-
 from kquota.errors import KquotaError, Unreachable
 from kquota.measure import human_bytes, human_duration, human_rate
 from kquota.sandbox import cluster as sandbox
@@ -138,6 +136,8 @@ def _move(cast: _Cast, found: Cluster) -> None:
         cast.story.progress("Spark estimates the move", None)
         cast.kquota(estimate)
         predicted = json.loads(cast.kquota(f"{estimate} --output json", show=False))
+        again = f"{human_duration(predicted['expected_seconds'])} for {human_bytes(predicted['bytes_to_copy'])}"
+        cast.story.line(f"\n  Asked again just before the start, since clients went on writing: {again}.")
         cast.kquota(f"reassign-partitions --execute {plan} --throttle {_THROTTLE}")
         began = time.monotonic()
         if not traffic.throttles(found.bootstrap, [_MOVING], [1, 2, 3]):
@@ -154,20 +154,20 @@ def _move(cast: _Cast, found: Cluster) -> None:
 
 def _watched(cast: _Cast, found: Cluster, began: float, predicted: dict[str, Any]) -> float:
     """Seconds from `began` until every client sees the new replicas, with a bar of the bytes that arrived."""
-    admin = AdminClient({"bootstrap.servers": found.bootstrap})
+    client, expected = traffic.admin(found.bootstrap), predicted["expected_seconds"]
+    coming = predicted["bytes_to_copy"] + expected * _WRITES
     wanted, looked = frozenset({1, 3}), 0.0
     sizes = f"log-dirs --describe --topic-list {_MOVING} --broker-list 3 --output json"
-    while set(traffic.replicas(admin, _MOVING).values()) != {wanted}:
+    while set(traffic.replicas(client, _MOVING).values()) != {wanted}:
         now = time.monotonic()
         if now - began > _MOVE_SECONDS:
             raise KquotaError(f"demo: the move is not done after {human_duration(_MOVE_SECONDS)}")
         if now - looked > 2:
             looked = now
             copied = _size(json.loads(cast.kquota(sizes, show=False)))
-            left = max(0.0, predicted["expected_seconds"] - (now - began))
-            words = f"moving: {human_bytes(copied)} of {human_bytes(predicted['bytes_to_copy'])}"
-            share = min(1.0, copied / predicted["bytes_to_copy"])
-            cast.story.progress(f"{words}, about {human_duration(left)} left", share)
+            left = human_duration(round(max(1.0, expected - (now - began))))
+            words = f"moving: {human_bytes(copied)} of about {human_bytes(coming)}, about {left} left"
+            cast.story.progress(words, min(1.0, copied / coming))
         time.sleep(0.2)
     return time.monotonic() - began
 

@@ -17,6 +17,8 @@ from kquota.errors import KquotaError, Unreachable
 
 MESSAGE: Final = 10_000
 _SECONDS: Final = 60.0
+# librdkafka writes to stderr by itself; what matters of it comes back as an error.
+_QUIET: Final = {"log_level": 2}
 # Random, so that no compression anywhere makes the bytes fewer than they are.
 _PAYLOAD: Final = os.urandom(MESSAGE)
 
@@ -30,25 +32,32 @@ class Throttling:
     rate: float
 
 
+def admin(bootstrap: str) -> AdminClient:
+    """librdkafka's admin client, quiet."""
+    return AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
+
+
 def create(bootstrap: str, topic: str, assignment: list[list[int]]) -> None:
     """A topic with these replicas, and wait until brokers know it."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    client = admin(bootstrap)
     try:
-        admin.create_topics([NewTopic(topic, len(assignment), replica_assignment=assignment)])[topic].result(_SECONDS)
+        client.create_topics([NewTopic(topic, len(assignment), replica_assignment=assignment)])[topic].result(_SECONDS)
     except KafkaException as error:
         raise Unreachable(f"creating topic {topic}: {error}") from error
-    _until(lambda: len(replicas(admin, topic)) == len(assignment), f"topic {topic} to be known")
+    _until(lambda: len(replicas(client, topic)) == len(assignment), f"topic {topic} to be known")
 
 
-def replicas(admin: AdminClient, topic: str) -> dict[int, frozenset[int]]:
+def replicas(client: AdminClient, topic: str) -> dict[int, frozenset[int]]:
     """Each partition's replicas, as any client sees them now."""
-    found = admin.list_topics(topic, timeout=_SECONDS).topics[topic].partitions
+    found = client.list_topics(topic, timeout=_SECONDS).topics[topic].partitions
     return {number: frozenset(partition.replicas) for number, partition in found.items()}
 
 
 def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[[float], None]) -> None:
     """Write `size` bytes, evenly over the partitions, as fast as the brokers take them; `tell` hears the share done."""
-    producer = Producer({"bootstrap.servers": bootstrap, "client.id": "loader", "queue.buffering.max.kbytes": 65_536})
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "client.id": "loader", "queue.buffering.max.kbytes": 65_536, **_QUIET}
+    )
     count = size // MESSAGE
     for number in range(count):
         while True:
@@ -67,7 +76,7 @@ def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[
 @contextmanager
 def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[None]:
     """Write `rate` bytes per second, evenly over the partitions, as long as the context lasts."""
-    producer = Producer({"bootstrap.servers": bootstrap, "client.id": "steady"})
+    producer = Producer({"bootstrap.servers": bootstrap, "client.id": "steady", **_QUIET})
     stop, began = threading.Event(), threading.Event()
 
     def write() -> None:
@@ -99,6 +108,7 @@ def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> Thr
             "bootstrap.servers": bootstrap,
             "client.id": client_id,
             "queue.buffering.max.messages": 200,
+            **_QUIET,
             "throttle_cb": lambda event: times.append(int(event.throttle_time * 1000)),
         }
     )
@@ -116,13 +126,13 @@ def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> Thr
 
 def throttles(bootstrap: str, topics: Collection[str], brokers: Collection[int]) -> list[str]:
     """Every replication throttle that stands there, read with another client than kquota's own."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    client = admin(bootstrap)
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
     resources += [ConfigResource(ConfigResource.Type.BROKER, str(broker)) for broker in brokers]
     found = []
     for resource in resources:
         # More than one broker's configs in a call is more than librdkafka can say.
-        for entry in admin.describe_configs([resource])[resource].result(_SECONDS).values():
+        for entry in client.describe_configs([resource])[resource].result(_SECONDS).values():
             dynamic = entry.source not in (ConfigSource.DEFAULT_CONFIG.value, ConfigSource.STATIC_BROKER_CONFIG.value)
             if ".replication.throttled." in entry.name and dynamic:
                 found.append(f"{resource.name}: {entry.name}={entry.value}")
