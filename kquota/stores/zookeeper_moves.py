@@ -43,11 +43,11 @@ class ZooKeeperMoves:
         every = [(topic, f"{_TOPICS}/{topic}") for topic in self._znodes.children(_TOPICS)]
         nodes = self._znodes.read_all(path for _, path in every)
         documents = {topic: _object(nodes[path], path) for topic, path in every if nodes[path] is not None}
-        running = submitted | {name for topic, found in documents.items() for name in _moving(topic, found)}
+        running = submitted.keys() | {name for topic, found in documents.items() for name in _moving(topic, found)}
         partitions = {
             name: state
             for topic in sorted(set(topics) & documents.keys())
-            for name, state in _partitions(topic, documents[topic]).items()
+            for name, state in _partitions(topic, documents[topic], submitted).items()
         }
         return Snapshot(
             alive=frozenset(BrokerId(int(node)) for node in self._znodes.children(_BROKERS)),
@@ -109,9 +109,11 @@ class ZooKeeperMoves:
             )
         return refused
 
-    def _submitted(self) -> set[TopicPartition]:
+    def _submitted(self) -> dict[TopicPartition, Replicas]:
         found = _object(self._znodes.read(_SUBMITTED), _SUBMITTED)
-        return {TopicPartition(p["topic"], p["partition"]) for p in found.get("partitions", ())}
+        return {
+            TopicPartition(p["topic"], p["partition"]): _brokers(p["replicas"]) for p in found.get("partitions", ())
+        }
 
     def _with_states(self, partitions: Mapping[TopicPartition, Partition]) -> dict[TopicPartition, Partition]:
         """The partitions with their leaders and in-sync replicas, which change without their topic's node."""
@@ -187,16 +189,22 @@ def _entity(setting: Setting) -> str:
     return f"{setting.kind}s/{setting.name}"
 
 
-def _partitions(topic: str, document: Mapping[str, Any]) -> dict[TopicPartition, Partition]:
-    adding, removing = document.get("adding_replicas", {}), document.get("removing_replicas", {})
-    return {
-        TopicPartition(topic, int(number)): Partition(
-            replicas=_brokers(replicas),
-            adding=_brokers(adding.get(number, ())),
-            removing=_brokers(removing.get(number, ())),
-        )
-        for number, replicas in sorted(document.get("partitions", {}).items(), key=lambda item: int(item[0]))
-    }
+def _partitions(
+    topic: str, document: Mapping[str, Any], submitted: Mapping[TopicPartition, Replicas]
+) -> dict[TopicPartition, Partition]:
+    found = {}
+    for number, ids in sorted(document.get("partitions", {}).items(), key=lambda item: int(item[0])):
+        name, replicas = TopicPartition(topic, int(number)), _brokers(ids)
+        adding = _brokers(document.get("adding_replicas", {}).get(number, ()))
+        removing = _brokers(document.get("removing_replicas", {}).get(number, ()))
+        target = submitted.get(name, ())
+        if target and not adding and not removing:
+            # Not yet taken in by the controller: what it will make of it.
+            adding = tuple(broker for broker in target if broker not in replicas)
+            removing = tuple(broker for broker in replicas if broker not in target)
+            replicas = (*target, *removing) if adding or removing else replicas
+        found[name] = Partition(replicas=replicas, adding=adding, removing=removing)
+    return found
 
 
 def _moving(topic: str, document: Mapping[str, Any]) -> set[TopicPartition]:

@@ -54,7 +54,7 @@ class OtherHand:
     def fill(self, topic: str, partitions: Iterable[int], size: int) -> None:
         """So many bytes more in each partition."""
         producer = Producer(
-            {"bootstrap.servers": self.servers.bootstrap, "acks": "all", "linger.ms": 20, "log_level": 3}
+            {"bootstrap.servers": self.servers.bootstrap, "acks": "all", "linger.ms": 20, "log_level": 2}
         )
         for number in partitions:
             for _ in range(max(1, size // RECORD)):
