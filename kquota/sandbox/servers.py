@@ -216,4 +216,11 @@ def _logging(level: str) -> list[str]:
 
 
 def _lines(properties: Mapping[str, Any]) -> str:
-    return "".join(f"{key}={value}\n" for key, value in properties.items())
+    return "".join(f"{key}={_escaped(str(value))}\n" for key, value in properties.items())
+
+
+def _escaped(value: str) -> str:
+    """A value in a Java properties file, which is read as Latin-1 and takes a backslash for an escape."""
+    pairs = value.encode("utf-16-be", "surrogatepass")
+    units = [int.from_bytes(pairs[i : i + 2], "big") for i in range(0, len(pairs), 2)]
+    return "".join(chr(u) if 0x20 <= u <= 0x7E and u != 0x5C else f"\\u{u:04x}" for u in units)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
+
+import pytest
 
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox.cluster import Cluster
@@ -25,3 +28,15 @@ def test_every_server_runs_and_kafkas_own_tool_sees_three_brokers(cluster: Clust
 
 def test_a_zookeeper_alone_needs_no_kafka(zookeeper: Cluster) -> None:
     assert (zookeeper.running, zookeeper.kafka, zookeeper.bootstrap) == (True, None, "")
+
+
+@pytest.mark.kafka
+def test_a_folder_may_be_called_anything_that_java_could_misread(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / r"a b=ü\u0041#"))
+    try:
+        cluster = sandbox.up(name="odd", kafka="2.8.2", brokers=1)
+        assert (cluster.broker(1).log_dirs[0] / "meta.properties").exists()
+    finally:
+        sandbox.down("odd")
