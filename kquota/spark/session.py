@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kquota.errors import Refused
 from kquota.spark.files import Files
 from kquota.spark.jvm import QUICK, Gateway, jvm
 
@@ -36,14 +37,34 @@ _UNCOMPILED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codege
 def session(scratch: Path, inputs: Files, say: Callable[[str], None]) -> Iterator[SparkSession]:
     """A local Spark session, tuned to the size of `inputs`, which keeps all its files in the folder `scratch`.
 
-    `say` is told in one line that Spark starts: that takes seconds. Raises Refused when there is no Spark or Java.
+    `say` is told in one line that Spark starts: that takes seconds. Raises Refused when there is no Spark or Java, and
+    when a job fails in Spark: a damaged gzip, a full disk, a JVM that was killed.
     """
     places = {"spark.local.dir": str(scratch), "spark.sql.warehouse.dir": str(scratch / "warehouse")}
     small = inputs.size() < _SMALL
     with jvm(_OPTIONS | places | (_UNCOMPILED if small else {}), QUICK if small else (), scratch) as gateway:
         say("starting Spark ...")
-        with _connected(gateway) as spark:
+        # Inside the connection: a Java error is read over it.
+        with _connected(gateway) as spark, _failures_in_one_line():
             yield spark
+
+
+@contextlib.contextmanager
+def _failures_in_one_line() -> Iterator[None]:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        raise Refused(f"Spark could not finish: {_cause(str(error))}; nothing was written") from error
+
+
+def _cause(text: str) -> str:
+    """The innermost "Caused by" of a Java stack trace; without one, its first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (causes or lines or ["its JVM went away"])[-1 if causes else 0]
 
 
 @contextlib.contextmanager

@@ -138,3 +138,18 @@ def test_a_malformed_plan_is_one_line_before_spark_starts(folder: Path) -> None:
     code, out, err = run(folder, *SIZES, "--throttle", "5MB/s")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("kquota: error: plan.json: line 1 column ")
+
+
+@pytest.mark.spark
+def test_a_file_that_is_damaged_deep_inside_is_one_line(folder: Path) -> None:
+    """Only Spark reads that far, so only Spark can find it."""
+    file = folder / "history.jsonl.gz"
+    written(file, [row(n % 3 + 1, "my-topic", n, n * n % 9973) for n in range(20_000)])
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    code, out, err = run(folder, "--history", "history.jsonl.gz", "--throttle", "8MB/s")
+    assert (code, out) == (1, "")
+    assert err == (
+        "kquota: starting Spark ...\n"
+        "kquota: error: Spark could not finish: java.io.EOFException: Unexpected end of input stream; nothing was written\n"
+    )
