@@ -151,5 +151,6 @@ def test_a_file_that_is_damaged_deep_inside_is_one_line(folder: Path) -> None:
     assert (code, out) == (1, "")
     assert err == (
         "kquota: starting Spark ...\n"
-        "kquota: error: Spark could not finish: java.io.EOFException: Unexpected end of input stream; nothing was written\n"
+        "kquota: error: Spark could not finish: java.io.EOFException: Unexpected end of input stream; "
+        "nothing was written\n"
     )
