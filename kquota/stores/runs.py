@@ -16,6 +16,7 @@ from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan, parse
 from kquota.reassign.run import Run
 from kquota.reassign.throttle import Setting, Taken
+from kquota.stores import durable
 
 _VERSION: Final = 1
 _SAFE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
@@ -63,8 +64,8 @@ class RunFiles:
                 raise Busy(f"{path}: this plan was begun in this very second; try again") from error
             finally:
                 partial.unlink()
-            _sync(self._folder)
-            _sync(self._folder.parent)
+            durable.sync(self._folder)
+            durable.sync(self._folder.parent)
         except OSError as error:
             raise _unusable(path, "written", error) from error
 
@@ -73,7 +74,7 @@ class RunFiles:
         try:
             path = self._path(run)
             self._written(path, run).replace(path)
-            _sync(self._folder)
+            durable.sync(self._folder)
         except OSError as error:
             raise _unusable(self._path(run), "written", error) from error
 
@@ -92,15 +93,6 @@ class RunFiles:
             file.flush()
             os.fsync(file.fileno())
         return partial
-
-
-def _sync(folder: Path) -> None:
-    """A new name in a folder is only safe once the folder is."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def encode(run: Run) -> str:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kquota.errors import Invalid, Refused
+from kquota.stores import durable
 
 
 def write(directory: Path, cluster_id: str, time: datetime, lines: Iterable[str]) -> Path:
@@ -35,18 +36,9 @@ def write(directory: Path, cluster_id: str, time: datetime, lines: Iterable[str]
             raw.flush()
             os.fsync(raw.fileno())
         unfinished.rename(path)
-        _fsync_folder(directory)
+        durable.sync(directory)
     except OSError as error:
         raise Refused(f"--snapshot: cannot write {path}: {error.strerror}; nothing was kept") from error
     finally:
         unfinished.unlink(missing_ok=True)
     return path
-
-
-def _fsync_folder(directory: Path) -> None:
-    """A rename is only as durable as the folder that holds it."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
