@@ -109,6 +109,13 @@ def test_version_and_log_dirs_may_be_left_out_as_for_kafka() -> None:
     assert plan == Plan(targets={TopicPartition("t", 0): (BrokerId(2), BrokerId(1))})
 
 
+def test_log_dirs_are_kept_and_make_no_other_plan() -> None:
+    plan = parse(KAFKAS.replace('[3,2],"log_dirs":["any","any"]', '[3,2],"log_dirs":["/a","any"]'), "")
+    assert plan.log_dirs == {(TopicPartition("b", 9), BrokerId(3)): "/a"}
+    assert plan == parse(KAFKAS, "")
+    assert plan.text() == KAFKAS
+
+
 @given(plans)
 def test_the_order_of_a_file_makes_no_other_run(plan: Plan) -> None:
     time = datetime(2026, 3, 1, tzinfo=UTC)

@@ -37,7 +37,7 @@ class OtherHand:
 
     def __init__(self, servers: Cluster) -> None:
         self.servers = servers
-        self.admin = AdminClient({"bootstrap.servers": servers.bootstrap})
+        self.admin = AdminClient({"bootstrap.servers": servers.bootstrap, "log_level": 2})
         self._topics: list[str] = []
 
     def topic(self, replicas: Mapping[int, Iterable[int]], size: int = 100_000) -> str:
