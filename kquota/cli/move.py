@@ -16,8 +16,9 @@ import typer
 from kquota.cli import world
 from kquota.cli.contract import DONE, say
 from kquota.cli.options import BootstrapServer, CommandConfig, Output, OutputFormat
+from kquota.cli.throttle import throttle as understood
 from kquota.errors import Invalid, Refused
-from kquota.measure import ByteRate, byte_rate, duration, human_rate
+from kquota.measure import ByteRate, byte_rate, duration
 from kquota.terms import BrokerId, TopicPartition
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ kquota move estimate --bootstrap-server localhost:9092 --reassignment-json-file 
 
 kquota move estimate --log-dirs sizes.txt --bytes-in 1=3MB/s --reassignment-json-file plan.json --throttle 50MB/s"""
 
-# A rate so low and without a unit is most often one of megabytes that lost its unit on the way.
-_BARE: Final = 100_000
 _LOG_DIRS: Final = "log-dirs"
 
 
@@ -79,10 +78,9 @@ def estimate(
     """Say how long a throttled move takes, which broker is the bottleneck, and whether it can ever finish."""
     from kquota.reassign import plan as plans
 
-    rate = byte_rate(throttle, "--throttle")
+    rate = understood(throttle, "--throttle")
     rates, seconds = _bytes_in(bytes_in or []), duration(sample, "--sample")
     plan = plans.read(reassignment_json_file)
-    _warn_of_lost_unit(throttle, rate)
     with tempfile.TemporaryDirectory(prefix="kquota-") as folder:
         if log_dirs or history:
             if (log_dirs and history) or bootstrap_server or command_config:
@@ -119,11 +117,6 @@ def _bytes_in(texts: Sequence[str]) -> dict[BrokerId, float]:
         # Unlike a throttle, traffic may well be nothing.
         rates[BrokerId(int(broker))] = 0.0 if rate.strip() == "0" else float(byte_rate(rate, f"--bytes-in {broker}"))
     return rates
-
-
-def _warn_of_lost_unit(text: str, rate: ByteRate) -> None:
-    if text.strip().isdigit() and rate < _BARE:
-        say(f"warning: --throttle {text} is {human_rate(rate)}; did you mean {text}kB/s or {text}MB/s?")
 
 
 def _stored(

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from kquota.cli import throttle as rates
 from kquota.cli import world
 from kquota.cli.contract import DONE, FAILED, NOT_YET, say
 from kquota.cli.options import BootstrapServer, CommandConfig, Output, OutputFormat, ZooKeeper
 from kquota.errors import Invalid, Refused
-from kquota.measure import ByteRate, byte_rate, human_rate
+from kquota.measure import ByteRate, human_rate
 
 if TYPE_CHECKING:
     from kquota.reassign.plan import Plan
@@ -24,9 +25,6 @@ kquota reassign-partitions --bootstrap-server localhost:9092 --reassignment-json
 kquota reassign-partitions --bootstrap-server localhost:9092 --reassignment-json-file p.json --verify
 
 --verify exits 0 when the move is done, 8 while it runs, 1 when replicas ended elsewhere."""
-
-# A rate so low and without a unit is most often one of megabytes that lost its unit on the way.
-_BARE: Final = 100_000
 
 
 def reassign_partitions(
@@ -89,10 +87,8 @@ def _rate(throttle: str | None, replication_quota: str | None) -> ByteRate | Non
     text = throttle if throttle is not None else replication_quota
     if text is None:
         return None
-    rate = byte_rate(text, "--throttle" if throttle is not None else "--replication-quota")
+    rate = rates.throttle(text, "--throttle" if throttle is not None else "--replication-quota")
     say(f"throttle: {rate} bytes per second ({human_rate(rate)}) into and out of every broker that takes part")
-    if text.strip().isdigit() and rate < _BARE:
-        say(f"warning: --throttle {text} is {human_rate(rate)}; did you mean {text}kB/s or {text}MB/s?")
     return rate
 
 

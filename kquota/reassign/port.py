@@ -27,7 +27,7 @@ class Snapshot:
 
 
 class Cluster(Protocol):
-    """A cluster as a move sees it. Every method may raise Unreachable, after ten seconds at most."""
+    """A cluster as a move sees it. Every method may raise Unreachable, after a bounded time."""
 
     def snapshot(self, topics: Collection[str]) -> Snapshot:
         """Running moves are read before the partitions, or a move that ends in between looks as if it had failed."""

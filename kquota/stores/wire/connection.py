@@ -125,21 +125,40 @@ class Wire:
         return self._run(lambda: self._manager.send(request, node_id=broker), request, broker)
 
     def ask_each(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any | KquotaError]:
-        """Send each broker its request, all in flight together; an error stands in the place of its broker's answer."""
+        """Send each broker its request, all in flight together; an error stands in the place of its broker's answer.
 
-        async def together() -> dict[BrokerId, Any | KquotaError]:
-            sent = {broker: self._manager.send(request, node_id=broker) for broker, request in requests.items()}
-            answers: dict[BrokerId, Any | KquotaError] = {}
-            for broker, future in sent.items():
-                try:
-                    answers[broker] = await future
-                except kafka_errors.KafkaError as error:
-                    answers[broker] = self._explained(error, requests[broker], broker)
-            return answers
+        Muted connections (KIP-219) are waited for.
+        """
+        give_up = time.monotonic() + REQUEST_SECONDS
+        answers: dict[BrokerId, Any | kafka_errors.KafkaError] = {}
+        left = dict(requests)
+        while left:
+            answers |= self._net.run(self._together, left)
+            left = {b: r for b, r in left.items() if isinstance(answers[b], kafka_errors.NodeNotReadyError)}
+            if time.monotonic() > give_up:
+                break
+            if left:
+                self._net.poll(timeout_ms=_POLL_MS)
+        return {
+            broker: self._explained(answer, requests[broker], broker)
+            if isinstance(answer, kafka_errors.KafkaError)
+            else answer
+            for broker, answer in answers.items()
+        }
 
-        if not requests:
-            return {}
-        answers: dict[BrokerId, Any | KquotaError] = self._net.run(together)
+    async def _together(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any | kafka_errors.KafkaError]:
+        answers: dict[BrokerId, Any | kafka_errors.KafkaError] = {}
+        sent: dict[BrokerId, Awaitable[Any]] = {}
+        for broker, request in requests.items():
+            try:
+                sent[broker] = self._manager.send(request, node_id=broker)
+            except kafka_errors.KafkaError as error:
+                answers[broker] = error
+        for broker, future in sent.items():
+            try:
+                answers[broker] = await future
+            except kafka_errors.KafkaError as error:
+                answers[broker] = error
         return answers
 
     def _run(self, send: Callable[[], Awaitable[Any]], request: Any, broker: BrokerId | None) -> Any:
