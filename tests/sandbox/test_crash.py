@@ -30,7 +30,9 @@ def name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
 
 def start_up(name: str, *arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "kquota", "sandbox", "up", name, *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A run in a shell's background is deaf to Ctrl-C, and so are its children: as from a terminal, this one hears it.
+    hears = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hears)
 
 
 @pytest.mark.kafka
