@@ -106,8 +106,8 @@ def _quota(cast: _Cast, found: Cluster) -> None:
     if not met.times:
         raise KquotaError("demo: client greedy was never throttled, although its quota is set")
     cast.story.line(
-        f"\n  Client greedy came to {human_rate(met.rate)}: a broker asked it {met.times} "
-        f"{'time' if met.times == 1 else 'times'} to wait, for up to {met.longest_ms} ms (KIP-219)."
+        f"\n  Client greedy wrote {human_rate(met.rate)} until a broker asked it to wait: "
+        f"{met.times} {'time' if met.times == 1 else 'times'}, for up to {met.longest_ms} ms (KIP-219)."
     )
     cast.kquota(f"configs --alter --delete-config producer_byte_rate {entity}")
 
