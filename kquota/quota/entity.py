@@ -31,10 +31,7 @@ class Entity:
         if self.user is None and self.client_id is None:
             raise Invalid("a quota entity needs a user, a client-id or both")
         for entity_type, name in self.parts():
-            if name == "":
-                raise Invalid(f"{entity_type}: a name must not be empty; the default entity is --entity-default")
-            if isinstance(name, str):
-                _must_be_unicode(entity_type, name)
+            _must_be_a_name(entity_type, name)
 
     def parts(self) -> Iterator[tuple[str, Name]]:
         """(entity type, name) for each part that is there, users first."""
@@ -58,7 +55,11 @@ def _rank(name: Name | None) -> tuple[int, str]:
     return (1, "") if isinstance(name, Default) else (2, name)
 
 
-def _must_be_unicode(entity_type: str, name: str) -> None:
+def _must_be_a_name(entity_type: str, name: Name | Every | None) -> None:
+    if not isinstance(name, str):
+        return
+    if name == "":
+        raise Invalid(f"{entity_type}: a name must not be empty; the default entity is --entity-default")
     try:
         name.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -79,10 +80,17 @@ EVERY: Final = Every()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which entities to describe; strict, as kafka-configs describes: a part left out (None) must be absent."""
+    """Which entities to describe; strict, as kafka-configs describes: a part left out (None) must be absent.
+
+    Raises Invalid for the names that an Entity cannot have.
+    """
 
     user: Name | Every | None = None
     client_id: Name | Every | None = None
+
+    def __post_init__(self) -> None:
+        _must_be_a_name(USERS, self.user)
+        _must_be_a_name(CLIENTS, self.client_id)
 
     def matches(self, entity: Entity) -> bool:
         """Whether `entity` has exactly the parts of this filter, and each fits."""

@@ -74,6 +74,12 @@ def test_what_is_no_entity(parts: dict[str, str]) -> None:
         Entity(user=parts.get("user"), client_id=parts.get("client_id"))
 
 
+@pytest.mark.parametrize("parts", [{"user": ""}, {"client_id": ""}, {"user": "a\udcffb"}])
+def test_what_no_filter_can_ask_for(parts: dict[str, str]) -> None:
+    with pytest.raises(Invalid):
+        Filter(user=parts.get("user"), client_id=parts.get("client_id"))
+
+
 def test_the_default_is_not_a_name() -> None:
     assert Entity(user="<default>") != Entity(user=DEFAULT)
     assert not Filter(user=DEFAULT).matches(Entity(user="<default>"))
