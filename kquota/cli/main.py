@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from typing import Annotated, Final
@@ -14,6 +15,9 @@ from kquota import __version__
 from kquota.cli.contract import DONE, FAILED, INTERRUPTED, complain, exit_code, say
 from kquota.errors import KquotaError
 
+# As wide as the terminal, where there is one: a script must read the same help everywhere.
+WIDTH: Final = min(100, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100
+
 app = typer.Typer(
     name="kquota",
     help="Every Kafka quota, and throttled partition moves that always give their throttles back.",
@@ -22,8 +26,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
-    # Not the terminal's width: a script must read the same help everywhere.
-    context_settings={"help_option_names": ["-h", "--help"], "terminal_width": 100, "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"], "terminal_width": WIDTH, "max_content_width": WIDTH},
 )
 
 
