@@ -20,6 +20,15 @@ NEEDS = {
 }
 """The mark that a test gets for a fixture it asks for."""
 
+WAYS = {
+    "4.3.1 Admin API": ("kafka_431", False),
+    "3.9.1 Admin API": ("kafka_391", False),
+    "3.9.1 ZooKeeper": ("kafka_391", True),
+    "2.8.2 Admin API": ("kafka_282", False),
+    "2.8.2 ZooKeeper": ("kafka_282", True),
+}
+"""Every connection to every Kafka: the fixture of its servers, and whether it goes through ZooKeeper."""
+
 
 def _running(name: str, kafka: str | None) -> Iterator[Cluster]:
     """A sandbox that ends with this process, even when it is killed."""

@@ -13,6 +13,7 @@ from kazoo.client import KazooClient
 from kquota.cli.configs import java_double
 from kquota.sandbox.cluster import Cluster, kafka_tool
 from tests.cli.run import Ran, kquota, run
+from tests.servers import WAYS
 
 pytestmark = pytest.mark.kafka
 DEPRECATED = (
@@ -38,21 +39,13 @@ class Way:
         return Ran(ran.code, ran.out.removeprefix(DEPRECATED), ran.err)
 
 
-WAYS = {
-    "4.3.1 Admin API": ("kafka_431", "--bootstrap-server"),
-    "3.9.1 Admin API": ("kafka_391", "--bootstrap-server"),
-    "3.9.1 ZooKeeper": ("kafka_391", "--zookeeper"),
-    "2.8.2 Admin API": ("kafka_282", "--bootstrap-server"),
-    "2.8.2 ZooKeeper": ("kafka_282", "--zookeeper"),
-}
-
-
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest) -> Way:
-    fixture, option = WAYS[request.param]
+    fixture, on_zookeeper = WAYS[request.param]
     cluster: Cluster = request.getfixturevalue(fixture)
-    address = cluster.bootstrap if option == "--bootstrap-server" else str(cluster.zookeeper)
-    return Way(cluster, (option, address))
+    return Way(
+        cluster, ("--zookeeper", str(cluster.zookeeper)) if on_zookeeper else ("--bootstrap-server", cluster.bootstrap)
+    )
 
 
 def entities(unique: str) -> dict[str, list[str]]:

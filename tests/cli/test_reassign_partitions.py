@@ -21,18 +21,12 @@ from kquota.terms import (
     TopicPartition,
 )
 from tests.cli.run import Ran, kquota
+from tests.servers import WAYS
 from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = pytest.mark.kafka
 
 SLOW, FAST = "20000", "50MB/s"
-WAYS = {
-    "4.3.1 Admin API": ("kafka_431", False),
-    "3.9.1 Admin API": ("kafka_391", False),
-    "3.9.1 ZooKeeper": ("kafka_391", True),
-    "2.8.2 Admin API": ("kafka_282", False),
-    "2.8.2 ZooKeeper": ("kafka_282", True),
-}
 ON_282 = [way for way in WAYS if way.startswith("2.8.2")]
 
 

@@ -24,19 +24,11 @@ from kquota.stores.znodes import Znodes
 from kquota.stores.zookeeper import ZooKeeperQuotas
 from kquota.terms import CONSUMER_BYTE_RATE, CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 from tests.quota.contract import attempts
+from tests.servers import WAYS
 
 pytestmark = pytest.mark.kafka
 SECONDS = 45.0
 THROTTLING_QUOTA_EXCEEDED = 89
-
-
-WAYS = {
-    "4.3.1 Admin API": ("kafka_431", False),
-    "3.9.1 Admin API": ("kafka_391", False),
-    "3.9.1 ZooKeeper": ("kafka_391", True),
-    "2.8.2 Admin API": ("kafka_282", False),
-    "2.8.2 ZooKeeper": ("kafka_282", True),
-}
 
 
 @pytest.fixture(params=WAYS)
