@@ -18,6 +18,7 @@ from kquota.stores.wire.connection import Wire
 from kquota.stores.wire.log_dirs import WireLogDirs
 from kquota.terms import TopicPartition
 from tests.cli.run import kquota, run
+from tests.sandbox.watch import until
 from tests.sizes.contract import LogDirsContract
 
 
@@ -32,6 +33,13 @@ class RealStage:
     def topic(self, name: str, assignment: list[list[int]]) -> None:
         traffic.create(self.cluster.bootstrap, name, assignment)
         self.topics.append(name)
+        wanted = {(broker, number) for number, replicas in enumerate(assignment) for broker in replicas}
+        until(lambda: self._held(name) == wanted)
+
+    def _held(self, name: str) -> set[tuple[int, int]]:
+        """(broker, partition) of each replica that has its log: brokers make them a moment after the topic is known."""
+        found = self.log_dirs.describe(sorted(self.log_dirs.brokers()), [name])
+        return {(log_dir.broker, replica.partition.partition) for log_dir in found for replica in log_dir.replicas}
 
     def write(self, partition: TopicPartition, messages: int, size: int) -> None:
         producer = Producer({"bootstrap.servers": self.cluster.bootstrap, "acks": "all", "linger.ms": 0})
