@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from kquota.cli import world
+from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, say
 from kquota.cli.entities import Named, named
-from kquota.cli.options import BootstrapServer, CommandConfig, Output, OutputFormat, ZooKeeper
+from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid
 from kquota.quota import actions
 from kquota.quota.change import Change
@@ -26,10 +27,9 @@ kquota configs --bootstrap-server localhost:9092 --alter --add-config producer_b
 kquota configs --zookeeper localhost:2181 --describe --entity-type users --entity-type clients"""
 
 
+@connected()
 def configs(
-    bootstrap_server: BootstrapServer = None,
-    zookeeper: ZooKeeper = None,
-    command_config: CommandConfig = None,
+    connection: Connection,
     alter: Annotated[bool, typer.Option("--alter", help="Change the quotas of one entity.")] = False,
     describe: Annotated[bool, typer.Option("--describe", help="List quotas.")] = False,
     add_config: Annotated[
@@ -66,11 +66,11 @@ def configs(
     entities = named(entity_type or [], entity_name or [], user, client)
     if alter:
         change = _change(entities, add_config, delete_config)
-        return _alter(world.where(bootstrap_server, zookeeper, command_config), entities, change, output)
+        return _alter(world.where(connection), entities, change, output)
     if add_config is not None or delete_config is not None:
         raise Invalid("--add-config and --delete-config go with --alter")
     wanted = Filter(user=entities.get(USERS), client_id=entities.get(CLIENTS))
-    return _describe(world.where(bootstrap_server, zookeeper, command_config), wanted, output)
+    return _describe(world.where(connection), wanted, output)
 
 
 def _change(entities: Named, add_config: str | None, delete_config: str | None) -> Change:

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from kquota.cli import world
+from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, say
-from kquota.cli.options import BootstrapServer, CommandConfig, Output, OutputFormat
+from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid
 from kquota.sizes.port import LogDirs
 from kquota.terms import BrokerId
@@ -22,9 +23,9 @@ kquota log-dirs --bootstrap-server localhost:9092 --describe --topic-list orders
 kquota log-dirs --bootstrap-server localhost:9092 --snapshot history/"""
 
 
+@connected(zookeeper=False)
 def log_dirs(
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
+    connection: Connection,
     describe: Annotated[bool, typer.Option("--describe", help="Print every replica's size, as JSON.")] = False,
     snapshot: Annotated[
         Path | None, typer.Option("--snapshot", metavar="DIR", help="Write one file of all sizes into DIR.")
@@ -40,7 +41,7 @@ def log_dirs(
         raise Invalid("give --describe or --snapshot DIR")
     topics = None if topic_list is None else _names(topic_list)
     wanted = None if broker_list is None else _ids(broker_list)
-    at = world.where(bootstrap_server, None, command_config)
+    at = world.where(connection)
     with world.log_dirs(at) as found:
         brokers = _existing(found, wanted)
         if snapshot is not None:

@@ -49,6 +49,12 @@ def _move() -> None:
     app.add_typer(move.app, name="move")
 
 
+def _quota() -> None:
+    from kquota.cli import quota
+
+    app.add_typer(quota.app, name="quota")
+
+
 def _reassign_partitions() -> None:
     from kquota.cli import reassign_partitions
 
@@ -66,6 +72,7 @@ COMMANDS: Final[Mapping[str, Callable[[], None]]] = {
     "reassign-partitions": _reassign_partitions,
     "log-dirs": _log_dirs,
     "move": _move,
+    "quota": _quota,
     "sandbox": _sandbox,
 }
 """In the order of the help. Only the command that is asked for is imported: an operator feels the others' share."""

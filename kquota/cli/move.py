@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from kquota.cli import world
+from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, say
-from kquota.cli.options import BootstrapServer, CommandConfig, Output, OutputFormat
+from kquota.cli.options import Output, OutputFormat
 from kquota.cli.throttle import throttle as understood
 from kquota.errors import Invalid, Refused
 from kquota.measure import ByteRate, byte_rate, duration
@@ -44,7 +45,9 @@ def group() -> None:
 
 
 @app.command(epilog=EPILOG)
+@connected(zookeeper=False)
 def estimate(
+    connection: Connection,
     reassignment_json_file: Annotated[
         Path, typer.Option("--reassignment-json-file", metavar="FILE", help="The plan, as kafka-reassign-partitions'.")
     ],
@@ -64,8 +67,6 @@ def estimate(
             "--history", metavar="PATH", help="Sizes from the newest snapshot of a file or folder, repeatable."
         ),
     ] = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
     bytes_in: Annotated[
         list[str] | None,
         typer.Option("--bytes-in", metavar="BROKER=RATE", help="What clients write to a broker, repeatable."),
@@ -83,13 +84,13 @@ def estimate(
     plan = plans.read(reassignment_json_file)
     with tempfile.TemporaryDirectory(prefix="kquota-") as folder:
         if log_dirs or history:
-            if (log_dirs and history) or bootstrap_server or command_config:
+            if (log_dirs and history) or connection != Connection():
                 raise Invalid("sizes come from one place: give --log-dirs, --history or --bootstrap-server")
             sizes = _stored(log_dirs, history, rates, Path(folder))
         else:
-            if not (bootstrap_server or os.environ.get("KQUOTA_BOOTSTRAP_SERVER")):
+            if not (connection.bootstrap_server or os.environ.get("KQUOTA_BOOTSTRAP_SERVER")):
                 raise Invalid("whose sizes? Give --bootstrap-server HOST:PORT, --log-dirs FILE or --history PATH")
-            at = world.where(bootstrap_server, None, command_config)
+            at = world.where(connection)
             sizes = _live(at, plan, rates, seconds, Path(folder))
         return _answer(sizes, plan, rate, output, Path(folder))
 

@@ -9,8 +9,9 @@ import typer
 
 from kquota.cli import throttle as rates
 from kquota.cli import world
+from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, FAILED, NOT_YET, say
-from kquota.cli.options import BootstrapServer, CommandConfig, Output, OutputFormat, ZooKeeper
+from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid, Refused
 from kquota.measure import ByteRate, human_rate
 
@@ -27,10 +28,9 @@ kquota reassign-partitions --bootstrap-server localhost:9092 --reassignment-json
 --verify exits 0 when the move is done, 8 while it runs, 1 when replicas ended elsewhere."""
 
 
+@connected()
 def reassign_partitions(
-    bootstrap_server: BootstrapServer = None,
-    zookeeper: ZooKeeper = None,
-    command_config: CommandConfig = None,
+    connection: Connection,
     execute: Annotated[bool, typer.Option("--execute", help="Start the moves of the plan.")] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Say whether they are done; then give the throttle back.")
@@ -71,7 +71,7 @@ def reassign_partitions(
         raise Invalid(f'Option "[{option}]" can\'t be used with action "[{action}]"')
     if reassignment_json_file is None:
         raise Invalid('Missing required argument "[reassignment-json-file]"')
-    at = world.where(bootstrap_server, zookeeper, command_config)
+    at = world.where(connection)
     rate = _rate(throttle, replication_quota)
     plan = _read(reassignment_json_file)
     if execute:

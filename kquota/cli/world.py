@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kquota.cli.connection import Connection
 from kquota.cli.contract import say
 from kquota.errors import Invalid
 
@@ -33,11 +34,12 @@ class Where:
     command_config: Path | None = None
 
 
-def where(bootstrap: str | None, zookeeper: str | None, command_config: Path | None = None) -> Where:
+def where(connection: Connection) -> Where:
     """The cluster that the options name; without them the one that the environment names, brokers first.
 
     Raises Invalid when it is named twice or not at all.
     """
+    bootstrap, zookeeper = connection.bootstrap_server, connection.zookeeper
     if bootstrap is not None and zookeeper is not None:
         raise Invalid("give --bootstrap-server or --zookeeper, not both")
     if bootstrap is None and zookeeper is None:
@@ -45,9 +47,9 @@ def where(bootstrap: str | None, zookeeper: str | None, command_config: Path | N
         zookeeper = None if bootstrap else os.environ.get("KQUOTA_ZOOKEEPER") or None
     if not bootstrap and not zookeeper:
         raise Invalid("which cluster? Give --bootstrap-server HOST:PORT or --zookeeper HOST:PORT")
-    if zookeeper and command_config is not None:
+    if zookeeper and connection.command_config is not None:
         raise Invalid("--command-config goes with --bootstrap-server")
-    return Where(bootstrap=bootstrap, zookeeper=zookeeper, command_config=command_config)
+    return Where(bootstrap=bootstrap, zookeeper=zookeeper, command_config=connection.command_config)
 
 
 @contextmanager

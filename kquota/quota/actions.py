@@ -23,7 +23,7 @@ def alter(quotas: Quotas, change: Change, attempts: Iterator[object]) -> tuple[s
     Each item of `attempts` allows one more read. Returns the keys of `--delete-config` that were not set before. Raises
     Unknown if the change was sent and never seen.
     """
-    wanted = Filter(user=change.entity.user, client_id=change.entity.client_id)
+    wanted = Filter.of(change.entity)
     before = _limits(quotas, wanted, change.entity) if change.delete else {}
     quotas.alter([change])
     for _ in attempts:

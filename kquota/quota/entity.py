@@ -1,4 +1,4 @@
-"""Whom a client quota is for: a user, a client-id, a user's client-id, or the default of any of these (KIP-55)."""
+"""Whom a client quota is for: a user, a client-id, a user's client-id, an IP, or any default (KIP-55, KIP-612)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ Name: TypeAlias = str | Default
 
 USERS: Final = "users"
 CLIENTS: Final = "clients"
-ENTITY_TYPES: Final = (USERS, CLIENTS)
+IPS: Final = "ips"
+ENTITY_TYPES: Final = (USERS, CLIENTS, IPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,27 +22,30 @@ class Entity:
     """One quota entity. A part is a name, DEFAULT, or None where the entity does not speak of it; one part at least.
 
     Every name that a broker accepts is accepted: `<default>` is an ordinary name here, and so is NUL. Raises Invalid
-    for an empty name, and for one that has no UTF-8.
+    for an empty name, for one that has no UTF-8, and for an IP beside a user or a client-id (KIP-612).
     """
 
     user: Name | None = None
     client_id: Name | None = None
+    ip: Name | None = None
 
     def __post_init__(self) -> None:
-        if self.user is None and self.client_id is None:
-            raise Invalid("a quota entity needs a user, a client-id or both")
+        if self.user is None and self.client_id is None and self.ip is None:
+            raise Invalid("a quota entity needs a user, a client-id or both, or an IP")
+        if self.ip is not None and (self.user is not None or self.client_id is not None):
+            raise Invalid("an IP's quota stands alone: no user or client-id beside it")
         for entity_type, name in self.parts():
             _must_be_a_name(entity_type, name)
 
     def parts(self) -> Iterator[tuple[str, Name]]:
-        """(entity type, name) for each part that is there, users first."""
-        for entity_type, name in ((USERS, self.user), (CLIENTS, self.client_id)):
+        """(entity type, name) for each part that is there, in the order of ENTITY_TYPES."""
+        for entity_type, name in ((USERS, self.user), (CLIENTS, self.client_id), (IPS, self.ip)):
             if name is not None:
                 yield entity_type, name
 
     def order(self) -> tuple[tuple[int, str], ...]:
-        """The one order in which entities are shown: absent, default, then by name; users before clients."""
-        return tuple(_rank(name) for name in (self.user, self.client_id))
+        """The one order in which entities are shown: absent, default, then by name; ips, then clients, then users."""
+        return tuple(_rank(name) for name in (self.user, self.client_id, self.ip))
 
     def __str__(self) -> str:
         return " ".join(
@@ -87,20 +91,35 @@ class Filter:
 
     user: Name | Every | None = None
     client_id: Name | Every | None = None
+    ip: Name | Every | None = None
 
     def __post_init__(self) -> None:
-        _must_be_a_name(USERS, self.user)
-        _must_be_a_name(CLIENTS, self.client_id)
+        for entity_type, name in ((USERS, self.user), (CLIENTS, self.client_id), (IPS, self.ip)):
+            _must_be_a_name(entity_type, name)
 
     def matches(self, entity: Entity) -> bool:
         """Whether `entity` has exactly the parts of this filter, and each fits."""
-        return _fits(self.user, entity.user) and _fits(self.client_id, entity.client_id)
+        return _fits(self.user, entity.user) and _fits(self.client_id, entity.client_id) and _fits(self.ip, entity.ip)
 
     def entity(self) -> Entity | None:
         """The one entity that this filter can match, or None if it can match several."""
-        if isinstance(self.user, Every) or isinstance(self.client_id, Every):
+        if isinstance(self.user, Every) or isinstance(self.client_id, Every) or isinstance(self.ip, Every):
             return None
-        return Entity(user=self.user, client_id=self.client_id)
+        return Entity(user=self.user, client_id=self.client_id, ip=self.ip)
+
+    @classmethod
+    def of(cls, entity: Entity) -> Filter:
+        """The filter that matches this entity alone."""
+        return cls(user=entity.user, client_id=entity.client_id, ip=entity.ip)
+
+
+EVERYTHING: Final = (
+    Filter(client_id=EVERY),
+    Filter(user=EVERY),
+    Filter(user=EVERY, client_id=EVERY),
+    Filter(ip=EVERY),
+)
+"""Filters that together match every entity, each one once."""
 
 
 def _fits(wanted: Name | Every | None, name: Name | None) -> bool:

@@ -17,6 +17,10 @@ class Quotas(Protocol):
         """The entities that match and have limits; keys that are not client quotas are left out. May be stale."""
         ...
 
+    def everything(self) -> Mapping[Entity, Limits]:
+        """Every entity that has limits, in as few requests as the connection knows. May be stale."""
+        ...
+
     def alter(self, changes: Sequence[Change]) -> None:
         """Make every change in force, whatever stood before, and touch nothing else; at most one change an entity.
 

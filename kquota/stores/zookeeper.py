@@ -7,17 +7,18 @@ from typing import Final
 
 from kquota.errors import Invalid
 from kquota.quota.change import Change
-from kquota.quota.entity import Entity, Every, Filter, Name
-from kquota.quota.limits import Limits, plain
+from kquota.quota.entity import EVERYTHING, Entity, Every, Filter, Name
+from kquota.quota.limits import Limits, plain, quotas_of
 from kquota.stores.znodes import DEFAULT_NODE, ConfigEdit, Znodes, config_in, decoded, encoded
-from kquota.terms import CLIENT_QUOTAS, DEFAULT
+from kquota.terms import DEFAULT
 
 _USERS: Final = "users"
 _CLIENTS: Final = "clients"
+_IPS: Final = "ips"
 
 
 class ZooKeeperQuotas:
-    """Client quotas in `/config/users` and `/config/clients`.
+    """Client quotas in `/config/users`, `/config/clients` and `/config/ips`.
 
     `unreadable` is told, once a describe, of every node and value that no broker could read either; they are left out.
     """
@@ -28,12 +29,18 @@ class ZooKeeperQuotas:
 
     def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
         """See the port."""
-        paths = dict(self._paths(wanted))
+        return self._described(dict(self._paths(wanted)))
+
+    def everything(self) -> Mapping[Entity, Limits]:
+        """See the port."""
+        return self._described({entity: path for wanted in EVERYTHING for entity, path in self._paths(wanted)})
+
+    def _described(self, paths: Mapping[Entity, str]) -> Mapping[Entity, Limits]:
         nodes = self._znodes.read_all(f"/config/{path}" for path in paths.values())
         return {
             entity: limits
             for entity, path in paths.items()
-            if (limits := self._limits(path, config_in(nodes[f"/config/{path}"], path)))
+            if (limits := self._limits(entity, path, config_in(nodes[f"/config/{path}"], path)))
         }
 
     def alter(self, changes: Sequence[Change]) -> None:
@@ -41,6 +48,9 @@ class ZooKeeperQuotas:
         self._znodes.alter_configs({_path(change.entity): _edit(change) for change in changes})
 
     def _paths(self, wanted: Filter) -> Iterable[tuple[Entity, str]]:
+        if wanted.ip is not None:
+            yield from ((entity, _path(entity)) for entity in (Entity(ip=ip) for ip in self._names(_IPS, wanted.ip)))
+            return
         if wanted.user is None:
             for client_id in self._names(_CLIENTS, wanted.client_id):
                 entity = Entity(client_id=client_id)
@@ -75,9 +85,9 @@ class ZooKeeperQuotas:
                 self._unreadable(f"under /config/{parent}: {error}; it is left out")
         return names
 
-    def _limits(self, path: str, config: Mapping[str, str]) -> Limits:
+    def _limits(self, entity: Entity, path: str, config: Mapping[str, str]) -> Limits:
         limits = {}
-        for key in CLIENT_QUOTAS:
+        for key in quotas_of([entity_type for entity_type, _ in entity.parts()]):
             if key in config:
                 try:
                     limits[key] = float(config[key])

@@ -14,7 +14,7 @@ from kquota.quota.change import Change
 from kquota.quota.entity import EVERY, Entity, Filter
 from kquota.quota.port import Quotas
 from kquota.terms import (
-    CLIENT_QUOTAS,
+    CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
     DEFAULT,
@@ -73,17 +73,19 @@ class QuotasContract:
             pytest.param(lambda _: Entity(user=DEFAULT), id="default user"),
             pytest.param(lambda _: Entity(client_id=DEFAULT), id="default client-id"),
             pytest.param(lambda _: Entity(user=DEFAULT, client_id=DEFAULT), id="both defaults"),
+            pytest.param(lambda u: Entity(ip=f"10.{int(u[:2], 16)}.{int(u[2:4], 16)}.7"), id="IP"),
+            pytest.param(lambda _: Entity(ip=DEFAULT), id="default IP"),
         ],
     )
     def test_what_is_set_is_described_and_what_is_deleted_is_gone(
         self, quotas: Quotas, unique: str, entity: Callable[[str], Entity]
     ) -> None:
         one = entity(unique)
-        wanted = Filter(user=one.user, client_id=one.client_id)
-        actions.alter(quotas, Change(entity=one, add=LIMITS), attempts())
-        assert actions.describe(quotas, wanted) == {one: dict(sorted(LIMITS.items()))}
-        actions.alter(quotas, Change(entity=one, delete=CLIENT_QUOTAS), attempts())
-        assert actions.describe(quotas, wanted) == {}
+        limits = LIMITS if one.ip is None else {CONNECTION_CREATION_RATE: 12.0}
+        actions.alter(quotas, Change(entity=one, add=limits), attempts())
+        assert actions.describe(quotas, Filter.of(one)) == {one: dict(sorted(limits.items()))}
+        actions.alter(quotas, Change(entity=one, delete=tuple(limits)), attempts())
+        assert actions.describe(quotas, Filter.of(one)) == {}
 
     @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
     def test_every_name_that_kafka_accepts_comes_back_as_it_went(self, quotas: Quotas, name: str) -> None:
@@ -123,6 +125,18 @@ class QuotasContract:
             for wanted in (_every_like(entity), Filter(user=entity.user, client_id=entity.client_id)):
                 assert set(three) & set(actions.describe(quotas, wanted)) == {entity}
 
+    def test_everything_leaves_nothing_out(self, quotas: Quotas) -> None:
+        keys = [CONNECTION_CREATION_RATE if entity.ip else PRODUCER_BYTE_RATE for entity in EVERY_KIND]
+        for entity, key in zip(EVERY_KIND, keys, strict=True):
+            actions.alter(quotas, Change(entity=entity, add={key: 4.0}), attempts())
+        found = quotas.everything()
+        assert {entity: found.get(entity) for entity in EVERY_KIND} == {
+            entity: {key: 4.0} for entity, key in zip(EVERY_KIND, keys, strict=True)
+        }
+        for entity, key in zip(EVERY_KIND, keys, strict=True):
+            actions.alter(quotas, Change(entity=entity, delete=(key,)), attempts())
+        assert not set(EVERY_KIND) & set(quotas.everything())
+
     def test_several_changes_at_once(self, quotas: Quotas, unique: str) -> None:
         """Among them a new user and that user's client: on ZooKeeper one lies within the other."""
         entities = [
@@ -143,3 +157,12 @@ class QuotasContract:
 
 def _every_like(entity: Entity) -> Filter:
     return Filter(user=None if entity.user is None else EVERY, client_id=None if entity.client_id is None else EVERY)
+
+
+EVERY_KIND = (
+    Entity(user="e-u"),
+    Entity(client_id="e-c"),
+    Entity(user="e-u", client_id="e-c"),
+    Entity(user="e-u", client_id=DEFAULT),
+    Entity(ip="10.255.255.254"),
+)

@@ -18,6 +18,9 @@ class FakeQuotas:
     def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
         return {entity: dict(held) for entity, held in self.held.items() if held and wanted.matches(entity)}
 
+    def everything(self) -> Mapping[Entity, Limits]:
+        return {entity: dict(held) for entity, held in self.held.items() if held}
+
     def alter(self, changes: Sequence[Change]) -> None:
         for change in changes:
             self.held[change.entity] = change.applied(self.held.get(change.entity, {}))

@@ -12,11 +12,14 @@ from kquota.quota.change import Change
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits
 from kquota.stores.wire.connection import Wire, kafka_error
-from kquota.terms import CLIENT_QUOTAS, DEFAULT
+from kquota.terms import CLIENT_QUOTAS, DEFAULT, IP_QUOTAS
 
 _USER: Final = "user"
 _CLIENT_ID: Final = "client-id"
+_IP: Final = "ip"
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
+
+_KEYS: Final = (*CLIENT_QUOTAS, *IP_QUOTAS)
 
 _Component = DescribeClientQuotasRequest.ComponentData
 _Entry = AlterClientQuotasRequest.EntryData
@@ -30,9 +33,16 @@ class WireQuotas:
 
     def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
         """See the port. Answered from the asked broker's memory, which may lag behind the controller."""
-        parts = ((_USER, wanted.user), (_CLIENT_ID, wanted.client_id))
+        parts = ((_USER, wanted.user), (_CLIENT_ID, wanted.client_id), (_IP, wanted.ip))
         components = [_component(kind, name) for kind, name in parts if name is not None]
-        answer = self._wire.ask(DescribeClientQuotasRequest(components=components, strict=True))
+        return self._described(DescribeClientQuotasRequest(components=components, strict=True))
+
+    def everything(self) -> Mapping[Entity, Limits]:
+        """See the port. One request."""
+        return self._described(DescribeClientQuotasRequest(components=[], strict=False))
+
+    def _described(self, request: DescribeClientQuotasRequest) -> Mapping[Entity, Limits]:
+        answer = self._wire.ask(request)
         if answer.error_code:
             raise Refused(
                 f"describing quotas: the broker answered {kafka_error(answer.error_code, answer.error_message)}"
@@ -42,9 +52,9 @@ class WireQuotas:
             names = {
                 part.entity_type: DEFAULT if part.entity_name is None else part.entity_name for part in entry.entity
             }
-            if names.keys() <= {_USER, _CLIENT_ID}:
-                entity = Entity(user=names.get(_USER), client_id=names.get(_CLIENT_ID))
-                found[entity] = {value.key: value.value for value in entry.values if value.key in CLIENT_QUOTAS}
+            if names.keys() <= {_USER, _CLIENT_ID, _IP}:
+                entity = Entity(user=names.get(_USER), client_id=names.get(_CLIENT_ID), ip=names.get(_IP))
+                found[entity] = {value.key: value.value for value in entry.values if value.key in _KEYS}
         return found
 
     def alter(self, changes: Sequence[Change]) -> None:
@@ -79,7 +89,7 @@ def _entry(change: Change) -> Any:
 
 
 def _parts(entity: Entity) -> list[Any]:
-    pairs = ((_USER, entity.user), (_CLIENT_ID, entity.client_id))
+    pairs = ((_USER, entity.user), (_CLIENT_ID, entity.client_id), (_IP, entity.ip))
     return [
         _Entry.EntityData(entity_type=kind, entity_name=None if name is DEFAULT else name)
         for kind, name in pairs

@@ -1,0 +1,12 @@
+"""`kquota quota`: what Kafka's tools have no name for; the quotas of a whole cluster at once."""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """The quotas of a whole cluster: as one reviewed document, and which of them binds a client."""
