@@ -16,6 +16,7 @@ from kquota.cli.contract import say
 from kquota.errors import Invalid
 
 if TYPE_CHECKING:
+    from kquota.config.port import Configs
     from kquota.quota.port import Quotas
     from kquota.reassign.port import Cluster, Runs
     from kquota.sizes.port import LogDirs
@@ -82,6 +83,15 @@ def quotas(at: Where) -> Iterator[Quotas]:
 
         with wire(at) as opened:
             yield WireQuotas(opened)
+
+
+@contextmanager
+def configs(at: Where) -> Iterator[Configs]:
+    """The configs of the cluster's topics and brokers."""
+    from kquota.stores.wire.configs import WireConfigs
+
+    with wire(at) as opened:
+        yield WireConfigs(opened)
 
 
 @contextmanager
