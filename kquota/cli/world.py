@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kquota.reassign.port import Cluster, Runs
     from kquota.sizes.port import LogDirs
     from kquota.stores.wire.connection import Wire
+    from kquota.stores.znodes import Znodes
 
 SEEN_SECONDS: Final = 2.0
 _SEEN_POLL_SECONDS: Final = 0.05
@@ -70,13 +71,23 @@ def wire(at: Where) -> Iterator[Wire]:
 
 
 @contextmanager
+def _znodes(at: Where) -> Iterator[Znodes]:
+    """An open session with the cluster's ZooKeeper. Raises Invalid where only brokers are named."""
+    if at.zookeeper is None:
+        raise Invalid("this needs the ZooKeeper: give --zookeeper HOST:PORT")
+    from kquota.stores.znodes import Znodes
+
+    with Znodes(at.zookeeper) as opened:
+        yield opened
+
+
+@contextmanager
 def quotas(at: Where) -> Iterator[Quotas]:
     """The cluster's client quotas."""
     if at.zookeeper is not None:
-        from kquota.stores.znodes import Znodes
         from kquota.stores.zookeeper import ZooKeeperQuotas
 
-        with Znodes(at.zookeeper) as znodes:
+        with _znodes(at) as znodes:
             yield ZooKeeperQuotas(znodes, unreadable=lambda line: say(f"warning: {line}"))
     else:
         from kquota.stores.wire.quotas import WireQuotas
@@ -110,10 +121,9 @@ def moves(at: Where, state_dir: Path | None) -> Iterator[tuple[Cluster, Runs]]:
 
     root = state_dir if state_dir is not None else state_folder(os.environ)
     if at.zookeeper is not None:
-        from kquota.stores.znodes import Znodes
         from kquota.stores.zookeeper_moves import ZooKeeperMoves
 
-        with Znodes(at.zookeeper) as znodes:
+        with _znodes(at) as znodes:
             found = ZooKeeperMoves(znodes)
             yield found, RunFiles(root, found.cluster_id)
     else:
