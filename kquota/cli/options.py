@@ -13,6 +13,17 @@ class Output(StrEnum):
 
     text = "text"
     json = "json"
+    tsv = "tsv"
 
 
-OutputFormat: TypeAlias = Annotated[Output, typer.Option("--output", help="How stdout is written.")]
+def _no_table(output: Output) -> Output:
+    if output is Output.tsv:
+        raise typer.BadParameter("this command writes text or json.")
+    return output
+
+
+OutputFormat: TypeAlias = Annotated[
+    Output, typer.Option("--output", metavar="[text|json]", help="How stdout is written.", callback=_no_table)
+]
+TableFormat: TypeAlias = Annotated[Output, typer.Option("--output", help="How stdout is written.")]
+"""For the commands whose document is a table, and so goes into tsv as well."""

@@ -1,0 +1,28 @@
+"""Tables for scripts: a header, then one row a line, fields set apart by tabs. Nothing in a field can break a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+NULL: Final = "\\N"
+"""What JSON calls null. No field can be taken for it: a backslash in a field is written twice."""
+
+_WRITTEN: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
+    r"""The whole document, ended by a newline; None becomes `\N`, other control characters Python's escapes.
+
+    >>> table(["user", "key"], [["a\tb", "k"], [None, "k"]])
+    'user\tkey\na\\tb\tk\n\\N\tk\n'
+    """
+    lines = ["\t".join(header), *("\t".join(map(_field, row)) for row in rows)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _field(value: str | None) -> str:
+    if value is None:
+        return NULL
+    escaped = value.translate(_WRITTEN)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in escaped)
