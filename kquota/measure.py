@@ -70,6 +70,19 @@ def _scaled(quantity: str, text: str, units: Mapping[str, Decimal], what: str, e
     return Decimal(match["number"]) * units[unit]
 
 
+def exact_rate(rate: int) -> str:
+    """A rate in the unit that leaves the fewest digits, to the byte: `byte_rate` makes the same rate of it.
+
+    >>> exact_rate(52_428_800), exact_rate(50_000_000), exact_rate(1_048_577)
+    ('50MiB/s', '50MB/s', '1048577')
+    """
+    digits, unit = str(rate), ""
+    for prefix, size in (_PREFIX | _BINARY).items():
+        if prefix != "K" and rate % size == 0 and len(str(rate // size)) < len(digits):
+            digits, unit = str(rate // size), f"{prefix}B/s"
+    return digits + unit
+
+
 def human_bytes(size: float) -> str:
     """A size for people: decimal units, three figures.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from kquota.quota.change import Change
 from kquota.quota.entity import Entity, Filter
 from kquota.quota.limits import Limits
+from kquota.quota.replacement import Replacement
 
 
 class Quotas(Protocol):
@@ -26,5 +27,17 @@ class Quotas(Protocol):
 
         Raises Invalid for a name that this connection cannot carry (nothing written), Incomplete when some entities
         were changed and some were not, Unreachable when the answer was lost.
+        """
+        ...
+
+    def must_carry(self, entities: Iterable[Entity]) -> None:
+        """Raises Invalid for the first entity whose name this connection cannot carry. Contacts nothing."""
+        ...
+
+    def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
+        """Make each replacement for itself, and touch no key that it does not change; returns why each undone one is.
+
+        ZooKeeper makes one only if its `before` still stands at that moment; the Admin API has no such condition.
+        Raises Unreachable when the answer was lost: whether this batch was made, wholly or in part, is not known then.
         """
         ...

@@ -139,17 +139,19 @@ class Znodes:
         sent = {path: self._client.get_children_async(path) for path in paths}
         return {path: sorted(self._answer(answer, path, [])) for path, answer in sent.items()}
 
-    def alter_configs(self, edits: Mapping[str, ConfigEdit]) -> None:
+    def alter_configs(self, edits: Mapping[str, ConfigEdit], largest: int | None = None) -> None:
         """Change configs (`users/alice`, `topics/t`, … to a function from old config to new) all or none.
 
         Each write is conditional on the version it read, and one transaction holds them all with their notifications.
         On a conflict everything is read and merged anew. What an edit returns unchanged is not written. Raises
-        Conflict when others keep winning.
+        Conflict when others keep winning, Refused for a transaction of more than `largest` bytes.
         """
         for _ in range(MERGE_ATTEMPTS):
             writes = self._writes(edits)
             if not writes:
                 return
+            if largest is not None and _size(writes) > largest:
+                raise Refused(f"{', '.join(edits)}: more than ZooKeeper takes in one transaction")
             with contextlib.suppress(*_CONFLICTS):
                 self.commit(writes)
                 return
@@ -287,6 +289,11 @@ def _write(path: str, node: Node | None, config: Mapping[str, str]) -> Operation
     document = _json(node.data) if node is not None and node.data else {}
     data = _dumped({"version": 1} | document | {"config": dict(config)})
     return Create(path=path, data=data) if node is None else SetData(path=path, data=data, version=node.version)
+
+
+def _size(operations: Sequence[Operation]) -> int:
+    """About the bytes of a transaction: an ACL of usual size and the framing take the rest of each operation."""
+    return sum(len(operation.path) + len(operation.data) + 100 for operation in operations)
 
 
 def _notification(entity_path: str) -> Operation:

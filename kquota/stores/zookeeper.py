@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from kquota.errors import Invalid
+from kquota.errors import Conflict, Invalid, Refused
 from kquota.quota.change import Change
 from kquota.quota.entity import EVERYTHING, Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, plain, quotas_of
+from kquota.quota.replacement import Replacement
 from kquota.stores.znodes import DEFAULT_NODE, ConfigEdit, Znodes, config_in, decoded, encoded
 from kquota.terms import DEFAULT
 
 _USERS: Final = "users"
 _CLIENTS: Final = "clients"
 _IPS: Final = "ips"
+_LARGEST_TRANSACTION: Final = 900_000  # bytes; a ZooKeeper takes 1,048,575 unless its operator says otherwise
 
 
 class ZooKeeperQuotas:
@@ -46,6 +48,40 @@ class ZooKeeperQuotas:
     def alter(self, changes: Sequence[Change]) -> None:
         """See the port. One transaction: every entity is changed, or none is."""
         self._znodes.alter_configs({_path(change.entity): _edit(change) for change in changes})
+
+    def must_carry(self, entities: Iterable[Entity]) -> None:
+        """See the port."""
+        for entity in entities:
+            _path(entity)
+
+    def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
+        """See the port. In as few transactions as ZooKeeper takes: what one node refuses, the others do not feel."""
+        undone: dict[Entity, str] = {}
+        self._replace(batch, undone)
+        return undone
+
+    def _replace(self, batch: Sequence[Replacement], undone: dict[Entity, str]) -> None:
+        try:
+            edits = {_path(replacement.entity): self._conditional(replacement, undone) for replacement in batch}
+            self._znodes.alter_configs(edits, largest=_LARGEST_TRANSACTION)
+        except (Conflict, Refused) as error:
+            if len(batch) == 1:
+                undone[batch[0].entity] = str(error)
+                return
+            for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
+                self._replace(half, undone)
+
+    def _conditional(self, replacement: Replacement, undone: dict[Entity, str]) -> ConfigEdit:
+        entity, path, edit = replacement.entity, _path(replacement.entity), _edit(replacement.change)
+
+        def edited(before: Mapping[str, str]) -> Mapping[str, str]:
+            if replacement.stands(self._limits(entity, path, before)):
+                undone.pop(entity, None)
+                return edit(before)
+            undone[entity] = "somebody changed its limits meanwhile"
+            return before
+
+        return edited
 
     def _paths(self, wanted: Filter) -> Iterable[tuple[Entity, str]]:
         if wanted.ip is not None:

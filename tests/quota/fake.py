@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kquota.quota.change import Change
 from kquota.quota.entity import Entity, Filter
 from kquota.quota.limits import Limits
+from kquota.quota.replacement import Replacement
 
 
 class FakeQuotas:
@@ -24,3 +25,11 @@ class FakeQuotas:
     def alter(self, changes: Sequence[Change]) -> None:
         for change in changes:
             self.held[change.entity] = change.applied(self.held.get(change.entity, {}))
+
+    def must_carry(self, entities: Iterable[Entity]) -> None:
+        pass
+
+    def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
+        undone = {r.entity: "changed meanwhile" for r in batch if not r.stands(self.held.get(r.entity, {}))}
+        self.alter([replacement.change for replacement in batch if replacement.entity not in undone])
+        return undone

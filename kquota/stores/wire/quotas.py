@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
@@ -11,6 +11,7 @@ from kquota.errors import Incomplete, Refused
 from kquota.quota.change import Change
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits
+from kquota.quota.replacement import Replacement
 from kquota.stores.wire.connection import Wire, kafka_error
 from kquota.terms import CLIENT_QUOTAS, DEFAULT, IP_QUOTAS
 
@@ -59,19 +60,30 @@ class WireQuotas:
 
     def alter(self, changes: Sequence[Change]) -> None:
         """See the port. Incremental: the broker changes the keys that are named, and no others."""
-        answer = self._wire.ask(AlterClientQuotasRequest(entries=[_entry(c) for c in changes], validate_only=False))
-        errors = {_key(result.entity): result for result in answer.entries}
-        undone, done = [], []
-        for change in changes:
-            result = errors.get(_key(_parts(change.entity)))
-            if result is None:
-                undone.append(f"{change.entity} (the broker's answer leaves it out)")
-            elif result.error_code:
-                undone.append(f"{change.entity} ({kafka_error(result.error_code, result.error_message)})")
-            else:
-                done.append(str(change.entity))
-        if undone:
+        if errors := self._altered(changes):
+            undone = [f"{entity} ({why})" for entity, why in errors.items()]
+            done = [str(change.entity) for change in changes if change.entity not in errors]
             raise Incomplete(f"the broker refused {'; '.join(undone)}", done, undone)
+
+    def must_carry(self, entities: Iterable[Entity]) -> None:
+        """See the port. The Admin API carries every name."""
+
+    def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
+        """See the port. One request."""
+        return self._altered([replacement.change for replacement in batch])
+
+    def _altered(self, changes: Sequence[Change]) -> dict[Entity, str]:
+        """Send the changes; why each was not made of those that were not."""
+        answer = self._wire.ask(AlterClientQuotasRequest(entries=[_entry(c) for c in changes], validate_only=False))
+        results = {_key(result.entity): result for result in answer.entries}
+        errors = {}
+        for change in changes:
+            result = results.get(_key(_parts(change.entity)))
+            if result is None:
+                errors[change.entity] = "the broker's answer leaves it out"
+            elif result.error_code:
+                errors[change.entity] = kafka_error(result.error_code, result.error_message)
+        return errors
 
 
 def _component(kind: str, name: Name | Every) -> Any:

@@ -1,0 +1,65 @@
+"""The order of reads and writes that makes a cluster's quotas what a document says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from kquota.errors import KquotaError, Unreachable
+from kquota.quota.difference import Difference
+from kquota.quota.entity import Entity
+from kquota.quota.port import Quotas
+from kquota.quota.replacement import Replacement
+
+BATCH: Final = 1_000
+"""Entities in one request, as Kafka's own limits allow without a thought."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of each entity, in the order of the difference; `undone` says why."""
+
+    done: tuple[Entity, ...]
+    undone: Mapping[Entity, str] = field(default_factory=dict)
+
+
+def apply(quotas: Quotas, difference: Difference, attempts: Iterator[object], told: Callable[[int], None]) -> Outcome:
+    """Write the difference in batches, each entity for itself, then read until all of it is seen.
+
+    `told` hears how many entities were sent, after each batch; each item of `attempts` allows one more read. What fails
+    holds up no other entity; only a lost connection ends the work, and then the rest is undone, not lost: to apply the
+    document again is safe. Raises Invalid, before any write, for a name that the connection cannot carry.
+    """
+    every = difference.replacements
+    quotas.must_carry(replacement.entity for replacement in every)
+    undone: dict[Entity, str] = {}
+    for start in range(0, len(every), BATCH):
+        batch = every[start : start + BATCH]
+        try:
+            undone |= quotas.replace(batch)
+        except Unreachable as error:
+            undone |= {replacement.entity: f"not known: {error}" for replacement in batch}
+            undone |= {replacement.entity: "not sent" for replacement in every[start + BATCH :]}
+            break
+        told(len(batch))
+    sent = [replacement for replacement in every if replacement.entity not in undone]
+    undone |= _unseen(quotas, sent, attempts)
+    return Outcome(
+        done=tuple(replacement.entity for replacement in every if replacement.entity not in undone),
+        undone={r.entity: undone[r.entity] for r in every if r.entity in undone},
+    )
+
+
+def _unseen(quotas: Quotas, sent: list[Replacement], attempts: Iterator[object]) -> dict[Entity, str]:
+    """Read until everything that was sent is seen; on KRaft a read right after a write is often stale."""
+    left = sent
+    for _ in attempts:
+        if not left:
+            break
+        try:
+            now = quotas.everything()
+        except KquotaError as error:
+            return {replacement.entity: f"sent and accepted, not seen: {error}" for replacement in left}
+        left = [replacement for replacement in left if not replacement.seen(now.get(replacement.entity, {}))]
+    return {replacement.entity: "sent and accepted, but not seen yet" for replacement in left}

@@ -1,0 +1,78 @@
+"""What a document would change of the limits that stand, and a short name for exactly that change."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kquota.errors import Invalid, Refused
+from kquota.quota.document import Document
+from kquota.quota.entity import Entity
+from kquota.quota.limits import Limits
+from kquota.quota.replacement import Replacement
+from kquota.terms import DEFAULT
+
+_DIGITS: Final = 16
+_SHOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """The entities that change, in the one order, and those that pruning leaves because they are protected."""
+
+    replacements: tuple[Replacement, ...]
+    kept: tuple[Entity, ...] = ()
+
+    @property
+    def hash(self) -> str:
+        """`sha256:` and 16 digits over every entity, key, old and new value: the same for the same change only."""
+        digest = hashlib.sha256()
+        for replacement in self.replacements:
+            parts = [[kind, None if name is DEFAULT else name] for kind, name in replacement.entity.parts()]
+            digest.update(json.dumps([parts, *replacement.keys()]).encode() + b"\n")
+        return f"sha256:{digest.hexdigest()[:_DIGITS]}"
+
+
+def difference(document: Document, standing: Mapping[Entity, Limits], *, prune: bool) -> Difference:
+    """What makes `standing` what `document` says.
+
+    A named entity gets exactly the limits that are written: what it has besides is removed. An entity that is not
+    named is left alone, unless `prune` is asked for and it is in `owns`. Raises Refused where a named entity that is
+    protected would change, Invalid for `prune` without `owns`.
+    """
+    wanted: dict[Entity, Limits] = dict(document.limits)
+    kept = []
+    if prune:
+        if document.owns is None:
+            raise Invalid("--prune needs owns: [patterns] in the document, which say what it may remove")
+        for entity in sorted(standing.keys() - wanted.keys(), key=Entity.order):
+            if standing[entity] and document.owns.owns(entity):
+                if document.protect.touches(entity):
+                    kept.append(entity)
+                else:
+                    wanted[entity] = {}
+    every = (
+        Replacement(
+            entity=entity,
+            before=standing.get(entity, {}),
+            after=wanted[entity],
+            pruned=entity not in document.limits,
+        )
+        for entity in sorted(wanted, key=Entity.order)
+    )
+    replacements = tuple(replacement for replacement in every if any(replacement.keys()))
+    _must_not_be_protected(document, replacements)
+    return Difference(replacements=replacements, kept=tuple(kept))
+
+
+def _must_not_be_protected(document: Document, replacements: tuple[Replacement, ...]) -> None:
+    touched = [str(r.entity) for r in replacements if document.protect.touches(r.entity)]
+    if touched:
+        more = f" and {len(touched) - _SHOWN} more" if len(touched) > _SHOWN else ""
+        raise Refused(
+            f"protected, and the document would change it: {', '.join(touched[:_SHOWN])}{more}; take it out of the "
+            "document, or out of protect:. Nothing was written"
+        )

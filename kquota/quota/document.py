@@ -1,0 +1,246 @@
+"""The quotas of a cluster as one reviewed document: YAML to value, and value to YAML and JSON, exactly.
+
+A default entity has a key of its own (`default-user`), outside the mappings in which any key is a name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, NoReturn
+
+from kquota.errors import Invalid
+from kquota.measure import exact_rate
+from kquota.quota.entity import Entity, Name
+from kquota.quota.limits import Limits, plain, quotas_of, value
+from kquota.quota.scope import Scope
+from kquota.quota.source import Scalar, Source, quoted
+from kquota.terms import CONSUMER_BYTE_RATE, DEFAULT, PRODUCER_BYTE_RATE
+
+VERSION: Final = "1"
+NOBODY: Final = Scope(patterns=())
+BYTE_RATES: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)
+_LONGEST_KEY: Final = 1000  # YAML takes 1,024 characters before the colon; longer keys begin with `? `.
+
+_DEFAULTS: Final = {
+    "default-user": Entity(user=DEFAULT),
+    "default-client": Entity(client_id=DEFAULT),
+    "default-ip": Entity(ip=DEFAULT),
+}
+_ORDER: Final = ("default-user", "users", "default-client", "clients", "default-ip", "ips")
+_KNOWN: Final = ("version", "owns", "protect", *_ORDER)
+
+HEADER: Final = """\
+# Quotas of a Kafka cluster, for `kquota quota diff` and `kquota quota apply`.
+# What is named here has exactly the limits written here; what is not named is left alone, unless
+# `owns: [patterns]` speaks for it and --prune is given. Byte rates are per broker and take units.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """The entities that a document names, each with all the limits it is to have, and whom it speaks for.
+
+    `owns` bounds what may be pruned, None where the document does not say; `protect` is never touched.
+    """
+
+    limits: Mapping[Entity, Limits]
+    owns: Scope | None = None
+    protect: Scope = NOBODY
+
+
+def read(text: str, name: str) -> Document:
+    """The document in `text`, which errors call `name`.
+
+    Raises Invalid, with line and column, for everything that is not exactly understood: unknown and repeated keys,
+    values that no broker should be given, anchors, tags.
+    """
+    return _Reading(Source(text, name)).document()
+
+
+class _Reading:
+    """One pass over one document."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._limits: dict[Entity, Limits] = {}
+        self._owns: Scope | None = None
+        self._protect = NOBODY
+
+    def document(self) -> Document:
+        self._source.begin()
+        versioned = False
+        for key in self._source.mapping("the document"):
+            versioned = versioned or key.text == "version"
+            self._section(key)
+        self._source.end()
+        if not versioned:
+            self._source.refuse(1, 1, f"no version: begin with the line version: {VERSION}")
+        return Document(limits=self._limits, owns=self._owns, protect=self._protect)
+
+    def _section(self, key: Scalar) -> None:
+        if key.text == "version":
+            version = self._source.scalar("version")
+            if version.text != VERSION:
+                self._refuse(version, f"version {version.text!r}: this kquota reads version {VERSION}")
+        elif key.text == "owns":
+            self._owns = self._scope("owns")
+        elif key.text == "protect":
+            self._protect = self._scope("protect")
+        elif key.text in _DEFAULTS:
+            self._entity(_DEFAULTS[key.text])
+        elif key.text == "users":
+            for name in self._source.mapping("users"):
+                self._entity(self._named(name, user=name.text))
+        elif key.text == "clients":
+            for name in self._source.mapping("clients"):
+                self._entity(self._named(name, client_id=name.text))
+        elif key.text == "ips":
+            for name in self._source.mapping("ips"):
+                self._entity(self._named(name, ip=name.text))
+        else:
+            self._refuse(key, f"unknown key {key.text!r}; a document has: {', '.join(_KNOWN)}")
+
+    def _scope(self, what: str) -> Scope:
+        written = []
+        for item in self._source.sequence(what):
+            try:
+                Scope(patterns=(item.text,))
+            except Invalid as error:
+                self._refuse(item, f"{what}: {error}")
+            written.append(item.text)
+        return Scope(patterns=tuple(written))
+
+    def _named(
+        self, at: Scalar, user: Name | None = None, client_id: Name | None = None, ip: Name | None = None
+    ) -> Entity:
+        try:
+            return Entity(user=user, client_id=client_id, ip=ip)
+        except Invalid as error:
+            self._refuse(at, str(error))
+
+    def _entity(self, entity: Entity) -> None:
+        """The limits of one entity and, under a user, those of its clients."""
+        whose = str(entity)
+        allowed = quotas_of([kind for kind, _ in entity.parts()])
+        nests = entity.user is not None and entity.client_id is None
+        found: dict[str, float] = {}
+        for key in self._source.mapping(whose):
+            if key.text in allowed:
+                found[key.text] = self._value(whose, key.text)
+            elif nests and key.text == "clients":
+                for name in self._source.mapping(f"{whose}: clients"):
+                    self._entity(self._named(name, user=entity.user, client_id=name.text))
+            elif nests and key.text == "default-client":
+                self._entity(replace(entity, client_id=DEFAULT))
+            else:
+                known = (*allowed, "clients", "default-client") if nests else allowed
+                self._refuse(key, f"{whose}: unknown key {key.text!r}; these are known here: {', '.join(known)}")
+        self._limits[entity] = found
+
+    def _value(self, whose: str, key: str) -> float:
+        written = self._source.scalar(f"{whose}: {key}")
+        try:
+            return value(key, written.text)
+        except Invalid as error:
+            self._refuse(written, f"{whose}: {error}")
+
+    def _refuse(self, at: Scalar, why: str) -> NoReturn:
+        self._source.refuse(at.line, at.column, why)
+
+
+def written(key: str, limit: float) -> str:
+    """A limit as text that means exactly this limit: byte rates with a unit where it shortens them.
+
+    >>> written("producer_byte_rate", 52428800.0), written("request_percentage", 12.5)
+    ('50MiB/s', '12.5')
+    """
+    if key in BYTE_RATES and limit.is_integer() and limit > 0:
+        # A double holds no 2^63 - 1; Kafka's "no limit" is that number.
+        return exact_rate(min(int(limit), 2**63 - 1))
+    return plain(limit)
+
+
+def unfit(limits: Mapping[Entity, Limits]) -> Iterator[tuple[Entity, str]]:
+    """(entity, key) of each limit that stands somewhere and that no document may ask for, as NaN or 0."""
+    for entity in sorted(limits, key=Entity.order):
+        for key, limit in sorted(limits[entity].items()):
+            try:
+                value(key, written(key, limit))
+            except Invalid:
+                yield entity, key
+
+
+def text(document: Document) -> str:
+    """The document as YAML in its one form: `read` makes the same document of it."""
+    lines = [f"version: {VERSION}"]
+    for key, scope in (("owns", document.owns), ("protect", document.protect)):
+        if scope is not None and scope != NOBODY:
+            lines += [f"{key}:", *(f"  - {quoted(pattern)}" for pattern in scope.patterns)]
+        elif scope is not None and key == "owns":
+            lines.append("owns: []")
+    _write(lines, _tree(document.limits), "")
+    return HEADER + "\n".join(lines) + "\n"
+
+
+def as_json(document: Document) -> str:
+    """The document as JSON with the same keys: `read` takes it, too. Limits are numbers, in Kafka's own units."""
+    top: dict[str, object] = {"version": int(VERSION)}
+    if document.owns is not None:
+        top["owns"] = list(document.owns.patterns)
+    if document.protect != NOBODY:
+        top["protect"] = list(document.protect.patterns)
+    return _printable(json.dumps(top | _numbers(_tree(document.limits)), ensure_ascii=False, indent=2))
+
+
+_Tree = dict[str, Any]
+"""The document's own nesting: texts to trees or, for a limit, to its number."""
+
+
+def _tree(limits: Mapping[Entity, Limits]) -> _Tree:
+    top: _Tree = {}
+    for entity in sorted(limits, key=Entity.order):
+        body = top
+        for word, name in (("user", entity.user), ("client", entity.client_id), ("ip", entity.ip)):
+            if name is not None:
+                body = body.setdefault(f"default-{word}", {}) if name is DEFAULT else _under(body, f"{word}s", name)
+        body.update(sorted(limits[entity].items()))
+    return {key: top[key] for key in _ORDER if key in top}
+
+
+def _under(body: _Tree, kind: str, name: str) -> _Tree:
+    found: _Tree = body.setdefault(kind, {}).setdefault(name, {})
+    return found
+
+
+def _write(lines: list[str], tree: _Tree, indent: str) -> None:
+    for key, below in tree.items():
+        name = quoted(key)
+        head = f"{indent}{name}:" if len(name) <= _LONGEST_KEY else f"{indent}? {name}\n{indent}:"
+        if isinstance(below, float):
+            lines.append(f"{head} {written(key, below)}")
+        elif below:
+            lines.append(head)
+            _write(lines, below, indent + "  ")
+        else:
+            lines.append(f"{head} {{}}")
+
+
+def _numbers(tree: _Tree) -> _Tree:
+    return {key: _number(below) if isinstance(below, float) else _numbers(below) for key, below in tree.items()}
+
+
+def _number(limit: float) -> int | float | str:
+    """What JSON can hold: it has no NaN and no infinity."""
+    if not math.isfinite(limit):
+        return repr(limit)
+    return int(limit) if limit.is_integer() else limit
+
+
+def _printable(document: str) -> str:
+    """JSON's own escapes for what neither YAML nor a terminal takes raw; indentation stays."""
+    return "".join(
+        char if char.isprintable() or char == "\n" or ord(char) > 0xFFFF else f"\\u{ord(char):04x}" for char in document
+    )

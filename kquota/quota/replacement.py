@@ -1,0 +1,49 @@
+"""All limits of one entity, as they stand and as they are to be: what a document changes, entity by entity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kquota.quota.change import Change
+from kquota.quota.entity import Entity
+from kquota.quota.limits import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """`before` is what was read, `after` what is to stand; `pruned` where a document does not name the entity."""
+
+    entity: Entity
+    before: Limits
+    after: Limits
+    pruned: bool = False
+
+    def keys(self) -> Iterator[tuple[str, float | None, float | None]]:
+        """(key, old, new) of each key that changes, sorted; None is not set."""
+        for key in sorted({*self.before, *self.after}):
+            old, new = self.before.get(key), self.after.get(key)
+            if old != new:
+                yield key, old, new
+
+    @property
+    def change(self) -> Change:
+        """The same as keys to set and keys to delete. Raises Invalid where nothing changes."""
+        keys = list(self.keys())
+        return Change(
+            entity=self.entity,
+            add={key: new for key, _, new in keys if new is not None},
+            delete=tuple(key for key, _, new in keys if new is None),
+        )
+
+    def stands(self, now: Limits) -> bool:
+        """Whether `now` is still what was read. A NaN, which brokers take, is equal to itself here."""
+        return _spelt(now) == _spelt(self.before)
+
+    def seen(self, now: Limits) -> bool:
+        """Whether `now` is what was to stand."""
+        return _spelt(now) == _spelt(self.after)
+
+
+def _spelt(limits: Limits) -> dict[str, str]:
+    return {key: repr(value) for key, value in limits.items()}

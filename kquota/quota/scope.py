@@ -1,0 +1,74 @@
+"""Which principals a document speaks for: the patterns of `owns` and `protect`."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from kquota.errors import Invalid
+from kquota.quota.entity import CLIENTS, ENTITY_TYPES, IPS, USERS, Entity, Name
+from kquota.terms import DEFAULT
+
+_KINDS: Final = {"user": USERS, "client": CLIENTS, "ip": IPS}
+_DEFAULTS: Final = {f"default-{word}": kind for word, kind in _KINDS.items()}
+FORMS: Final = (
+    "user:PATTERN, client:PATTERN, ip:PATTERN, a bare PATTERN for all three, default-user, default-client, default-ip"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """A set of principals, by shell patterns over their names (`*`, `?`, `[a-z]`) and by `default-user` and its like.
+
+    `user:`, `client:` and `ip:` say whose name is meant, as `User:` does in an ACL; a bare pattern means all three. A
+    pattern never means a default entity, so that `*` does not reach further than the names one can see.
+    """
+
+    patterns: tuple[str, ...]
+    _names: dict[str, re.Pattern[str]] = field(init=False, compare=False, repr=False)
+    _defaults: frozenset[str] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raises Invalid for a pattern of no known form."""
+        names: dict[str, list[str]] = {kind: [] for kind in ENTITY_TYPES}
+        defaults = set()
+        for written in self.patterns:
+            if written in _DEFAULTS:
+                defaults.add(_DEFAULTS[written])
+                continue
+            kinds, pattern = _parsed(written)
+            for kind in kinds:
+                names[kind].append(fnmatch.translate(pattern))
+        compiled = {kind: re.compile("|".join(some)) for kind, some in names.items() if some}
+        object.__setattr__(self, "_names", compiled)
+        object.__setattr__(self, "_defaults", frozenset(defaults))
+
+    def owns(self, entity: Entity) -> bool:
+        """Whether the entity's principal is in the scope: its user if it has one, else its client-id or IP."""
+        return self._has(*next(entity.parts()))
+
+    def touches(self, entity: Entity) -> bool:
+        """Whether any part of the entity is in the scope: wider than `owns`, as a protection has to be."""
+        return any(self._has(kind, name) for kind, name in entity.parts())
+
+    def _has(self, kind: str, name: Name) -> bool:
+        if name is DEFAULT:
+            return kind in self._defaults
+        pattern = self._names.get(kind)
+        return pattern is not None and pattern.fullmatch(str(name)) is not None
+
+
+def _parsed(written: str) -> tuple[tuple[str, ...], str]:
+    kinds: tuple[str, ...]
+    word, colon, pattern = written.partition(":")
+    if not colon:
+        kinds, pattern = ENTITY_TYPES, word
+    elif (kind := _KINDS.get(word.lower())) is not None:
+        kinds = (kind,)
+    else:
+        raise Invalid(f"{written!r}: say whose name it is before the colon, as user:{written}; the forms are: {FORMS}")
+    if not pattern:
+        raise Invalid(f"{written!r}: the pattern is empty; the forms are: {FORMS}")
+    return kinds, pattern

@@ -1,0 +1,141 @@
+"""YAML as far as a reviewed document needs it: mappings, lists and text, each with its line and column.
+
+Plain text is taken as it is written: `007` and `yes` are names, as `alice` is. What makes YAML surprising is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+import yaml
+
+from kquota.errors import Invalid
+
+LARGEST: Final = 16 * 2**20
+"""Characters of a document; 10,000 entities need less than a tenth of it."""
+
+_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOTHING: Final = frozenset({"", "~", "null", "Null", "NULL"})
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One text, where it begins (counted from 1), and whether it stands there without quotes."""
+
+    text: str
+    line: int
+    column: int
+    plain: bool
+
+
+class Source:
+    """A document read from front to back. Every error is Invalid and begins with `name:line:column`."""
+
+    def __init__(self, text: str, name: str) -> None:
+        """Raises Invalid for text that no YAML can hold and for more of it than LARGEST."""
+        self._name = name
+        if len(text) > LARGEST:
+            raise Invalid(f"{name}: more than {LARGEST // 2**20} MiB; no document of quotas is that large")
+        if found := _NOT_YAML.search(text):
+            before = text[: found.start()]
+            line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
+            self.refuse(line, column, f"the character {found[0]!r} must be written as an escape in double quotes")
+        self._events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
+
+    def refuse(self, line: int, column: int, why: str) -> NoReturn:
+        """Raise Invalid for what stands at this place."""
+        raise Invalid(f"{self._name}:{line}:{column}: {why}")
+
+    def begin(self) -> None:
+        """Go to the content of the first document. Raises Invalid where there is none."""
+        self._next()
+        if isinstance(event := self._next(), yaml.StreamEndEvent):
+            self._refuse(event, "there is nothing in it; the least is: version: 1")
+
+    def end(self) -> None:
+        """Raises Invalid for a second document in the same file."""
+        self._next()
+        if not isinstance(event := self._next(), yaml.StreamEndEvent):
+            self._refuse(event, "a second document begins; one file holds one")
+
+    def mapping(self, what: str) -> Iterator[Scalar]:
+        """The keys of a mapping. The caller reads each one's value before it asks for the next key."""
+        event = self._next()
+        if not isinstance(event, yaml.MappingStartEvent):
+            hint = "; where there is to be nothing, write {}" if _is_nothing(event) else ""
+            self._refuse(event, f"{what}: a mapping belongs here (key: value){hint}")
+        seen: dict[str, int] = {}
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            key = self._scalar(event, f"{what}: a key must be text")
+            if key.plain and key.text == "<<":
+                self._refuse(event, "merge keys are not taken: write out what they stand for")
+            if key.text in seen:
+                self._refuse(event, f"{what}: {key.text!r} is given twice, first in line {seen[key.text]}")
+            seen[key.text] = key.line
+            yield key
+
+    def sequence(self, what: str) -> Iterator[Scalar]:
+        """The texts of a list."""
+        event = self._next()
+        if not isinstance(event, yaml.SequenceStartEvent):
+            self._refuse(event, f"{what}: a list belongs here, as [a, b]")
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+            yield self._scalar(event, f"{what}: each item must be text")
+
+    def scalar(self, what: str) -> Scalar:
+        """One text. Raises Invalid for anything else, and where there is nothing."""
+        event = self._next()
+        if _is_nothing(event):
+            self._refuse(event, f"{what} has no value; to have it unset, leave the line out")
+        return self._scalar(event, f"{what}: one value belongs here")
+
+    def _scalar(self, event: Any, wanted: str) -> Scalar:
+        if not isinstance(event, yaml.ScalarEvent):
+            self._refuse(event, wanted)
+        mark = event.start_mark
+        return Scalar(event.value, mark.line + 1, mark.column + 1, bool(event.implicit[0]))
+
+    def _next(self) -> Any:
+        try:
+            event = next(self._events)
+        except (yaml.YAMLError, UnicodeError) as error:
+            why = f"not YAML: {getattr(error, 'problem', None) or ' '.join(str(error).split())}"
+            if isinstance(error, yaml.MarkedYAMLError) and (mark := error.problem_mark) is not None:
+                self.refuse(mark.line + 1, mark.column + 1, why)
+            raise Invalid(f"{self._name}: {why}") from error
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+            self._refuse(event, "anchors and aliases are not taken: write out what they stand for")
+        if getattr(event, "tag", None) is not None:
+            self._refuse(event, f"the tag {event.tag!r} is not taken: text is read as it is written")
+        return event
+
+    def _refuse(self, event: Any, why: str) -> NoReturn:
+        self.refuse(event.start_mark.line + 1, event.start_mark.column + 1, why)
+
+
+def _is_nothing(event: Any) -> bool:
+    return isinstance(event, yaml.ScalarEvent) and event.implicit[0] and event.value in _NOTHING
+
+
+_SAFE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./@-]*")
+_WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
+
+
+def quoted(text: str) -> str:
+    """Text as a YAML scalar that every reader of YAML 1.1 and 1.2 takes for this very text."""
+    if _SAFE.fullmatch(text) and text.lower() not in _WORDS:
+        return text
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(char: str) -> str:
+    if char in '"\\':
+        return "\\" + char
+    if char.isprintable():
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
