@@ -10,3 +10,14 @@ app = typer.Typer(no_args_is_help=True)
 @app.callback()
 def group() -> None:
     """The quotas of a whole cluster: as one reviewed document, and which of them binds a client."""
+
+
+def _document() -> None:
+    from kquota.cli import document
+
+    app.command(epilog=document.EXPORT_EPILOG)(document.export)
+    app.command(epilog=document.DIFF_EPILOG)(document.diff)
+    app.command(epilog=document.APPLY_EPILOG)(document.apply)
+
+
+_document()

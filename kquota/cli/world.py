@@ -149,9 +149,9 @@ class SystemClock:
         time.sleep(seconds)
 
 
-def until_seen() -> Iterator[None]:
+def until_seen(seconds: float = SEEN_SECONDS) -> Iterator[None]:
     """The reads that a read-back may take: at once, then every 50 ms for 2 s (stale KRaft reads took 0.27 s)."""
-    give_up = time.monotonic() + SEEN_SECONDS
+    give_up = time.monotonic() + seconds
     yield
     while time.monotonic() < give_up:
         time.sleep(_SEEN_POLL_SECONDS)

@@ -13,6 +13,7 @@ from kquota.quota.document import Document
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits
 from kquota.quota.replacement import Replacement
+from kquota.quota.scope import Scope
 from kquota.terms import DEFAULT
 
 _DIGITS: Final = 16
@@ -32,7 +33,7 @@ class Difference:
         digest = hashlib.sha256()
         for replacement in self.replacements:
             parts = [[kind, None if name is DEFAULT else name] for kind, name in replacement.entity.parts()]
-            digest.update(json.dumps([parts, *replacement.keys()]).encode() + b"\n")
+            digest.update(json.dumps([parts, *replacement.differing()]).encode() + b"\n")
         return f"sha256:{digest.hexdigest()[:_DIGITS]}"
 
 
@@ -46,10 +47,9 @@ def difference(document: Document, standing: Mapping[Entity, Limits], *, prune: 
     wanted: dict[Entity, Limits] = dict(document.limits)
     kept = []
     if prune:
-        if document.owns is None:
-            raise Invalid("--prune needs owns: [patterns] in the document, which say what it may remove")
+        owns = owned(document)
         for entity in sorted(standing.keys() - wanted.keys(), key=Entity.order):
-            if standing[entity] and document.owns.owns(entity):
+            if standing[entity] and owns.owns(entity):
                 if document.protect.touches(entity):
                     kept.append(entity)
                 else:
@@ -63,9 +63,16 @@ def difference(document: Document, standing: Mapping[Entity, Limits], *, prune: 
         )
         for entity in sorted(wanted, key=Entity.order)
     )
-    replacements = tuple(replacement for replacement in every if any(replacement.keys()))
+    replacements = tuple(replacement for replacement in every if any(replacement.differing()))
     _must_not_be_protected(document, replacements)
     return Difference(replacements=replacements, kept=tuple(kept))
+
+
+def owned(document: Document) -> Scope:
+    """What pruning may remove. Raises Invalid where the document does not say."""
+    if document.owns is None:
+        raise Invalid("--prune needs a line owns: [patterns] in the document: it says what may be removed")
+    return document.owns
 
 
 def _must_not_be_protected(document: Document, replacements: tuple[Replacement, ...]) -> None:

@@ -229,10 +229,10 @@ def _write(lines: list[str], tree: _Tree, indent: str) -> None:
 
 
 def _numbers(tree: _Tree) -> _Tree:
-    return {key: _number(below) if isinstance(below, float) else _numbers(below) for key, below in tree.items()}
+    return {key: number(below) if isinstance(below, float) else _numbers(below) for key, below in tree.items()}
 
 
-def _number(limit: float) -> int | float | str:
+def number(limit: float) -> int | float | str:
     """What JSON can hold: it has no NaN and no infinity."""
     if not math.isfinite(limit):
         return repr(limit)

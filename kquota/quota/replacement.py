@@ -19,7 +19,7 @@ class Replacement:
     after: Limits
     pruned: bool = False
 
-    def keys(self) -> Iterator[tuple[str, float | None, float | None]]:
+    def differing(self) -> Iterator[tuple[str, float | None, float | None]]:
         """(key, old, new) of each key that changes, sorted; None is not set."""
         for key in sorted({*self.before, *self.after}):
             old, new = self.before.get(key), self.after.get(key)
@@ -29,7 +29,7 @@ class Replacement:
     @property
     def change(self) -> Change:
         """The same as keys to set and keys to delete. Raises Invalid where nothing changes."""
-        keys = list(self.keys())
+        keys = list(self.differing())
         return Change(
             entity=self.entity,
             add={key: new for key, _, new in keys if new is not None},

@@ -96,7 +96,7 @@ class Source:
     def _scalar(self, event: Any, wanted: str) -> Scalar:
         if not isinstance(event, yaml.ScalarEvent):
             self._refuse(event, wanted)
-        mark = event.start_mark
+        mark: Any = event.start_mark
         return Scalar(event.value, mark.line + 1, mark.column + 1, bool(event.implicit[0]))
 
     def _next(self) -> Any:
@@ -104,7 +104,8 @@ class Source:
             event = next(self._events)
         except (yaml.YAMLError, UnicodeError) as error:
             why = f"not YAML: {getattr(error, 'problem', None) or ' '.join(str(error).split())}"
-            if isinstance(error, yaml.MarkedYAMLError) and (mark := error.problem_mark) is not None:
+            mark: Any = getattr(error, "problem_mark", None)
+            if mark is not None:
                 self.refuse(mark.line + 1, mark.column + 1, why)
             raise Invalid(f"{self._name}: {why}") from error
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
@@ -121,7 +122,7 @@ def _is_nothing(event: Any) -> bool:
     return isinstance(event, yaml.ScalarEvent) and event.implicit[0] and event.value in _NOTHING
 
 
-_SAFE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./@-]*")
+_SAFE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./@-]*|[0-9]{1,3}(\.[0-9]{1,3}){3}")
 _WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 
 
