@@ -16,6 +16,14 @@ class Configs(Protocol):
         """The topics that exist, by name, or the brokers that are alive, by id (without the default of all)."""
         ...
 
+    def configured(self, kind: Kind) -> tuple[Resource, ...]:
+        """What a description of all is about, in order, the brokers' default last.
+
+        Through the Admin API the resources that exist, in ZooKeeper those that have configs there: a broker that is
+        not alive, too.
+        """
+        ...
+
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
         """The entries of each, sorted by key: through the Admin API all in force, in ZooKeeper those set there.
 

@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from kquota.errors import Invalid
 from kquota.terms import DEFAULT, Default
 
 Kind: TypeAlias = Literal["topics", "brokers"]
 TOPICS: Final = "topics"
 BROKERS: Final = "brokers"
 
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_BROKER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """What has dynamic configs: a topic by name, a broker by id in decimal, or DEFAULT of all brokers (KIP-226)."""
+    """What has dynamic configs: a topic by name, a broker by id in decimal, or DEFAULT of all brokers (KIP-226).
+
+    Raises Invalid for a name that no topic or broker can have.
+    """
 
     kind: Kind
     name: str | Default
+
+    def __post_init__(self) -> None:
+        if isinstance(self.name, Default):
+            if self.kind == TOPICS:
+                raise Invalid("topics have no default entity: what a topic does not set itself is set on the brokers")
+        elif self.kind == BROKERS:
+            if not _BROKER.fullmatch(self.name) or int(self.name) > 2**31 - 1:
+                raise Invalid(f"The entity name for brokers must be a valid integer broker id, found: {self.name}")
+        elif not _TOPIC.fullmatch(self.name) or self.name in (".", ".."):
+            raise Invalid(f"{self.name!r} is no topic's name: 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'")
+
+    @property
+    def order(self) -> tuple[str, bool, int, str]:
+        """The one order in which resources are shown: topics by name, brokers by id, their default last."""
+        number = int(self.name) if self.kind == BROKERS and self.name is not DEFAULT else 0
+        return (self.kind, self.name is DEFAULT, number, str(self.name))
 
     def __str__(self) -> str:
         return f"default {self.kind[:-1]}" if self.name is DEFAULT else f"{self.kind[:-1]} {self.name!r}"

@@ -48,6 +48,10 @@ class WireConfigs:
         topics = self._wire.metadata(None).topics
         return tuple(Resource(kind=TOPICS, name=name) for name in sorted(topic.name for topic in topics))
 
+    def configured(self, kind: Kind) -> tuple[Resource, ...]:
+        """See the port."""
+        return (*self.resources(kind), *((_DEFAULT_BROKER,) if kind == BROKERS else ()))
+
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
         """See the port. A broker that is not alive is left out."""
         found: dict[Resource, tuple[Entry, ...]] = {}

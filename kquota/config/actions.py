@@ -1,0 +1,51 @@
+"""The order of reads and writes for topic and broker configs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kquota.config.change import ConfigChange
+from kquota.config.port import Configs
+from kquota.config.resource import Entry, Kind, Resource
+from kquota.errors import Refused, Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Altered:
+    """What came of a change: the keys to delete that were not set, and what now stands behind those that were."""
+
+    absent: tuple[str, ...]
+    behind: tuple[Entry, ...]
+
+
+def describe_all(configs: Configs, kind: Kind) -> Mapping[Resource, tuple[Entry, ...]]:
+    """Every topic, or every broker and the default of all, in the one order; one that goes meanwhile is left out."""
+    return configs.describe(configs.configured(kind))
+
+
+def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) -> Altered:
+    """Write `change`, then read until it is seen: on KRaft a read right after a write is often stale.
+
+    Each item of `attempts` allows one more read. Reads before it writes, so that nobody writes what they may not read
+    back. Raises Refused for a resource that does not exist, Unknown if the change was sent and never seen.
+    """
+    resource = change.resource
+    before = _entries(configs, resource)
+    configs.alter([change])
+    for _ in attempts:
+        after = _entries(configs, resource)
+        if change.seen(before, after):
+            stood = {entry.key for entry in before if entry.dynamic}
+            return Altered(
+                absent=tuple(key for key in change.delete if key not in stood),
+                behind=tuple(entry for entry in after if entry.key in change.delete and entry.key in stood),
+            )
+    raise Unknown(f"{resource}: the change was sent and accepted, but not seen yet; look with --describe")
+
+
+def _entries(configs: Configs, resource: Resource) -> tuple[Entry, ...]:
+    found = configs.describe([resource])
+    if resource not in found:
+        raise Refused(f"{resource} does not exist, or is not alive; nothing was written")
+    return found[resource]
