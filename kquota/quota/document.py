@@ -158,8 +158,7 @@ def written(key: str, limit: float) -> str:
     ('50MiB/s', '12.5')
     """
     if key in BYTE_RATES and limit.is_integer() and limit > 0:
-        # A double holds no 2^63 - 1; Kafka's "no limit" is that number.
-        return exact_rate(min(int(limit), 2**63 - 1))
+        return exact_rate(int(plain(limit)))
     return plain(limit)
 
 
@@ -236,7 +235,7 @@ def number(limit: float) -> int | float | str:
     """What JSON can hold: it has no NaN and no infinity."""
     if not math.isfinite(limit):
         return repr(limit)
-    return int(limit) if limit.is_integer() else limit
+    return int(plain(limit)) if limit.is_integer() else limit
 
 
 def _printable(document: str) -> str:

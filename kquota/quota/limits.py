@@ -1,9 +1,10 @@
-"""How much: the keys of client quotas, their units, and the text of --add-config and --delete-config."""
+"""How much: the keys of client quotas, their units and text, and which Kafka knows them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from kquota.errors import Invalid
@@ -24,15 +25,21 @@ Limits: TypeAlias = Mapping[str, float]
 per second for the whole cluster (KIP-599), or new connections per second per broker (KIP-612)."""
 
 
+_NUMBER: Final = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*|[+-]?(?:nan|inf|infinity)", re.I)
+SINCE: Final[Mapping[str, tuple[int, ...]]] = {CONTROLLER_MUTATION_RATE: (2, 7), CONNECTION_CREATION_RATE: (2, 7)}
+"""The first release that knows a quota (KIP-599, KIP-612); the others are older than anything that kquota speaks to."""
+_LONG_MAX: Final = float(2**63 - 1)
+
+
 def _bytes_per_second(key: str, text: str) -> float:
     return float(byte_rate(text, key))
 
 
 def _positive(key: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise Invalid(f"{key}={text}: not a number") from None
+    # Python's own float() takes more than Java's: 1_000, and the digits of every script.
+    if not _NUMBER.fullmatch(text):
+        raise Invalid(f"{key}={text}: not a number")
+    value = float(text)
     if not math.isfinite(value) or value <= 0:
         raise Invalid(f"{key}={text}: must be more than 0 and finite; a broker would store it, and not mean it")
     return value
@@ -67,44 +74,41 @@ def value(key: str, text: str) -> float:
     return _PARSE[key](key, text)
 
 
-def limits(text: str, allowed: Collection[str] = CLIENT_QUOTAS) -> Limits:
-    """The value of --add-config: `k=v,k=v`, kafka-configs' grammar; byte rates take units.
+def limits(pairs: Mapping[str, str], entity_types: Collection[str]) -> Limits:
+    """The limits in the pairs of --add-config; byte rates take units.
 
-    >>> limits("producer_byte_rate=1MB/s,request_percentage=12.5")
+    >>> limits({"producer_byte_rate": "1MB/s", "request_percentage": "12.5"}, ["users"])
     {'producer_byte_rate': 1000000.0, 'request_percentage': 12.5}
 
-    Raises Invalid for unknown or repeated keys and for values that no broker should be given (0, NaN, infinity).
+    Raises Invalid for a key that is no quota of `entity_types` and for a value that no broker should be given.
     """
-    found: dict[str, float] = {}
-    for pair in text.split(","):
-        key, equals, written = (part.strip() for part in pair.partition("="))
-        if not equals or not key:
-            raise Invalid(f"--add-config: {pair!r} is not key=value")
-        _must_be_known(key, "--add-config", allowed)
-        if key in found:
-            raise Invalid(f"--add-config: {key} is given twice")
-        if written.startswith("[") and written.endswith("]"):
-            written = written[1:-1]
-        if not written:
+    _must_be_quotas(pairs, entity_types, "add")
+    for key, text in pairs.items():
+        if not text:
             raise Invalid(f"--add-config: {key} has no value; to remove it write --delete-config {key}")
-        found[key] = value(key, written)
+    return {key: value(key, text) for key, text in pairs.items()}
+
+
+def keys(named: Iterable[str], entity_types: Collection[str]) -> tuple[str, ...]:
+    """The keys of --delete-config. Raises Invalid for one that is no quota of `entity_types`."""
+    found = tuple(named)
+    _must_be_quotas(found, entity_types, "delete")
     return found
 
 
-def keys(text: str, allowed: Collection[str] = CLIENT_QUOTAS) -> tuple[str, ...]:
-    """The value of --delete-config: `k,k`. Raises Invalid for an unknown, empty or repeated key."""
-    found = [key.strip() for key in text.split(",")]
-    for key in found:
-        _must_be_known(key, "--delete-config", allowed)
-    if len(set(found)) < len(found):
-        raise Invalid(f"--delete-config: {text!r} names a key twice")
-    return tuple(found)
+def _must_be_quotas(named: Iterable[str], entity_types: Collection[str], verb: str) -> None:
+    allowed = quotas_of(entity_types)
+    if unknown := [key for key in named if key not in allowed]:
+        whose = " and ".join(f"'{entity_type}'" for entity_type in entity_types)
+        raise Invalid(
+            f"--{verb}-config: Only quota configs can be {verb.rstrip('e')}ed for {whose}. "
+            f"Unexpected config names: {', '.join(unknown)}; quotas of {whose}: {', '.join(allowed)}"
+        )
 
 
-def _must_be_known(key: str, option: str, allowed: Collection[str]) -> None:
-    if key not in allowed:
-        whose = "ips" if CONNECTION_CREATION_RATE in allowed else "users or clients"
-        raise Invalid(f"{option}: {key!r} is not a quota of {whose}; these are: {', '.join(allowed)}")
+def unknown_to(release: tuple[int, ...], named: Iterable[str]) -> tuple[str, ...]:
+    """Which of the keys brokers of this release do not know, and so store at most and ignore."""
+    return tuple(key for key in named if release < SINCE.get(key, release))
 
 
 def plain(value: float) -> str:
@@ -113,4 +117,7 @@ def plain(value: float) -> str:
     >>> plain(1048576.0), plain(12.5)
     ('1048576', '12.5')
     """
+    if value == _LONG_MAX:
+        # A double holds no 2^63 - 1, Kafka's "no limit"; one more is no long, and a broker could not read it.
+        return str(2**63 - 1)
     return str(int(value)) if value.is_integer() else repr(value)

@@ -1,0 +1,236 @@
+"""What a document changes, whom it may touch, and what its hash tells: as laws over every kind of entity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kquota.errors import Invalid, Refused, Unreachable
+from kquota.quota import apply as applying
+from kquota.quota.apply import Outcome, apply
+from kquota.quota.change import Change
+from kquota.quota.difference import Difference, difference
+from kquota.quota.document import NOBODY, Document
+from kquota.quota.entity import Entity
+from kquota.quota.limits import Limits
+from kquota.quota.replacement import Replacement
+from kquota.quota.scope import Scope
+from kquota.terms import DEFAULT, PRODUCER_BYTE_RATE
+from tests.quota.documents import entities, limits_of, states
+from tests.quota.fake import FakeQuotas
+
+RATE = {PRODUCER_BYTE_RATE: 1.0}
+
+
+def scope(*patterns: str) -> Scope:
+    return Scope(patterns=patterns)
+
+
+@st.composite
+def documents(draw: st.DrawFn, standing: Mapping[Entity, Limits]) -> Document:
+    """One that shares some of what stands, changes some and adds some."""
+    drawn = {entity: draw(limits_of(entity)) for entity in draw(st.lists(entities, max_size=5, unique=True))}
+    kept = {entity: limits for entity, limits in standing.items() if draw(st.booleans())}
+    owns = draw(st.sampled_from([scope("*"), scope("a*", "default-user"), scope("user:*"), scope()]))
+    protect = draw(st.sampled_from([NOBODY, NOBODY, scope("b"), scope("default-user", "client:a")]))
+    return Document(limits=kept | drawn, owns=owns, protect=protect)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Document, dict[Entity, dict[str, float]], bool]:
+    standing = draw(states())
+    return draw(documents(standing)), standing, draw(st.booleans())
+
+
+def applied(found: Difference, standing: Mapping[Entity, Limits]) -> FakeQuotas:
+    quotas = FakeQuotas()
+    quotas.held = {entity: dict(limits) for entity, limits in standing.items()}
+    outcome = apply(quotas, found, iter(range(2)), lambda _: None)
+    assert outcome == Outcome(done=tuple(r.entity for r in found.replacements))
+    return quotas
+
+
+@given(cases())
+def test_applying_makes_of_what_stands_what_the_document_says(
+    case: tuple[Document, dict[Entity, dict[str, float]], bool],
+) -> None:
+    document, standing, prune = case
+    try:
+        found = difference(document, standing, prune=prune)
+    except Refused:
+        # Only for a protected entity that the document names and that is not so already.
+        assert any(
+            document.protect.touches(entity) and standing.get(entity, {}) != limits
+            for entity, limits in document.limits.items()
+        )
+        return
+    now = applied(found, standing).everything()
+    for entity in {*standing, *document.limits}:
+        before, after = standing.get(entity, {}), now.get(entity, {})
+        if entity in document.limits:
+            assert after == document.limits[entity]
+        elif prune and document.owns and document.owns.owns(entity) and not document.protect.touches(entity):
+            assert after == {}
+        else:
+            assert after == before
+        if document.protect.touches(entity):
+            assert after == before
+    again = difference(document, now, prune=prune)
+    assert again.replacements == ()
+    assert set(again.kept) == set(found.kept)
+
+
+def canonical(found: Difference) -> list[tuple[object, ...]]:
+    return [(replacement.entity, *replacement.differing()) for replacement in found.replacements]
+
+
+@given(cases(), cases())
+def test_the_hash_differs_exactly_when_the_change_does(
+    one: tuple[Document, dict[Entity, dict[str, float]], bool],
+    other: tuple[Document, dict[Entity, dict[str, float]], bool],
+) -> None:
+    found = []
+    for document, standing, prune in (one, other, one):
+        try:
+            found.append(difference(document, standing, prune=prune))
+        except Refused:
+            return
+    first, second, first_again = found
+    assert first.hash == first_again.hash
+    assert (first.hash == second.hash) == (canonical(first) == canonical(second))
+
+
+def test_the_hash_holds_what_is_replaced_too() -> None:
+    """A reviewer saw 5 become 7; that it is 6 by now is another change."""
+    document = Document(limits={Entity(user="u"): {PRODUCER_BYTE_RATE: 7.0}})
+    hashes = {difference(document, {Entity(user="u"): {PRODUCER_BYTE_RATE: n}}, prune=False).hash for n in (5.0, 6.0)}
+    assert len(hashes) == 2
+    assert all(len(name) == len("sha256:") + 16 for name in hashes)
+
+
+def test_the_default_and_a_user_of_that_name_have_different_hashes() -> None:
+    every = (Entity(user=DEFAULT), Entity(user="<default>"), Entity(user="default"), Entity(client_id=DEFAULT))
+    assert len({difference(Document(limits={entity: RATE}), {}, prune=False).hash for entity in every}) == len(every)
+
+
+OWNS = {
+    "a user by pattern": ("user:team-*", Entity(user="team-a"), True),
+    "and that user's clients": ("user:team-*", Entity(user="team-a", client_id="x"), True),
+    "and default client": ("user:team-*", Entity(user="team-a", client_id=DEFAULT), True),
+    "not a client-id of that name": ("user:team-*", Entity(client_id="team-a"), False),
+    "a bare pattern is any kind of name": ("team-*", Entity(client_id="team-a"), True),
+    "not another user's client of that name": ("team-*", Entity(user="x", client_id="team-a"), False),
+    "an IP by pattern": ("ip:10.1.*", Entity(ip="10.1.2.3"), True),
+    "not the next network": ("ip:10.1.*", Entity(ip="10.10.2.3"), False),
+    "no default by a pattern": ("*", Entity(user=DEFAULT), False),
+    "no default's client by a pattern": ("*", Entity(user=DEFAULT, client_id="team-a"), False),
+    "a default by its word": ("default-user", Entity(user=DEFAULT), True),
+    "and its clients": ("default-user", Entity(user=DEFAULT, client_id="x"), True),
+    "not a user of that name": ("default-user", Entity(user="default-user"), False),
+    "a user that is called so": ("user:default-user", Entity(user="default-user"), True),
+    "letter by letter": ("team-a", Entity(user="Team-A"), False),
+    "the whole name": ("team-a", Entity(user="team-a\nb"), False),
+    "a name with a line end": ("team-*", Entity(user="team-a\nb"), True),
+    "as an ACL writes it": ("User:admin", Entity(user="admin"), True),
+}
+
+
+@pytest.mark.parametrize(("pattern", "entity", "owned"), OWNS.values(), ids=OWNS)
+def test_whom_a_pattern_owns(pattern: str, entity: Entity, owned: bool) -> None:
+    assert scope(pattern).owns(entity) is owned
+
+
+def test_a_protection_is_wider_than_what_is_owned() -> None:
+    assert scope("client:app").touches(Entity(user="u", client_id="app"))
+    assert not scope("client:app").owns(Entity(user="u", client_id="app"))
+
+
+def test_pruning_needs_to_know_what_it_may_remove() -> None:
+    with pytest.raises(Invalid, match="owns"):
+        difference(Document(limits={}), {Entity(user="u"): RATE}, prune=True)
+    assert difference(Document(limits={}, owns=scope()), {Entity(user="u"): RATE}, prune=True).replacements == ()
+
+
+def test_what_is_protected_and_named_is_refused_unless_it_stands_so_already() -> None:
+    document = Document(limits={Entity(user="admin"): RATE}, protect=scope("User:admin"))
+    assert difference(document, {Entity(user="admin"): RATE}, prune=False).replacements == ()
+    with pytest.raises(Refused, match="user 'admin'"):
+        difference(document, {}, prune=False)
+
+
+def test_what_is_protected_and_not_named_is_kept_and_told() -> None:
+    standing = {Entity(user="admin"): RATE, Entity(user="old"): RATE}
+    found = difference(Document(limits={}, owns=scope("*"), protect=scope("admin")), standing, prune=True)
+    assert [replacement.entity for replacement in found.replacements] == [Entity(user="old")]
+    assert found.kept == (Entity(user="admin"),)
+
+
+MANY = [Entity(user=f"u{n:05}") for n in range(2_500)]
+
+
+class Recorded(FakeQuotas):
+    """Hears every batch, refuses some entities, and can lose its connection. Implements the port by the fake."""
+
+    def __init__(self, refused: Sequence[Entity] = (), lost_after: int | None = None) -> None:
+        super().__init__()
+        self.batches: list[int] = []
+        self.refused = set(refused)
+        self.lost_after = lost_after
+
+    def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
+        self.batches.append(len(batch))
+        if self.lost_after is not None and len(self.batches) > self.lost_after:
+            raise Unreachable("gone")
+        undone = {r.entity: "no" for r in batch if r.entity in self.refused}
+        return {**undone, **super().replace([r for r in batch if r.entity not in undone])}
+
+
+def all_of(quotas: FakeQuotas) -> Difference:
+    return difference(Document(limits=dict.fromkeys(MANY, RATE)), quotas.everything(), prune=False)
+
+
+def test_batches_and_progress() -> None:
+    quotas, told = Recorded(), list[int]()
+    assert apply(quotas, all_of(quotas), iter(range(2)), told.append).done == tuple(MANY)
+    assert quotas.batches == told == [1000, 1000, 500]
+    assert applying.BATCH == 1_000
+    assert apply(quotas, all_of(quotas), iter(range(2)), told.append) == Outcome(done=())
+    assert len(quotas.batches) == 3
+
+
+def test_what_one_entity_is_refused_the_others_do_not_feel() -> None:
+    quotas = Recorded(refused=[MANY[7], MANY[2_000]])
+    outcome = apply(quotas, all_of(quotas), iter(range(2)), lambda _: None)
+    assert outcome.undone == {MANY[7]: "no", MANY[2_000]: "no"}
+    assert set(outcome.done) == set(MANY) - {MANY[7], MANY[2_000]} == set(quotas.everything())
+
+
+def test_a_lost_connection_ends_it_and_everything_is_accounted_for() -> None:
+    quotas = Recorded(lost_after=1)
+    outcome = apply(quotas, all_of(quotas), iter(range(2)), lambda _: None)
+    assert outcome.done == tuple(MANY[:1_000])
+    assert [outcome.undone[entity] for entity in (MANY[1_000], MANY[2_000])] == ["not known: gone", "not sent"]
+    quotas.lost_after = None
+    assert apply(quotas, all_of(quotas), iter(range(2)), lambda _: None).done == tuple(MANY[1_000:])
+
+
+def test_what_somebody_changed_meanwhile_is_left_and_named() -> None:
+    quotas = FakeQuotas()
+    found = difference(Document(limits={MANY[0]: RATE, MANY[1]: RATE}), {}, prune=False)
+    quotas.alter([Change(entity=MANY[1], add={PRODUCER_BYTE_RATE: 9.0})])
+    outcome = apply(quotas, found, iter(range(2)), lambda _: None)
+    assert outcome == Outcome(done=(MANY[0],), undone={MANY[1]: "changed meanwhile"})
+    assert quotas.everything() == {MANY[0]: RATE, MANY[1]: {PRODUCER_BYTE_RATE: 9.0}}
+
+
+def test_what_is_never_seen_is_not_called_done() -> None:
+    class Deaf(FakeQuotas):
+        def replace(self, batch: object) -> Mapping[Entity, str]:
+            return {}
+
+    outcome = apply(Deaf(), all_of(Deaf()), iter(range(3)), lambda _: None)
+    assert outcome.done == ()
+    assert set(outcome.undone.values()) == {"sent and accepted, but not seen yet"}
