@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from kquota.cli import explain
+
 app = typer.Typer(no_args_is_help=True)
 
 
@@ -21,3 +23,4 @@ def _document() -> None:
 
 
 _document()
+app.command("explain", epilog=explain.EPILOG)(explain.explain)

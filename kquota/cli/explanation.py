@@ -1,0 +1,104 @@
+"""What `quota explain` prints for one client: JSON and the table are contracts with scripts, text is for people."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kquota.cli.contract import printable
+from kquota.cli.options import Output
+from kquota.cli.reasons import level, text
+from kquota.quota.capacity import Cluster
+from kquota.quota.entity import Entity
+from kquota.quota.explain import UNITS, Answer, Explanation
+from kquota.quota.limits import plain
+from kquota.quota.precedence import State
+from kquota.terms import DEFAULT, REQUEST_PERCENTAGE
+
+VERSION: Final = 1
+
+
+def named_parts(entity: Entity) -> dict[str, object]:
+    """For JSON, as `configs` writes entities: null is the default entity, so that no name can be taken for it."""
+    return {kind[:-1]: None if name is DEFAULT else name for kind, name in entity.parts()}
+
+
+def number(value: float | None) -> float | str | None:
+    """A value for JSON, which has no word for what other tools may have stored: `nan` and `inf` become text."""
+    return value if value is None or math.isfinite(value) else str(value)
+
+
+def document(explained: Explanation) -> str:
+    """The contract with scripts, version 1. A null figure is unlimited where `unlimited` says so, else unknown."""
+    client, cluster = explained.client, explained.cluster
+    asked: dict[str, object] = {}
+    if client is not None:
+        asked |= {"user": client.user, "client_id": client.client_id}
+    if explained.ip is not None:
+        asked["ip"] = explained.ip
+    return json.dumps(
+        {
+            "version": VERSION,
+            "asked": asked,
+            "brokers": cluster.size,
+            "quota_callback": cluster.callback,
+            "unresolved_ips": list(explained.unresolved),
+            "keys": [_key(answer, cluster) for answer in explained.answers],
+        },
+        ensure_ascii=False,
+        indent=2,
+    )
+
+
+def _key(answer: Answer, cluster: Cluster) -> dict[str, object]:
+    won = answer.winner
+    found: dict[str, object] = {
+        "key": answer.key,
+        "unit": UNITS[answer.key],
+        "unlimited": answer.limit is None,
+        "limit": number(answer.limit),
+        "level": None if won is None else won.level,
+        "entity": None if won is None or won.entity is None else named_parts(won.entity),
+        "broker_config": answer.static,
+        "cluster": number(answer.cluster),
+        "burst": number(answer.burst),
+        "burst_seconds": answer.burst_seconds,
+        "bucket": None if answer.per is None else {"per": answer.per.value, "shared_by": answer.shared},
+        "levels": [
+            {
+                "level": rung.level,
+                "entity": None if rung.entity is None else named_parts(rung.entity),
+                "value": number(rung.value),
+                "state": rung.state.value,
+            }
+            for rung in answer.rungs
+        ],
+        "exceptions": [named_parts(entity) for entity in answer.exceptions],
+    }
+    if answer.key == REQUEST_PERCENTAGE:
+        found["capacity"] = (
+            None if cluster.brokers is None else {str(b.id): b.request_capacity for b in cluster.brokers}
+        )
+    return found
+
+
+def table(explained: Explanation) -> str:
+    """A row for each key and level, tab-separated under a head; the entity in the words of the text."""
+    rows = [("key", "level", "entity", "value", "state")]
+    for answer in explained.answers:
+        rows += [
+            (answer.key, str(r.level), level(r, answer), "" if r.value is None else plain(r.value), r.state.value)
+            for r in answer.rungs
+        ]
+        if answer.static is not None and answer.limit is not None:
+            rows.append((answer.key, "", f"broker config {answer.static}", plain(answer.limit), State.WINS.value))
+    return "\n".join("\t".join(printable(cell) for cell in row) for row in rows)
+
+
+WRITE: Final[Mapping[Output, Callable[[Explanation], str]]] = {
+    Output.text: text,
+    Output.json: document,
+    Output.tsv: table,
+}

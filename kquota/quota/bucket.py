@@ -1,0 +1,59 @@
+"""Who shares a limit: a level counts by user, by client-id or by both, and so decides who spends from one bucket."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+from kquota.quota.precedence import Client
+
+
+class Per(enum.Enum):
+    """What a bucket is kept for, as the tags of the broker's quota metric name it."""
+
+    USER_AND_CLIENT = "user and client-id"
+    USER = "user"
+    CLIENT = "client-id"
+    IP = "ip"
+
+
+_PER: Final = (
+    Per.USER_AND_CLIENT,
+    Per.USER_AND_CLIENT,
+    Per.USER,
+    Per.USER_AND_CLIENT,
+    Per.USER_AND_CLIENT,
+    Per.USER,
+    Per.CLIENT,
+    Per.CLIENT,
+)
+
+
+def per(level: int) -> Per:
+    """What the bucket of a level, 1 to 8, is kept for (ClientQuotaManager's metric tags)."""
+    return _PER[level - 1]
+
+
+def bucket(level: int, client: Client) -> tuple[str | None, str | None]:
+    """The (user, client-id) that name the bucket where this level binds; "" for the part that it does not look at."""
+    by = per(level)
+    return ("" if by is Per.CLIENT else client.user, "" if by is Per.USER else client.client_id)
+
+
+_SHARED: Final = (
+    "all connections of {user} with {client}; no other client spends from it",
+    "all connections of {user} with {client}; each client-id of this user has a bucket of its own",
+    "all clients of {user} together, but those for which a level above is set",
+    "all connections of {user} with {client}; each user has a bucket of its own",
+    "all connections of {user} with {client}; each user and client-id has a bucket of its own",
+    "all clients of {user} together, but those for which a level above is set; each user has a bucket of its own",
+    "all users with {client} together, but those for which a level above is set",
+    "all users with {client} together, but those for which a level above is set",
+)
+
+
+def shared(level: int, client: Client) -> str:
+    """In words, who spends from the bucket that this client spends from where this level, 1 to 8, binds it."""
+    user = "this user" if client.user is None else f"user {client.user!r}"
+    client_id = {None: "this client-id", "": "no client-id"}.get(client.client_id, f"client-id {client.client_id!r}")
+    return _SHARED[level - 1].format(user=user, client=client_id)

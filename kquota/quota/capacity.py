@@ -1,0 +1,169 @@
+"""What of a cluster decides what a quota amounts to: its live brokers, their threads, and their quota windows.
+
+Pure: a broker's settings come as text. What is not known is None, never Kafka's default in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from kquota.terms import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, BrokerId
+
+STATIC_DEFAULTS: Final = {PRODUCER_BYTE_RATE: "quota.producer.default", CONSUMER_BYTE_RATE: "quota.consumer.default"}
+"""Limits of server.properties for client-ids without any quota, below the eight levels; gone since Kafka 3.0."""
+_UNLIMITED: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """How long a quota remembers: `samples` of `seconds` each."""
+
+    samples: int
+    seconds: int
+
+    @property
+    def burst_seconds(self) -> int:
+        """How many seconds' worth of a byte rate pass at once before a delay is certain: the whole samples."""
+        return (self.samples - 1) * self.seconds
+
+    @property
+    def bucket_seconds(self) -> int:
+        """How many seconds' worth a full token bucket of KIP-599 holds, and how long an empty one takes to fill."""
+        return self.samples * self.seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """One live broker's settings; None is unknown. `callback` is a client.quota.callback.class, if there is one."""
+
+    id: BrokerId
+    io_threads: int | None = None
+    network_threads: int | None = None
+    listeners: int | None = None
+    largest_batch: int | None = None
+    window: Window | None = None
+    mutation_window: Window | None = None
+    controllers: frozenset[int] | None = None
+    callback: str | None = None
+    static: Mapping[str, float] | None = None
+
+    @property
+    def request_capacity(self) -> int | None:
+        """All that request_percentage can divide, in percent of one thread (KIP-124)."""
+        if self.io_threads is None or self.network_threads is None:
+            return None
+        return (self.io_threads + self.network_threads) * 100
+
+    @property
+    def request_most(self) -> int | None:
+        """The same with every listener's own network threads: above it, a request_percentage can never bind."""
+        if self.io_threads is None or self.network_threads is None or self.listeners is None:
+            return None
+        return (self.io_threads + self.network_threads * self.listeners) * 100
+
+
+def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> Broker:
+    """A broker's part in its cluster's quotas, from its configs as DescribeConfigs tells them; {} tells nothing.
+
+    `controllers` are the nodes whose settings count for mutations: those of the quorum, none with ZooKeeper (there any
+    broker can be the controller), and None where the broker does not tell.
+    """
+    return Broker(
+        id=id_,
+        io_threads=_whole(settings.get("num.io.threads")),
+        network_threads=_whole(settings.get("num.network.threads")),
+        listeners=_listeners(settings),
+        largest_batch=_whole(settings.get("message.max.bytes")),
+        window=_window(settings, "quota.window"),
+        mutation_window=_window(settings, "controller.quota.window"),
+        controllers=_controllers(settings),
+        callback=settings.get("client.quota.callback.class") or None,
+        static={key: float(rate) for key, name in STATIC_DEFAULTS.items() if (rate := _limit(settings.get(name)))}
+        if settings
+        else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """The live brokers, by id. `brokers` None: not even their number is known."""
+
+    brokers: tuple[Broker, ...] | None
+
+    @property
+    def size(self) -> int | None:
+        """How many brokers are alive."""
+        return None if self.brokers is None else len(self.brokers)
+
+    @property
+    def window(self) -> Window | None:
+        """The window of byte rates, where all brokers have the same."""
+        return _same(broker.window for broker in self.brokers or ())
+
+    @property
+    def mutation_window(self) -> Window | None:
+        """The window of controller_mutation_rate: that of the nodes that can be the controller, where all agree."""
+        brokers = self.brokers or ()
+        controllers = _same(broker.controllers for broker in brokers)
+        if controllers is None:
+            return None
+        if not controllers <= {broker.id for broker in brokers}:
+            return None
+        return _same(b.mutation_window for b in brokers if not controllers or b.id in controllers)
+
+    @property
+    def largest_batch(self) -> int | None:
+        """The largest message.max.bytes."""
+        known = [broker.largest_batch for broker in self.brokers or () if broker.largest_batch is not None]
+        return max(known, default=None)
+
+    @property
+    def callback(self) -> str | None:
+        """A client.quota.callback.class, which decides in Kafka's place (KIP-257)."""
+        return next((broker.callback for broker in self.brokers or () if broker.callback is not None), None)
+
+    def static(self, key: str) -> float | None:
+        """The lowest static limit of `key` below the eight levels; None where there is none, or none is known."""
+        return min((b.static[key] for b in self.brokers or () if b.static and key in b.static), default=None)
+
+
+_T = TypeVar("_T")
+
+
+def _same(values: Iterable[_T | None]) -> _T | None:
+    """The one value that all have, or None."""
+    found = set(values)
+    return found.pop() if len(found) == 1 else None
+
+
+def _controllers(settings: Mapping[str, str | None]) -> frozenset[int] | None:
+    if not settings:
+        return None
+    if not settings.get("process.roles"):
+        return frozenset()
+    voters = [voter.partition("@")[0].strip() for voter in (settings.get("controller.quorum.voters") or "").split(",")]
+    return frozenset(map(int, voters)) if all(voter.isdigit() for voter in voters) else None
+
+
+def _listeners(settings: Mapping[str, str | None]) -> int | None:
+    listeners = settings.get("listeners")
+    if not listeners:
+        return None
+    controllers = {name.strip() for name in (settings.get("controller.listener.names") or "").split(",")}
+    return sum(listener.partition(":")[0].strip() not in controllers for listener in listeners.split(","))
+
+
+def _window(settings: Mapping[str, str | None], prefix: str) -> Window | None:
+    samples, seconds = _whole(settings.get(f"{prefix}.num")), _whole(settings.get(f"{prefix}.size.seconds"))
+    return None if samples is None or seconds is None else Window(samples=samples, seconds=seconds)
+
+
+def _limit(text: str | None) -> int | None:
+    rate = _whole(text)
+    return None if rate == _UNLIMITED else rate
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None

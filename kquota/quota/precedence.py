@@ -1,0 +1,174 @@
+"""Which of the eight levels binds a client, resolved key by key (KIP-55), and which settings nobody can ever reach."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kquota.quota.entity import Entity, Name
+from kquota.quota.limits import Limits
+from kquota.terms import DEFAULT
+
+
+class Part(enum.Enum):
+    """What a level says of a user or of a client-id."""
+
+    NAMED = "named"
+    DEFAULT = "default"
+    ABSENT = "absent"
+
+
+LEVELS: Final[tuple[tuple[Part, Part], ...]] = (
+    (Part.NAMED, Part.NAMED),
+    (Part.NAMED, Part.DEFAULT),
+    (Part.NAMED, Part.ABSENT),
+    (Part.DEFAULT, Part.NAMED),
+    (Part.DEFAULT, Part.DEFAULT),
+    (Part.DEFAULT, Part.ABSENT),
+    (Part.ABSENT, Part.NAMED),
+    (Part.ABSENT, Part.DEFAULT),
+)
+"""(user, client-id) of each level, the one that wins first: level 1 is LEVELS[0]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """One client as a broker sees it. None stands for every name that no quota names.
+
+    A client without a client-id has client_id "", and a client that did not authenticate has user `ANONYMOUS`.
+    """
+
+    user: str | None
+    client_id: str | None
+
+
+class State(enum.Enum):
+    """What one level means for one client and one key."""
+
+    WINS = "wins"
+    SHADOWED = "shadowed"
+    UNSET = "not set"
+    INAPPLICABLE = "does not apply"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One level: its entity for this client (None where it can have none), the value set there, and what it means."""
+
+    level: int
+    entity: Entity | None
+    value: float | None
+    state: State
+
+
+def level_of(entity: Entity) -> int:
+    """The level, 1 to 8, of an entity of users and client-ids."""
+    return LEVELS.index((_part(entity.user), _part(entity.client_id))) + 1
+
+
+def rungs(quotas: Mapping[Entity, Limits], client: Client, key: str) -> tuple[Rung, ...]:
+    """All eight levels for this client and key, level 1 first; at most one wins, and none means unlimited.
+
+    A client that sends no client-id is never held to a level that speaks of client-ids, not even of the default one:
+    brokers then look for its limit under the user alone (ClientQuotaManager.DefaultQuotaCallback).
+    """
+    return _ladder(quotas, [(_entity(level, client), _applies(level, client)) for level in LEVELS], key)
+
+
+def ip_rungs(quotas: Mapping[Entity, Limits], own: Entity | None, key: str) -> tuple[Rung, ...]:
+    """The two levels of an IP: its own quota, where it has one, over the default of all IPs (KIP-612)."""
+    return _ladder(quotas, [(own, own is not None), (Entity(ip=DEFAULT), True)], key)
+
+
+def winner(found: Iterable[Rung]) -> Rung | None:
+    """The level that binds, or None: unlimited."""
+    return next((rung for rung in found if rung.state is State.WINS), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """Whom a setting can ever bind. `hidden_by` is what always comes first; None where somebody reaches the setting.
+
+    `nameless`: hidden from every client but those that send no client-id.
+    """
+
+    hidden_by: Entity | None
+    nameless: bool = False
+
+
+def reach(quotas: Mapping[Entity, Limits], entity: Entity, key: str) -> Reach:
+    """Whether any client at all can be held to this entity's quota.
+
+    Its best chance is a client that no other quota names: whatever comes first even for that one comes first for all.
+    """
+    client = Client(user=_name(entity.user), client_id=_name(entity.client_id))
+    first = winner(rungs(quotas, client, key))
+    if first is None or first.entity == entity:
+        return Reach(hidden_by=None)
+    without = winner(rungs(quotas, Client(user=client.user, client_id=""), key))
+    return Reach(
+        hidden_by=first.entity,
+        nameless=entity.client_id is None and without is not None and without.entity == entity,
+    )
+
+
+def exceptions(quotas: Mapping[Entity, Limits], client: Client, key: str) -> tuple[Entity, ...]:
+    """What would come first if the part of `client` that is left open (None) had one of the names that quotas name."""
+    bound = winner(rungs(quotas, client, key))
+    below = len(LEVELS) + 1 if bound is None else bound.level
+    return tuple(
+        entity
+        for entity in sorted((e for e, limits in quotas.items() if e.ip is None and key in limits), key=Entity.order)
+        if level_of(entity) < below and _differs_in_what_is_open(entity, client)
+    )
+
+
+def _differs_in_what_is_open(entity: Entity, client: Client) -> bool:
+    pairs = ((entity.user, client.user), (entity.client_id, client.client_id))
+    named = any(asked is None and isinstance(name, str) for name, asked in pairs)
+    return named and all(asked is None or name in (None, DEFAULT, asked) for name, asked in pairs)
+
+
+def _ladder(
+    quotas: Mapping[Entity, Limits], levels: Iterable[tuple[Entity | None, bool]], key: str
+) -> tuple[Rung, ...]:
+    found: list[Rung] = []
+    won = False
+    for level, (entity, applies) in enumerate(levels, 1):
+        value = None if entity is None else quotas.get(entity, {}).get(key)
+        if not applies:
+            state = State.INAPPLICABLE
+        elif value is None:
+            state = State.UNSET
+        else:
+            state = State.SHADOWED if won else State.WINS
+            won = True
+        found.append(Rung(level=level, entity=entity, value=value, state=state))
+    return tuple(found)
+
+
+def _entity(level: tuple[Part, Part], client: Client) -> Entity | None:
+    """The level's entity for this client, or None where a quota would have to name what no quota names."""
+    parts = []
+    for part, name in zip(level, (client.user, client.client_id), strict=True):
+        if part is Part.NAMED and not name:
+            return None
+        parts.append({Part.NAMED: name, Part.DEFAULT: DEFAULT, Part.ABSENT: None}[part])
+    return Entity(user=parts[0], client_id=parts[1])
+
+
+def _applies(level: tuple[Part, Part], client: Client) -> bool:
+    nameless = client.client_id == "" and level[1] is not Part.ABSENT
+    return not nameless and _entity(level, client) is not None
+
+
+def _part(name: Name | None) -> Part:
+    if name is None:
+        return Part.ABSENT
+    return Part.DEFAULT if name is DEFAULT else Part.NAMED
+
+
+def _name(name: Name | None) -> str | None:
+    return name if isinstance(name, str) else None
