@@ -61,12 +61,13 @@ def wire(at: Where) -> Iterator[Wire]:
         raise Invalid("this needs the brokers: give --bootstrap-server HOST:PORT")
     from kquota.stores.wire.connection import Wire
 
-    security: dict[str, object] = {}
+    settings: dict[str, object] = {}
     if at.command_config is not None:
-        from kquota.stores.properties import security as read_security
+        from kquota.stores.security import security
+        from kquota.stores.wire import login
 
-        security = read_security(at.command_config)
-    with Wire(at.bootstrap, security) as opened:
+        settings = login.settings(security(at.command_config, os.environ, _warn))
+    with Wire(at.bootstrap, settings) as opened:
         yield opened
 
 
@@ -99,10 +100,16 @@ def quotas(at: Where) -> Iterator[Quotas]:
 @contextmanager
 def configs(at: Where) -> Iterator[Configs]:
     """The configs of the cluster's topics and brokers."""
-    from kquota.stores.wire.configs import WireConfigs
+    if at.zookeeper is not None:
+        from kquota.stores.zookeeper_configs import ZooKeeperConfigs
 
-    with wire(at) as opened:
-        yield WireConfigs(opened)
+        with _znodes(at) as znodes:
+            yield ZooKeeperConfigs(znodes, unreadable=lambda line: say(f"warning: {line}"))
+    else:
+        from kquota.stores.wire.configs import WireConfigs
+
+        with wire(at) as opened:
+            yield WireConfigs(opened)
 
 
 @contextmanager
@@ -131,6 +138,10 @@ def moves(at: Where, state_dir: Path | None) -> Iterator[tuple[Cluster, Runs]]:
 
         with wire(at) as opened:
             yield WireMoves(opened), RunFiles(root, opened.cluster_id)
+
+
+def _warn(line: str) -> None:
+    say(f"warning: {line}")
 
 
 class SystemClock:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kquota.config.change import ConfigChange
 from kquota.config.port import Configs
-from kquota.config.resource import Entry, Kind, Resource
+from kquota.config.resource import BROKERS, TOPICS, Entry, Kind, Resource
 from kquota.errors import Refused, Unknown
 
 
@@ -31,10 +31,10 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
     back. Raises Refused for a resource that does not exist, Unknown if the change was sent and never seen.
     """
     resource = change.resource
-    before = _entries(configs, resource)
+    before = entries(configs, resource)
     configs.alter([change])
     for _ in attempts:
-        after = _entries(configs, resource)
+        after = entries(configs, resource)
         if change.seen(before, after):
             stood = {entry.key for entry in before if entry.dynamic}
             return Altered(
@@ -44,8 +44,12 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
     raise Unknown(f"{resource}: the change was sent and accepted, but not seen yet; look with --describe")
 
 
-def _entries(configs: Configs, resource: Resource) -> tuple[Entry, ...]:
+def entries(configs: Configs, resource: Resource) -> tuple[Entry, ...]:
+    """The entries of a topic that must exist, or of a broker that must be alive: else Refused."""
     found = configs.describe([resource])
     if resource not in found:
-        raise Refused(f"{resource} does not exist, or is not alive; nothing was written")
+        if resource.kind == TOPICS:
+            raise Refused(f"{resource} does not exist")
+        alive = ", ".join(str(broker.name) for broker in configs.resources(BROKERS))
+        raise Refused(f"{resource} is not alive, and only itself takes and tells its configs; alive are: {alive}")
     return found[resource]

@@ -1,0 +1,103 @@
+"""What a broker would ignore, or what cannot be meant: told before anything is written (KIP-73, KAFKA-10190)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kquota.config.change import ConfigChange
+from kquota.config.resource import BROKERS, TOPICS, Resource
+from kquota.errors import Invalid, Refused
+from kquota.measure import byte_rate
+from kquota.terms import DEFAULT, FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+
+LOG_DIR_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
+RATES: Final = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
+LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+EVERY_REPLICA: Final = "*"
+LONGEST_VALUE: Final = 32_767
+"""Bytes of one stored value: 4.3.1 refuses more; 3.9.1 takes more and then cannot describe the topic."""
+
+_DEFAULT_HAS_RATES: Final = (3, 9)
+_PARTITION_AND_BROKER: Final = re.compile(r"([0-9]+):([0-9]+)")
+_OF_THE_DRAFT: Final = re.compile(r"([0-9]+)-([0-9]+)")
+_LARGEST_ID: Final = 2**31 - 1
+
+
+def value(resource: Resource, key: str, text: str) -> str:
+    """What to store for the text of one --add-config: rates as whole bytes per second, lists without blanks.
+
+    Every other value is the broker's to judge. Raises Invalid for a key on the wrong kind of resource, for what is no
+    rate and no list, and for more bytes than a broker can hold.
+    """
+    if key in RATES:
+        if resource.kind == TOPICS:
+            raise Invalid(f"{key} is a broker's config, and {resource} would ignore it: give --entity-type brokers")
+        return str(byte_rate(text, key))
+    if key in LISTS:
+        if resource.kind == BROKERS:
+            raise Invalid(f"{key} is a topic's config, and {resource} would ignore it: give --entity-type topics")
+        text = throttled_replicas(key, text)
+    if len(text.encode()) > LONGEST_VALUE:
+        raise Invalid(
+            f"{key}: the value is {len(text.encode()):,} bytes long, a broker holds {LONGEST_VALUE:,}; "
+            "throttle the topic's partitions in turns"
+        )
+    return text
+
+
+def throttled_replicas(key: str, text: str) -> str:
+    """A throttled-replica list as it is stored: `*`, or `partition:broker` joined by commas.
+
+    >>> throttled_replicas("leader.replication.throttled.replicas", "0:1, 0:2")
+    '0:1,0:2'
+
+    Raises Invalid, naming `key`, for any other form, KIP-73's `0-1` among them, and for an entry that stands twice.
+    """
+    entries = [entry.strip() for entry in text.split(",")]
+    if entries == [""]:
+        raise Invalid(f"{key} is empty; to remove it write --delete-config {key}")
+    if EVERY_REPLICA in entries:
+        if len(entries) > 1:
+            raise Invalid(f"{key}: '*' stands for every replica, so it stands alone")
+        return EVERY_REPLICA
+    for entry in entries:
+        _must_be_a_replica(key, entry)
+    if len(set(entries)) < len(entries):
+        twice = next(entry for entry in entries if entries.count(entry) > 1)
+        raise Invalid(f"{key}: {twice} is given twice")
+    return ",".join(entries)
+
+
+def _must_be_a_replica(key: str, entry: str) -> None:
+    if draft := _OF_THE_DRAFT.fullmatch(entry):
+        raise Invalid(
+            f"{key}: {entry!r} is the form of KIP-73's draft; today it is partition:broker, {':'.join(draft.groups())}"
+        )
+    found = _PARTITION_AND_BROKER.fullmatch(entry)
+    if found is None:
+        raise Invalid(f"{key}: {entry!r} is not partition:broker; write for example 0:1,0:2 or '*'")
+    if any(int(number) > _LARGEST_ID for number in found.groups()):
+        raise Invalid(f"{key}: {entry!r} is more than a partition's or a broker's number can be")
+
+
+def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> tuple[str, ...]:
+    """Warnings about what the operator may not mean; `release` None: this cluster's release is not known.
+
+    Raises Refused for what this release stores and ignores.
+    """
+    warned = []
+    rates = [key for key in RATES if key in change.add]
+    if change.resource.kind == BROKERS and change.resource.name is DEFAULT and rates:
+        words = "on the default of all brokers is ignored before Kafka 3.9 (KAFKA-10190)"
+        if release is None:
+            warned.append(f"{', '.join(rates)} {words}, and ZooKeeper does not tell the release; set it on each broker")
+        elif release < _DEFAULT_HAS_RATES:
+            is_ = ".".join(map(str, release))
+            raise Refused(f"{', '.join(rates)} {words}, and this is {is_}: set it on each broker. Nothing was written")
+    for key in LISTS:
+        if change.add.get(key) == EVERY_REPLICA:
+            warned.append(
+                f"{change.resource}: {key}=* throttles every replica, also one that fell out of sync and must catch up"
+            )
+    return tuple(warned)
