@@ -37,10 +37,11 @@ ConfigEdit: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A znode's data and the version that a conditional write must name."""
+    """A znode's data, the version that a conditional write must name, and how many children it has."""
 
     data: bytes
     version: int
+    children: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,15 +140,20 @@ class Znodes:
         sent = {path: self._client.get_children_async(path) for path in paths}
         return {path: sorted(self._answer(answer, path, [])) for path, answer in sent.items()}
 
-    def alter_configs(self, edits: Mapping[str, ConfigEdit], largest: int | None = None) -> None:
+    def alter_configs(
+        self, edits: Mapping[str, ConfigEdit], largest: int | None = None, known: Mapping[str, Node] | None = None
+    ) -> None:
         """Change configs (`users/alice`, `topics/t`, … to a function from old config to new) all or none.
 
         Each write is conditional on the version it read, and one transaction holds them all with their notifications.
         On a conflict everything is read and merged anew. What an edit returns unchanged is not written. Raises
         Conflict when others keep winning, Refused for a transaction of more than `largest` bytes.
+
+        `known` nodes save the first reading; one that is not there is taken not to exist. They may be stale: the
+        conditions of the write find out.
         """
-        for _ in range(MERGE_ATTEMPTS):
-            writes = self._writes(edits)
+        for attempt in range(MERGE_ATTEMPTS):
+            writes = self._writes(edits, known if attempt == 0 else None)
             if not writes:
                 return
             if largest is not None and _size(writes) > largest:
@@ -197,11 +203,13 @@ class Znodes:
         if errors:
             raise Conflict(f"ZooKeeper at {self._connect} rolled a transaction back without saying why")
 
-    def _writes(self, edits: Mapping[str, ConfigEdit]) -> list[Operation]:
+    def _writes(self, edits: Mapping[str, ConfigEdit], known: Mapping[str, Node] | None) -> list[Operation]:
         """For each entity that changes: the operations that write it and tell the brokers."""
-        nodes = self.read_all(f"/config/{entity_path}" for entity_path in edits)
+        own = [f"/config/{entity_path}" for entity_path in edits]
         parents = {parent for entity_path in edits for parent in _parents(entity_path)}
-        missing = {path for path, node in self.read_all(parents).items() if node is None}
+        found = self.read_all([*own, *parents]) if known is None else {p: known.get(p) for p in (*own, *parents)}
+        nodes = {path: found[path] for path in own}
+        missing = {path for path in parents if found[path] is None}
         writes: list[Operation] = []
         for entity_path, edit in edits.items():
             path = f"/config/{entity_path}"
@@ -220,16 +228,18 @@ class Znodes:
 
     def _acls_above(self, paths: Iterable[str]) -> dict[str, list[ACL]]:
         """For each new znode the ACL of the nearest that exists above it: never wider than what the operator chose."""
+        created = list(paths)
         found: dict[str, list[ACL]] = {}
-        for path in paths:
-            parent = path.rpartition("/")[0]
+        todo = {_above(path) for path in created} - set(created)
+        while todo:
+            sent = {path: self._client.get_acls_async(path or "/") for path in todo}
+            answers = {path: self._answer(answer, path, None) for path, answer in sent.items()}
+            found |= {path: list(answer[0]) for path, answer in answers.items() if answer is not None}
+            todo = {_above(path) for path in todo - found.keys()} - found.keys()
+        for path in created:
+            parent = _above(path)
             while parent not in found:
-                try:
-                    found[parent] = list(self._client.get_acls(parent or "/")[0])
-                except kazoo_errors.NoNodeError:
-                    parent = parent.rpartition("/")[0]
-                except _LOST as error:
-                    raise self._lost(error, f"reading {parent}") from error
+                parent = _above(parent)
             found[path] = found[parent]
         return found
 
@@ -249,7 +259,9 @@ class Znodes:
 
     def _node(self, path: str, answer: Any) -> Node | None:
         found = self._answer(answer, path, None)
-        return None if found is None else Node(data=found[0] or b"", version=found[1].version)
+        if found is None:
+            return None
+        return Node(data=found[0] or b"", version=found[1].version, children=found[1].numChildren)
 
     def _answer(self, answer: Any, path: str, absent: Any) -> Any:
         try:
@@ -299,6 +311,10 @@ def _size(operations: Sequence[Operation]) -> int:
 def _notification(entity_path: str) -> Operation:
     data = _dumped({"version": 2, "entity_path": entity_path})
     return Create(path=f"{_CHANGES}/config_change_", data=data, sequence=True)
+
+
+def _above(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _parents(entity_path: str) -> list[str]:
