@@ -60,7 +60,8 @@ def alter(at: world.Where, resource: Resource, add: Mapping[str, str], delete: t
         unchecked.must_be_sound(change)
     _echo(change)
     with world.configs(at) as configs:
-        for warning in ignored.must_take_effect(change, configs.release()):
+        release = configs.release()
+        for warning in ignored.must_take_effect(change, release):
             say(f"warning: {warning}")
         altered = actions.alter(configs, change, world.until_seen())
         asleep = at.zookeeper is not None and _is_one_broker(resource) and resource not in configs.resources(BROKERS)
@@ -69,7 +70,8 @@ def alter(at: world.Where, resource: Resource, add: Mapping[str, str], delete: t
     for key in altered.absent:
         say(f"{resource}: {key} was not set; nothing to delete")
     for entry in altered.behind:
-        say(f"{resource}: {entry.key} is now {_value(entry)}, from {entry.source}")
+        if ignored.in_force(entry, release):
+            say(f"{resource}: {entry.key} is now {_value(entry) or 'empty'}, from {entry.source}")
     print(_altered(at, resource, output), end="")
     return DONE
 

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from kquota.config.change import ConfigChange
-from kquota.config.resource import BROKERS, TOPICS, Resource
+from kquota.config.resource import BROKERS, TOPICS, Entry, Resource
 from kquota.errors import Invalid, Refused
 from kquota.measure import byte_rate
 from kquota.terms import DEFAULT, FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
@@ -79,6 +79,12 @@ def _must_be_a_replica(key: str, entry: str) -> None:
         raise Invalid(f"{key}: {entry!r} is not partition:broker; write for example 0:1,0:2 or '*'")
     if any(int(number) > _LARGEST_ID for number in found.groups()):
         raise Invalid(f"{key}: {entry!r} is more than a partition's or a broker's number can be")
+
+
+def in_force(entry: Entry, release: tuple[int, ...] | None) -> bool:
+    """Whether a broker acts on what it tells; a rate from the default of all brokers is only told before 3.9."""
+    from_default = entry.key in RATES and entry.source == "DYNAMIC_DEFAULT_BROKER_CONFIG"
+    return not from_default or (release is not None and release >= _DEFAULT_HAS_RATES)
 
 
 def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> tuple[str, ...]:
