@@ -17,6 +17,7 @@ NEEDS = {
     "kafka_391": "kafka",
     "kafka_282": "kafka",
     "cluster": "kafka",
+    "secured": "kafka",
 }
 """The mark that a test gets for a fixture it asks for."""
 

@@ -128,8 +128,14 @@ def zookeeper_shell(java: Path, jars: Path, port: int) -> list[str]:
     return [str(java), "-Xmx64m", *_LEAN, "-Dlog4j2.level=OFF", "-cp", f"{jars}/*", *main]
 
 
+_LISTENERS: Final = ("listeners", "advertised.listeners", "listener.security.protocol.map")
+
+
 def broker_files(broker: Broker, metadata: Mapping[str, Any], extra: Mapping[str, str]) -> dict[Path, str]:
-    """A broker's configuration: Kafka's defaults, except where a small cluster that starts fast needs other values."""
+    """A broker's configuration: Kafka's defaults, except where a small cluster that starts fast needs other values.
+
+    Listeners in `extra` come on top of the sandbox's own, without which it could not be found again.
+    """
     properties = {
         "broker.rack": broker.rack,
         "listeners": f"PLAINTEXT://{broker.address}",
@@ -145,7 +151,9 @@ def broker_files(broker: Broker, metadata: Mapping[str, Any], extra: Mapping[str
         "group.initial.rebalance.delay.ms": 0,
         "controlled.shutdown.retry.backoff.ms": 500,
     }
-    return {broker.configuration: _lines(properties | dict(metadata) | dict(extra))}
+    ours = properties | dict(metadata)
+    listeners = {key: f"{ours[key]},{extra[key]}" for key in _LISTENERS if key in ours and key in extra}
+    return {broker.configuration: _lines(ours | dict(extra) | listeners)}
 
 
 def on_zookeeper(broker: Broker, zookeeper: str) -> dict[str, Any]:

@@ -1,81 +1,174 @@
-"""--command-config: Java's properties as Java reads them, security in kafka-python's words, no secret in an error."""
+"""Java's properties as Java reads them, and JAAS lines as Kafka reads them; no secret in an error."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kquota.errors import Invalid
-from kquota.stores.properties import properties, security
+from kquota.stores import jaas
+from kquota.stores.properties import properties, readable_by_others
+from tests.secured import PLAIN, escaped
+from tests.secured import jaas as quoted
 
+CANARY = "CANARY-7f3a"
 TEXTS = {
     "a=b": {"a": "b"},
     "a = b c ": {"a": "b c "},
     "a:b": {"a": "b"},
     "a b": {"a": "b"},
+    "a\t=\fb": {"a": "b"},
+    "a==b": {"a": "=b"},
+    "a = = b": {"a": "= b"},
     "# c\n! d\n\n  a=b": {"a": "b"},
+    "# c\\\na=b": {"a": "b"},
     "a=b\\\n   c": {"a": "bc"},
+    "a=b\\\r\n   # c": {"a": "b# c"},
+    "a=b\\": {"a": "b"},
+    "a=b\\\\\nc=d": {"a": "b\\", "c": "d"},
+    "a=b\rc=d": {"a": "b", "c": "d"},
     "a\\=b=c\\u00e9\\t": {"a=b": "cé\t"},
+    "a\\ b=\\ c": {"a b": " c"},
+    "a=\\ud83d\\ude00": {"a": "\N{GRINNING FACE}"},
+    "a=\\\\u12": {"a": "\\u12"},
+    "a=x\\q": {"a": "xq"},
     "a=": {"a": ""},
     "a": {"a": ""},
+    "": {},
+    "=b": {"": "b"},
     "a=x\\\\": {"a": "x\\"},
+    "a=1\na=2": {"a": "2"},
+    "a=b\x85c\u00a0d": {"a": "b\x85c\u00a0d"},
 }
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "p"
+    file.write_bytes(text.encode("latin-1"))
+    return file
 
 
 @pytest.mark.parametrize(("text", "meant"), TEXTS.items(), ids=[repr(text) for text in TEXTS])
 def test_java_properties(tmp_path: Path, text: str, meant: dict[str, str]) -> None:
+    assert properties(written(tmp_path, text)) == meant
+
+
+def test_bytes_are_latin_1_as_for_kafkas_tools(tmp_path: Path) -> None:
     file = tmp_path / "p"
-    file.write_text(text)
-    assert properties(file) == meant
+    file.write_bytes("a=é".encode())
+    assert properties(file) == {"a": "Ã©"}
 
 
-JAAS = (
-    "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
-    'username="alice" password="CANARY-7f3a \\\\"quoted\\\\"";'
-)
+@pytest.mark.parametrize("broken", [rf"a={CANARY}\u12", rf"a={CANARY}\ud83d"])
+def test_a_broken_escape_is_named_without_its_line(tmp_path: Path, broken: str) -> None:
+    with pytest.raises(Invalid, match=r"\\u") as refused:
+        properties(written(tmp_path, broken))
+    assert CANARY not in str(refused.value)
 
 
-def test_sasl(tmp_path: Path) -> None:
-    file = tmp_path / "p"
-    file.write_text(f"security.protocol=sasl_plaintext\nsasl.mechanism=SCRAM-SHA-512\n{JAAS}\nclient.id=x\n")
-    assert security(file) == {
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": "SCRAM-SHA-512",
-        "sasl_plain_username": "alice",
-        "sasl_plain_password": 'CANARY-7f3a "quoted"',
-    }
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match=r"--zk-tls-config-file: cannot read .*: No such file"):
+        properties(tmp_path / "none", "--zk-tls-config-file")
 
 
-def test_tls(tmp_path: Path) -> None:
-    pem = tmp_path / "ca.pem"
-    pem.write_text("")
-    file = tmp_path / "p"
-    file.write_text(
-        f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={pem}\n"
-        "ssl.endpoint.identification.algorithm=\n"
-    )
-    assert security(file) == {"security_protocol": "SSL", "ssl_cafile": str(pem), "ssl_check_hostname": False}
+@pytest.mark.parametrize(("mode", "others"), [(0o600, False), (0o400, False), (0o640, True), (0o604, True)])
+def test_who_else_may_read_a_file(tmp_path: Path, mode: int, others: bool) -> None:
+    file = written(tmp_path, "")
+    file.chmod(mode)
+    assert readable_by_others(file) is others
+
+
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+LOGINS = {
+    'm required username="alice" password="p";': {"username": "alice", "password": "p"},
+    "m required username=alice password=p;": {"username": "alice", "password": "p"},
+    "m REQUIRED\n  a='b'\n;": {"a": "b"},
+    'm required a="b;=\\"\\\\,";': {"a": 'b;="\\,'},
+    'm required a="\\t\\101\\q";': {"a": "\tAq"},
+    "m required /* no */ a=b // c\n;": {"a": "b"},
+    'm required a="";': {"a": ""},
+    "m required;": {},
+}
+
+
+@pytest.mark.parametrize(("text", "options"), LOGINS.items(), ids=LOGINS)
+def test_a_jaas_line(text: str, options: dict[str, str]) -> None:
+    assert jaas.login(text, "x").options == options
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("security.protocol=TLS", "must be one of PLAINTEXT"),
-        ("sasl.mechanism=DIGEST-MD5", "must be one of PLAIN"),
-        ("sasl.jaas.config=x password=CANARY-7f3a;", "no username and password"),
-        ("ssl.truststore.location=/t.jks\nssl.truststore.password=CANARY-7f3a", "no JKS"),
-        ("ssl.keystore.type=PEM\nssl.keystore.location=/none.pem\nssl.key.password=CANARY-7f3a", "no file"),
+        ("", "no login module"),
+        (f"{CANARY}", "after the login module stands"),
+        (f'm required password="{CANARY}"', "not ended with a semicolon"),
+        (f'm required password="{CANARY};', "a quote is not closed"),
+        (f"m required {CANARY};", "= is missing after the name"),
+        (f"m required password=; {CANARY}", "an option has no value"),
+        (f"m required password=one {CANARY};", "= is missing after the name"),
+        (f"m required a=b; n required password={CANARY};", "more than one login module"),
     ],
 )
-def test_what_this_client_cannot_do(tmp_path: Path, text: str, reason: str) -> None:
-    file = tmp_path / "p"
-    file.write_text(text)
+def test_a_jaas_line_that_cannot_be_right(text: str, reason: str) -> None:
     with pytest.raises(Invalid, match=reason) as refused:
-        security(file)
-    assert "CANARY" not in str(refused.value)
+        jaas.login(text, "x")
+    assert CANARY not in repr(refused.value)
 
 
-def test_no_such_file(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="cannot read"):
-        security(tmp_path / "none")
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\r\n")), st.text("ab=,;"))
+def test_every_password_survives_jaas_and_java(password: str, user: str) -> None:
+    """What an operator wrote with Kafka's two layers of escapes is what was meant."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "p"
+        line = quoted(PLAIN, username=user, password=password)
+        file.write_text(f"sasl.jaas.config={escaped(line)}\n", encoding="latin-1")
+        found = jaas.login(properties(file)["sasl.jaas.config"], "x")
+    assert found.options == {"username": user, "password": password}
+
+
+FILE = f"""
+// as operators have it
+Server {{ org.apache.zookeeper.server.auth.DigestLoginModule required user_super="{CANARY}"; }};
+Client {{
+  org.apache.zookeeper.server.auth.DigestLoginModule required
+  username="kafka"
+  password="{CANARY}";
+}};
+Two {{ a required; b optional x=y; }};
+"""
+
+
+def test_a_section_of_a_jaas_file(tmp_path: Path) -> None:
+    found = jaas.section(written(tmp_path, FILE), "Client", "x")
+    assert found is not None
+    assert (found.name, found.options) == ("DigestLoginModule", {"username": "kafka", "password": CANARY})
+    assert CANARY not in repr(found)
+    assert jaas.section(written(tmp_path, FILE), "Other", "x") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "reason"),
+    [
+        (FILE, "Two", "section Two has 2 login modules"),
+        (f"{CANARY}", "Client", "{ is missing after the name of a section"),
+        (f"Client {{ m required a={CANARY}; }}", "Client", "; is missing after the }"),
+        (f"Client {{ m required a={CANARY};", "Client", "not closed"),
+        (f"Client {{ m required a={CANARY} }};", "Client", "= is missing"),
+    ],
+)
+def test_a_jaas_file_that_cannot_be_right(tmp_path: Path, text: str, name: str, reason: str) -> None:
+    with pytest.raises(Invalid, match=reason) as refused:
+        jaas.section(written(tmp_path, text), name, "x")
+    assert CANARY not in repr(refused.value)
+
+
+def test_the_options_for_a_jvm() -> None:
+    options = '-Xmx1g -Djava.security.auth.login.config="/a b/jaas.conf" -Dzookeeper.sasl.clientconfig=Mine'
+    assert jaas.file_in(options) == Path("/a b/jaas.conf")
+    assert jaas.java_property(options, "zookeeper.sasl.clientconfig") == "Mine"
+    assert jaas.file_in("-Xmx1g") is None

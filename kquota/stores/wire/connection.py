@@ -11,12 +11,13 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from kafka import errors as kafka_errors
-from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
 from kquota.errors import KquotaError, Refused, Unreachable
+from kquota.stores import tls
 from kquota.stores.reach import must_listen
+from kquota.stores.wire import bootstrap as start
 from kquota.terms import BrokerId
 
 CONNECT_SECONDS: Final = 10.0
@@ -44,34 +45,33 @@ class Wire:
     def __init__(self, bootstrap: str, security: Mapping[str, object], deadline: float = CONNECT_SECONDS) -> None:
         """Connect to the first of `bootstrap` (host:port, joined by commas) that answers.
 
-        Raises Unreachable after at most `deadline` seconds, at once if every address refuses.
+        `security` are kafka-python's settings (`login.settings`). Raises Unreachable after at most `deadline` seconds
+        (or their default.api.timeout.ms), at once if every address refuses or TLS fails; Refused if the login is.
         """
-        if not os.environ.get("KQUOTA_DEBUG"):
-            # Its warnings are for a library's author; what matters of them comes back as an error.
-            logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
+        # Its warnings are for a library's author; what matters of them comes back as an error. DEBUG shows passwords.
+        logging.getLogger("kafka").setLevel(logging.INFO if os.environ.get("KQUOTA_DEBUG") else logging.CRITICAL + 1)
         self._bootstrap = bootstrap
+        deadline = _seconds(security, "default_api_timeout_ms", deadline)
+        self._patience = _seconds(security, "request_timeout_ms", REQUEST_SECONDS)
         started = time.monotonic()
         must_listen("Kafka broker", bootstrap, "--bootstrap-server", deadline)
         self._net = NetworkSelector()
-        self._manager = KafkaConnectionManager(
-            self._net,
-            bootstrap_servers=[address.strip() for address in bootstrap.split(",")],
-            client_id="kquota",
-            client_software_name="kquota",
-            receive_message_max_bytes=_LARGEST_ANSWER,
-            request_timeout_ms=int(REQUEST_SECONDS * 1000),
-            socket_connection_setup_timeout_ms=int(deadline * 1000),
-            max_in_flight_requests_per_connection=100,
-            **security,
-        )
+        ours = {
+            "bootstrap_servers": [address.strip() for address in bootstrap.split(",")],
+            "client_id": "kquota",
+            "client_software_name": "kquota",
+            "receive_message_max_bytes": _LARGEST_ANSWER,
+            "request_timeout_ms": int(self._patience * 1000),
+            "socket_connection_setup_timeout_ms": int(deadline * 1000),
+            "max_in_flight_requests_per_connection": 100,
+        }
+        self._manager = start.Manager(self._net, **(ours | dict(security)))
         left = max(1.0, deadline - (time.monotonic() - started))
-        try:
-            self._manager.bootstrap(int(left * 1000))
-        except kafka_errors.KafkaError as error:
+        failure = start.bootstrap(self._net, self._manager, left)
+        if failure is not None:
             self.close()
-            raise Unreachable(
-                f"Kafka at {bootstrap}: no broker answered within {deadline:.0f} s ({_cause(error)})"
-            ) from error
+            protocol = str(security.get("security_protocol", "PLAINTEXT"))
+            raise start.failed(failure, bootstrap, protocol, deadline) from failure
 
     def __enter__(self) -> Self:
         return self
@@ -129,7 +129,7 @@ class Wire:
 
         Muted connections (KIP-219) are waited for.
         """
-        give_up = time.monotonic() + REQUEST_SECONDS
+        give_up = time.monotonic() + self._patience
         answers: dict[BrokerId, Any | kafka_errors.KafkaError] = {}
         left = dict(requests)
         while left:
@@ -156,16 +156,21 @@ class Wire:
                 answers[broker] = error
         for broker, future in sent.items():
             try:
-                answers[broker] = await future
+                answers[broker] = await self._manager.wait_for(future, self._longest_ms)
             except kafka_errors.KafkaError as error:
                 answers[broker] = error
         return answers
 
+    @property
+    def _longest_ms(self) -> int:
+        """For a request and the connection before it: a TLS handshake that nobody answers has no time-out."""
+        return int((self._patience + CONNECT_SECONDS) * 1000)
+
     def _run(self, send: Callable[[], Awaitable[Any]], request: Any, broker: BrokerId | None) -> Any:
-        give_up = time.monotonic() + REQUEST_SECONDS
+        give_up = time.monotonic() + self._patience
         while True:
             try:
-                return self._net.run(send)
+                return self._net.run(lambda: self._manager.wait_for(send(), self._longest_ms))
             except kafka_errors.NodeNotReadyError as error:
                 if time.monotonic() > give_up:
                     raise self._explained(error, request, broker) from error
@@ -178,13 +183,20 @@ class Wire:
         where = f"Kafka at {self._bootstrap}" if broker is None else f"broker {broker}"
         if isinstance(error, kafka_errors.IncompatibleBrokerVersion):
             return Refused(f"{where}: this Kafka is too old for {name}; on a ZooKeeper cluster use --zookeeper")
-        return Unreachable(f"{where}: no answer to {name} ({_cause(error)})")
+        cause = tls.cause(error)
+        told = tls.explained(cause) if cause is not None else None
+        return Unreachable(f"{where}: no answer to {name} ({told or _cause(error)})")
 
 
 def kafka_error(code: int, message: str | None) -> str:
     """A broker's error as one phrase: its name, code and own words."""
     name = kafka_errors.for_code(code).__name__.removesuffix("Error")
     return f"{name} ({code})" + (f": {message}" if message else "")
+
+
+def _seconds(settings: Mapping[str, object], name: str, otherwise: float) -> float:
+    milliseconds = settings.get(name)
+    return milliseconds / 1000 if isinstance(milliseconds, int) else otherwise
 
 
 def _cause(error: BaseException) -> str:

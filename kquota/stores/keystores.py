@@ -1,0 +1,180 @@
+"""Key and trust stores: PEM and PKCS12, as files and (KIP-651) in the properties; JKS is refused with the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from kquota.errors import Invalid
+
+_JKS: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+_TYPES: Final = ("PEM", "PKCS12", "JKS")
+_DER: Final = b"0"
+_PEM_MARK: Final = b"-----BEGIN "
+_BARE_KEY: Final = (b"-----BEGIN PRIVATE KEY", b"-----BEGIN RSA PRIVATE KEY", b"-----BEGIN EC PRIVATE KEY")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PemFile:
+    """A file with a certificate chain and its key."""
+
+    path: Path
+    password: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pkcs12File:
+    """A PKCS12 store with a key."""
+
+    path: Path
+    password: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InlinePem:
+    """A certificate chain and its key as texts."""
+
+    chain: str
+    key: str = field(repr=False)
+    password: str | None = field(repr=False)
+
+
+Identity: TypeAlias = PemFile | Pkcs12File | InlinePem
+"""Where a client's own certificate and key are; the key is still as it was found, mostly enciphered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPair:
+    """A chain, leaf first, and its key under a password of this process's own, both in PEM: fit for a file."""
+
+    chain: str
+    key: str = field(repr=False)
+    password: str = field(repr=False)
+
+
+def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
+    """The certificates of the trust store in PEM; None where none is named, and the machine's own are meant.
+
+    Raises Invalid, naming file and property.
+    """
+    inline = found.get(f"{prefix}truststore.certificates")
+    if inline:
+        return _certificates(inline.encode(), f"{where}: {prefix}truststore.certificates")
+    located = _located(found, f"{prefix}truststore", where)
+    if located is None:
+        return None
+    path, data, is_pem = located
+    what = f"{where}: {prefix}truststore.location: {path}"
+    if is_pem:
+        return _certificates(data, what)
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    _key, certificates = _pkcs12(data, found.get(f"{prefix}truststore.password"), f"{prefix}truststore.password", what)
+    if not certificates:
+        raise Invalid(f"{what} holds no certificate")
+    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)
+
+
+def identity(found: Mapping[str, str], prefix: str, where: str) -> Identity | None:
+    """Where the client's own certificate and key are; None where no key store is named. Raises Invalid."""
+    key, chain = found.get(f"{prefix}keystore.key"), found.get(f"{prefix}keystore.certificate.chain")
+    key_password = found.get(f"{prefix}key.password")
+    if key or chain:
+        if not key or not chain:
+            missing = f"{prefix}keystore.certificate.chain" if key else f"{prefix}keystore.key"
+            raise Invalid(f"{where}: {missing} is missing; chain and key go together")
+        return InlinePem(chain=chain, key=key, password=key_password)
+    located = _located(found, f"{prefix}keystore", where)
+    if located is None:
+        return None
+    path, _data, is_pem = located
+    if is_pem:
+        return PemFile(path=path, password=key_password or found.get(f"{prefix}keystore.password"))
+    return Pkcs12File(path=path, password=found.get(f"{prefix}keystore.password"))
+
+
+def holds_bare_key(found: Identity) -> bool:
+    """Whether the key lies in its file for everybody who can read the file."""
+    return isinstance(found, PemFile) and any(mark in found.path.read_bytes() for mark in _BARE_KEY)
+
+
+def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
+    """The chain, and the key enciphered anew, so that what was deciphered never leaves this process's memory."""
+    import secrets
+
+    from cryptography.hazmat.primitives import serialization as pem
+
+    if isinstance(found, Pkcs12File):
+        what = f"{where}: {found.path}"
+        key, certificates = _pkcs12(found.path.read_bytes(), found.password, "the store's password", what)
+        if key is None:
+            raise Invalid(f"{what} holds no key; a key store is needed")
+        chain = "".join(certificate.public_bytes(pem.Encoding.PEM).decode() for certificate in certificates)
+    else:
+        key, chain = _inline_key(found, where), found.chain
+    password = secrets.token_urlsafe(24)
+    cipher = pem.BestAvailableEncryption(password.encode())
+    text = key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, cipher).decode()
+    return KeyPair(chain=chain, key=text, password=password)
+
+
+def _inline_key(found: InlinePem, where: str):  # type: ignore[no-untyped-def]  # one of cryptography's kinds of keys
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    password = found.password.encode() if found.password is not None and "ENCRYPTED" in found.key else None
+    try:
+        return load_pem_private_key(found.key.encode(), password)
+    except (TypeError, ValueError):
+        raise Invalid(
+            f"{where}: the key in the properties cannot be read: it must be in PEM, and its password be right"
+        ) from None
+
+
+def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, bytes, bool] | None:
+    """A store's file, its bytes, and whether they are PEM. What is in the file decides, as Java's own reader does."""
+    location, declared = found.get(f"{store}.location"), found.get(f"{store}.type", "").upper()
+    if declared and declared not in _TYPES:
+        raise Invalid(f"{where}: {store}.type={declared}: kquota reads {', '.join(_TYPES[:2])}")
+    if not location:
+        return None
+    path = Path(location)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise Invalid(f"{where}: {store}.location: cannot read {path}: {error.strerror or error}") from None
+    if data.startswith(_JKS):
+        raise Invalid(f"{where}: {store}.location: {path} is a JKS store, which kquota does not read; {_convert(path)}")
+    is_pem = _PEM_MARK in data
+    if not is_pem and not data.startswith(_DER):
+        raise Invalid(f"{where}: {store}.location: {path} is neither PEM nor PKCS12")
+    if declared and is_pem != (declared == "PEM"):
+        kind = "PEM" if is_pem else "PKCS12"
+        raise Invalid(f"{where}: {store}.type is {declared}, and {path} is {kind}")
+    return path, data, is_pem
+
+
+def _convert(path: Path) -> str:
+    new = path.with_suffix(".p12")
+    return f"convert it: keytool -importkeystore -srckeystore {path} -destkeystore {new} -deststoretype PKCS12"
+
+
+def _certificates(data: bytes, what: str) -> str:
+    text = data.decode("latin-1")
+    if "-----BEGIN CERTIFICATE-----" not in text and "-----BEGIN TRUSTED CERTIFICATE-----" not in text:
+        raise Invalid(f"{what} holds no certificate")
+    return text
+
+
+def _pkcs12(data: bytes, password: str | None, setting: str, what: str):  # type: ignore[no-untyped-def]  # see above
+    """A store's key, if it has one, and its certificates, the key's own first."""
+    from cryptography.hazmat.primitives.serialization import pkcs12
+
+    try:
+        store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
+    except ValueError:
+        given = "is wrong" if password is not None else "is not given"
+        raise Invalid(f"{what} cannot be opened: {setting} {given}, or the file is damaged") from None
+    own = [store.cert] if store.cert is not None else []
+    return store.key, [entry.certificate for entry in (*own, *store.additional_certs)]

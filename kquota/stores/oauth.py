@@ -1,0 +1,221 @@
+"""OAUTHBEARER's tokens: unsecured ones for trials, and those of an identity provider (KIP-768), fetched once."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import quote_plus, urlencode, urlsplit
+
+from kquota.errors import Invalid, Refused, Unreachable
+
+if TYPE_CHECKING:
+    import ssl
+
+_MOST: Final = 1 << 20
+_TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+_CLAIM: Final = re.compile(r"unsecuredLogin(String|Number|List)Claim_(.+)")
+_EXTENSION: Final = re.compile(r"(?:unsecuredLoginExtension_|extension_)([A-Za-z]+)")
+_SETTINGS: Final = ("unsecuredLoginPrincipalClaimName", "unsecuredLoginLifetimeSeconds", "unsecuredLoginScopeClaimName")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A bearer token and when it ends, in seconds since 1970; None where nobody says."""
+
+    value: str = field(repr=False)
+    expires: float | None
+    principal: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsecuredToken:
+    """A token that this client signs itself with nothing (RFC 7515, `none`): for trials."""
+
+    claims: Mapping[str, Any]
+    principal: str
+    lifetime: float
+    """Seconds."""
+    extensions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientCredentials:
+    """A token from an identity provider, for a client-id and its secret."""
+
+    url: str
+    client_id: str
+    secret: str = field(repr=False)
+    scope: str | None
+    encode_header: bool
+    seconds: float
+    extensions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenFile:
+    """A token that something else keeps fresh in a file."""
+
+    path: Path
+    extensions: Mapping[str, str]
+
+
+Tokens: TypeAlias = UnsecuredToken | ClientCredentials | TokenFile
+
+
+def unsecured(options: Mapping[str, str], where: str) -> UnsecuredToken:
+    """OAuthBearerLoginModule's options for an unsecured token. Raises Invalid for what Kafka does not know either."""
+    claims: dict[str, Any] = {}
+    for option, value in options.items():
+        if claim := _CLAIM.fullmatch(option):
+            claims[claim[2]] = _claim(claim[1], value, where, option)
+        elif option not in _SETTINGS and not _EXTENSION.fullmatch(option):
+            raise Invalid(f"{where}: sasl.jaas.config: {option} is no option of OAuthBearerLoginModule")
+    name = options.get("unsecuredLoginPrincipalClaimName", "sub")
+    if not isinstance(claims.get(name), str):
+        raise Invalid(
+            f"{where}: sasl.jaas.config: no unsecuredLoginStringClaim_{name} says who logs in; for an identity "
+            "provider give sasl.oauthbearer.token.endpoint.url"
+        )
+    lifetime = options.get("unsecuredLoginLifetimeSeconds", "3600")
+    if not re.fullmatch(r"[0-9]{1,9}", lifetime):
+        raise Invalid(f"{where}: sasl.jaas.config: unsecuredLoginLifetimeSeconds must be a whole number of seconds")
+    return UnsecuredToken(
+        claims=claims, principal=claims[name], lifetime=float(lifetime), extensions=extensions(options)
+    )
+
+
+def extensions(options: Mapping[str, str]) -> dict[str, str]:
+    """The SASL extensions among a login's options (KIP-342)."""
+    return {match[1]: value for option, value in options.items() if (match := _EXTENSION.fullmatch(option))}
+
+
+def token(wanted: Tokens, trust: Callable[[], ssl.SSLContext]) -> Token:
+    """A token of that kind, fetched where it must be. `trust` says which providers are believed, and is asked late.
+
+    Raises Unreachable or Refused, without the secret or anything that the provider may have repeated of it.
+    """
+    match wanted:
+        case UnsecuredToken():
+            now = time.time()
+            claims = {"iat": now, "exp": now + wanted.lifetime} | dict(wanted.claims)
+            text = f"{_coded({'alg': 'none'})}.{_coded(claims)}."
+            return Token(value=text, expires=now + wanted.lifetime, principal=wanted.principal)
+        case TokenFile(path=path):
+            try:
+                text = path.read_text(encoding="ascii").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                reason = error.strerror if isinstance(error, OSError) else "it holds no token"
+                raise Invalid(f"sasl.oauthbearer.token.endpoint.url: cannot read {path}: {reason}") from None
+            return _checked(text, None, "", f"{path} holds no bearer token")
+        case ClientCredentials():
+            answer = _asked(wanted, trust)
+            value = answer.get("access_token") or answer.get("id_token")
+            lasts = answer.get("expires_in")
+            ends = time.time() + lasts if isinstance(lasts, (int, float)) else None
+            return _checked(value, ends, wanted.client_id, f"the token endpoint {shown(wanted.url)} gave no token")
+
+
+def shown(url: str) -> str:
+    """A URL fit for a message: without a password or a query in it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+
+
+def _asked(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> dict[str, Any]:
+    import urllib.error
+    import urllib.request
+
+    class _NoRedirect(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, *_: object) -> None:
+            """A redirect would carry the secret to whoever is named in it."""
+
+    client, secret = wanted.client_id, wanted.secret
+    if wanted.encode_header:
+        client, secret = quote_plus(client), quote_plus(secret)
+    body = {"grant_type": "client_credentials"} | ({"scope": wanted.scope} if wanted.scope else {})
+    request = urllib.request.Request(  # noqa: S310  # security.py takes http, https and file only
+        wanted.url,
+        data=urlencode(body).encode(),
+        headers={
+            "Authorization": "Basic " + base64.b64encode(f"{client}:{secret}".encode()).decode(),
+            "Accept": "application/json",
+            "Content-Type": "application/x-www-form-urlencoded",
+        },
+    )
+    where = f"the token endpoint {shown(wanted.url)}"
+    handlers: list[Any] = [_NoRedirect()]
+    if wanted.url.lower().startswith("https:"):
+        handlers.append(urllib.request.HTTPSHandler(context=trust()))
+    try:
+        with urllib.request.build_opener(*handlers).open(request, timeout=wanted.seconds) as answer:
+            document = json.loads(answer.read(_MOST))
+    except urllib.error.HTTPError as error:
+        raise Refused(
+            f"{where} answered {error.code}{_reason(error)}; check clientId, clientSecret and scope"
+        ) from None
+    except (OSError, urllib.error.URLError) as error:
+        raise Unreachable(f"{where} cannot be asked within {wanted.seconds:.0f} s: {_why(error)}") from None
+    except ValueError:
+        raise Refused(f"{where} gave no JSON; check sasl.oauthbearer.token.endpoint.url") from None
+    return document if isinstance(document, dict) else {}
+
+
+def _reason(error: Any) -> str:
+    """The provider's own word for the refusal: one of OAuth's short codes (RFC 6749), nothing longer."""
+    try:
+        code = json.loads(error.read(_MOST)).get("error", "")
+    except (OSError, ValueError, AttributeError):
+        return ""
+    return f" {code}" if isinstance(code, str) and re.fullmatch(r"[a-z_]{1,40}", code) else ""
+
+
+def _why(error: OSError) -> str:
+    from kquota.stores.tls import explained
+
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, OSError):
+        return explained(reason) or reason.strerror or str(reason) or type(reason).__name__
+    return str(reason)
+
+
+def _checked(value: object, expires: float | None, principal: str, otherwise: str) -> Token:
+    if not isinstance(value, str) or not _TOKEN.fullmatch(value):
+        raise Refused(otherwise)
+    claims = _claims(value)
+    ends, subject = claims.get("exp"), claims.get("sub")
+    return Token(
+        value=value,
+        expires=float(ends) if isinstance(ends, (int, float)) else expires,
+        principal=subject if isinstance(subject, str) else principal,
+    )
+
+
+def _claims(text: str) -> dict[str, Any]:
+    """What a token says of itself, unproven; {} for one that is no JWT."""
+    parts = text.split(".")
+    try:
+        document = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (IndexError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _claim(kind: str, value: str, where: str, option: str) -> object:
+    if kind == "String":
+        return value
+    if kind == "Number":
+        try:
+            return float(value)
+        except ValueError:
+            raise Invalid(f"{where}: sasl.jaas.config: {option} is no number") from None
+    return value[1:].split(value[:1]) if value else []
+
+
+def _coded(document: Mapping[str, Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(document).encode()).rstrip(b"=").decode()

@@ -1,0 +1,216 @@
+"""TLS as Kafka's and ZooKeeper's properties describe it: what it trusts, who it is, and what a failure means."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import ssl
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kquota.errors import Invalid
+from kquota.stores import keystores
+from kquota.stores.keystores import Identity, KeyPair, PemFile
+
+PROTOCOLS: Final = ("TLSv1.2", "TLSv1.3")
+_OLD: Final = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
+_TLS13_SUITES: Final = frozenset({"TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"})
+_PROBE_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """What a handshake is to be like. `trust` is PEM; None trusts the machine's own authorities."""
+
+    trust: str | None
+    identity: Identity | None
+    check_host: bool
+    protocols: tuple[str, ...]
+    ciphers: tuple[str, ...]
+    """Java's names; none restricts nothing."""
+
+
+def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str], None]) -> Tls:
+    """What the properties `{prefix}…` say. Raises Invalid, naming file and property, for what cannot be honoured."""
+    protocols = _list(found.get(f"{prefix}enabled.protocols", "")) or PROTOCOLS
+    allowed = tuple(protocol for protocol in PROTOCOLS if protocol in protocols)
+    if not allowed or set(protocols) - {*PROTOCOLS, *_OLD}:
+        raise Invalid(f"{where}: {prefix}enabled.protocols: kquota speaks {' and '.join(PROTOCOLS)}")
+    if set(protocols) & set(_OLD):
+        tell(f"{where}: of {prefix}enabled.protocols only {', '.join(allowed)} is used: the others are not safe")
+    if found.get(f"{prefix}protocol", "TLS") not in ("TLS", *PROTOCOLS):
+        raise Invalid(f"{where}: {prefix}protocol must be TLS, {' or '.join(PROTOCOLS)}")
+    algorithm = found.get(f"{prefix}endpoint.identification.algorithm", "https").lower()
+    if algorithm not in ("https", ""):
+        raise Invalid(f"{where}: {prefix}endpoint.identification.algorithm must be https, or empty to check no name")
+    identity = keystores.identity(found, prefix, where)
+    return Tls(
+        trust=keystores.trusted(found, prefix, where),
+        identity=identity,
+        check_host=algorithm == "https",
+        protocols=allowed,
+        ciphers=_list(found.get(f"{prefix}cipher.suites", "")),
+    )
+
+
+def context(wanted: Tls, where: str) -> ssl.SSLContext:
+    """What Python's TLS needs. No deciphered key touches a disk. Raises Invalid for stores that cannot be used."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.minimum_version = _version(wanted.protocols[0])
+    made.maximum_version = _version(wanted.protocols[-1])
+    made.check_hostname = wanted.check_host
+    # Java trusts whatever certificate stands in a trust store, also one that is not an authority's root.
+    made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if wanted.ciphers:
+        _restrict(made, wanted, where)
+    if wanted.trust is None:
+        made.load_default_certs()
+    else:
+        try:
+            made.load_verify_locations(cadata=wanted.trust)
+        except ssl.SSLError:
+            raise Invalid(f"{where}: the trust store holds something that is no certificate") from None
+    if isinstance(wanted.identity, PemFile):
+        _load(made, wanted.identity.path, wanted.identity.password, f"{where}: {wanted.identity.path}")
+    elif wanted.identity is not None:
+        _load_pair(made, keystores.key_pair(wanted.identity, where), where)
+    return made
+
+
+def openssl_ciphers(names: tuple[str, ...]) -> str:
+    """Java's names of TLS 1.2 suites in OpenSSL's words."""
+    found = []
+    for name in names:
+        if name not in _TLS13_SUITES:
+            plain = re.sub(r"^TLS_(?:RSA_WITH_)?", "", name).replace("_WITH_", "-").replace("_CBC", "")
+            plain = re.sub(r"(AES|CAMELLIA)_(\d+)", r"\1\2", plain).replace("POLY1305_SHA256", "POLY1305")
+            found.append(plain.replace("_", "-"))
+    return ":".join(found)
+
+
+def _restrict(made: ssl.SSLContext, wanted: Tls, where: str) -> None:
+    modern = _TLS13_SUITES & set(wanted.ciphers)
+    classic = openssl_ciphers(wanted.ciphers)
+    if modern and modern != _TLS13_SUITES and "TLSv1.3" in wanted.protocols:
+        raise Invalid(
+            f"{where}: ssl.cipher.suites: kquota cannot take some of TLS 1.3's suites and not the others; "
+            "name all three, or none and it speaks TLS 1.2"
+        )
+    if not modern:
+        made.maximum_version = ssl.TLSVersion.TLSv1_2
+    if not classic:
+        made.minimum_version = ssl.TLSVersion.TLSv1_3
+        return
+    try:
+        made.set_ciphers(classic)
+    except ssl.SSLError:
+        raise Invalid(f"{where}: ssl.cipher.suites: none of them is known here: {', '.join(wanted.ciphers)}") from None
+
+
+def _load(made: ssl.SSLContext, path: Path, password: str | None, what: str) -> None:
+    def asked() -> str:
+        # Without this OpenSSL would ask the terminal.
+        if password is None:
+            raise Invalid(f"{what}: its key is enciphered, and no key password is given")
+        return password
+
+    try:
+        made.load_cert_chain(path, password=asked)
+    except ssl.SSLError as error:
+        raise Invalid(f"{what} cannot be used: {_of_store(error)}") from None
+
+
+def _load_pair(made: ssl.SSLContext, pair: KeyPair, where: str) -> None:
+    """Python's TLS takes keys from files only: this one is enciphered, its owner's alone, and gone at once."""
+    handle, name = tempfile.mkstemp(prefix="kquota-", suffix=".pem")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(f"{pair.chain}\n{pair.key}")
+        _load(made, Path(name), pair.password, f"{where}: the key store")
+    finally:
+        Path(name).unlink()
+
+
+def _of_store(error: ssl.SSLError) -> str:
+    match error.reason:
+        case "KEY_VALUES_MISMATCH":
+            return "its key does not belong to its first certificate"
+        case "NO_START_LINE" | "PEM_LIB" | None:
+            return "it must hold a certificate and its key in PEM, and the key's password must be right"
+        case _:
+            return f"it must hold a certificate and its key, and the key's password be right ({error.reason})"
+
+
+def _version(protocol: str) -> ssl.TLSVersion:
+    return ssl.TLSVersion.TLSv1_2 if protocol == "TLSv1.2" else ssl.TLSVersion.TLSv1_3
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def cause(error: BaseException | None) -> OSError | None:
+    """The failure of TLS or of the socket behind an error of a client library."""
+    while error is not None:
+        if isinstance(error, OSError):
+            return error
+        inner = next((argument for argument in error.args if isinstance(argument, OSError)), None)
+        error = inner or error.__cause__ or error.__context__
+    return None
+
+
+def explained(error: OSError) -> str | None:
+    """What a failed handshake means for an operator; None where TLS is not to blame."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _unverified(error)
+    if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError)):
+        return "the connection was closed in the TLS handshake: most likely that port does not speak TLS"
+    if not isinstance(error, ssl.SSLError):
+        return None
+    reason = error.reason or ""
+    for marks, words in _REASONS:
+        if any(mark in reason for mark in marks):
+            return f"{words} ({reason})"
+    return f"TLS failed ({reason or type(error).__name__})"
+
+
+_REASONS: Final = (
+    (("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"), "that port does not speak TLS"),
+    (("CERTIFICATE_REQUIRED",), "the server wants a client certificate: name a key store"),
+    (("ALERT_BAD_CERTIFICATE",), "the server wants a client certificate, or another one: look at the key store"),
+    (("ALERT_UNKNOWN_CA", "ALERT_CERTIFICATE"), "the server does not accept this client's certificate"),
+    (("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"), "server and client have no TLS version in common"),
+    (("HANDSHAKE_FAILURE",), "the server refused the handshake: no common cipher suite, or no client certificate"),
+)
+
+
+def _unverified(error: ssl.SSLCertVerificationError) -> str:
+    said = error.verify_message.rstrip(".")
+    if "expired" in said:
+        return f"the server's certificate is too old ({said})"
+    if "not yet valid" in said:
+        return f"the server's certificate is not valid yet ({said}); is this machine's clock right?"
+    if "mismatch" in said:
+        return f"the server's certificate is for another name ({said}); use the name that it holds"
+    if "self-signed" in said or "issuer" in said:
+        return f"the server's certificate comes from nobody in the trust store ({said})"
+    return f"the server's certificate was not accepted ({said})"
+
+
+def speaks_tls(host: str, port: int) -> bool:
+    """Whether a server answers a handshake, to tell why a client without TLS failed; nothing is sent through it."""
+    probe = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    probe.check_hostname = False
+    probe.verify_mode = ssl.CERT_NONE
+    try:
+        with socket.create_connection((host, port), timeout=_PROBE_SECONDS) as plain:
+            probe.wrap_socket(plain, server_hostname=host).close()
+    except ssl.SSLError as error:
+        return "ALERT" in (error.reason or "")
+    except OSError:
+        return False
+    return True

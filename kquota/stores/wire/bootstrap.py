@@ -1,0 +1,149 @@
+"""The first connection: it ends by the deadline, at once where trying again is in vain, and says what was wrong."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from kafka import errors as kafka_errors
+from kafka.future import Future
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+
+from kquota.errors import KquotaError, Refused, Unreachable
+from kquota.stores import tls
+from kquota.stores.reach import addresses
+
+Received: TypeAlias = tuple[bytes, Exception | None]
+
+_IN_VAIN: Final = 3
+"""A server that hangs up that often before it has said anything does it on purpose."""
+_LOGIN: Final = (
+    kafka_errors.SaslAuthenticationFailedError,
+    kafka_errors.UnsupportedSaslMechanismError,
+    kafka_errors.IllegalSaslStateError,
+    ValueError,
+)
+"""What a failed login is: a broker's answer, or, in kafka-python's SCRAM, a broker that does not prove itself."""
+
+
+class Manager(KafkaConnectionManager):  # type: ignore[misc]
+    """kafka-python's manager, which also tells its starter why a connection failed."""
+
+    def __init__(self, net: NetworkSelector, **settings: Any) -> None:
+        self.ended = Future()
+        """Fails with what makes further tries vain."""
+        self.failure: BaseException | None = None
+        """What went wrong last."""
+        self._hung_up = 0
+        super().__init__(net, **settings)
+
+    def get_connection(self, *arguments: Any, **keywords: Any) -> Any:
+        """See KafkaConnectionManager; until the start has ended, failures are looked at."""
+        connection = super().get_connection(*arguments, **keywords)
+        if not self.ended.is_done:
+            connection.init_future.add_errback(self._failed)
+            connection.init_future.add_callback(lambda _: connection.close_future.add_errback(self._failed))
+        return connection
+
+    async def _build_transport(self, *arguments: Any, **keywords: Any) -> Any:
+        transport = await super()._build_transport(*arguments, **keywords)
+        transport._sock_recv = _last_words_first(transport._sock_recv)
+        return transport
+
+    def _failed(self, error: BaseException) -> None:
+        if self.ended.is_done:
+            return
+        self.failure = error
+        cause = tls.cause(error)
+        hung_up = "disconnected" in str(error) or isinstance(cause, ConnectionError) or "EOF" in str(cause)
+        self._hung_up += hung_up
+        in_vain = isinstance(error, (KquotaError, *_LOGIN)) or (cause is not None and tls.explained(cause) is not None)
+        if (in_vain and not hung_up) or self._hung_up >= _IN_VAIN:
+            self.ended.failure(error)
+
+
+def _last_words_first(receive: Callable[[], Received]) -> Callable[[], Received]:
+    """What was received, then the end of the connection.
+
+    kafka-python throws away what comes together with the end: a broker's reason for refusing a login, mostly.
+    """
+    ended: list[Exception] = []
+
+    def received() -> Received:
+        if ended:
+            return b"", ended[0]
+        data, error = receive()
+        if data and error is not None:
+            ended.append(error)
+            return data, None
+        return data, error
+
+    return received
+
+
+def bootstrap(net: NetworkSelector, manager: Manager, seconds: float) -> BaseException | None:
+    """Return when a broker has told who the cluster's brokers are: None, or else what `failed` explains."""
+
+    async def started() -> None:
+        done = manager.bootstrap_async(int(seconds * 1000))
+        done.add_callback(manager.ended.success)
+        done.add_errback(lambda error: manager.ended.is_done or manager.ended.failure(error))
+        # kafka-python has no time-out of its own for a handshake that nobody answers.
+        await manager.wait_for(manager.ended, int(seconds * 1000))
+
+    try:
+        net.run(started)
+    except (kafka_errors.KafkaError, KquotaError, ValueError, OSError) as error:
+        return manager.failure or error
+    finally:
+        if not manager.ended.is_done:
+            manager.ended.success(None)
+    return None
+
+
+def failed(error: BaseException, bootstrap_server: str, protocol: str, seconds: float) -> KquotaError:
+    """Why no broker was reached, what was expected of it, and what to change."""
+    where = f"Kafka at {bootstrap_server}"
+    if isinstance(error, KquotaError):
+        return type(error)(f"{where}: {error}") if isinstance(error, (Refused, Unreachable)) else error
+    if isinstance(error, _LOGIN):
+        return Refused(f"{where}: {_refused(error)}")
+    cause = tls.cause(error)
+    if protocol.endswith("SSL") and cause is not None and (words := tls.explained(cause)) is not None:
+        look = "ssl.…" if isinstance(cause, ssl.SSLCertVerificationError) else "the port, security.protocol and ssl.…"
+        return Unreachable(f"{where}: {words}; check {look} in --command-config")
+    if "disconnected" in str(error) or isinstance(cause, ConnectionError):
+        return Unreachable(f"{where}: {_hung_up(bootstrap_server, protocol)}")
+    return Unreachable(f"{where}: no broker answered within {seconds:.0f} s ({_words(error)})")
+
+
+def _hung_up(bootstrap_server: str, protocol: str) -> str:
+    said = f"it hung up on a client with security.protocol={protocol}"
+    servers = addresses(bootstrap_server, "--bootstrap-server")
+    if not protocol.endswith("SSL") and any(tls.speaks_tls(host, port) for host, port in servers):
+        wanted = "SASL_SSL" if protocol.startswith("SASL") else "SSL or SASL_SSL"
+        return f"{said}: the port speaks TLS, so set security.protocol={wanted} in --command-config"
+    if not protocol.startswith("SASL"):
+        wanted = "SASL_SSL" if protocol == "SSL" else "SASL_PLAINTEXT"
+        return f"{said}: most likely the port wants a login, so set security.protocol={wanted} in --command-config"
+    return f"{said}: is that the port's protocol?"
+
+
+def _refused(error: BaseException) -> str:
+    if isinstance(error, kafka_errors.UnsupportedSaslMechanismError):
+        return "that port does not take this sasl.mechanism; check it in --command-config"
+    if isinstance(error, kafka_errors.IllegalSaslStateError):
+        return "that port takes no login; check the port, and security.protocol in --command-config"
+    said = _said(error).removeprefix("SaslAuthenticationFailedError: ")
+    return f"the login was refused ({said}); check sasl.mechanism and sasl.jaas.config"
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__.removesuffix('Error')}{': ' + said if (said := _said(error)) else ''}"
+
+
+def _said(error: BaseException) -> str:
+    """The error's own words, without the name of its class."""
+    return ": ".join(str(argument) for argument in error.args)

@@ -1,0 +1,169 @@
+"""A real broker with a listener for every way to log in, started once per run, and the files that clients need."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kquota.sandbox import cluster as sandbox
+from kquota.sandbox.servers import HOST, free_ports
+from tests import certificates
+from tests.certificates import Certified
+
+CANARY = "CANARY-7f3a"
+"""In every secret of these tests: it must never be seen again."""
+PASSWORD = rf"{CANARY}\"quoted\" back\\slash, comma;=é"
+ALICE = 'al=ice,"x"'
+"""A user's name with everything that some layer has to escape."""
+
+_MODULES = "org.apache.kafka.common.security"
+_PROTOCOLS = {
+    "MTLS": "SSL",
+    "TLS": "SSL",
+    "TLS12": "SSL",
+    "EXPIRED": "SSL",
+    "ELSEWHERE": "SSL",
+    "LOGIN": "SASL_SSL",
+    "BARELOGIN": "SASL_PLAINTEXT",
+    "BEARER": "SASL_PLAINTEXT",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secured:
+    """The broker's addresses, by listener, and a folder with the stores."""
+
+    at: Mapping[str, str]
+    folder: Path
+    client: Certified
+
+    def config(self, name: str, properties: Mapping[str, str], mode: int = 0o600) -> Path:
+        """A properties file as an operator writes it, with Java's escapes."""
+        path = self.folder / name
+        path.touch(mode=mode)
+        path.chmod(mode)
+        path.write_text("".join(f"{key}={escaped(value)}\n" for key, value in properties.items()), encoding="latin-1")
+        return path
+
+
+def escaped(value: str) -> str:
+    """A value in a properties file."""
+    pairs = value.encode("utf-16-be")
+    units = [int.from_bytes(pairs[i : i + 2], "big") for i in range(0, len(pairs), 2)]
+    return "".join(chr(u) if 0x20 <= u <= 0x7E and u != 0x5C else f"\\u{u:04x}" for u in units)
+
+
+def jaas(module: str, **options: str) -> str:
+    """A JAAS line, quoted as JAAS is."""
+    told = "".join(
+        f' {key}="' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' for key, value in options.items()
+    )
+    return f"{_MODULES}.{module} required{told};"
+
+
+PLAIN = "plain.PlainLoginModule"
+SCRAM = "scram.ScramLoginModule"
+OAUTH = "oauthbearer.OAuthBearerLoginModule"
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """Kafka 4.3.1, one broker, with all listeners of `_PROTOCOLS`."""
+    folder = tmp_path_factory.mktemp("secured")
+    ours, stranger = certificates.authority("ours"), certificates.authority("stranger")
+    client = certificates.signed("client", ours)
+    (folder / "ca.pem").write_text(ours.pem)
+    (folder / "stranger.pem").write_text(stranger.pem)
+    ours.p12_trust(folder / "trust.p12", CANARY)
+    client.pem_store(folder / "client.pem")
+    client.pem_store(folder / "client-locked.pem", CANARY)
+    client.p12_store(folder / "client.p12", CANARY)
+    certificates.signed("client", stranger).pem_store(folder / "stranger-client.pem")
+    ports = dict(zip(_PROTOCOLS, free_ports(len(_PROTOCOLS)), strict=True))
+    at = {name: f"{HOST}:{port}" for name, port in ports.items()}
+    started = sandbox.up(
+        name="secured",
+        kafka="4.3.1",
+        brokers=1,
+        properties=_listeners(at) | _stores(folder, ours) | _logins(),
+        owner_pid=os.getpid(),
+    )
+    try:
+        _users(started.bootstrap)
+        yield Secured(at=at | {"PLAINTEXT": started.bootstrap}, folder=folder, client=client)
+    finally:
+        sandbox.down("secured")
+
+
+def _listeners(at: Mapping[str, str]) -> dict[str, str]:
+    all_of_them = ",".join(f"{name}://{address}" for name, address in at.items())
+    return {
+        "listeners": all_of_them,
+        "advertised.listeners": all_of_them,
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in _PROTOCOLS.items()),
+    }
+
+
+def _stores(folder: Path, ours: Certified) -> dict[str, str]:
+    """The servers' certificates: most listeners' good one as PEM, TLS's as PKCS12, and two bad ones."""
+    good = certificates.signed("broker", ours, hosts=("localhost", HOST))
+    stores = {
+        "EXPIRED": certificates.signed("broker", ours, hosts=("localhost", HOST), days=-1),
+        "ELSEWHERE": certificates.signed("broker", ours, hosts=("kafka.example",)),
+    }
+    found: dict[str, str] = {}
+    for name in (name for name, protocol in _PROTOCOLS.items() if protocol.endswith("SSL")):
+        store = stores.get(name, good).pem_store(folder / f"server-{name}.pem")
+        found |= _named(name, {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(store)})
+    p12 = good.p12_store(folder / "server.p12", CANARY)
+    of_p12 = {"ssl.keystore.type": "PKCS12", "ssl.keystore.location": str(p12), "ssl.keystore.password": CANARY}
+    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(folder / "ca.pem")}
+    return (
+        found
+        | _named("TLS", of_p12 | {"ssl.key.password": CANARY})
+        | _named("MTLS", trust | {"ssl.client.auth": "required"})
+        | _named("TLS12", {"ssl.enabled.protocols": "TLSv1.2"})
+    )
+
+
+def _logins() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in ("LOGIN", "BARELOGIN"):
+        found |= _named(
+            name,
+            {
+                "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+                "plain.sasl.jaas.config": jaas(PLAIN, user_bob=PASSWORD),
+                "scram-sha-256.sasl.jaas.config": jaas(SCRAM),
+                "scram-sha-512.sasl.jaas.config": jaas(SCRAM),
+            },
+        )
+    unsecured = jaas(OAUTH, unsecuredLoginStringClaim_sub="admin")
+    return found | _named(
+        "BEARER", {"sasl.enabled.mechanisms": "OAUTHBEARER", "oauthbearer.sasl.jaas.config": unsecured}
+    )
+
+
+def _named(listener: str, properties: Mapping[str, str]) -> dict[str, str]:
+    return {f"listener.name.{listener.lower()}.{key}": value for key, value in properties.items()}
+
+
+def _users(bootstrap: str) -> None:
+    """Alice in both SCRAMs, by a client that is not kquota's own."""
+    from confluent_kafka.admin import (
+        AdminClient,
+        ScramCredentialInfo,
+        ScramMechanism,
+        UserScramCredentialUpsertion,
+    )
+
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+        info = ScramCredentialInfo(mechanism, 4096)
+        wanted = UserScramCredentialUpsertion(ALICE, info, PASSWORD.encode())
+        for done in admin.alter_user_scram_credentials([wanted]).values():
+            done.result(timeout=30)
