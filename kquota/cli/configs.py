@@ -1,24 +1,21 @@
-"""`kquota configs`: kafka-configs for client quotas, with its flags, words and both connections."""
+"""`kquota configs`: kafka-configs for quotas and throttles, with its flags, its words and both connections."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Annotated
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 import typer
 
-from kquota.cli import world
+from kquota.cli import drafts, pairs, world
 from kquota.cli.connection import Connection, connected
-from kquota.cli.contract import DONE, say
-from kquota.cli.entities import Named, named
-from kquota.cli.options import Output, OutputFormat
+from kquota.cli.entities import Named, elsewhere, must_be_named, named
+from kquota.cli.options import Output, TableFormat
+from kquota.config.resource import BROKERS, TOPICS, Kind, Resource
 from kquota.errors import Invalid
-from kquota.quota import actions
-from kquota.quota.change import Change
-from kquota.quota.entity import CLIENTS, USERS, Entity, Every, Filter, Name
-from kquota.quota.limits import Limits, keys, limits, plain
-from kquota.terms import CONSUMER_BYTE_RATE, DEFAULT, PRODUCER_BYTE_RATE
+from kquota.quota.entity import CLIENTS, IPS, USERS, Every
 
 EPILOG = """Examples:
 
@@ -26,21 +23,45 @@ kquota configs --bootstrap-server localhost:9092 --alter --add-config producer_b
 
 kquota configs --zookeeper localhost:2181 --describe --entity-type users --entity-type clients"""
 
+_RESOURCES: Final[tuple[Kind, ...]] = (TOPICS, BROKERS)
+_SCRAM: Final = re.compile(r"(?:^|,)\s*SCRAM-", re.IGNORECASE)
+
+
+def _short(kind: str, what: str) -> Any:
+    return typer.Option(f"--{kind[:-1]}", metavar="NAME", help=f"Short for type {kind} and {what}.")
+
+
+def _defaults(what: str) -> Any:
+    return typer.Option(f"--{what}-defaults", help=f"Short for type {what}s and --entity-default.")
+
+
+def _hidden(option: str) -> Any:
+    return typer.Option(option, hidden=True)
+
 
 @connected()
 def configs(
     connection: Connection,
-    alter: Annotated[bool, typer.Option("--alter", help="Change the quotas of one entity.")] = False,
-    describe: Annotated[bool, typer.Option("--describe", help="List quotas.")] = False,
+    alter: Annotated[bool, typer.Option("--alter", help="Change the configs of one entity.")] = False,
+    describe: Annotated[bool, typer.Option("--describe", help="List configs.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="With --describe of topics or brokers: static and default configs, too.")
+    ] = False,
     add_config: Annotated[
         str | None,
-        typer.Option("--add-config", metavar="K=V,…", help="Quotas to set: byte rates take units, as 10MB/s."),
+        typer.Option("--add-config", metavar="K=V,K=[V,V],…", help="Configs to set: byte rates take units, as 10MB/s."),
+    ] = None,
+    add_config_file: Annotated[
+        Path | None, typer.Option("--add-config-file", metavar="FILE", help="The same as Java properties.")
     ] = None,
     delete_config: Annotated[
-        str | None, typer.Option("--delete-config", metavar="K,…", help="Quotas to remove.")
+        list[str] | None, typer.Option("--delete-config", metavar="K,…", help="Configs to remove.")
     ] = None,
     entity_type: Annotated[
-        list[str] | None, typer.Option("--entity-type", metavar="TYPE", help="users or clients; twice for both.")
+        list[str] | None,
+        typer.Option(
+            "--entity-type", metavar="TYPE", help="users, clients, ips, topics or brokers; users and clients together."
+        ),
     ] = None,
     entity_name: Annotated[
         list[str] | None, typer.Option("--entity-name", metavar="NAME", help="A name for each --entity-type.")
@@ -48,139 +69,100 @@ def configs(
     entity_default: Annotated[
         bool, typer.Option("--entity-default", help="In place of a name: the type's default entity.")
     ] = False,
-    user: Annotated[
-        str | None, typer.Option("--user", metavar="NAME", help="Short for type users and its name.")
-    ] = None,
-    user_defaults: Annotated[bool, typer.Option("--user-defaults", help="The default of all users.")] = False,
-    client: Annotated[
-        str | None, typer.Option("--client", metavar="NAME", help="Short for type clients and its name.")
-    ] = None,
-    client_defaults: Annotated[bool, typer.Option("--client-defaults", help="The default of all clients.")] = False,
-    output: OutputFormat = Output.text,
+    user: Annotated[str | None, _short(USERS, "a principal's name")] = None,
+    user_defaults: Annotated[bool, _defaults("user")] = False,
+    client: Annotated[str | None, _short(CLIENTS, "a client-id")] = None,
+    client_defaults: Annotated[bool, _defaults("client")] = False,
+    ip: Annotated[str | None, _short(IPS, "an address or host")] = None,
+    ip_defaults: Annotated[bool, _defaults("ip")] = False,
+    topic: Annotated[str | None, _short(TOPICS, "a topic's name")] = None,
+    broker: Annotated[str | None, _short(BROKERS, "a broker's id")] = None,
+    broker_defaults: Annotated[bool, _defaults("broker")] = False,
+    group: Annotated[str | None, _hidden("--group")] = None,
+    client_metrics: Annotated[str | None, _hidden("--client-metrics")] = None,
+    broker_logger: Annotated[str | None, _hidden("--broker-logger")] = None,
+    force: Annotated[bool, _hidden("--force")] = False,
+    output: TableFormat = Output.text,
 ) -> int:
-    """Set and show the quotas of users and client-ids, as kafka-configs does."""
-    # The three default flags arrive as names: see EntityCommand.
-    del entity_default, user_defaults, client_defaults
+    """Set and show quotas, and the configs of topics and brokers, as kafka-configs does."""
+    # The default flags arrive as names (see EntityCommand), and there is no prompt that --force could answer.
+    del entity_default, user_defaults, client_defaults, ip_defaults, broker_defaults, force
     if alter == describe:
         raise Invalid("Command must include exactly one action: --describe, --alter")
-    entities = named(entity_type or [], entity_name or [], user, client)
+    for what, given in {"groups": group, "client-metrics": client_metrics, "broker-loggers": broker_logger}.items():
+        if given is not None:
+            raise Invalid(elsewhere(what))
+    short = {USERS: user, CLIENTS: client, IPS: ip, TOPICS: topic, BROKERS: broker}
+    entities = named(entity_type or [], entity_name or [], short)
     if alter:
-        change = _change(entities, add_config, delete_config)
-        return _alter(world.where(connection), entities, change, output)
-    if add_config is not None or delete_config is not None:
-        raise Invalid("--add-config and --delete-config go with --alter")
-    wanted = Filter(user=entities.get(USERS), client_id=entities.get(CLIENTS))
-    return _describe(world.where(connection), wanted, output)
+        return _alter(connection, entities, add_config, add_config_file, delete_config or [], output)
+    for option, value in {
+        "add-config": add_config,
+        "add-config-file": add_config_file,
+        "delete-config": delete_config,
+    }.items():
+        if value is not None and value != []:
+            raise Invalid(f'Option "[describe]" can\'t be used with option "[{option}]": --{option} goes with --alter')
+    return _describe(connection, entities, everything, output)
 
 
-def _change(entities: Named, add_config: str | None, delete_config: str | None) -> Change:
-    names: dict[str, Name] = {kind: name for kind, name in entities.items() if not isinstance(name, Every)}
-    if len(names) < len(entities):
-        raise Invalid("--alter needs an --entity-name or --entity-default for each --entity-type")
-    if add_config is None and delete_config is None:
-        raise Invalid("At least one of --add-config or --delete-config must be specified with --alter")
-    return Change(
-        entity=Entity(user=names.get(USERS), client_id=names.get(CLIENTS)),
-        add={} if add_config is None else limits(add_config),
-        delete=() if delete_config is None else keys(delete_config),
-    )
+def _describe(connection: Connection, entities: Named, everything: bool, output: Output) -> int:
+    at = world.where(connection)
+    if everything and at.zookeeper is not None:
+        raise Invalid("--bootstrap-server must be specified for --all")
+    for kind in _RESOURCES:
+        if kind in entities:
+            from kquota.cli import resource_configs
+
+            name = entities[kind]
+            return resource_configs.describe(
+                at, kind, None if isinstance(name, Every) else name, everything=everything, output=output
+            )
+    from kquota.cli import quota_configs
+
+    return quota_configs.describe(at, entities, output)
 
 
-def _alter(at: world.Where, entities: Named, change: Change, output: Output) -> int:
-    _echo(change)
-    with world.quotas(at) as quotas:
-        absent = actions.alter(quotas, change, world.until_seen())
-    for key in absent:
-        say(f"{change.entity}: {key} was not set; nothing to delete")
-    if output is Output.json:
-        print(json.dumps({"version": 1, "altered": _named_parts(change.entity)}, ensure_ascii=False))
-    elif at.zookeeper is not None:
-        print(f"Completed updating config for entity: {zookeeper_words(change.entity)}.")
-    else:
-        kind, name = next(iter(entities.items()))
-        if name is DEFAULT:
-            print(f"Completed updating default config for {kind} in the cluster.")
-        else:
-            print(f"Completed updating config for {kind[:-1]} {name}.")
-    return DONE
+def _alter(
+    connection: Connection,
+    entities: Named,
+    add_config: str | None,
+    add_config_file: Path | None,
+    delete_config: list[str],
+    output: Output,
+) -> int:
+    must_be_named(entities)
+    if add_config is not None and add_config_file is not None:
+        raise Invalid("Only one of --add-config or --add-config-file must be specified")
+    if add_config is None and add_config_file is None and not delete_config:
+        raise Invalid(
+            "At least one of --add-config, --add-config-file, or --delete-config must be specified with --alter"
+        )
+    if USERS in entities or CLIENTS in entities:
+        _must_not_be_scram([add_config or "", *delete_config])
+    add = pairs.pairs(add_config) if add_config is not None else {}
+    if add_config_file is not None:
+        add = pairs.pairs_in(add_config_file)
+        _must_not_be_scram(add)
+    option = "--add-config" if add_config_file is None else "--add-config-file"
+    add = drafts.today(add, option)
+    delete = drafts.today_keys(pairs.keys(delete_config), "--delete-config")
+    for kind in _RESOURCES:
+        name = entities.get(kind)
+        if name is not None and not isinstance(name, Every):
+            from kquota.cli import resource_configs
+
+            return resource_configs.alter(world.where(connection), Resource(kind=kind, name=name), add, delete, output)
+    from kquota.cli import quota_configs
+
+    change = quota_configs.change_of(entities, add, delete)
+    return quota_configs.alter(world.where(connection), entities, change, output)
 
 
-def _describe(at: world.Where, wanted: Filter, output: Output) -> int:
-    with world.quotas(at) as quotas:
-        found = actions.describe(quotas, wanted)
-    if at.zookeeper is not None and (entity := wanted.entity()) is not None:
-        # Kafka 2.8's tool names an entity that was asked for by name even where it has no quota.
-        found = found or {entity: {}}
-    if output is Output.json:
-        entities = [{**_named_parts(entity), "quotas": dict(limits)} for entity, limits in found.items()]
-        print(json.dumps({"version": 1, "entities": entities}, ensure_ascii=False, indent=2))
-    else:
-        lines = zookeeper_lines(found) if at.zookeeper is not None else admin_lines(found)
-        print("".join(f"{line}\n" for line in lines), end="")
-    return DONE
-
-
-def _named_parts(entity: Entity) -> dict[str, object]:
-    """For JSON, where null is the default entity: no name that a user may have can be taken for it."""
-    return {kind[:-1]: None if name is DEFAULT else name for kind, name in entity.parts()}
-
-
-def admin_lines(found: Mapping[Entity, Limits]) -> list[str]:
-    """kafka-configs' --describe on --bootstrap-server; values as Java prints doubles."""
-    return [
-        f"Quota configs for {_admin_words(entity)} are "
-        + ", ".join(f"{key}={java_double(value)}" for key, value in limits.items())
-        for entity, limits in found.items()
-    ]
-
-
-def zookeeper_lines(found: Mapping[Entity, Limits]) -> list[str]:
-    """kafka-configs' --describe on --zookeeper, as Kafka 2.8 prints it."""
-    return [
-        f"Configs for {zookeeper_words(entity)} are "
-        + ",".join(f"{key}={plain(value)}" for key, value in limits.items())
-        for entity, limits in found.items()
-    ]
-
-
-_KINDS = {USERS: "user-principal", CLIENTS: "client-id"}
-
-
-def _admin_words(entity: Entity) -> str:
-    return ", ".join(
-        f"the default {_KINDS[kind]}" if name is DEFAULT else f"{_KINDS[kind]} '{name}'"
-        for kind, name in entity.parts()
-    )
-
-
-def zookeeper_words(entity: Entity) -> str:
-    """An entity in the words of the ZooKeeper path of Kafka 2.8's tool."""
-    return ", ".join(
-        f"default {_KINDS[kind]}" if name is DEFAULT else f"{_KINDS[kind]} '{name}'" for kind, name in entity.parts()
-    )
-
-
-def java_double(value: float) -> str:
-    """Java's Double.toString: a point always, an exponent from 10^7 and below 10^-3.
-
-    >>> java_double(1024.0), java_double(10_000_000.0), java_double(12.5)
-    ('1024.0', '1.0E7', '12.5')
-    """
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(value)
-    mantissa, _, exponent = f"{value!r}".partition("e")
-    if not exponent:
-        digits = mantissa.removesuffix(".0").lstrip("-")
-        sign = "-" if value < 0 else ""
-        whole, _, part = digits.partition(".")
-        return f"{sign}{whole[0]}.{(whole[1:] + part).rstrip('0') or '0'}E{len(whole) - 1}"
-    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
-
-
-def _echo(change: Change) -> None:
-    """What was understood of a rate, so that a mistake of units is seen at once."""
-    from kquota.measure import human_rate
-
-    for key in (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE):
-        if key in change.add:
-            say(f"{change.entity}: {key} = {plain(change.add[key])} bytes per second ({human_rate(change.add[key])})")
+def _must_not_be_scram(texts: Iterable[str]) -> None:
+    """A credential's text is not even parsed: no message about it may repeat a part of it."""
+    if any(_SCRAM.search(text) for text in texts):
+        raise Invalid(
+            "SCRAM credentials are not kquota's, and no password belongs on its command line: alter them with Kafka's "
+            "own kafka-configs --alter --entity-type users; nothing was written"
+        )

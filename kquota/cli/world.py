@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from kquota.errors import Invalid
 
 if TYPE_CHECKING:
     from kquota.config.port import Configs
-    from kquota.quota.port import Quotas
+    from kquota.quota.port import Principals
     from kquota.reassign.port import Cluster, Runs
     from kquota.sizes.port import LogDirs
     from kquota.stores.wire.connection import Wire
@@ -83,18 +83,19 @@ def _znodes(at: Where) -> Iterator[Znodes]:
 
 
 @contextmanager
-def quotas(at: Where) -> Iterator[Quotas]:
-    """The cluster's client quotas."""
+def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[Principals]:
+    """The cluster's client quotas. `warned` is told what of them cannot be read, by default on stderr."""
+    warn = warned or (lambda line: say(f"warning: {line}"))
     if at.zookeeper is not None:
         from kquota.stores.zookeeper import ZooKeeperQuotas
 
         with _znodes(at) as znodes:
-            yield ZooKeeperQuotas(znodes, unreadable=lambda line: say(f"warning: {line}"))
+            yield ZooKeeperQuotas(znodes, unreadable=warn)
     else:
         from kquota.stores.wire.quotas import WireQuotas
 
         with wire(at) as opened:
-            yield WireQuotas(opened)
+            yield WireQuotas(opened, unreadable=warn)
 
 
 @contextmanager

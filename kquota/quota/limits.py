@@ -24,8 +24,7 @@ Limits: TypeAlias = Mapping[str, float]
 """Quota key to value: bytes per second per broker, percent of one thread per broker (KIP-124), partition mutations
 per second for the whole cluster (KIP-599), or new connections per second per broker (KIP-612)."""
 
-
-_NUMBER: Final = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*|[+-]?(?:nan|inf|infinity)", re.I)
+_NUMBER: Final = re.compile(r"\s*[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|inf|infinity)\s*", re.I)
 SINCE: Final[Mapping[str, tuple[int, ...]]] = {CONTROLLER_MUTATION_RATE: (2, 7), CONNECTION_CREATION_RATE: (2, 7)}
 """The first release that knows a quota (KIP-599, KIP-612); the others are older than anything that kquota speaks to."""
 _LONG_MAX: Final = float(2**63 - 1)

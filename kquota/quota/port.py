@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from kquota.quota.change import Change
-from kquota.quota.entity import Entity, Filter
+from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits
 from kquota.quota.replacement import Replacement
 
@@ -40,4 +40,20 @@ class Quotas(Protocol):
         ZooKeeper makes one only if its `before` still stands at that moment; the Admin API has no such condition.
         Raises Unreachable when the answer was lost: whether this batch was made, wholly or in part, is not known then.
         """
+        ...
+
+
+Scram: TypeAlias = Mapping[str, Mapping[str, int | None]]
+"""User to SCRAM mechanism (`SCRAM-SHA-256`) to its iterations, None where the connection keeps them to itself."""
+
+
+class Principals(Quotas, Protocol):
+    """What `kquota configs` asks besides: whom its users are known by, and which Kafka this is."""
+
+    def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
+        """The users of this name, or every one: limits as `describe` tells them, and their SCRAM credentials."""
+        ...
+
+    def release(self) -> tuple[int, ...] | None:
+        """The brokers' release, for example (3, 9), never newer than it is; None where it cannot be known."""
         ...

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import ipaddress
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from kquota.errors import Conflict, Invalid, Refused
 from kquota.quota.change import Change
-from kquota.quota.entity import EVERYTHING, Entity, Every, Filter, Name
+from kquota.quota.entity import EVERY, Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, plain, quotas_of
+from kquota.quota.port import Scram
 from kquota.quota.replacement import Replacement
-from kquota.stores.znodes import DEFAULT_NODE, ConfigEdit, Znodes, config_in, decoded, encoded
+from kquota.stores.znodes import DEFAULT_NODE, ConfigEdit, Node, Znodes, config_in, decoded, encoded
 from kquota.terms import DEFAULT
 
 _USERS: Final = "users"
 _CLIENTS: Final = "clients"
 _IPS: Final = "ips"
+_BROKERS: Final = "/brokers/ids"
+_SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+_TELLS_2_7: Final = 5  # the version of a broker's own node since 2.7; an upgraded broker may still write 4
+_ROOTS: Final = ("/config/users", "/config/clients", "/config/ips")
+_ALONE: Final = (Filter(client_id=EVERY), Filter(user=EVERY), Filter(ip=EVERY))
 _LARGEST_TRANSACTION: Final = 900_000  # bytes; a ZooKeeper takes 1,048,575 unless its operator says otherwise
+# Each change leaves a notification for 15 minutes. From 37,449 on their names are more than the 1,048,575 bytes that a
+# broker takes in one answer, and brokers that cannot list them lose their session.
+_MOST_NOTIFICATIONS: Final = 30_000
+_NO_ROOM: Final = (
+    f"not sent: the brokers have {_MOST_NOTIFICATIONS} config changes to keep in mind, which is as many as they can; "
+    "apply the rest in 15 minutes"
+)
 
 
 class ZooKeeperQuotas:
@@ -28,6 +43,7 @@ class ZooKeeperQuotas:
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None]) -> None:
         self._znodes = znodes
         self._unreadable = unreadable
+        self._known: Mapping[str, Node] | None = None
 
     def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
         """See the port."""
@@ -35,35 +51,90 @@ class ZooKeeperQuotas:
 
     def everything(self) -> Mapping[Entity, Limits]:
         """See the port."""
-        return self._described({entity: path for wanted in EVERYTHING for entity, path in self._paths(wanted)})
+        paths = {entity: path for wanted in _ALONE for entity, path in self._paths(wanted)}
+        known = self._znodes.read_all([*_ROOTS, *(f"/config/{path}" for path in paths.values())])
+        # Most users have no clients of their own, and asking them all would double the time.
+        parents = {
+            entity.user: f"{path}/{_CLIENTS}"
+            for entity, path in paths.items()
+            if entity.user is not None and (node := known[f"/config/{path}"]) is not None and node.children
+        }
+        nested = dict(self._nested(parents))
+        known |= self._znodes.read_all(f"/config/{path}" for path in (*parents.values(), *nested.values()))
+        self._known = {path: node for path, node in known.items() if node is not None}
+        paths |= nested
+        return self._limited(paths, self._configs(paths, known))
+
+    def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
+        """See the port. Of a credential only its mechanism is told: salt, keys and iterations are one text here."""
+        paths = dict(self._paths(Filter(user=name)))
+        configs = self._configs(paths, self._read(paths))
+        scram: dict[str, dict[str, int | None]] = {}
+        for entity, config in configs.items():
+            if entity.user is not DEFAULT and (kept := [mechanism for mechanism in _SCRAM if mechanism in config]):
+                scram[str(entity.user)] = dict.fromkeys(kept)
+        return self._limited(paths, configs), scram
+
+    def release(self) -> tuple[int, ...] | None:
+        """See the port. ZooKeeper tells at most that every broker is 2.7 or newer."""
+        nodes = self._znodes.read_all(f"{_BROKERS}/{broker}" for broker in self._znodes.children(_BROKERS))
+        return (2, 7) if nodes and all(_registered(node) >= _TELLS_2_7 for node in nodes.values()) else None
 
     def _described(self, paths: Mapping[Entity, str]) -> Mapping[Entity, Limits]:
-        nodes = self._znodes.read_all(f"/config/{path}" for path in paths.values())
+        return self._limited(paths, self._configs(paths, self._read(paths)))
+
+    def _read(self, paths: Mapping[Entity, str]) -> Mapping[str, Node | None]:
+        return self._znodes.read_all(f"/config/{path}" for path in paths.values())
+
+    def _configs(
+        self, paths: Mapping[Entity, str], nodes: Mapping[str, Node | None]
+    ) -> Mapping[Entity, Mapping[str, str]]:
+        """What is in each node; one that cannot be read hides no other."""
+        configs = {}
+        for entity, path in paths.items():
+            try:
+                configs[entity] = config_in(nodes[f"/config/{path}"], path)
+            except Refused:
+                self._unreadable(
+                    f"/config/{path} is not a config that Kafka wrote: {entity} is left out. "
+                    "Brokers cannot read it either, and --alter leaves it alone"
+                )
+        return configs
+
+    def _limited(
+        self, paths: Mapping[Entity, str], configs: Mapping[Entity, Mapping[str, str]]
+    ) -> Mapping[Entity, Limits]:
         return {
             entity: limits
-            for entity, path in paths.items()
-            if (limits := self._limits(entity, path, config_in(nodes[f"/config/{path}"], path)))
+            for entity, config in configs.items()
+            if (limits := self._limits(entity, paths[entity], config))
         }
 
     def alter(self, changes: Sequence[Change]) -> None:
         """See the port. One transaction: every entity is changed, or none is."""
+        must_carry(change.entity for change in changes)
         self._znodes.alter_configs({_path(change.entity): _edit(change) for change in changes})
 
     def must_carry(self, entities: Iterable[Entity]) -> None:
         """See the port."""
-        for entity in entities:
-            _path(entity)
+        must_carry(entities)
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
         """See the port. In as few transactions as ZooKeeper takes: what one node refuses, the others do not feel."""
-        undone: dict[Entity, str] = {}
-        self._replace(batch, undone)
+        room = self._room()
+        undone = {replacement.entity: _NO_ROOM for replacement in batch[room:]}
+        self._replace(batch[:room], undone)
         return undone
+
+    def _room(self) -> int:
+        """How many changes more the brokers can be told of; one at least, since that makes them forget old ones."""
+        changes = self._znodes.read("/config/changes")
+        return max(1, _MOST_NOTIFICATIONS - (changes.children if changes is not None else 0))
 
     def _replace(self, batch: Sequence[Replacement], undone: dict[Entity, str]) -> None:
         try:
             edits = {_path(replacement.entity): self._conditional(replacement, undone) for replacement in batch}
-            self._znodes.alter_configs(edits, largest=_LARGEST_TRANSACTION)
+            self._znodes.alter_configs(edits, largest=_LARGEST_TRANSACTION, known=self._known)
         except (Conflict, Refused) as error:
             if len(batch) == 1:
                 undone[batch[0].entity] = str(error)
@@ -98,12 +169,16 @@ class ZooKeeperQuotas:
             return
         parents = {user: f"{_path(Entity(user=user))}/{_CLIENTS}" for user in users}
         if isinstance(wanted.client_id, Every):
-            children = self._znodes.children_all(f"/config/{parent}" for parent in parents.values())
-            found = {user: self._decoded(children[f"/config/{parent}"], parent) for user, parent in parents.items()}
+            yield from self._nested(parents)
         else:
-            found = {user: [wanted.client_id] for user in users}
-        for user, client_ids in found.items():
-            for client_id in client_ids:
+            entities = (Entity(user=user, client_id=wanted.client_id) for user in users)
+            yield from ((entity, _path(entity)) for entity in entities)
+
+    def _nested(self, parents: Mapping[Name, str]) -> Iterable[tuple[Entity, str]]:
+        """The clients of users, by user and the path above them."""
+        children = self._znodes.children_all(f"/config/{parent}" for parent in parents.values())
+        for user, parent in parents.items():
+            for client_id in self._decoded(children[f"/config/{parent}"], parent):
                 entity = Entity(user=user, client_id=client_id)
                 yield entity, _path(entity)
 
@@ -130,6 +205,33 @@ class ZooKeeperQuotas:
                 except (TypeError, ValueError):
                     self._unreadable(f"/config/{path}: {key} is {config[key]!r}, not a number; it is left out")
         return limits
+
+
+def must_carry(entities: Iterable[Entity]) -> None:
+    """Raises Invalid for the first entity that cannot have a quota in ZooKeeper."""
+    for entity in entities:
+        _path(entity)
+        if isinstance(entity.ip, str) and _is_ipv6(entity.ip):
+            raise Invalid(
+                f"{entity}: in ZooKeeper no IPv6 address can have a quota: brokers there take the name of its znode, "
+                f"{encoded(entity.ip)}, for the address and do not know it"
+            )
+
+
+def _is_ipv6(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name).version == 6
+    except ValueError:
+        return False
+
+
+def _registered(node: Node | None) -> int:
+    """The version of a broker's own node; 0 where there is none to read."""
+    try:
+        version = json.loads(node.data)["version"] if node is not None else 0
+    except (ValueError, KeyError, TypeError):
+        return 0
+    return version if isinstance(version, int) else 0
 
 
 def _path(entity: Entity) -> str:

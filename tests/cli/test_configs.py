@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 from kazoo.client import KazooClient
 
-from kquota.cli.configs import java_double
+from kquota.cli.quota_words import java_double
 from kquota.sandbox.cluster import Cluster, kafka_tool
 from tests.cli.run import Ran, kquota, run
 from tests.servers import WAYS
@@ -167,11 +167,17 @@ def test_scram_is_never_told(request: pytest.FixtureRequest, fixture: str, uniqu
     assert made.code == 0
     before = znodes(str(cluster.zookeeper))[f"/config/users/s-{unique}"]
     assert way.kquota("--alter", "--add-config", "producer_byte_rate=5", *names).code == 0
-    for format_ in ("text", "json"):
-        described = way.kquota("--describe", "--entity-type", "users", "--output", format_)
-        assert f"s-{unique}" in described.out
-        assert "SCRAM" not in described.out + described.err
-        assert "salt" not in described.out + described.err
+    described = {
+        format_: way.kquota("--describe", "--entity-type", "users", "--output", format_)
+        for format_ in ("text", "json", "tsv")
+    }
+    words = f"Configs for user-principal 's-{unique}' are SCRAM-SHA-256=[hidden],producer_byte_rate=5"
+    assert words in described["text"].out.splitlines()
+    credential = {"user": f"s-{unique}", "mechanism": "SCRAM-SHA-256", "iterations": None}
+    assert credential in json.loads(described["json"].out)["scram"]
+    assert f"s-{unique}\t\t\tSCRAM-SHA-256\t[hidden]" in described["tsv"].out.splitlines()
+    for ran in described.values():
+        assert not any(secret in ran.out + ran.err for secret in ("salt", "stored_key", "server_key", "8192"))
     assert way.kquota("--alter", "--delete-config", "producer_byte_rate", *names).code == 0
     assert znodes(str(cluster.zookeeper))[f"/config/users/s-{unique}"] == before
 
@@ -183,3 +189,38 @@ def test_java_prints_a_double_so(kafka_431: Cluster, value: float, tmp_path_fact
     source.write_text("class D { public static void main(String[] a) { System.out.print(Double.valueOf(a[0])); } }")
     java = kafka_tool(kafka_431, "x")[0]
     assert run([java, str(source), repr(value)]).out == java_double(value)
+
+
+@pytest.mark.parametrize("fixture", ["kafka_431", "kafka_391", "kafka_282"])
+def test_scram_on_the_admin_api_in_kafkas_words(request: pytest.FixtureRequest, fixture: str, unique: str) -> None:
+    cluster: Cluster = request.getfixturevalue(fixture)
+    way = Way(cluster, ("--bootstrap-server", cluster.bootstrap))
+    name = f"s-{unique}"
+    made = way.kafka("--alter", "--add-config", "SCRAM-SHA-256=[iterations=8192,password=CANARY-7f3a]", "--user", name)
+    assert made.code == 0
+    assert way.kquota("--alter", "--add-config", "producer_byte_rate=5", "--user", name).code == 0
+    for names in (["--user", name], ["--entity-type", "users"]):
+        ours = way.kquota("--describe", *names)
+        assert f"SCRAM credential configs for user-principal '{name}' are SCRAM-SHA-256=iterations=8192" in ours.out
+        assert sorted(ours.out.splitlines()) == sorted(way.kafka("--describe", *names).out.splitlines())
+    described = json.loads(way.kquota("--describe", "--user", name, "--output", "json").out)
+    assert described["scram"] == [{"user": name, "mechanism": "SCRAM-SHA-256", "iterations": 8192}]
+    assert way.kquota("--describe", "--user", f"nobody-{unique}") == Ran(0, "", "")
+    assert way.kquota("--describe", "--user-defaults").out == way.kafka("--describe", "--user-defaults").out
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("--add-config", "SCRAM-SHA-256=[iterations=8192,password=CANARY-7f3a]"),
+        ("--add-config", "producer_byte_rate=5, scram-sha-512=password=CANARY-7f3a"),
+        ("--delete-config", "SCRAM-SHA-512"),
+        ("--add-config=SCRAM-SHA-256=[password=CANARY-7f3a]", ""),
+        ("", "SCRAM-SHA-256=[password=CANARY-7f3a]"),
+    ],
+)
+def test_scram_is_kafkas_to_alter(option: str, text: str) -> None:
+    ran = kquota("configs", "--alter", "--user", "a", *filter(None, [option, text]))
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "CANARY" not in ran.err
+    assert "kafka-configs" in ran.err or "unexpected argument 'SCRAM-SHA-256'" in ran.err

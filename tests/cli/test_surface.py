@@ -49,7 +49,10 @@ WRONG = {
     "two actions": (["configs", "--alter", "--describe"], "exactly one action"),
     "no entity": (["configs", "--describe"], "At least one entity type"),
     "Kafka's old singular": (["configs", "--describe", "--entity-type", "user"], "did you mean users?"),
-    "another type": (["configs", "--describe", "--entity-type", "groups"], "not one of users, clients"),
+    "another type": (
+        ["configs", "--describe", "--entity-type", "x"],
+        "must be one of topics, clients",
+    ),
     "a type twice": (["configs", "--describe", "--entity-type", "users", "--entity-type", "users"], "Duplicate entity"),
     "an empty name": (["configs", "--describe", "--entity-type", "users", "--entity-name", ""], "is empty"),
     "an empty short name": (["configs", "--describe", "--user", ""], "is empty"),
@@ -60,10 +63,10 @@ WRONG = {
     "both forms": (["configs", "--describe", "--user", "a", "--entity-type", "clients"], "should not be used in conj"),
     "alter without a name": (
         ["configs", "--alter", "--entity-type", "users", "--add-config", "producer_byte_rate=1"],
-        "needs an --entity-name",
+        "An entity-name or default entity must be specified with --alter",
     ),
     "alter nothing": (["configs", "--alter", "--user", "a"], "At least one of --add-config"),
-    "an unknown key": (["configs", "--alter", "--user", "a", "--add-config", "x=1"], "'x' is not a quota"),
+    "an unknown key": (["configs", "--alter", "--user", "a", "--add-config", "x=1"], "Unexpected config names: x;"),
     "a rate of 0": (["configs", "--alter", "--user", "a", "--add-config", "producer_byte_rate=0"], "at least 1 byte"),
     "NaN": (["configs", "--alter", "--user", "a", "--add-config", "request_percentage=NaN"], "finite"),
     "infinity": (["configs", "--alter", "--user", "a", "--add-config", "controller_mutation_rate=inf"], "finite"),
@@ -71,7 +74,10 @@ WRONG = {
         ["configs", "--alter", "--user", "a", "--add-config", "producer_byte_rate=5XB"],
         "unknown unit 'XB'",
     ),
-    "describe with a change": (["configs", "--describe", "--user", "a", "--add-config", "x=1"], "go with --alter"),
+    "describe with a change": (
+        ["configs", "--describe", "--user", "a", "--add-config", "x=1"],
+        'can\'t be used with option "[add-config]"',
+    ),
     "no cluster": (["configs", "--describe", "--user", "a"], "which cluster?"),
     "two clusters": (
         ["configs", "--describe", "--user", "a", "--bootstrap-server", "x:1", "--zookeeper", "x:1"],

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
+from kafka.protocol.admin import (
+    AlterClientQuotasRequest,
+    DescribeClientQuotasRequest,
+    DescribeUserScramCredentialsRequest,
+)
 
 from kquota.errors import Incomplete, Refused
 from kquota.quota.change import Change
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits
+from kquota.quota.port import Scram
 from kquota.quota.replacement import Replacement
 from kquota.stores.wire.connection import Wire, kafka_error
 from kquota.terms import CLIENT_QUOTAS, DEFAULT, IP_QUOTAS
@@ -20,6 +25,9 @@ _CLIENT_ID: Final = "client-id"
 _IP: Final = "ip"
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
 
+_TELLS_SCRAM: Final = (2, 7)
+_MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+_RESOURCE_NOT_FOUND: Final = 91
 _KEYS: Final = (*CLIENT_QUOTAS, *IP_QUOTAS)
 
 _Component = DescribeClientQuotasRequest.ComponentData
@@ -27,10 +35,11 @@ _Entry = AlterClientQuotasRequest.EntryData
 
 
 class WireQuotas:
-    """Client quotas through the Admin API."""
+    """Client quotas through the Admin API. `unreadable` is told which credentials the broker keeps to itself."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, unreadable: Callable[[str], None] = lambda _: None) -> None:
         self._wire = wire
+        self._unreadable = unreadable
 
     def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
         """See the port. Answered from the asked broker's memory, which may lag behind the controller."""
@@ -41,6 +50,36 @@ class WireQuotas:
     def everything(self) -> Mapping[Entity, Limits]:
         """See the port. One request."""
         return self._described(DescribeClientQuotasRequest(components=[], strict=False))
+
+    def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
+        """See the port. Credentials are told by Kafka 2.7 and newer (KIP-554), and iterations with them."""
+        return self.describe(Filter(user=name)), {} if name is DEFAULT else self._scram(name)
+
+    def _scram(self, name: Name | Every) -> Scram:
+        if self._wire.version() < _TELLS_SCRAM:
+            return {}
+        asked = None if isinstance(name, Every) else [DescribeUserScramCredentialsRequest.UserName(name=str(name))]
+        answer = self._wire.ask(DescribeUserScramCredentialsRequest(users=asked))
+        if not self._told(answer, "SCRAM credentials"):
+            return {}
+        return {
+            user.user: {
+                _MECHANISMS.get(credential.mechanism, f"SCRAM {credential.mechanism}"): credential.iterations
+                for credential in user.credential_infos
+            }
+            for user in answer.results or ()
+            if user.error_code != _RESOURCE_NOT_FOUND and self._told(user, f"SCRAM credentials of user {user.user!r}")
+        }
+
+    def _told(self, answer: Any, what: str) -> bool:
+        if answer.error_code:
+            why = kafka_error(answer.error_code, answer.error_message)
+            self._unreadable(f"{what} are left out: the broker answered {why}")
+        return not answer.error_code
+
+    def release(self) -> tuple[int, ...] | None:
+        """See the port."""
+        return self._wire.version()
 
     def _described(self, request: DescribeClientQuotasRequest) -> Mapping[Entity, Limits]:
         answer = self._wire.ask(request)

@@ -1,0 +1,100 @@
+"""--add-config, --add-config-file and --delete-config for every entity type: kafka-configs' grammar, text to pairs.
+
+No error here repeats a value: it may be a password.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from kquota.errors import Invalid
+
+_JAVA_TRIMS: Final = "".join(map(chr, range(33)))
+_KEY: Final = re.compile(r"[$a-zA-Z0-9._-]+")
+_FORMAT: Final = (
+    "Invalid entity config: all configs to be added must be in the format "
+    '"key=val" or "key=[val1,val2]" to group values which contain commas'
+)
+
+
+def pairs(text: str) -> Mapping[str, str]:
+    """The value of --add-config: brackets protect commas and are taken off, `k=` is an empty value.
+
+    >>> pairs("a=1,b=[x,y=z],c=")
+    {'a': '1', 'b': 'x,y=z', 'c': ''}
+
+    Raises Invalid, in Kafka's words, for what is not such a list, and for a key that is given twice.
+    """
+    found: dict[str, str] = {}
+    for number, pair in enumerate(_without_trailing_blanks(_split(text, ",")), 1):
+        sides = _split(pair, "=")
+        if len(sides) != 2:
+            raise Invalid(f"--add-config: {_FORMAT}; number {number} is not")
+        key, value = (side.strip(_JAVA_TRIMS) for side in sides)
+        _must_be_a_key(key, "--add-config")
+        if key in found:
+            raise Invalid(f"--add-config: {key} is given twice")
+        found[key] = value.replace("[", "").replace("]", "").strip(_JAVA_TRIMS)
+    if not found:
+        raise Invalid(f"--add-config: {_FORMAT}; nothing is there")
+    return found
+
+
+def pairs_in(path: Path) -> Mapping[str, str]:
+    """The pairs of a Java properties file. Raises Invalid, naming --add-config-file."""
+    from kquota.stores.properties import properties
+
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise Invalid(f"--add-config-file: cannot read {path}: {error.strerror}") from error
+    found = properties(path)
+    for key in found:
+        _must_be_a_key(key, "--add-config-file")
+    if not found:
+        raise Invalid(f"--add-config-file: {path} holds no config")
+    return found
+
+
+def keys(texts: Iterable[str]) -> tuple[str, ...]:
+    """The values of --delete-config: `k,k`, each option more of them. Raises Invalid for an empty or repeated key."""
+    found: list[str] = []
+    for text in texts:
+        named = [key.strip(_JAVA_TRIMS) for key in _without_trailing_blanks(text.split(","))]
+        if not named or "" in named:
+            raise Invalid("--delete-config: write the keys to remove as k1,k2; there is an empty one")
+        for key in named:
+            _must_be_a_key(key, "--delete-config")
+            if key in found:
+                raise Invalid(f"--delete-config: {key} is given twice")
+            found.append(key)
+    return tuple(found)
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Text cut at each separator that is not within brackets: Kafka looks whether the next bracket closes."""
+    parts: list[str] = []
+    end, closes = len(text), False
+    for at in range(len(text) - 1, -1, -1):
+        if text[at] in "[]":
+            closes = text[at] == "]"
+        elif text[at] == separator and not closes:
+            parts.append(text[at + 1 : end])
+            end = at
+    return [text[:end], *reversed(parts)]
+
+
+def _without_trailing_blanks(parts: Sequence[str]) -> Sequence[str]:
+    """As Java splits: `a=1,` is one part."""
+    last = max((at for at, part in enumerate(parts, 1) if part), default=0)
+    return parts[:last]
+
+
+def _must_be_a_key(key: str, option: str) -> None:
+    if not key:
+        raise Invalid(f"{option}: {_FORMAT}; there is an empty key")
+    if not _KEY.fullmatch(key):
+        raise Invalid(f"{option}: Invalid character found for config key: {key}")

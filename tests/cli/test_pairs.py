@@ -1,0 +1,124 @@
+"""kafka-configs' grammar of --add-config, --add-config-file and --delete-config."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kquota.cli.pairs import keys, pairs, pairs_in
+from kquota.errors import Invalid
+
+UNDERSTOOD = {
+    "a=1": {"a": "1"},
+    "a=1,b=2": {"a": "1", "b": "2"},
+    " a = 1 , b = 2 ": {"a": "1", "b": "2"},
+    "a=[x,y],b=2": {"a": "x,y", "b": "2"},
+    "a=[x=y,z=w],b=[1]": {"a": "x=y,z=w", "b": "1"},
+    "a=,b=": {"a": "", "b": ""},
+    "a=[]": {"a": ""},
+    "a=1,": {"a": "1"},
+    "a=[x, y]": {"a": "x, y"},
+    "listener.name.x.ssl-y_z=$1": {"listener.name.x.ssl-y_z": "$1"},
+}
+REFUSED = {
+    "": "nothing is there",
+    ",": "nothing is there",
+    "a": "number 1 is not",
+    "a=1,b": "number 2 is not",
+    "a=1,,b=2": "number 2 is not",
+    "a=b=c": "number 1 is not",
+    "a=x,y": "number 2 is not",
+    "=1": "empty key",
+    "a b=1": "Invalid character found for config key: a b",
+    "a=1,a=2": "a is given twice",
+    "a=1, a =1": "a is given twice",
+}
+
+
+@pytest.mark.parametrize(("text", "meant"), UNDERSTOOD.items(), ids=UNDERSTOOD)
+def test_pairs_are_understood(text: str, meant: dict[str, str]) -> None:
+    assert pairs(text) == meant
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED.items(), ids=[repr(text) for text in REFUSED])
+def test_what_are_no_pairs(text: str, reason: str) -> None:
+    with pytest.raises(Invalid, match=re.escape(reason)):
+        pairs(text)
+
+
+@pytest.mark.parametrize("text", ["a=CANARY=x", "a=CANARY,CANARY", "ok=1,password=x=CANARY"])
+def test_no_error_repeats_a_value(text: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        pairs(text)
+    assert "CANARY" not in str(caught.value)
+
+
+_VALUE = st.text(st.characters(codec="utf-8", exclude_characters="[]"), max_size=20)
+
+
+@given(st.dictionaries(st.from_regex(r"[a-zA-Z0-9._-]{1,8}", fullmatch=True), _VALUE, min_size=1, max_size=4))
+def test_brackets_carry_every_value_but_brackets(wanted: dict[str, str]) -> None:
+    text = ",".join(f"{key}=[{value}]" for key, value in wanted.items())
+    java_trims = "".join(map(chr, range(33)))
+    assert pairs(text) == {key: value.strip(java_trims) for key, value in wanted.items()}
+
+
+def _kafkas(text: str) -> dict[str, str] | None:
+    """The rule as Kafka's own regular expressions say it; None where it refuses."""
+    outside = r"(?=[^\]]*(?:\[|$))"
+    parts = re.split("," + outside, text)
+    while parts and not parts[-1]:
+        parts.pop()
+    split = [re.split(r"[ \t]*=[ \t]*" + outside, part) for part in parts]
+    if not split or any(len(sides) != 2 for sides in split):
+        return None
+    return {key.strip(): re.sub(r"\[?\]?", "", value).strip() for key, value in split}
+
+
+@given(st.text("ab=,[] ", max_size=14))
+def test_the_grammar_is_kafkas(text: str) -> None:
+    wanted = _kafkas(text)
+    try:
+        found = pairs(text)
+    except Invalid as error:
+        stricter = ("twice", "empty key", "Invalid character")
+        assert wanted is None or any(reason in str(error) for reason in stricter), (text, wanted)
+    else:
+        assert found == wanted
+
+
+def test_a_file_is_java_properties(tmp_path: Path) -> None:
+    path = tmp_path / "add.properties"
+    path.write_text("# quotas\nproducer_byte_rate = 10MB/s\nrequest_percentage:12.5\n")
+    assert pairs_in(path) == {"producer_byte_rate": "10MB/s", "request_percentage": "12.5"}
+
+
+def test_a_file_that_is_not_there_or_is_empty_names_its_option(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("# nothing\n")
+    for path in (tmp_path / "none", tmp_path / "empty", tmp_path):
+        with pytest.raises(Invalid, match="--add-config-file"):
+            pairs_in(path)
+
+
+KEYS = {
+    "one": (["a"], ("a",)),
+    "several": (["a, b ,c"], ("a", "b", "c")),
+    "several options": (["a", "b,c"], ("a", "b", "c")),
+    "as Java splits": (["a,"], ("a",)),
+    "none": ([], ()),
+}
+
+
+@pytest.mark.parametrize(("texts", "meant"), KEYS.values(), ids=KEYS)
+def test_keys_are_understood(texts: list[str], meant: tuple[str, ...]) -> None:
+    assert keys(texts) == meant
+
+
+@pytest.mark.parametrize("texts", [[""], [",a"], ["a,,b"], ["a,a"], ["a", "a"], ["a=1"]])
+def test_what_are_no_keys(texts: list[str]) -> None:
+    with pytest.raises(Invalid, match="--delete-config"):
+        keys(texts)
