@@ -14,6 +14,7 @@ from kquota.cli.options import Output, TableFormat
 from kquota.errors import Invalid, Refused
 
 if TYPE_CHECKING:
+    from kquota.config.port import Configs
     from kquota.quota.capacity import Cluster
     from kquota.quota.entity import Entity
     from kquota.quota.limits import Limits
@@ -75,22 +76,29 @@ def _client(user: str | None, client_id: str | None, ip: str | None) -> Client |
 
 def _read(at: world.Where) -> tuple[Mapping[Entity, Limits], Cluster]:
     """Every quota, and what of the cluster decides what they come to."""
-    from kquota.config.resource import BROKERS
-    from kquota.quota.capacity import Cluster, broker
-    from kquota.terms import BrokerId
+    from kquota.quota.explain import NOTHING_KNOWN
 
     with world.quotas(at) as port:
         quotas = port.everything()
     if at.zookeeper is not None:
-        return quotas, Cluster(brokers=None)
+        return quotas, NOTHING_KNOWN
     try:
         with world.configs(at) as configs:
-            found = configs.describe(configs.resources(BROKERS))
+            return quotas, cluster_of(configs)
     except Refused as error:
         say(f"warning: {error}; capacity, windows and bursts are unknown")
-        return quotas, Cluster(brokers=None)
+        return quotas, NOTHING_KNOWN
+
+
+def cluster_of(configs: Configs) -> Cluster:
+    """The live brokers as quotas see them. Settings that a connection does not tell are unknown."""
+    from kquota.config.resource import BROKERS
+    from kquota.quota.capacity import Cluster, broker
+    from kquota.terms import BrokerId
+
+    found = configs.describe(configs.resources(BROKERS))
     brokers = [
         broker(BrokerId(int(str(resource.name))), {entry.key: entry.value for entry in entries})
         for resource, entries in found.items()
     ]
-    return quotas, Cluster(brokers=tuple(sorted(brokers, key=lambda one: one.id)))
+    return Cluster(brokers=tuple(sorted(brokers, key=lambda one: one.id)))

@@ -29,6 +29,8 @@ UNITS: Final[Mapping[str, str]] = {
     CONTROLLER_MUTATION_RATE: "partitions created or deleted per second, in the whole cluster",
     CONNECTION_CREATION_RATE: "connections per second, on each broker",
 }
+NOTHING_KNOWN: Final = Cluster(brokers=None)
+"""A cluster that told nothing but its quotas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

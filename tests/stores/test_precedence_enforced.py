@@ -1,0 +1,179 @@
+"""What `explain` says is what real brokers do: the level that binds, who shares its bucket, how much passes at once."""
+
+from __future__ import annotations
+
+import math
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.admin import CreateTopicsRequest
+from kafka.protocol.producer import ProduceRequest
+from kafka.record.memory_records import MemoryRecordsBuilder
+
+from kquota.cli.explain import cluster_of
+from kquota.quota import actions
+from kquota.quota import explain as rules
+from kquota.quota.bucket import bucket
+from kquota.quota.change import Change
+from kquota.quota.entity import Entity
+from kquota.quota.precedence import Client, rungs
+from kquota.sandbox.cluster import Cluster
+from kquota.stores.wire.configs import WireConfigs
+from kquota.stores.wire.connection import Wire
+from kquota.stores.wire.quotas import WireQuotas
+from kquota.terms import CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE
+from tests.quota.contract import attempts
+
+pytestmark = pytest.mark.kafka
+LOW, HIGH = 10_000.0, 1e12
+# At LOW more than the whole window holds, at HIGH nothing.
+MESSAGE = b"x" * 300_000
+USER = "ANONYMOUS"
+SECONDS = 45.0
+
+
+@pytest.fixture(params=["kafka_431", "kafka_282"], ids=["4.3.1", "2.8.2"])
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    found: Cluster = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def wire(cluster: Cluster) -> Iterator[Wire]:
+    with Wire(cluster.bootstrap, {}) as opened:
+        yield opened
+
+
+@pytest.fixture
+def quotas(wire: Wire) -> Iterator[WireQuotas]:
+    """Every quota that the test leaves is taken away again: those of default entities would hold everybody."""
+    port = WireQuotas(wire)
+    before = set(port.everything())
+    yield port
+    for entity, limits in port.everything().items():
+        if entity not in before:
+            actions.alter(port, Change(entity=entity, delete=tuple(limits)), attempts())
+
+
+@pytest.fixture
+def topic(cluster: Cluster) -> Iterator[str]:
+    name = f"precedence-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
+    yield name
+    admin.delete_topics([name])[name].result(30)
+
+
+def throttled(cluster: Cluster, topic: str, client_id: str, message: bytes = MESSAGE) -> bool:
+    """Whether the broker asks this client to wait after one message (KIP-219: the answer itself comes at once)."""
+    waits: list[float] = []
+    client = Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "client.id": client_id,
+            "throttle_cb": lambda event: waits.append(event.throttle_time),
+        }
+    )
+    client.produce(topic, message)
+    assert client.flush(SECONDS) == 0
+    client.poll(0)
+    return any(waits)
+
+
+def nameless_throttled(wire: Wire, cluster: Cluster, topic: str) -> bool:
+    """The same for a client without a client-id, which librdkafka cannot be: it then calls itself rdkafka."""
+    records = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=2 * len(MESSAGE))
+    records.append(timestamp=None, key=None, value=MESSAGE, headers=[])
+    records.close()
+    partition = ProduceRequest.TopicProduceData.PartitionProduceData(index=0, records=bytes(records.buffer()))
+    data = ProduceRequest.TopicProduceData(name=topic, partition_data=[partition])
+    request = ProduceRequest(transactional_id=None, acks=1, timeout_ms=30_000, topic_data=[data], max_version=9)
+    leader = wire.metadata([topic]).topics[0].partitions[0].leader_id
+    net = NetworkSelector()
+    manager = KafkaConnectionManager(net, bootstrap_servers=cluster.bootstrap.split(","), client_id="")
+    try:
+        manager.bootstrap(int(SECONDS * 1000))
+        return bool(net.run(lambda: manager.send(request, node_id=leader)).throttle_time_ms)
+    finally:
+        manager.close()
+        net.close()
+
+
+def set_all(cluster: Cluster, quotas: WireQuotas, topic: str, wanted: Mapping[Entity, float]) -> None:
+    """Set these, and wait until the topic's broker holds a client to a quota that was set after them."""
+    sentinel = f"sentinel-{uuid.uuid4().hex[:8]}"
+    for entity, value in {**wanted, Entity(user=USER, client_id=sentinel): LOW}.items():
+        actions.alter(quotas, Change(entity=entity, add={PRODUCER_BYTE_RATE: value}), attempts())
+    give_up = time.monotonic() + SECONDS
+    while not throttled(cluster, topic, sentinel):
+        assert time.monotonic() < give_up, "the quotas did not come into force"
+
+
+@pytest.mark.parametrize("level", range(1, 9))
+def test_the_level_that_is_named_is_the_one_enforced(
+    cluster: Cluster, quotas: WireQuotas, topic: str, level: int
+) -> None:
+    """Once it alone is low, and once it alone is high, with every level below it set to the contrary."""
+    client = Client(user=USER, client_id=f"c-{uuid.uuid4().hex[:8]}")
+    assert client.client_id is not None
+    entities = [rung.entity for rung in rungs({}, client, PRODUCER_BYTE_RATE)]
+    own, *below = (entity for entity in entities[level - 1 :] if entity is not None)
+    for value, other in ((LOW, HIGH), (HIGH, LOW)):
+        set_all(cluster, quotas, topic, {own: value} | dict.fromkeys(below, other))
+        (answer, *_) = rules.explain(quotas.everything(), rules.NOTHING_KNOWN, client=client).answers
+        assert answer.winner is not None
+        assert (answer.key, answer.winner.level, answer.limit) == (PRODUCER_BYTE_RATE, level, value)
+        assert throttled(cluster, topic, client.client_id) == (value == LOW)
+
+
+@pytest.mark.parametrize("level", [2, 3, 5, 6, 8])
+def test_who_shares_the_bucket_waits_for_the_others(
+    cluster: Cluster, quotas: WireQuotas, topic: str, level: int
+) -> None:
+    spender, other = (Client(user=USER, client_id=f"c-{uuid.uuid4().hex[:8]}") for _ in range(2))
+    own = rungs({}, spender, PRODUCER_BYTE_RATE)[level - 1].entity
+    assert own is not None
+    assert rungs({}, other, PRODUCER_BYTE_RATE)[level - 1].entity == own
+    set_all(cluster, quotas, topic, {own: LOW})
+    assert throttled(cluster, topic, str(spender.client_id))
+    assert throttled(cluster, topic, str(other.client_id), b"small") == (bucket(level, spender) == bucket(level, other))
+
+
+def test_a_client_without_a_client_id_escapes_every_level_that_speaks_of_client_ids(
+    cluster: Cluster, wire: Wire, quotas: WireQuotas, topic: str
+) -> None:
+    client = Client(user=USER, client_id="")
+    entities = [rung.entity for rung in rungs({}, client, PRODUCER_BYTE_RATE) if rung.entity is not None]
+    speak = [entity for entity in entities if entity.client_id is not None]
+    set_all(cluster, quotas, topic, dict.fromkeys(speak, LOW))
+    (answer, *_) = rules.explain(quotas.everything(), rules.NOTHING_KNOWN, client=client).answers
+    assert answer.limit is None
+    assert not nameless_throttled(wire, cluster, topic)
+    set_all(cluster, quotas, topic, {Entity(user=USER): LOW})
+    (answer, *_) = rules.explain(quotas.everything(), rules.NOTHING_KNOWN, client=client).answers
+    assert answer.limit == LOW
+    assert nameless_throttled(wire, cluster, topic)
+
+
+def test_the_burst_is_what_passes_at_once(wire: Wire, quotas: WireQuotas, cluster: Cluster) -> None:
+    """A bucket may be overdrawn by one: topics of one partition pass while it holds anything, and one more."""
+    client = Client(user=USER, client_id="kquota")
+    entity = Entity(user=USER, client_id="kquota")
+    actions.alter(quotas, Change(entity=entity, add={CONTROLLER_MUTATION_RATE: 0.5}), attempts())
+    shape = cluster_of(WireConfigs(wire))
+    answers = {answer.key: answer for answer in rules.explain(quotas.everything(), shape, client=client).answers}
+    burst = answers[CONTROLLER_MUTATION_RATE].burst
+    assert burst is not None
+    topics = [f"burst-{uuid.uuid4().hex[:8]}" for _ in range(20)]
+    new_topic = CreateTopicsRequest.CreatableTopic
+    wanted = [new_topic(name=n, num_partitions=1, replication_factor=1, assignments=[], configs=[]) for n in topics]
+    request = CreateTopicsRequest(topics=wanted, timeout_ms=30_000, validate_only=False, min_version=6)
+    made = [result.name for result in wire.ask(request, wire.controller).topics if result.error_code == 0]
+    AdminClient({"bootstrap.servers": cluster.bootstrap}).delete_topics(made)
+    assert len(made) == math.floor(burst) + 1
