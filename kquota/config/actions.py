@@ -38,8 +38,9 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
         if change.seen(before, after):
             stood = {entry.key for entry in before if entry.dynamic}
             gone = stood & set(change.delete)
-            # Kafka 4.3.1 still tells a rate that was deleted, with no synonym: nothing stands behind such an entry.
-            behind = tuple(entry for entry in after if entry.key in gone and entry.synonyms)
+            # A broker of 4.3.1 still tells a rate of its own that was deleted, with no synonym: it is not in force.
+            true = (entry for entry in after if entry.synonyms or resource.kind == TOPICS)
+            behind = tuple(entry for entry in true if entry.key in gone)
             return Altered(absent=tuple(key for key in change.delete if key not in gone), behind=behind)
     raise Unknown(f"{resource}: the change was sent and accepted, but not seen yet; look with --describe")
 

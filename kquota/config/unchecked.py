@@ -33,7 +33,7 @@ def _policies(text: str) -> bool:
 
 
 _BOOLEAN: Final = _one_of("true", "false")
-_TOPIC: Final[Mapping[str, Callable[[str], bool]]] = {
+TOPIC: Final[Mapping[str, Callable[[str], bool]]] = {
     "cleanup.policy": _policies,
     "compression.type": _one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
     "delete.retention.ms": _whole(0, _LONG),
@@ -72,12 +72,12 @@ def must_be_sound(change: ConfigChange) -> None:
                 f"{key}: of a broker's configs only {', '.join(RATES)} can be set through --zookeeper; "
                 "every other a running broker must check: use --bootstrap-server"
             )
-        elif key not in _TOPIC:
+        elif key not in TOPIC:
             raise Invalid(
                 f"{key}: not a topic config that every Kafka has, and through --zookeeper no broker checks it: "
                 "use --bootstrap-server"
             )
-        elif not _TOPIC[key](text):
+        elif not TOPIC[key](text):
             raise Invalid(f"{key}={text}: no broker takes this value, and through --zookeeper none would refuse it")
 
 
