@@ -37,7 +37,7 @@ TUNING: Final = {
     "receive.buffer.bytes": -1,
 }
 """Whole numbers that both libraries take, each with the least that Kafka takes."""
-_OURS: Final = frozenset({"security.protocol", "sasl.mechanism", "sasl.jaas.config", "client.id", *TUNING})
+_ALWAYS: Final = frozenset({"security.protocol", "client.id", *TUNING})
 _TLS: Final = frozenset(
     f"ssl.{name}"
     for name in (
@@ -46,8 +46,12 @@ _TLS: Final = frozenset(
         *("key.password", "endpoint.identification.algorithm", "enabled.protocols", "protocol", "cipher.suites"),
     )
 )
-_OAUTH: Final = frozenset(
+_SASL: Final = frozenset(
     {
+        "sasl.mechanism",
+        "sasl.jaas.config",
+        "sasl.kerberos.service.name",
+        "sasl.login.callback.handler.class",
         "sasl.oauthbearer.token.endpoint.url",
         "sasl.oauthbearer.scope",
         "sasl.oauthbearer.client.credentials.client.id",
@@ -141,20 +145,17 @@ def _no_providers(found: Mapping[str, str], where: str) -> None:
 
 def _name_unused(found: Mapping[str, str], protocol: str, where: str, tell: Callable[[str], None]) -> None:
     """Refuse what matters for security and cannot be honoured; name in one line what has no effect here."""
-    used = set(_OURS)
-    if protocol.endswith("SSL"):
-        used |= _TLS
-    if protocol.startswith("SASL"):
-        used |= {*_OAUTH, "sasl.kerberos.service.name", _CALLBACKS}
-        # The token's endpoint is reached with the same trust store.
-        used |= _TLS if "sasl.oauthbearer.token.endpoint.url" in found else set()
-    known = _TLS | _OAUTH | {"sasl.kerberos.service.name", _CALLBACKS}
-    for key in sorted(found):
-        if key.startswith(("ssl.", "sasl.", "security.")) and key not in _OURS | known and not _HARMLESS.fullmatch(key):
+    uses_sasl = protocol.startswith("SASL")
+    # A token's endpoint is believed by the same trust store.
+    uses_tls = protocol.endswith("SSL") or (uses_sasl and "sasl.oauthbearer.token.endpoint.url" in found)
+    known = _ALWAYS | _SASL | _TLS
+    used = _ALWAYS | (_SASL if uses_sasl else frozenset()) | (_TLS if uses_tls else frozenset())
+    for key in sorted(found.keys() - known):
+        if key.startswith(("ssl.", "sasl.", "security.")) and not _HARMLESS.fullmatch(key):
             raise Invalid(f"{where}: {key}: kquota cannot honour it; take it out if the connection is safe without it")
-    if idle := [key for key in sorted(found) if key not in used and key in known]:
+    if idle := sorted(found.keys() & known - used):
         tell(f"{where}: security.protocol is {protocol}, so these have no effect: {', '.join(idle)}")
-    if unused := [key for key in sorted(found) if key not in used and key not in known]:
+    if unused := sorted(found.keys() - known):
         tell(f"{where}: not used by kquota: {', '.join(unused)}")
 
 

@@ -7,131 +7,13 @@ from collections.abc import Mapping
 import pytest
 
 from tests.cli.run import Ran, kquota
-from tests.secured import ALICE, CANARY, OAUTH, PASSWORD, PLAIN, SCRAM, Secured, jaas
-
-NAMES_OFF = {"ssl.endpoint.identification.algorithm": ""}
-TRUST = {"ssl.truststore.type": "PEM", "ssl.truststore.location": "ca.pem"}
-TRUST_P12 = {
-    "ssl.truststore.type": "PKCS12",
-    "ssl.truststore.location": "trust.p12",
-    "ssl.truststore.password": CANARY,
-}
-SSL = {"security.protocol": "SSL", **TRUST}
-SASL_SSL = {"security.protocol": "SASL_SSL", **TRUST}
-CLIENT = {"ssl.keystore.type": "PEM", "ssl.keystore.location": "client.pem"}
-CLIENT_LOCKED = {
-    "ssl.keystore.type": "PEM",
-    "ssl.keystore.location": "client-locked.pem",
-    "ssl.key.password": CANARY,
-}
-CLIENT_P12 = {
-    "ssl.keystore.type": "PKCS12",
-    "ssl.keystore.location": "client.p12",
-    "ssl.keystore.password": CANARY,
-    "ssl.key.password": CANARY,
-}
-
-
-def plain(user: str = "bob", password: str = PASSWORD) -> dict[str, str]:
-    return {"sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas(PLAIN, username=user, password=password)}
-
-
-def scram(size: int, password: str = PASSWORD) -> dict[str, str]:
-    login = jaas(SCRAM, username=ALICE, password=password)
-    return {"sasl.mechanism": f"SCRAM-SHA-{size}", "sasl.jaas.config": login}
-
-
-def bearer(**options: str) -> dict[str, str]:
-    return {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "OAUTHBEARER",
-        "sasl.jaas.config": jaas(OAUTH, **options),
-    }
-
-
-RIGHT: dict[str, tuple[str, Mapping[str, str]]] = {
-    "no security": ("PLAINTEXT", {"security.protocol": "PLAINTEXT", "client.id": "x"}),
-    "TLS, authorities as PEM": ("TLS", SSL),
-    "TLS, authorities as PKCS12": ("TLS", {"security.protocol": "SSL", **TRUST_P12}),
-    "TLS, authorities as PKCS12 of no declared type": (
-        "TLS",
-        {key: value for key, value in {"security.protocol": "SSL", **TRUST_P12}.items() if "type" not in key},
-    ),
-    "TLS 1.2 alone": ("TLS12", {**SSL, "ssl.enabled.protocols": "TLSv1.2"}),
-    "TLS, one cipher suite": ("TLS12", {**SSL, "ssl.cipher.suites": "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"}),
-    "a certificate for another name, names not checked": ("ELSEWHERE", {**SSL, **NAMES_OFF}),
-    "client certificate as PEM": ("MTLS", {**SSL, **CLIENT}),
-    "client certificate as PEM with a password": ("MTLS", {**SSL, **CLIENT_LOCKED}),
-    "client certificate as PKCS12": ("MTLS", {**SSL, **CLIENT_P12}),
-    "PLAIN over TLS": ("LOGIN", {**SASL_SSL, **plain()}),
-    "SCRAM-SHA-256 over TLS": ("LOGIN", {**SASL_SSL, **scram(256)}),
-    "SCRAM-SHA-512 over TLS": ("LOGIN", {**SASL_SSL, **scram(512)}),
-    "SCRAM-SHA-512 without TLS": ("BARELOGIN", {"security.protocol": "SASL_PLAINTEXT", **scram(512)}),
-    "an unsecured bearer token": ("BEARER", bearer(unsecuredLoginStringClaim_sub="alice")),
-}
-
-WRONG: dict[str, tuple[str, Mapping[str, str], str]] = {
-    "an expired certificate": ("EXPIRED", SSL, "the server's certificate is too old (certificate has expired)"),
-    "a certificate for another name": ("ELSEWHERE", SSL, "the server's certificate is for another name (IP address mi"),
-    "an authority nobody knows": (
-        "TLS",
-        {**SSL, "ssl.truststore.location": "stranger.pem"},
-        "comes from nobody in the trust store",
-    ),
-    "the machine's authorities do not know it": (
-        "TLS",
-        {"security.protocol": "SSL"},
-        "comes from nobody in the trust store",
-    ),
-    "no client certificate": ("MTLS", SSL, "the server wants a client certificate, or another one"),
-    "a stranger's client certificate": (
-        "MTLS",
-        {**SSL, **CLIENT, "ssl.keystore.location": "stranger-client.pem"},
-        "the server does not accept this client's certificate",
-    ),
-    "TLS on a plain port": ("PLAINTEXT", SSL, "closed in the TLS handshake: most likely that port does not speak TLS"),
-    "no TLS on a TLS port": ("TLS", {}, "the port speaks TLS, so set security.protocol=SSL or SASL_SSL"),
-    "no TLS on a TLS port that wants a certificate": ("MTLS", {}, "the port speaks TLS, so set security.protocol=SSL"),
-    "a login without TLS on a TLS port": (
-        "LOGIN",
-        {"security.protocol": "SASL_PLAINTEXT", **plain()},
-        "the port speaks TLS, so set security.protocol=SASL_SSL",
-    ),
-    "no login where one is wanted": ("BARELOGIN", {}, "most likely the port wants a login, so set security.protocol=S"),
-    "no login over TLS where one is wanted": ("LOGIN", SSL, "wants a login, so set security.protocol=SASL_SSL"),
-    "a login where none is taken": (
-        "PLAINTEXT",
-        {"security.protocol": "SASL_PLAINTEXT", **plain()},
-        "that port takes no login",
-    ),
-    "TLS 1.3 where only 1.2 is": (
-        "TLS12",
-        {**SSL, "ssl.enabled.protocols": "TLSv1.3"},
-        "server and client have no TLS version in common",
-    ),
-    "a wrong password": ("LOGIN", {**SASL_SSL, **plain(password=CANARY)}, "the login was refused (Auth"),
-    "a wrong SCRAM password": ("LOGIN", {**SASL_SSL, **scram(512, password=CANARY)}, "invalid credentials"),
-    "an unknown user": ("LOGIN", {**SASL_SSL, **plain(user="mallory")}, "Invalid username or password"),
-    "a mechanism that the port does not take": (
-        "BEARER",
-        {**plain(), "security.protocol": "SASL_PLAINTEXT"},
-        "does not take this",
-    ),
-    "a token that has ended": (
-        "BEARER",
-        bearer(unsecuredLoginStringClaim_sub="alice", unsecuredLoginLifetimeSeconds="0"),
-        "the login was refused",
-    ),
-}
+from tests.logins import RIGHT, WRONG, located
+from tests.secured import CANARY, Secured
 
 
 def describe(secured: Secured, listener: str, properties: Mapping[str, str], env: dict[str, str] | None = None) -> Ran:
     """`kquota configs --describe` through that listener; stores are named by their files in the folder."""
-    located = {
-        key: str(secured.folder / value) if key.endswith("store.location") else value
-        for key, value in properties.items()
-    }
-    config = secured.config("client.properties", located)
+    config = secured.config("client.properties", located(properties, secured.folder))
     where = ("--bootstrap-server", secured.at[listener], "--command-config", str(config))
     return kquota("log-dirs", "--describe", "--topic-list", "none", *where, env=env)
 
