@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,14 +12,30 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from kquota.errors import Invalid
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """The options as the command line gave them; `world.where` says which cluster they mean."""
+    """The options as the command line gave them; `where` says which cluster they mean."""
 
     bootstrap_server: str | None = None
     zookeeper: str | None = None
+    cluster: str | None = None
     command_config: Path | None = None
+    zk_tls_config_file: Path | None = None
+    zk_sasl_config_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """One cluster, by its brokers or by its ZooKeeper: exactly one of the two is given."""
+
+    bootstrap: str | None
+    zookeeper: str | None
+    command_config: Path | None = None
+    zk_tls_config_file: Path | None = None
+    zk_sasl_config_file: Path | None = None
 
 
 OPTIONS: Final[Mapping[str, Any]] = {
@@ -30,12 +47,110 @@ OPTIONS: Final[Mapping[str, Any]] = {
         str | None,
         typer.Option("--zookeeper", metavar="HOST:PORT,…[/CHROOT]", help="Kafka's ZooKeeper. [env: KQUOTA_ZOOKEEPER]"),
     ],
+    "cluster": Annotated[
+        str | None,
+        typer.Option("--cluster", metavar="NAME", help="A cluster of config.toml. [env: KQUOTA_CLUSTER]"),
+    ],
     "command_config": Annotated[
         Path | None,
-        typer.Option("--command-config", metavar="FILE", help="Java properties with the client's security settings."),
+        typer.Option(
+            "--command-config",
+            metavar="FILE",
+            help="Java properties with the client's security settings. [env: KQUOTA_COMMAND_CONFIG]",
+        ),
+    ],
+    "zk_tls_config_file": Annotated[
+        Path | None,
+        typer.Option(
+            "--zk-tls-config-file",
+            metavar="FILE",
+            help="Java properties with ZooKeeper's TLS settings. [env: KQUOTA_ZK_TLS_CONFIG_FILE]",
+        ),
+    ],
+    "zk_sasl_config_file": Annotated[
+        Path | None,
+        typer.Option(
+            "--zk-sasl-config-file",
+            metavar="FILE",
+            help="JAAS file with ZooKeeper's login. [env: KQUOTA_ZK_SASL_CONFIG_FILE, KAFKA_OPTS]",
+        ),
     ],
 }
-_ON_ZOOKEEPER: Final = ("zookeeper",)
+_ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file")
+_ADDRESSES: Final = ("bootstrap_server", "zookeeper")
+
+
+def where(connection: Connection, environment: Mapping[str, str] = os.environ) -> Where:
+    """The cluster that the options name, else the one that the environment does.
+
+    A named cluster (`--cluster`, KQUOTA_CLUSTER) is described by config.toml alone: an option may add to it and not
+    contradict it, and no other variable is read. Without one each option that is missing is its variable, brokers
+    first. Raises Invalid when a cluster is named twice or not at all.
+    """
+    given = {f.name: str(v) for f in fields(connection) if (v := getattr(connection, f.name)) is not None}
+    if given.get("bootstrap_server") is not None and given.get("zookeeper") is not None:
+        raise Invalid("give --bootstrap-server or --zookeeper, not both")
+    name = given.pop("cluster", None)
+    if name is None and not given.keys() & set(_ADDRESSES):
+        name = _named_by(environment)
+    found = _of_environment(given, environment) if name is None else _of_named(name, given, environment)
+    bootstrap, zookeeper = found.get("bootstrap_server"), found.get("zookeeper")
+    if not bootstrap and not zookeeper:
+        raise Invalid("which cluster? Give --bootstrap-server HOST:PORT, --zookeeper HOST:PORT or --cluster NAME")
+    files = {key: Path(value) for key, value in found.items() if key not in _ADDRESSES}
+    for key in files:
+        if key.startswith("zk_") != bool(zookeeper):
+            raise Invalid(
+                f"{_option(key)} goes with {'--zookeeper' if key.startswith('zk_') else '--bootstrap-server'}"
+            )
+    return Where(bootstrap=bootstrap or None, zookeeper=zookeeper or None, **files)
+
+
+def names_a_cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether an option or a variable does."""
+    options = (connection.bootstrap_server, connection.zookeeper, connection.cluster)
+    return any(options) or any(environment.get(_variable(name)) for name in (*_ADDRESSES, "cluster"))
+
+
+def _named_by(environment: Mapping[str, str]) -> str | None:
+    name = environment.get(_variable("cluster")) or None
+    for other in _ADDRESSES:
+        if name is not None and environment.get(_variable(other)):
+            raise Invalid(f"KQUOTA_CLUSTER and {_variable(other)} both name a cluster; unset one, or give --cluster")
+    return name
+
+
+def _of_environment(given: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    found = dict(given)
+    if not found.keys() & set(_ADDRESSES):
+        for name in _ADDRESSES:
+            if not found.keys() & set(_ADDRESSES) and (value := environment.get(_variable(name))):
+                found[name] = value
+    for name in OPTIONS:
+        fits = name.startswith("zk_") == ("zookeeper" in found)
+        if name not in (*_ADDRESSES, "cluster", *found) and fits and (value := environment.get(_variable(name))):
+            found[name] = value
+    return found
+
+
+def _of_named(name: str, given: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    from kquota.stores import clusters
+
+    found = {key.replace("-", "_"): value for key, value in clusters.cluster(name, environment).items()}
+    for key, value in given.items():
+        if key in _ADDRESSES and found.get(key) != value:
+            raise Invalid(f"--cluster {name} and {_option(key)} name two clusters; give one of them")
+        if found.get(key, value) != value:
+            raise Invalid(f"{_option(key)} contradicts config.toml, where --cluster {name} has {found[key]}")
+    return found | dict(given)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _variable(name: str) -> str:
+    return f"KQUOTA_{name.upper()}"
 
 
 def connected(*, zookeeper: bool = True) -> Callable[[Callable[..., int]], Callable[..., int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from kquota.cli import world
-from kquota.cli.connection import Connection, connected
+from kquota.cli.connection import Connection, connected, names_a_cluster
 from kquota.cli.contract import DONE, say
 from kquota.cli.options import Output, OutputFormat
 from kquota.cli.throttle import throttle as understood
@@ -88,7 +87,7 @@ def estimate(
                 raise Invalid("sizes come from one place: give --log-dirs, --history or --bootstrap-server")
             sizes = _stored(log_dirs, history, rates, Path(folder))
         else:
-            if not (connection.bootstrap_server or os.environ.get("KQUOTA_BOOTSTRAP_SERVER")):
+            if not names_a_cluster(connection):
                 raise Invalid("whose sizes? Give --bootstrap-server HOST:PORT, --log-dirs FILE or --history PATH")
             at = world.where(connection)
             sizes = _live(at, plan, rates, seconds, Path(folder))

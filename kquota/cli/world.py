@@ -6,12 +6,12 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kquota.cli.connection import Connection
+from kquota.cli.connection import Where as Where
+from kquota.cli.connection import where as where
 from kquota.cli.contract import say
 from kquota.errors import Invalid
 
@@ -25,33 +25,6 @@ if TYPE_CHECKING:
 
 SEEN_SECONDS: Final = 2.0
 _SEEN_POLL_SECONDS: Final = 0.05
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
-    """One cluster, by its brokers or by its ZooKeeper: exactly one of the two is given."""
-
-    bootstrap: str | None
-    zookeeper: str | None
-    command_config: Path | None = None
-
-
-def where(connection: Connection) -> Where:
-    """The cluster that the options name; without them the one that the environment names, brokers first.
-
-    Raises Invalid when it is named twice or not at all.
-    """
-    bootstrap, zookeeper = connection.bootstrap_server, connection.zookeeper
-    if bootstrap is not None and zookeeper is not None:
-        raise Invalid("give --bootstrap-server or --zookeeper, not both")
-    if bootstrap is None and zookeeper is None:
-        bootstrap = os.environ.get("KQUOTA_BOOTSTRAP_SERVER") or None
-        zookeeper = None if bootstrap else os.environ.get("KQUOTA_ZOOKEEPER") or None
-    if not bootstrap and not zookeeper:
-        raise Invalid("which cluster? Give --bootstrap-server HOST:PORT or --zookeeper HOST:PORT")
-    if zookeeper and connection.command_config is not None:
-        raise Invalid("--command-config goes with --bootstrap-server")
-    return Where(bootstrap=bootstrap, zookeeper=zookeeper, command_config=connection.command_config)
 
 
 @contextmanager
@@ -76,6 +49,8 @@ def _znodes(at: Where) -> Iterator[Znodes]:
     """An open session with the cluster's ZooKeeper. Raises Invalid where only brokers are named."""
     if at.zookeeper is None:
         raise Invalid("this needs the ZooKeeper: give --zookeeper HOST:PORT")
+    if at.zk_tls_config_file is not None or at.zk_sasl_config_file is not None:
+        raise Invalid("ZooKeeper's TLS and login are not there yet")
     from kquota.stores.znodes import Znodes
 
     with Znodes(at.zookeeper) as opened:

@@ -1,0 +1,194 @@
+"""Which cluster a command means: options, variables and config.toml; what is refused before anything is contacted."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kquota.cli.connection import Connection, Where, names_a_cluster, where
+from kquota.errors import Invalid
+from tests.cli.run import kquota
+
+CONFIG = """
+[clusters.prod]
+bootstrap-server = "b1:9092,b2:9092"
+command-config = "prod.properties"
+
+[clusters.old]
+zookeeper = "zk:2181/kafka"
+zk-tls-config-file = "/etc/zk.properties"
+zk-sasl-config-file = "~/jaas.conf"
+"""
+
+
+def environment(tmp_path: Path, text: str = CONFIG, **variables: str) -> dict[str, str]:
+    folder = tmp_path / "kquota"
+    folder.mkdir(exist_ok=True)
+    (folder / "config.toml").write_text(text)
+    return {"XDG_CONFIG_HOME": str(tmp_path), **variables}
+
+
+MEANT: dict[str, tuple[Connection, dict[str, str], Where]] = {
+    "an option": (Connection(bootstrap_server="b:1"), {}, Where(bootstrap="b:1", zookeeper=None)),
+    "a variable": (Connection(), {"KQUOTA_ZOOKEEPER": "z:1"}, Where(bootstrap=None, zookeeper="z:1")),
+    "both variables: brokers first": (
+        Connection(),
+        {"KQUOTA_BOOTSTRAP_SERVER": "b:1", "KQUOTA_ZOOKEEPER": "z:1"},
+        Where(bootstrap="b:1", zookeeper=None),
+    ),
+    "an option before the other's variable": (
+        Connection(zookeeper="z:1"),
+        {"KQUOTA_BOOTSTRAP_SERVER": "b:1"},
+        Where(bootstrap=None, zookeeper="z:1"),
+    ),
+    "the login from a variable": (
+        Connection(bootstrap_server="b:1"),
+        {"KQUOTA_COMMAND_CONFIG": "f", "KQUOTA_ZK_TLS_CONFIG_FILE": "g"},
+        Where(bootstrap="b:1", zookeeper=None, command_config=Path("f")),
+    ),
+    "ZooKeeper's login from variables": (
+        Connection(zookeeper="z:1"),
+        {"KQUOTA_COMMAND_CONFIG": "f", "KQUOTA_ZK_TLS_CONFIG_FILE": "g", "KQUOTA_ZK_SASL_CONFIG_FILE": "h"},
+        Where(bootstrap=None, zookeeper="z:1", zk_tls_config_file=Path("g"), zk_sasl_config_file=Path("h")),
+    ),
+    "an empty variable is none": (
+        Connection(bootstrap_server="b:1"),
+        {"KQUOTA_COMMAND_CONFIG": "", "KQUOTA_CLUSTER": ""},
+        Where(bootstrap="b:1", zookeeper=None),
+    ),
+    "an option before KQUOTA_CLUSTER": (
+        Connection(bootstrap_server="b:1"),
+        {"KQUOTA_CLUSTER": "prod"},
+        Where(bootstrap="b:1", zookeeper=None),
+    ),
+    "another cluster's ZooKeeper": (
+        Connection(cluster="old"),
+        {"KQUOTA_BOOTSTRAP_SERVER": "b:1", "KQUOTA_COMMAND_CONFIG": "f"},
+        Where(
+            bootstrap=None,
+            zookeeper="zk:2181/kafka",
+            zk_tls_config_file=Path("/etc/zk.properties"),
+            zk_sasl_config_file=Path.home() / "jaas.conf",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "variables", "meant"), MEANT.values(), ids=MEANT)
+def test_which_cluster(tmp_path: Path, options: Connection, variables: dict[str, str], meant: Where) -> None:
+    assert where(options, environment(tmp_path, **variables)) == meant
+    assert names_a_cluster(options, environment(tmp_path, **variables))
+
+
+@pytest.mark.parametrize("by", ["option", "variable"])
+def test_a_named_cluster_and_its_files_beside_config_toml(tmp_path: Path, by: str) -> None:
+    variables = {"KQUOTA_COMMAND_CONFIG": "another"} | ({"KQUOTA_CLUSTER": "prod"} if by == "variable" else {})
+    options = Connection(cluster="prod" if by == "option" else None)
+    assert where(options, environment(tmp_path, **variables)) == Where(
+        bootstrap="b1:9092,b2:9092", zookeeper=None, command_config=tmp_path / "kquota" / "prod.properties"
+    )
+
+
+def test_an_option_may_repeat_and_add_to_a_named_cluster(tmp_path: Path) -> None:
+    bare = '[clusters.prod]\nbootstrap-server = "b:1"\n'
+    options = Connection(cluster="prod", bootstrap_server="b:1", command_config=Path("mine"))
+    found = where(options, environment(tmp_path, bare))
+    assert found == Where(bootstrap="b:1", zookeeper=None, command_config=Path("mine"))
+
+
+REFUSED: dict[str, tuple[Connection, dict[str, str], str]] = {
+    "nothing": (Connection(), {}, "which cluster? Give --bootstrap-server HOST:PORT, --zookeeper"),
+    "an empty option": (Connection(bootstrap_server=""), {"KQUOTA_ZOOKEEPER": "z:1"}, "which cluster?"),
+    "two": (Connection(bootstrap_server="b:1", zookeeper="z:1"), {}, "not both"),
+    "two by name": (
+        Connection(cluster="prod", bootstrap_server="b:1"),
+        {},
+        "--cluster prod and --bootstrap-server name two clusters",
+    ),
+    "a name and the other way": (Connection(cluster="prod", zookeeper="z:1"), {}, "--zookeeper name two clusters"),
+    "another login than the named cluster's": (
+        Connection(cluster="prod", command_config=Path("x")),
+        {},
+        "--command-config contradicts config.toml",
+    ),
+    "two variables": (
+        Connection(),
+        {"KQUOTA_CLUSTER": "prod", "KQUOTA_BOOTSTRAP_SERVER": "b:1"},
+        "KQUOTA_CLUSTER and KQUOTA_BOOTSTRAP_SERVER both name a cluster",
+    ),
+    "unknown": (Connection(cluster="prd"), {}, "there is no [clusters.prd] in "),
+    "unknown, and what there is": (Connection(cluster="prd"), {}, "; it has old, prod"),
+    "Kafka's properties for ZooKeeper": (
+        Connection(zookeeper="z:1", command_config=Path("f")),
+        {},
+        "--command-config goes with --bootstrap-server",
+    ),
+    "ZooKeeper's for brokers": (
+        Connection(bootstrap_server="b:1", zk_tls_config_file=Path("f")),
+        {},
+        "--zk-tls-config-file goes with --zookeeper",
+    ),
+    "ZooKeeper's for a named cluster's brokers": (
+        Connection(cluster="prod", zk_sasl_config_file=Path("f")),
+        {},
+        "--zk-sasl-config-file goes with --zookeeper",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "variables", "reason"), REFUSED.values(), ids=REFUSED)
+def test_what_names_no_cluster_or_two(
+    tmp_path: Path, options: Connection, variables: dict[str, str], reason: str
+) -> None:
+    with pytest.raises(Invalid, match=re.escape(reason)):
+        where(options, environment(tmp_path, **variables))
+
+
+CANARY = "CANARY-7f3a"
+WRONG_FILES = {
+    "no TOML": ("[clusters", "is not TOML"),
+    "another table": ("[prod]\n", "'prod' is not known here; write [clusters.NAME]"),
+    "no table": ("clusters = 3\n", "clusters must be tables"),
+    "no table either": ("clusters.prod = 3\n", "[clusters.prod] must be a table"),
+    "an unknown key": ('[clusters.prod]\nbootstrap-servers = "b:1"\n', "'bootstrap-servers' is not one of boot"),
+    "a password": (
+        f'[clusters.prod]\nbootstrap-server = "b:1"\nsasl-password = "{CANARY}"\n',
+        "'sasl-password': no secrets here; put them into the file of command-config",
+    ),
+    "a password of another cluster": (
+        f'[clusters.prod]\nbootstrap-server = "b:1"\n[clusters.x]\nsasl.jaas.config = "{CANARY}"\n',
+        "[clusters.x]: 'sasl' is not one of",
+    ),
+    "a number": ("[clusters.prod]\nbootstrap-server = 9092\n", "bootstrap-server must be a text"),
+    "an empty address": ('[clusters.prod]\nbootstrap-server = ""\n', "must be a text that is not empty"),
+    "no address": ('[clusters.prod]\ncommand-config = "f"\n', "needs either bootstrap-server or zookeeper"),
+    "two addresses": ('[clusters.prod]\nbootstrap-server = "b:1"\nzookeeper = "z:1"\n', "needs either"),
+    "a file of the other way": (
+        '[clusters.prod]\nzookeeper = "z:1"\ncommand-config = "f"\n',
+        "command-config goes with bootstrap-server",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), WRONG_FILES.values(), ids=WRONG_FILES)
+def test_a_config_toml_that_cannot_be_right(tmp_path: Path, text: str, reason: str) -> None:
+    with pytest.raises(Invalid, match=re.escape(reason)) as refused:
+        where(Connection(cluster="prod"), environment(tmp_path, text))
+    assert CANARY not in repr(refused.value)
+    assert str(tmp_path) in str(refused.value)
+
+
+def test_without_a_config_toml_a_name_says_where_it_should_be(tmp_path: Path) -> None:
+    ran = kquota("log-dirs", "--describe", "--cluster", "prod", env={"XDG_CONFIG_HOME": str(tmp_path)})
+    wanted = f"kquota: error: --cluster needs {tmp_path}/kquota/config.toml, which is not there; write [clusters.NAME]"
+    assert (ran.code, ran.out, ran.err.startswith(wanted)) == (2, "", True)
+
+
+@pytest.mark.parametrize("command", [["configs", "--describe", "--entity-type", "users"], ["quota", "export"]])
+def test_a_named_cluster_is_where_the_command_goes(tmp_path: Path, command: list[str]) -> None:
+    there = environment(tmp_path, '[clusters.prod]\nbootstrap-server = "127.0.0.1:1"\n')
+    ran = kquota(*command, "--cluster", "prod", env=there)
+    assert (ran.code, ran.out) == (1, "")
+    assert "no Kafka broker at 127.0.0.1:1 (127.0.0.1:1: Connection refused)" in ran.err
