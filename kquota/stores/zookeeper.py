@@ -25,9 +25,9 @@ _TELLS_2_7: Final = 5  # the version of a broker's own node since 2.7; an upgrad
 _ROOTS: Final = ("/config/users", "/config/clients", "/config/ips")
 _ALONE: Final = (Filter(client_id=EVERY), Filter(user=EVERY), Filter(ip=EVERY))
 _LARGEST_TRANSACTION: Final = 900_000  # bytes; a ZooKeeper takes 1,048,575 unless its operator says otherwise
-# Each change leaves a notification for 15 minutes. From 37,449 on their names are more than the 1,048,575 bytes that a
-# broker takes in one answer, and brokers that cannot list them lose their session.
-_MOST_NOTIFICATIONS: Final = 30_000
+# Each change leaves a notification for 15 minutes. The names of 149,796 are more than the 4 MB that a broker takes in
+# one answer (KAFKA-13270); after that it hears of no change any more.
+_MOST_NOTIFICATIONS: Final = 100_000
 _NO_ROOM: Final = (
     f"not sent: the brokers have {_MOST_NOTIFICATIONS} config changes to keep in mind, which is as many as they can; "
     "apply the rest in 15 minutes"
