@@ -12,7 +12,6 @@ from kquota.cli.options import Output
 from kquota.config import actions, ignored, unchecked
 from kquota.config.change import ConfigChange
 from kquota.config.resource import BROKERS, Entry, Kind, Resource
-from kquota.errors import Invalid
 from kquota.terms import DEFAULT, Default
 
 Found: TypeAlias = Mapping[Resource, Sequence[Entry]]
@@ -23,8 +22,6 @@ TSV_HEADER: Final = ("type", "name", "key", "value", "source", "sensitive")
 
 def describe(at: world.Where, kind: Kind, name: str | Default | None, *, everything: bool, output: Output) -> int:
     """Print the dynamic configs of one topic or broker, or of all (None); with `everything` also what stands behind."""
-    if everything and at.zookeeper is not None:
-        raise Invalid("--bootstrap-server must be specified for --all")
     resource = None if name is None else Resource(kind=kind, name=name)
     with world.configs(at) as configs:
         if resource is None:

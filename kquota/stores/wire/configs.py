@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kquota.config.change import ConfigChange
 from kquota.config.resource import BROKERS, TOPICS, Entry, Kind, Resource, Synonym
+from kquota.config.unchecked import is_password
 from kquota.errors import Incomplete, KquotaError, Refused, Unreachable
 from kquota.stores.wire.connection import Wire, kafka_error
 from kquota.stores.wire.requests import (
@@ -109,7 +110,7 @@ class WireConfigs:
                 for resource in sent[broker]:
                     result = told[_on_the_wire(resource)]
                     if result.error_code:
-                        errors[resource] = _error(resource, result)
+                        errors[resource] = _error(changes[resource], result)
         return errors
 
     def _by_broker(self, resources: Iterable[Resource]) -> dict[BrokerId, list[Resource]]:
@@ -190,11 +191,14 @@ def _operations(change: ConfigChange) -> dict[str, Operation]:
     return set_ | dict.fromkeys(sorted(change.delete), (DELETE, None))
 
 
-def _error(resource: Resource, result: Any) -> KquotaError:
-    code = result.error_code
+def _error(change: ConfigChange, result: Any) -> KquotaError:
+    resource, code = change.resource, result.error_code
     if code == UNKNOWN_TOPIC:
         return Refused(f"{resource} does not exist; nothing was written")
     words = f"writing {resource}: the broker answered {kafka_error(code, result.error_message)}"
+    for key, value in change.add.items():
+        if value and is_password(key):
+            words = words.replace(value, "[hidden]")
     if code in MAYBE_WRITTEN:
         return Unreachable(f"{words}; whether it was written is not known, look with --describe")
     return Refused(words)
