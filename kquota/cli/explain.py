@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kquota.cli import world
 from kquota.cli.connection import Connection, connected
-from kquota.cli.contract import DONE, say
+from kquota.cli.contract import DONE, NOT_YET, say
 from kquota.cli.options import Output, TableFormat
 from kquota.errors import Invalid, Refused
 
 if TYPE_CHECKING:
     from kquota.config.port import Configs
     from kquota.quota.capacity import Cluster
-    from kquota.quota.entity import Entity
-    from kquota.quota.limits import Limits
-    from kquota.quota.precedence import Client
+    from kquota.quota.precedence import Client, Quotas
 
 EPILOG = """Examples:
 
@@ -48,16 +46,33 @@ def explain(
     output: TableFormat = Output.text,
 ) -> int:
     """Say which quota binds a client, why, what it shares with whom, and what it comes to on this cluster."""
-    from kquota.cli import explanation
-    from kquota.quota import explain as rules
-
     if all_:
-        raise Invalid("--all is not there yet")
-    client = _client(user, client_id, ip)
-    quotas, cluster = _read(world.where(connection))
-    explained = rules.explain(quotas, cluster, client=client, ip=ip)
-    print(explanation.WRITE[output](explained))
+        if user is not None or client_id is not None or ip is not None:
+            raise Invalid("--all looks at all quotas: leave --user, --client-id and --ip out")
+        return _lint(connection, output)
+    return _explain(world.where(connection), _client(user, client_id, ip), ip, output)
+
+
+def _explain(at: world.Where, client: Client | None, ip: str | None, output: Output) -> int:
+    from kquota.cli import explanation
+    from kquota.quota.explain import explain
+
+    quotas, cluster = _read(at, lambda line: say(f"warning: {line}"))
+    print(explanation.WRITE[output](explain(quotas, cluster, client=client, ip=ip)), end="")
     return DONE
+
+
+def _lint(connection: Connection, output: Output) -> int:
+    from kquota.cli import findings
+    from kquota.quota.finding import Finding
+    from kquota.quota.lint import lint
+
+    unreadable: list[str] = []
+    quotas, cluster = _read(world.where(connection), unreadable.append)
+    found = [Finding.unreadable(line) for line in unreadable]
+    found += lint(quotas, cluster)
+    print(findings.WRITE[output](found, quotas, connection), end="")
+    return NOT_YET if found else DONE
 
 
 def _client(user: str | None, client_id: str | None, ip: str | None) -> Client | None:
@@ -74,19 +89,17 @@ def _client(user: str | None, client_id: str | None, ip: str | None) -> Client |
     return None if user is None and client_id is None else Client(user=user, client_id=client_id)
 
 
-def _read(at: world.Where) -> tuple[Mapping[Entity, Limits], Cluster]:
-    """Every quota, and what of the cluster decides what they come to."""
+def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[Quotas, Cluster]:
+    """Every quota, and what of the cluster decides what they come to; `unreadable` hears what nobody can read."""
     from kquota.quota.explain import NOTHING_KNOWN
 
-    with world.quotas(at) as port:
+    with world.quotas(at, unreadable) as port:
         quotas = port.everything()
-    if at.zookeeper is not None:
-        return quotas, NOTHING_KNOWN
     try:
         with world.configs(at) as configs:
             return quotas, cluster_of(configs)
     except Refused as error:
-        say(f"warning: {error}; capacity, windows and bursts are unknown")
+        say(f"warning: {error}; what the brokers are set to is unknown")
         return quotas, NOTHING_KNOWN
 
 

@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kquota.cli.contract import printable
+from kquota.cli import tsv
 from kquota.cli.options import Output
-from kquota.cli.reasons import level, text
+from kquota.cli.reasons import text
 from kquota.quota.capacity import Cluster
-from kquota.quota.entity import Entity
+from kquota.quota.entity import ENTITY_TYPES, Entity
 from kquota.quota.explain import UNITS, Answer, Explanation
 from kquota.quota.limits import plain
 from kquota.quota.precedence import State
@@ -38,17 +38,21 @@ def document(explained: Explanation) -> str:
         asked |= {"user": client.user, "client_id": client.client_id}
     if explained.ip is not None:
         asked["ip"] = explained.ip
-    return json.dumps(
-        {
-            "version": VERSION,
-            "asked": asked,
-            "brokers": cluster.size,
-            "quota_callback": cluster.callback,
-            "unresolved_ips": list(explained.unresolved),
-            "keys": [_key(answer, cluster) for answer in explained.answers],
-        },
-        ensure_ascii=False,
-        indent=2,
+    return (
+        json.dumps(
+            {
+                "version": VERSION,
+                "asked": asked,
+                "brokers": cluster.size,
+                "settings_known": cluster.told,
+                "quota_callback": cluster.callback,
+                "unresolved_ips": list(explained.unresolved),
+                "keys": [_key(answer, cluster) for answer in explained.answers],
+            },
+            ensure_ascii=False,
+            indent=2,
+        )
+        + "\n"
     )
 
 
@@ -85,16 +89,24 @@ def _key(answer: Answer, cluster: Cluster) -> dict[str, object]:
 
 
 def table(explained: Explanation) -> str:
-    """A row for each key and level, tab-separated under a head; the entity in the words of the text."""
-    rows = [("key", "level", "entity", "value", "state")]
+    """A row for each key and level; what no level sets and a broker config does has a row without a level."""
+    rows: list[list[str | None]] = []
     for answer in explained.answers:
-        rows += [
-            (answer.key, str(r.level), level(r, answer), "" if r.value is None else plain(r.value), r.state.value)
-            for r in answer.rungs
-        ]
+        for rung in answer.rungs:
+            value = None if rung.value is None else plain(rung.value)
+            rows.append([answer.key, str(rung.level), *columns(rung.entity), value, rung.state.value])
         if answer.static is not None and answer.limit is not None:
-            rows.append((answer.key, "", f"broker config {answer.static}", plain(answer.limit), State.WINS.value))
-    return "\n".join("\t".join(printable(cell) for cell in row) for row in rows)
+            rows.append([answer.key, None, *columns(None), plain(answer.limit), State.WINS.value])
+    return tsv.table(("key", "level", *COLUMNS, "value", "state"), rows)
+
+
+COLUMNS: Final = tuple(kind[:-1] for kind in ENTITY_TYPES)
+
+
+def columns(entity: Entity | None) -> list[str | None]:
+    """An entity in COLUMNS, as `configs` writes it: empty where it does not speak of a part, null for the default."""
+    parts = {} if entity is None else dict(entity.parts())
+    return [None if parts.get(kind) is DEFAULT else str(parts.get(kind, "")) for kind in ENTITY_TYPES]
 
 
 WRITE: Final[Mapping[Output, Callable[[Explanation], str]]] = {

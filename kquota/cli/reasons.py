@@ -34,7 +34,7 @@ _SUFFIX: Final = {
     CONNECTION_CREATION_RATE: "/s",
 }
 _BUCKET: Final = {True: "one bucket, in the controller", False: "a bucket on each broker"}
-_NO_BROKERS: Final = "ZooKeeper does not hold what brokers are set to; ask with --bootstrap-server"
+_NO_BROKERS: Final = "only brokers tell it, with --bootstrap-server and the right to DescribeConfigs"
 EXEMPT: Final = (
     "never counted: fetches of followers, WriteTxnMarkers, requests between brokers and the controller (they need"
     " ClusterAction), and producing with acks=0"
@@ -44,7 +44,7 @@ EXEMPT: Final = (
 
 def text(explained: Explanation) -> str:
     """For people, 80 columns wide: one line of answer for each key, then for each limit why, and with whom."""
-    return "\n".join(_lines(explained))
+    return "".join(f"{line}\n" for line in _lines(explained))
 
 
 def _lines(explained: Explanation) -> Iterator[str]:
@@ -59,6 +59,14 @@ def _lines(explained: Explanation) -> Iterator[str]:
         yield ""
         yield from _wrapped(
             "", f"The brokers have client.quota.callback.class={callback}: it decides, and may decide otherwise."
+        )
+    elif not explained.cluster.told:
+        yield ""
+        yield from _wrapped(
+            "",
+            "Not known here: whether the brokers have a client.quota.callback.class, which decides in Kafka's place, or"
+            f" (before Kafka 3.0) a quota.producer.default or quota.consumer.default; {_NO_BROKERS}.",
+            indent="  ",
         )
     for answer in explained.answers:
         if answer.limit is not None or answer.exceptions or any(rung.value is not None for rung in answer.rungs):
@@ -182,7 +190,7 @@ def _burst(answer: Answer, cluster: Cluster) -> Iterator[str]:
 
 
 def _no_mutation_window(answer: Answer, cluster: Cluster) -> str:
-    if cluster.brokers is None:
+    if not cluster.told:
         return _NO_BROKERS
     example = f"with Kafka's defaults, 11 x 1 s, it is {11 * (answer.limit or 0):g} partitions"
     return f"the controllers' own controller.quota.window settings decide, and brokers do not tell them; {example}"

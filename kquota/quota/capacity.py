@@ -98,6 +98,11 @@ class Cluster:
         return None if self.brokers is None else len(self.brokers)
 
     @property
+    def told(self) -> bool:
+        """Whether every live broker told its own settings, and there is one."""
+        return bool(self.brokers) and all(broker.io_threads is not None for broker in self.brokers or ())
+
+    @property
     def window(self) -> Window | None:
         """The window of byte rates, where all brokers have the same."""
         return _same(broker.window for broker in self.brokers or ())
@@ -121,7 +126,7 @@ class Cluster:
 
     @property
     def callback(self) -> str | None:
-        """A client.quota.callback.class, which decides in Kafka's place (KIP-257)."""
+        """A client.quota.callback.class, which decides in Kafka's place (KIP-257); None where none is known of."""
         return next((broker.callback for broker in self.brokers or () if broker.callback is not None), None)
 
     def static(self, key: str) -> float | None:

@@ -11,8 +11,7 @@ from kquota.errors import Invalid
 from kquota.quota.bucket import Per, per, shared
 from kquota.quota.capacity import STATIC_DEFAULTS, Cluster
 from kquota.quota.entity import Entity
-from kquota.quota.limits import Limits
-from kquota.quota.precedence import Client, Rung, exceptions, ip_rungs, rungs, winner
+from kquota.quota.precedence import Client, Quotas, Rung, exceptions, ip_rungs, rungs, winner
 from kquota.terms import (
     CLIENT_QUOTAS,
     CONNECTION_CREATION_RATE,
@@ -70,9 +69,7 @@ class Explanation:
     unresolved: tuple[str, ...]
 
 
-def explain(
-    quotas: Mapping[Entity, Limits], cluster: Cluster, *, client: Client | None, ip: str | None = None
-) -> Explanation:
+def explain(quotas: Quotas, cluster: Cluster, *, client: Client | None, ip: str | None = None) -> Explanation:
     """Every key that can bind this client, this IP, or both. Raises Invalid for an IP that is none."""
     answers = [] if client is None else [_client_answer(quotas, cluster, client, key) for key in CLIENT_QUOTAS]
     unresolved: tuple[str, ...] = ()
@@ -97,7 +94,7 @@ def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     return mapped or found
 
 
-def _client_answer(quotas: Mapping[Entity, Limits], cluster: Cluster, client: Client, key: str) -> Answer:
+def _client_answer(quotas: Quotas, cluster: Cluster, client: Client, key: str) -> Answer:
     found = rungs(quotas, client, key)
     won = winner(found)
     limit = None if won is None else won.value
@@ -119,7 +116,7 @@ def _client_answer(quotas: Mapping[Entity, Limits], cluster: Cluster, client: Cl
     )
 
 
-def _ip_answer(quotas: Mapping[Entity, Limits], cluster: Cluster, own: Entity | None) -> Answer:
+def _ip_answer(quotas: Quotas, cluster: Cluster, own: Entity | None) -> Answer:
     found = ip_rungs(quotas, own, CONNECTION_CREATION_RATE)
     won = winner(found)
     limit = None if won is None else won.value

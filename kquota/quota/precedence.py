@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from kquota.quota.entity import Entity, Name
 from kquota.quota.limits import Limits
 from kquota.terms import DEFAULT
+
+Quotas: TypeAlias = Mapping[Entity, Limits]
+"""All limits that stand, by entity."""
 
 
 class Part(enum.Enum):
@@ -68,16 +72,16 @@ def level_of(entity: Entity) -> int:
     return LEVELS.index((_part(entity.user), _part(entity.client_id))) + 1
 
 
-def rungs(quotas: Mapping[Entity, Limits], client: Client, key: str) -> tuple[Rung, ...]:
+def rungs(quotas: Quotas, client: Client, key: str) -> tuple[Rung, ...]:
     """All eight levels for this client and key, level 1 first; at most one wins, and none means unlimited.
 
     A client that sends no client-id is never held to a level that speaks of client-ids, not even of the default one:
     brokers then look for its limit under the user alone (ClientQuotaManager.DefaultQuotaCallback).
     """
-    return _ladder(quotas, [(_entity(level, client), _applies(level, client)) for level in LEVELS], key)
+    return _ladder(quotas, _levels(client), key)
 
 
-def ip_rungs(quotas: Mapping[Entity, Limits], own: Entity | None, key: str) -> tuple[Rung, ...]:
+def ip_rungs(quotas: Quotas, own: Entity | None, key: str) -> tuple[Rung, ...]:
     """The two levels of an IP: its own quota, where it has one, over the default of all IPs (KIP-612)."""
     return _ladder(quotas, [(own, own is not None), (Entity(ip=DEFAULT), True)], key)
 
@@ -98,7 +102,7 @@ class Reach:
     nameless: bool = False
 
 
-def reach(quotas: Mapping[Entity, Limits], entity: Entity, key: str) -> Reach:
+def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
     """Whether any client at all can be held to this entity's quota.
 
     Its best chance is a client that no other quota names: whatever comes first even for that one comes first for all.
@@ -114,7 +118,7 @@ def reach(quotas: Mapping[Entity, Limits], entity: Entity, key: str) -> Reach:
     )
 
 
-def exceptions(quotas: Mapping[Entity, Limits], client: Client, key: str) -> tuple[Entity, ...]:
+def exceptions(quotas: Quotas, client: Client, key: str) -> tuple[Entity, ...]:
     """What would come first if the part of `client` that is left open (None) had one of the names that quotas name."""
     bound = winner(rungs(quotas, client, key))
     below = len(LEVELS) + 1 if bound is None else bound.level
@@ -131,9 +135,7 @@ def _differs_in_what_is_open(entity: Entity, client: Client) -> bool:
     return named and all(asked is None or name in (None, DEFAULT, asked) for name, asked in pairs)
 
 
-def _ladder(
-    quotas: Mapping[Entity, Limits], levels: Iterable[tuple[Entity | None, bool]], key: str
-) -> tuple[Rung, ...]:
+def _ladder(quotas: Quotas, levels: Iterable[tuple[Entity | None, bool]], key: str) -> tuple[Rung, ...]:
     found: list[Rung] = []
     won = False
     for level, (entity, applies) in enumerate(levels, 1):
@@ -149,19 +151,25 @@ def _ladder(
     return tuple(found)
 
 
-def _entity(level: tuple[Part, Part], client: Client) -> Entity | None:
-    """The level's entity for this client, or None where a quota would have to name what no quota names."""
-    parts = []
-    for part, name in zip(level, (client.user, client.client_id), strict=True):
-        if part is Part.NAMED and not name:
-            return None
-        parts.append({Part.NAMED: name, Part.DEFAULT: DEFAULT, Part.ABSENT: None}[part])
-    return Entity(user=parts[0], client_id=parts[1])
+# All rules about one entity ask for the same client.
+@functools.lru_cache(maxsize=64)
+def _levels(client: Client) -> tuple[tuple[Entity | None, bool], ...]:
+    """Each level's entity for this client, None where a quota would have to name what none names; and if it applies."""
+    found = []
+    for user, client_id in LEVELS:
+        unnamed = (user is Part.NAMED and not client.user) or (client_id is Part.NAMED and not client.client_id)
+        entity = (
+            None if unnamed else Entity(user=_said(user, client.user), client_id=_said(client_id, client.client_id))
+        )
+        nameless = client.client_id == "" and client_id is not Part.ABSENT
+        found.append((entity, entity is not None and not nameless))
+    return tuple(found)
 
 
-def _applies(level: tuple[Part, Part], client: Client) -> bool:
-    nameless = client.client_id == "" and level[1] is not Part.ABSENT
-    return not nameless and _entity(level, client) is not None
+def _said(part: Part, name: str | None) -> Name | None:
+    if part is Part.NAMED:
+        return name
+    return DEFAULT if part is Part.DEFAULT else None
 
 
 def _part(name: Name | None) -> Part:

@@ -1,0 +1,36 @@
+"""One thing in a set of quotas that somebody should look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kquota.quota.change import Change
+from kquota.quota.entity import Entity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing to look at: of whom and which key (None: of the whole entity, or of the brokers), and what helps.
+
+    `cure` are the changes that would do what `do` says, in order; () where only a person can tell what was meant.
+    """
+
+    rule: str
+    entity: Entity | None
+    key: str | None
+    what: str
+    why: str
+    do: str
+    cure: tuple[Change, ...] = ()
+
+    @classmethod
+    def unreadable(cls, line: str) -> Finding:
+        """What the store said of a node or a value that is left out of everything else here."""
+        return cls(
+            rule="unreadable",
+            entity=None,
+            key=None,
+            what=line,
+            why="a quota that cannot be read is not enforced, and kquota cannot judge it",
+            do="look at it by hand",
+        )

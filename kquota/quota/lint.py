@@ -1,0 +1,60 @@
+"""What is in vain or wrong in a whole set of quotas, rule by rule."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from kquota.quota import lint_names, lint_values
+from kquota.quota.capacity import Cluster
+from kquota.quota.entity import Entity
+from kquota.quota.finding import Finding
+from kquota.quota.lint_values import Setting
+from kquota.quota.precedence import Quotas
+from kquota.terms import DEFAULT
+
+
+def lint(quotas: Quotas, cluster: Cluster) -> tuple[Finding, ...]:
+    """Every finding: first those of the whole cluster, then entity by entity in the one order, key by key."""
+    found = [*_callback(cluster), *_of_values(quotas, cluster)]
+    for entity, limits in quotas.items():
+        found += [finding for rule in lint_names.RULES for finding in rule(entity, limits, quotas)]
+    found += [finding for rule in lint_names.SET_RULES for finding in rule(quotas)]
+    return tuple(sorted(found, key=_order))
+
+
+def _order(finding: Finding) -> tuple[object, ...]:
+    return (() if finding.entity is None else finding.entity.order(), finding.key or "", finding.rule)
+
+
+def _of_values(quotas: Quotas, cluster: Cluster) -> Iterator[Finding]:
+    clients: dict[str, list[str]] = defaultdict(list)
+    for entity in sorted(quotas, key=Entity.order):
+        if entity.user is DEFAULT and isinstance(entity.client_id, str):
+            for key in quotas[entity]:
+                clients[key].append(entity.client_id)
+    named = {key: tuple(ids) for key, ids in clients.items()}
+    for entity, limits in quotas.items():
+        for key, value in limits.items():
+            setting = Setting(
+                entity=entity,
+                key=key,
+                value=value,
+                among=quotas,
+                cluster=cluster,
+                clients_of_default_user=named.get(key, ()),
+            )
+            for rule in lint_values.RULES:
+                yield from rule(setting)
+
+
+def _callback(cluster: Cluster) -> Iterator[Finding]:
+    if cluster.callback is not None:
+        yield Finding(
+            rule="quota-callback",
+            entity=None,
+            key=None,
+            what=f"the brokers have client.quota.callback.class={cluster.callback}",
+            why="it decides in Kafka's place, and may not look at these quotas at all (KIP-257)",
+            do="ask its documentation; all else here is what Kafka itself would do",
+        )
