@@ -7,27 +7,33 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
-
 from kquota.errors import Conflict, KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.throttle import Change, Setting
 from kquota.stores.wire.connection import Wire, kafka_error
+from kquota.stores.wire.requests import (
+    APPEND,
+    BROKER,
+    DELETE,
+    FORBIDDEN,
+    MAYBE_WRITTEN,
+    SET,
+    SUBTRACT,
+    TOPIC,
+    UNKNOWN_TOPIC,
+    Operation,
+    WireResource,
+    alter_request,
+    by_resource,
+    describe_request,
+)
 from kquota.terms import BrokerId
 
-_RESOURCE: Final = {"topic": 2, "broker": 4}
-_KIND: Final = {number: kind for kind, number in _RESOURCE.items()}
 _DYNAMIC: Final = {"topic": 1, "broker": 2}
 """The config source of a value set on this very topic or broker; all others stand behind it."""
-_SET, _DELETE, _APPEND, _SUBTRACT = range(4)
-_UNKNOWN_TOPIC: Final = 3
-_FORBIDDEN: Final = (29, 31)
-_MAYBE_WRITTEN: Final = (-1, 7)
 _APPEND_IS_SOUND: Final = (3, 4)
 """Below this release APPEND and SUBTRACT corrupt lists: the broker does not start again (measured on 2.8.2)."""
 _SEEN_SECONDS: Final = 2.0
 _SEEN_POLL_SECONDS: Final = 0.05
-
-Operation = tuple[int, str | None]
 
 
 class WireSettings:
@@ -68,7 +74,7 @@ class WireSettings:
                 errors[setting] = Conflict(f"{setting} is {now[setting]!r} and was {change.before!r} a moment ago")
             else:
                 ready[setting] = operation(change, incremental=self._wire.version() >= _APPEND_IS_SOUND)
-                if change.after is None and ready[setting][0] == _SUBTRACT:
+                if change.after is None and ready[setting][0] == SUBTRACT:
                     emptied.append(change)
         errors |= self._write(ready)
         return errors | self._delete_empty([change for change in emptied if change.setting not in errors])
@@ -81,7 +87,7 @@ class WireSettings:
         while left:
             now = self.values(left)
             seen = [s for s, change in left.items() if s in now and (now[s] == "" or change.seen_in(now[s]))]
-            errors |= self._write({setting: (_DELETE, None) for setting in seen if now[setting] == ""})
+            errors |= self._write({setting: (DELETE, None) for setting in seen if now[setting] == ""})
             left = {setting: change for setting, change in left.items() if setting not in seen}
             if left and time.monotonic() > give_up:
                 why = f"its entries were taken away and still stood {_SEEN_SECONDS:.0f} s later"
@@ -100,9 +106,9 @@ class WireSettings:
                 lost = Unknown(f"{answer}; whether it was written is not known")
                 errors |= dict.fromkeys(sent[broker], lost)
                 continue
-            told = {(_KIND[r.resource_type], r.resource_name): r for r in answer.responses}
+            told = by_resource(answer.responses)
             for setting in sent[broker]:
-                error = _error(setting, operations[setting], told[setting.kind, setting.name])
+                error = _error(setting, operations[setting], told[_on_the_wire(setting)])
                 if error is not None:
                     errors[setting] = error
         return errors
@@ -123,7 +129,7 @@ class WireSettings:
 
 def operation(change: Change, *, incremental: bool) -> Operation:
     """What to send so that the value becomes `after` to the letter; incremental only where that makes no difference."""
-    set_or_delete = (_DELETE, None) if change.after is None else (_SET, change.after)
+    set_or_delete = (DELETE, None) if change.after is None else (SET, change.after)
     before, after = _parts(change.before), _parts(change.after)
     if not incremental or not change.setting.is_list or len(set(before)) < len(before):
         return set_or_delete
@@ -131,9 +137,9 @@ def operation(change: Change, *, incremental: bool) -> Operation:
     gone = [entry for entry in before if entry not in after]
     kept = [entry for entry in before if entry in after]
     if come and not gone and ",".join(before + come) == change.after:
-        return _APPEND, ",".join(come)
+        return APPEND, ",".join(come)
     if gone and not come and ",".join(kept) == (change.after or ""):
-        return _SUBTRACT, ",".join(gone)
+        return SUBTRACT, ",".join(gone)
     return set_or_delete
 
 
@@ -142,34 +148,30 @@ def _parts(text: str | None) -> list[str]:
     return [part for part in (text or "").split(",") if part]
 
 
-def _resources(settings: Iterable[Setting]) -> dict[tuple[str, str], list[Setting]]:
-    found: defaultdict[tuple[str, str], list[Setting]] = defaultdict(list)
+def _on_the_wire(setting: Setting) -> WireResource:
+    return (TOPIC if setting.kind == "topic" else BROKER), setting.name
+
+
+def _resources(settings: Iterable[Setting]) -> dict[WireResource, list[Setting]]:
+    found: defaultdict[WireResource, list[Setting]] = defaultdict(list)
     for setting in settings:
-        found[setting.kind, setting.name].append(setting)
+        found[_on_the_wire(setting)].append(setting)
     return found
 
 
 def _describe(settings: Iterable[Setting]) -> Any:
-    resource = DescribeConfigsRequest.DescribeConfigsResource
-    return DescribeConfigsRequest(
-        resources=[
-            resource(resource_type=_RESOURCE[kind], resource_name=name, configuration_keys=[s.key for s in those])
-            for (kind, name), those in _resources(settings).items()
-        ],
-        include_synonyms=False,
-        include_documentation=False,
-        min_version=1,
-    )
+    asked = {resource: [setting.key for setting in those] for resource, those in _resources(settings).items()}
+    return describe_request(asked, synonyms=False)
 
 
 def _values(answer: Any, asked: Iterable[Setting]) -> dict[Setting, str | None]:
-    told = {(_KIND[r.resource_type], r.resource_name): r for r in answer.results}
+    told = by_resource(answer.results)
     found: dict[Setting, str | None] = {}
     for setting in asked:
-        result = told[setting.kind, setting.name]
-        if result.error_code in _FORBIDDEN:
+        result = told[_on_the_wire(setting)]
+        if result.error_code in FORBIDDEN:
             raise Refused(f"reading {setting}: {kafka_error(result.error_code, result.error_message)}")
-        if result.error_code == _UNKNOWN_TOPIC:
+        if result.error_code == UNKNOWN_TOPIC:
             found[setting] = None
         elif result.error_code == 0:
             source = _DYNAMIC[setting.kind]
@@ -179,28 +181,13 @@ def _values(answer: Any, asked: Iterable[Setting]) -> dict[Setting, str | None]:
 
 
 def _alter(operations: Mapping[Setting, Operation]) -> Any:
-    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
-    return IncrementalAlterConfigsRequest(
-        resources=[
-            resource(
-                resource_type=_RESOURCE[kind],
-                resource_name=name,
-                configs=[
-                    resource.AlterableConfig(
-                        name=setting.key, config_operation=operations[setting][0], value=operations[setting][1]
-                    )
-                    for setting in those
-                ],
-            )
-            for (kind, name), those in _resources(operations).items()
-        ],
-        validate_only=False,
-    )
+    resources = _resources(operations)
+    return alter_request({r: {setting.key: operations[setting] for setting in those} for r, those in resources.items()})
 
 
 def _error(setting: Setting, sent: Operation, result: Any) -> KquotaError | None:
     code = result.error_code
-    if code == 0 or (code == _UNKNOWN_TOPIC and sent[0] in (_DELETE, _SUBTRACT)):
+    if code == 0 or (code == UNKNOWN_TOPIC and sent[0] in (DELETE, SUBTRACT)):
         return None
     words = f"writing {setting}: the broker answered {kafka_error(code, result.error_message)}"
-    return Unknown(words) if code in _MAYBE_WRITTEN else Refused(words)
+    return Unknown(words) if code in MAYBE_WRITTEN else Refused(words)
