@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from kquota.cli.tsv import table
 from kquota.measure import human_rate
 from kquota.quota.apply import Outcome
 from kquota.quota.difference import Difference
@@ -26,14 +27,16 @@ def text(replacements: Sequence[Replacement]) -> str:
     return "\n".join(lines)
 
 
-def table(found: Difference) -> str:
-    """One row a key; an empty cell is absent, `<default>` the default entity."""
-    rows = [["user", "client", "ip", "key", "old", "new"]]
-    for replacement in found.replacements:
-        entity = replacement.entity
-        names = ["" if n is None else "<default>" if n is DEFAULT else _cell(n) for n in _names(entity)]
-        rows += [[*names, key, _bare(old), _bare(new)] for key, old, new in replacement.differing()]
-    return "\n".join("\t".join(row) for row in rows)
+def rows(found: Difference) -> str:
+    r"""One row a key; an empty field is absent, `\N` the default entity or a limit that is not set."""
+    return table(
+        ("user", "client", "ip", "key", "old", "new"),
+        (
+            (*_fields(replacement.entity), key, _bare(old), _bare(new))
+            for replacement in found.replacements
+            for key, old, new in replacement.differing()
+        ),
+    )
 
 
 def document(found: Difference) -> str:
@@ -86,14 +89,9 @@ def _named(entity: Entity) -> dict[str, object]:
     return {kind[:-1]: None if name is DEFAULT else name for kind, name in entity.parts()}
 
 
-def _names(entity: Entity) -> tuple[object, object, object]:
-    return entity.user, entity.client_id, entity.ip
-
-
-def _cell(name: object) -> str:
-    """A name in a table: what is not printable is escaped, and so is what only looks like the default entity."""
-    shown = "".join(c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in str(name))
-    return "\\x3cdefault>" if shown == "<default>" else shown
+def _fields(entity: Entity) -> list[str | None]:
+    names = (entity.user, entity.client_id, entity.ip)
+    return ["" if name is None else None if name is DEFAULT else str(name) for name in names]
 
 
 def _shown(key: str, limit: float | None) -> str:
@@ -103,8 +101,8 @@ def _shown(key: str, limit: float | None) -> str:
     return f"{exact} ({human_rate(limit)})" if key in BYTE_RATES and exact.isdigit() and limit >= 1000 else exact
 
 
-def _bare(limit: float | None) -> str:
-    return "" if limit is None else plain(limit)
+def _bare(limit: float | None) -> str | None:
+    return None if limit is None else plain(limit)
 
 
 def _json(limit: float | None) -> object:

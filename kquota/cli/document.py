@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kquota.quota.apply import Outcome
     from kquota.quota.difference import Difference
     from kquota.quota.document import Document
-    from kquota.quota.port import Quotas
+    from kquota.quota.port import Principals
 
 EXPORT_EPILOG: Final = """Examples:
 
@@ -80,7 +80,7 @@ def diff(connection: Connection, file: File, prune: Prune = False, output: Table
     if output is Output.json:
         print(written.document(found))
     elif output is Output.tsv:
-        print(written.table(found))
+        print(written.rows(found), end="")
     elif found.replacements:
         print(f"{written.text(found.replacements)}\nchange: {found.hash}")
     say(_summary(found))
@@ -146,11 +146,28 @@ def _document(file: Path, prune: bool) -> Document:
     return document
 
 
-def _difference(quotas: Quotas, document: Document, prune: bool) -> Difference:
+def _difference(quotas: Principals, document: Document, prune: bool) -> Difference:
     from kquota.quota.difference import difference
 
     quotas.must_carry(document.limits)
-    return difference(document, quotas.everything(), prune=prune)
+    found = difference(document, quotas.everything(), prune=prune)
+    _must_take_effect(quotas, found)
+    return found
+
+
+def _must_take_effect(quotas: Principals, found: Difference) -> None:
+    """Ask once for each key that is set whether these brokers know it."""
+    from kquota.quota import actions
+    from kquota.quota.change import Change
+
+    asked: dict[str, Change] = {}
+    for replacement in found.replacements:
+        for key, _, new in replacement.differing():
+            if new is not None and key not in asked:
+                asked[key] = Change(entity=replacement.entity, add={key: new})
+    for change in asked.values():
+        for line in actions.must_take_effect(quotas, change):
+            say(f"warning: {line}")
 
 
 def _summary(found: Difference) -> str:
@@ -190,7 +207,7 @@ def _ask(found: Difference, again: Callable[[], Difference]) -> None:
         )
 
 
-def _apply(quotas: Quotas, found: Difference) -> Outcome:
+def _apply(quotas: Principals, found: Difference) -> Outcome:
     from kquota.quota.apply import apply
 
     count = len(found.replacements)

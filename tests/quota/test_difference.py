@@ -21,6 +21,7 @@ from kquota.quota.scope import Scope
 from kquota.terms import DEFAULT, PRODUCER_BYTE_RATE
 from tests.quota.documents import entities, limits_of, states
 from tests.quota.fake import FakeQuotas
+from tests.quota.replace_contract import ConditionalContract
 
 RATE = {PRODUCER_BYTE_RATE: 1.0}
 
@@ -166,6 +167,12 @@ def test_what_is_protected_and_not_named_is_kept_and_told() -> None:
     found = difference(Document(limits={}, owns=scope("*"), protect=scope("admin")), standing, prune=True)
     assert [replacement.entity for replacement in found.replacements] == [Entity(user="old")]
     assert found.kept == (Entity(user="admin"),)
+
+
+class TestFakeQuotas(ConditionalContract):
+    @pytest.fixture
+    def quotas(self) -> FakeQuotas:
+        return FakeQuotas()
 
 
 MANY = [Entity(user=f"u{n:05}") for n in range(2_500)]

@@ -1,0 +1,187 @@
+"""Documents applied on real servers: replacing as the port says, at scale, and by two writers at once."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+
+import pytest
+from kazoo.client import KazooClient
+
+from kquota.quota.apply import Outcome, apply
+from kquota.quota.difference import difference
+from kquota.quota.document import Document
+from kquota.quota.entity import Entity
+from kquota.quota.limits import Limits
+from kquota.quota.port import Quotas
+from kquota.quota.replacement import Replacement
+from kquota.quota.scope import Scope
+from kquota.sandbox.cluster import Cluster
+from kquota.stores import zookeeper as in_zookeeper
+from kquota.stores.wire.connection import Wire
+from kquota.stores.wire.quotas import WireQuotas
+from kquota.stores.znodes import Znodes
+from kquota.stores.zookeeper import ZooKeeperQuotas
+from kquota.terms import PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+from tests.quota.contract import attempts
+from tests.quota.replace_contract import ConditionalContract, ReplaceContract, applied
+
+
+@pytest.mark.kafka
+class TestAdminApi(ReplaceContract):
+    @pytest.fixture
+    def quotas(self, cluster: Cluster) -> Iterator[WireQuotas]:
+        with Wire(cluster.bootstrap, {}) as wire:
+            yield WireQuotas(wire)
+
+
+def _unreadable(line: str) -> None:
+    raise AssertionError(line)
+
+
+@pytest.fixture
+def zookeeper_quotas(zookeeper: Cluster) -> Iterator[ZooKeeperQuotas]:
+    assert zookeeper.zookeeper
+    with Znodes(zookeeper.zookeeper) as znodes:
+        yield ZooKeeperQuotas(znodes, _unreadable)
+
+
+@pytest.fixture
+def znode(zookeeper: Cluster) -> Iterator[KazooClient]:
+    """Another client, so that what kquota wrote is seen with other eyes."""
+    client = KazooClient(hosts=zookeeper.zookeeper)
+    client.start()
+    yield client
+    client.stop()
+    client.close()
+
+
+@pytest.mark.zookeeper
+class TestZooKeeper(ConditionalContract):
+    @pytest.fixture
+    def quotas(self, zookeeper_quotas: ZooKeeperQuotas) -> ZooKeeperQuotas:
+        return zookeeper_quotas
+
+    def test_what_else_lives_in_the_node_is_no_limit_and_survives(
+        self, quotas: ZooKeeperQuotas, znode: KazooClient
+    ) -> None:
+        entity, config = Entity(user="applied-scram"), {"SCRAM-SHA-256": "salt=MXVl", "unknown": "x"}
+        znode.create("/config/users/applied-scram", json.dumps({"version": 1, "config": config}).encode())
+        document = Document(limits={}, owns=Scope(patterns=("applied-*",)))
+        assert entity not in quotas.everything()
+        assert difference(document, quotas.everything(), prune=True).replacements == ()
+        applied(quotas, {entity: {PRODUCER_BYTE_RATE: 5.0}})
+        found = difference(document, quotas.everything(), prune=True)
+        assert apply(quotas, found, attempts(), lambda _: None) == Outcome(done=(entity,))
+        assert json.loads(znode.get("/config/users/applied-scram")[0])["config"] == config
+        znode.delete("/config/users/applied-scram")
+
+    def test_a_node_that_kafka_did_not_write_is_left_and_the_rest_is_done(
+        self, zookeeper: Cluster, znode: KazooClient
+    ) -> None:
+        assert zookeeper.zookeeper
+        entities = [Entity(user=f"beside-{n:02}") for n in range(40)]
+        znode.create("/config/users/beside-17", b"not json")
+        try:
+            with Znodes(zookeeper.zookeeper) as znodes:
+                told: list[str] = []
+                quotas = ZooKeeperQuotas(znodes, told.append)
+                outcome = applied(quotas, {key: {PRODUCER_BYTE_RATE: 1.0} for key in entities})
+                assert list(outcome.undone) == [entities[17]]
+                assert "not a config that Kafka wrote" in outcome.undone[entities[17]]
+                assert set(outcome.done) == set(entities) - {entities[17]}
+                assert told
+                assert znode.get("/config/users/beside-17")[0] == b"not json"
+                applied(quotas, {key: {} for key in outcome.done})
+        finally:
+            znode.delete("/config/users/beside-17")
+
+    def test_more_than_one_transaction_takes_goes_in_several(self, quotas: ZooKeeperQuotas, znode: KazooClient) -> None:
+        """A thousand users with long names are more than ZooKeeper's megabyte, which would end the session."""
+        limits: dict[Entity, Limits] = {
+            Entity(user=f"{n:04}" + "ü" * 200): {PRODUCER_BYTE_RATE: 1.0} for n in range(600)
+        }
+        assert applied(quotas, limits).undone == {}
+        assert applied(quotas, {key: {} for key in limits}).undone == {}
+
+    def test_no_more_notifications_than_brokers_can_list(
+        self, quotas: ZooKeeperQuotas, znode: KazooClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        standing = len(znode.get_children("/config/changes"))
+        monkeypatch.setattr(in_zookeeper, "_MOST_NOTIFICATIONS", standing + 3)
+        limits: dict[Entity, Limits] = {Entity(user=f"room-{n}"): {PRODUCER_BYTE_RATE: 1.0} for n in range(5)}
+        outcome = applied(quotas, limits)
+        assert (len(outcome.done), len(outcome.undone)) == (3, 2)
+        assert all("15 minutes" in why for why in outcome.undone.values())
+        monkeypatch.undo()
+        assert applied(quotas, limits).undone == {}
+        applied(quotas, {key: {} for key in limits})
+
+    def test_two_writers_lose_nothing(self, zookeeper: Cluster, quotas: ZooKeeperQuotas) -> None:
+        """Each counts one limit up a hundred times; a write that ignored what stands would lose the other's step."""
+        assert zookeeper.zookeeper
+        address, entity, errors = zookeeper.zookeeper, Entity(user="counted"), list[BaseException]()
+        barrier = threading.Barrier(2)
+
+        def count() -> None:
+            try:
+                with Znodes(address) as znodes:
+                    mine = ZooKeeperQuotas(znodes, _unreadable)
+                    barrier.wait()
+                    for _ in range(100):
+                        while not counted(mine):
+                            pass
+            except BaseException as error:  # noqa: BLE001 - a thread's error is the test's
+                errors.append(error)
+
+        def counted(mine: Quotas) -> bool:
+            before = mine.everything().get(entity, {})
+            after = {PRODUCER_BYTE_RATE: before.get(PRODUCER_BYTE_RATE, 0.0) + 1}
+            return not mine.replace([Replacement(entity=entity, before=before, after=after)])
+
+        threads = [threading.Thread(target=count) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        assert quotas.everything()[entity] == {PRODUCER_BYTE_RATE: 200.0}
+        applied(quotas, {entity: {}})
+
+
+MANY: dict[Entity, Limits] = {
+    Entity(user=f"many-{n:05}", client_id="c" if n % 10 == 0 else None): {
+        PRODUCER_BYTE_RATE: 1000.0 + n,
+        REQUEST_PERCENTAGE: 0.5 + n,
+    }
+    for n in range(10_000)
+}
+
+
+def _all_and_none_again(quotas: Quotas) -> None:
+    sent: list[int] = []
+    found = difference(Document(limits=MANY), quotas.everything(), prune=False)
+    outcome = apply(quotas, found, attempts(), sent.append)
+    assert outcome.undone == {}
+    assert sent == [1_000] * 10
+    standing = quotas.everything()
+    assert {entity: standing.get(entity) for entity in MANY} == MANY
+    assert difference(Document(limits=MANY), standing, prune=False).replacements == ()
+    nothing = Document(limits={}, owns=Scope(patterns=("user:many-*",)))
+    apply(quotas, difference(nothing, standing, prune=True), attempts(), sent.append)
+    assert not set(MANY) & set(quotas.everything())
+
+
+@pytest.mark.kafka
+def test_ten_thousand_through_the_admin_api(kafka_431: Cluster) -> None:
+    with Wire(kafka_431.bootstrap, {}) as wire:
+        _all_and_none_again(WireQuotas(wire))
+
+
+@pytest.mark.zookeeper
+def test_ten_thousand_in_zookeeper(zookeeper_quotas: ZooKeeperQuotas, znode: KazooClient) -> None:
+    _all_and_none_again(zookeeper_quotas)
+    # No broker listens here, so nobody takes these away.
+    for node in [znode.delete_async(f"/config/changes/{name}") for name in znode.get_children("/config/changes")]:
+        node.get()
