@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests.secured import secured
+from tests.secured import secured, secured_zookeeper
 from tests.servers import NEEDS, cluster, kafka_282, kafka_391, kafka_431, zookeeper
 
-__all__ = ["cluster", "kafka_282", "kafka_391", "kafka_431", "secured", "zookeeper"]
+__all__ = ["cluster", "kafka_282", "kafka_391", "kafka_431", "secured", "secured_zookeeper", "zookeeper"]
 
 # A law is about results; how long one example takes on a busy machine says nothing about it.
 settings.register_profile("kquota", deadline=None)

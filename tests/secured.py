@@ -167,3 +167,67 @@ def _users(bootstrap: str) -> None:
         wanted = UserScramCredentialUpsertion(ALICE, info, PASSWORD.encode())
         for done in admin.alter_user_scram_credentials([wanted]).values():
             done.result(timeout=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecuredZooKeeper:
+    """ZooKeeper's two ports, one without TLS and one that wants a client's certificate; both take logins."""
+
+    plain: str
+    tls: str
+    folder: Path
+
+    def file(self, name: str, text: str, mode: int = 0o600) -> Path:
+        """A file of the operator's."""
+        path = self.folder / name
+        path.touch(mode=mode)
+        path.chmod(mode)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def login(self, user: str = "kafka", password: str = PASSWORD, section: str = "Client") -> Path:
+        """A JAAS file as operators have it."""
+        return self.file("jaas.conf", f"{section} {{\n  {digest(username=user, password=password)}\n}};\n")
+
+
+def digest(**options: str) -> str:
+    """A line of ZooKeeper's digest login."""
+    return jaas("x", **options).replace(f"{_MODULES}.x", "org.apache.zookeeper.server.auth.DigestLoginModule")
+
+
+@pytest.fixture(scope="session")
+def secured_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredZooKeeper]:
+    """A ZooKeeper laid out as Kafka's, with users kafka and other."""
+    folder = tmp_path_factory.mktemp("secured-zookeeper")
+    ours, stranger = certificates.authority("ours"), certificates.authority("stranger")
+    (folder / "ca.pem").write_text(ours.pem)
+    (folder / "stranger.pem").write_text(stranger.pem)
+    ours.p12_trust(folder / "trust.p12", CANARY)
+    client = certificates.signed("client", ours)
+    client.pem_store(folder / "client.pem")
+    client.p12_store(folder / "client.p12", CANARY)
+    certificates.signed("client", stranger).pem_store(folder / "stranger-client.pem")
+    server = certificates.signed("zookeeper", ours, hosts=("localhost",)).pem_store(folder / "server.pem")
+    users = folder / "server-jaas.conf"
+    users.write_text(f"Server {{ {digest(user_kafka=PASSWORD, user_other=CANARY)} }};")
+    (port,) = free_ports(1)
+    with pytest.MonkeyPatch.context() as patch:
+        # ZooKeeper takes its users from a property of the JVM alone.
+        patch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.security.auth.login.config={users}")
+        started = sandbox.up(
+            name="secured-zookeeper",
+            kafka=None,
+            properties={
+                "secureClientPort": str(port),
+                "secureClientPortAddress": HOST,
+                "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+                "ssl.keyStore.location": str(server),
+                "ssl.trustStore.location": str(folder / "ca.pem"),
+                "authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+            },
+            owner_pid=os.getpid(),
+        )
+    try:
+        yield SecuredZooKeeper(plain=str(started.zookeeper), tls=f"localhost:{port}", folder=folder)
+    finally:
+        sandbox.down("secured-zookeeper")

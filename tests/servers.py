@@ -18,6 +18,7 @@ NEEDS = {
     "kafka_282": "kafka",
     "cluster": "kafka",
     "secured": "kafka",
+    "secured_zookeeper": "zookeeper",
 }
 """The mark that a test gets for a fixture it asks for."""
 

@@ -49,11 +49,11 @@ def _znodes(at: Where) -> Iterator[Znodes]:
     """An open session with the cluster's ZooKeeper. Raises Invalid where only brokers are named."""
     if at.zookeeper is None:
         raise Invalid("this needs the ZooKeeper: give --zookeeper HOST:PORT")
-    if at.zk_tls_config_file is not None or at.zk_sasl_config_file is not None:
-        raise Invalid("ZooKeeper's TLS and login are not there yet")
     from kquota.stores.znodes import Znodes
+    from kquota.stores.zookeeper_access import access
 
-    with Znodes(at.zookeeper) as opened:
+    how = access(at.zk_tls_config_file, at.zk_sasl_config_file, os.environ, _warn)
+    with Znodes(at.zookeeper, how) as opened:
         yield opened
 
 

@@ -109,10 +109,10 @@ def up(
 ) -> Cluster:
     """Start a sandbox and wait until every server answers: `kafka` of that version, or with None a ZooKeeper alone.
 
-    `properties` go into every broker's configuration. The servers outlive the caller, unless `owner_pid` names a
-    process: then they are stopped when that one ends. Raises Refused when the sandbox runs already or a server dies
-    while it starts (its log stays), Busy while another kquota starts or stops it, Unreachable when Kafka cannot be
-    downloaded.
+    `properties` go into every broker's configuration, or into that of a ZooKeeper alone. The servers outlive the
+    caller, unless `owner_pid` names a process: then they are stopped when that one ends. Raises Refused when the
+    sandbox runs already or a server dies while it starts (its log stays), Busy while another kquota starts or stops
+    it, Unreachable when Kafka cannot be downloaded.
     """
     directory = places.directory(name)
     if kafka is not None:
@@ -192,7 +192,8 @@ def _start(plan: Cluster, where: Java, tell: Tell) -> None:
     """ZooKeeper first: a broker that asks it too early loses 6 s. Then all brokers at once, they find each other."""
     tell(f"starting {_described(plan)}", None)
     if plan.keeper and plan.zookeeper_port:
-        _write(servers.zookeeper_files(plan.zookeeper_port, plan.directory))
+        extra = {} if plan.kafka else plan.properties
+        _write(servers.zookeeper_files(plan.zookeeper_port, plan.directory, extra))
         plan.keeper.start(servers.zookeeper_command(where.executable, jars.pyspark_jars(), plan.keeper))
         readiness.zookeeper(plan.keeper, plan.zookeeper_port)
     for broker in plan.brokers:

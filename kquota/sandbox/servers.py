@@ -87,7 +87,7 @@ def new_id() -> str:
     return text
 
 
-def zookeeper_files(port: int, directory: Path) -> dict[Path, str]:
+def zookeeper_files(port: int, directory: Path, extra: Mapping[str, str]) -> dict[Path, str]:
     """ZooKeeper's configuration. A session lasts 1 to 10 s: a killed broker's registration is soon gone."""
     return {
         directory / "zookeeper.cfg": _lines(
@@ -100,6 +100,7 @@ def zookeeper_files(port: int, directory: Path) -> dict[Path, str]:
                 "admin.enableServer": "false",
                 "4lw.commands.whitelist": "*",
             }
+            | dict(extra)
         )
     }
 

@@ -6,7 +6,6 @@ import os
 import re
 import socket
 import ssl
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,6 +125,8 @@ def _load(made: ssl.SSLContext, path: Path, password: str | None, what: str) -> 
 
 def _load_pair(made: ssl.SSLContext, pair: KeyPair, where: str) -> None:
     """Python's TLS takes keys from files only: this one is enciphered, its owner's alone, and gone at once."""
+    import tempfile
+
     handle, name = tempfile.mkstemp(prefix="kquota-", suffix=".pem")
     try:
         with os.fdopen(handle, "w") as file:

@@ -1,4 +1,4 @@
-"""ZooKeeper as Kafka uses it: versioned configs, their notifications, encoded names. Only importer of kazoo."""
+"""ZooKeeper as Kafka uses it: versioned configs, their notifications, encoded names. With `session` the kazoo room."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from typing import Any, Final, Self, TypeAlias
 from urllib.parse import quote, unquote_plus
 
 from kazoo import exceptions as kazoo_errors
-from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import ACL
 
 from kquota.errors import Conflict, Invalid, Refused, Unreachable
+from kquota.stores import session
 from kquota.stores.reach import must_listen
+from kquota.stores.zookeeper_access import SASL_OPTION, Access
 
 CONNECT_SECONDS: Final = 10.0
 MERGE_ATTEMPTS: Final = 20
@@ -86,24 +87,20 @@ def decoded(node: str) -> str:
 class Znodes:
     """An open ZooKeeper session on a Kafka cluster's tree; a context manager."""
 
-    def __init__(self, connect: str, deadline: float = CONNECT_SECONDS) -> None:
+    def __init__(self, connect: str, access: Access | None = None, deadline: float = CONNECT_SECONDS) -> None:
         """Connect to `host:port[,host:port][/chroot]`.
 
-        Raises Unreachable after `deadline` seconds; Refused where this is no Kafka's ZooKeeper, or no longer one.
+        Raises Unreachable after `deadline` seconds; Refused where this is no Kafka's ZooKeeper, or no longer one, or
+        where it does not take the login.
         """
         # kazoo logs every request at DEBUG, digest passwords included.
         logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
         self._connect = connect
         must_listen("ZooKeeper", connect.partition("/")[0], "--zookeeper", deadline)
-        # We never call kazoo's retry(): it crosses a session's end, and a write must not.
-        self._client = KazooClient(hosts=connect, timeout=CONNECT_SECONDS)
+        self._access = access or Access()
+        self._client = session.started(connect, self._access, deadline)
         try:
-            self._client.start(timeout=deadline)
-        except (KazooTimeoutError, ValueError, OSError) as error:
-            self._client.stop()
-            self._client.close()
-            raise Unreachable(f"no ZooKeeper at {connect} within {deadline:.0f} s; check --zookeeper") from error
-        try:
+            self._must_log_in()
             self._must_be_kafka()
         except BaseException:
             self.close()
@@ -243,6 +240,20 @@ class Znodes:
             found[path] = found[parent]
         return found
 
+    def _must_log_in(self) -> None:
+        """Only the first answer tells whether a login was taken; what was asked does not matter."""
+        if self._access.digest is None:
+            return
+        try:
+            self._client.get_async("/").get(timeout=CONNECT_SECONDS)
+        except (kazoo_errors.AuthFailedError, *_LOST) as error:
+            raise Refused(
+                f"ZooKeeper at {self._connect}: the login was refused ({type(error).__name__}); check the user and the "
+                f"password in the file of {SASL_OPTION} or KAFKA_OPTS, and that this ZooKeeper takes logins"
+            ) from error
+        except kazoo_errors.KazooException:
+            return
+
     def _must_be_kafka(self) -> None:
         found = self.read_all(("/brokers/ids", "/config/changes", "/controller", "/migration"))
         if found["/brokers/ids"] is None or found["/config/changes"] is None:
@@ -275,7 +286,10 @@ class Znodes:
 
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, kazoo_errors.NoAuthError):
-            return Refused(f"ZooKeeper at {self._connect}: not allowed (NoAuth); nothing was written")
+            hint = "" if self._access != Access() else f"; log in with {SASL_OPTION} or --zk-tls-config-file"
+            return Refused(f"ZooKeeper at {self._connect}: not allowed (NoAuth); nothing was written{hint}")
+        if isinstance(error, kazoo_errors.AuthFailedError):
+            return Refused(f"ZooKeeper at {self._connect}: the login was refused; nothing was written")
         return error
 
     def _lost(self, error: Exception, during: str) -> Unreachable:

@@ -1,0 +1,125 @@
+"""How to log in at a ZooKeeper: Kafka's --zk-tls-config-file, and the JAAS file that ZooKeeper's clients take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kquota.errors import Invalid
+from kquota.stores import jaas, keystores
+from kquota.stores.jaas import Login
+from kquota.stores.keystores import PemFile
+from kquota.stores.properties import properties, readable_by_others
+from kquota.stores.tls import Tls, tls
+
+TLS_OPTION: Final = "--zk-tls-config-file"
+SASL_OPTION: Final = "--zk-sasl-config-file"
+_KAFKA_OPTS: Final = "KAFKA_OPTS"
+_PREFIX: Final = "zookeeper.ssl."
+_SOCKET: Final = "zookeeper.clientCnxnSocket"
+_USED: Final = frozenset(
+    f"{_PREFIX}{name}"
+    for name in (
+        *("client.enable", "keystore.location", "keystore.password", "keystore.type", "truststore.location"),
+        *("truststore.password", "truststore.type", "endpoint.identification.algorithm", "hostnameVerification"),
+        *("protocol", "enabled.protocols", "cipher.suites", "crl.enable", "ocsp.enable"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """A user of ZooKeeper's SASL DIGEST-MD5."""
+
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What a session needs besides an address; nothing of it for an open ZooKeeper."""
+
+    tls: Tls | None = None
+    tls_where: str = TLS_OPTION
+    digest: Digest | None = None
+
+
+def access(
+    tls_file: Path | None, sasl_file: Path | None, environment: Mapping[str, str], tell: Callable[[str], None]
+) -> Access:
+    """What the two files say; without the second what KAFKA_OPTS names, as Kafka's tools do.
+
+    Raises Invalid, naming file and setting and no value that may be secret.
+    """
+    digest = _digest(sasl_file, environment, tell)
+    if tls_file is None:
+        return Access(digest=digest)
+    where = f"{TLS_OPTION}: {tls_file}"
+    return Access(tls=_tls(tls_file, where, tell), tls_where=where, digest=digest)
+
+
+def _tls(path: Path, where: str, tell: Callable[[str], None]) -> Tls:
+    # ZooKeeper itself writes keyStore and trustStore where Kafka's file has keystore and truststore.
+    found = {_kafkas_word(key): value for key, value in properties(path, TLS_OPTION).items()}
+    if found.get(f"{_PREFIX}client.enable", "").lower() != "true":
+        raise Invalid(f"{where}: {_PREFIX}client.enable must be true; for a port without TLS leave the option out")
+    if not found.get(_SOCKET, "ClientCnxnSocketNetty").endswith("ClientCnxnSocketNetty"):
+        raise Invalid(f"{where}: {_SOCKET} must be org.apache.zookeeper.ClientCnxnSocketNetty: no other speaks TLS")
+    for key in sorted(found.keys() - _USED):
+        if key.startswith(_PREFIX):
+            raise Invalid(f"{where}: {key}: kquota cannot honour it; take it out if the connection is safe without it")
+    for key in ("crl.enable", "ocsp.enable"):
+        if found.get(f"{_PREFIX}{key}", "false").lower() == "true":
+            raise Invalid(f"{where}: {_PREFIX}{key}=true: kquota asks nobody whether a certificate was revoked")
+    if unused := sorted(found.keys() - _USED - {_SOCKET}):
+        tell(f"{where}: not used by kquota: {', '.join(unused)}")
+    if found.get(f"{_PREFIX}hostnameVerification", "true").lower() == "false":
+        found[f"{_PREFIX}endpoint.identification.algorithm"] = ""
+    wanted = tls(found, _PREFIX, where, tell)
+    _name_open_secrets(path, where, any("password" in key for key in found), tell)
+    if isinstance(wanted.identity, PemFile) and keystores.holds_bare_key(wanted.identity):
+        _name_open_secrets(wanted.identity.path, str(wanted.identity.path), True, tell)
+    return wanted
+
+
+def _kafkas_word(key: str) -> str:
+    return (
+        key.replace("keyStore", "keystore").replace("trustStore", "truststore").replace("ciphersuites", "cipher.suites")
+    )
+
+
+def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[str], None]) -> Digest | None:
+    """The login of the section Client, or of the one that zookeeper.sasl.clientconfig names."""
+    options = environment.get(_KAFKA_OPTS, "")
+    name = jaas.java_property(options, "zookeeper.sasl.clientconfig") or "Client"
+    if path is not None:
+        login, option = jaas.section(path, name, SASL_OPTION), SASL_OPTION
+        if login is None:
+            raise Invalid(f"{SASL_OPTION}: there is no section {name} in {path}")
+    else:
+        path, option = jaas.file_in(options), _KAFKA_OPTS
+        if path is None or (jaas.java_property(options, "zookeeper.sasl.client") or "true").lower() == "false":
+            return None
+        # A file that only brokers and their clients need is no login at ZooKeeper; its Java client goes on without.
+        login = jaas.section(path, name, _KAFKA_OPTS)
+        if login is None:
+            return None
+    _name_open_secrets(path, f"{option}: {path}", True, tell)
+    return _of(login, f"{option}: {path}: section {name}")
+
+
+def _of(login: Login, where: str) -> Digest:
+    if login.name == "Krb5LoginModule":
+        raise Invalid(f"{where}: kquota does not log in at ZooKeeper by Kerberos (GSSAPI); use digest or a certificate")
+    if login.name != "DigestLoginModule":
+        raise Invalid(f"{where} needs org.apache.zookeeper.server.auth.DigestLoginModule")
+    if missing := [key for key in ("username", "password") if not login.options.get(key)]:
+        raise Invalid(f"{where} has no {' and no '.join(missing)}")
+    return Digest(username=login.options["username"], password=login.options["password"])
+
+
+def _name_open_secrets(path: Path, what: str, secret: bool, tell: Callable[[str], None]) -> None:
+    if secret and readable_by_others(path):
+        tell(f"{what} holds secrets, and others than its owner may read it: chmod 600 {path}")
