@@ -1,0 +1,91 @@
+"""What brokers tell of themselves, and what a cluster may conclude from it: null where one of them keeps silent."""
+
+from __future__ import annotations
+
+import pytest
+
+from kquota.quota.capacity import Cluster, Window, broker
+from kquota.terms import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, BrokerId
+
+TOLD: dict[str, str | None] = {
+    "num.io.threads": "8",
+    "num.network.threads": "3",
+    "listeners": "PLAINTEXT://:9092,SSL://:9093,CONTROLLER://:9094",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.voters": "1@a:9094,2@b:9094",
+    "process.roles": "broker,controller",
+    "message.max.bytes": "1048588",
+    "quota.window.num": "11",
+    "quota.window.size.seconds": "2",
+    "controller.quota.window.num": "100",
+    "controller.quota.window.size.seconds": "1",
+    "client.quota.callback.class": None,
+}
+ZOOKEEPER = {key: value for key, value in TOLD.items() if not key.startswith("controller.l") and key != "process.roles"}
+
+
+def cluster(*settings: dict[str, str | None]) -> Cluster:
+    return Cluster(brokers=tuple(broker(BrokerId(id_), told) for id_, told in enumerate(settings, 1)))
+
+
+def test_a_broker_that_tells() -> None:
+    one = broker(BrokerId(1), TOLD)
+    assert (one.request_capacity, one.listeners, one.request_most) == (1100, 2, 1400)
+    assert one.window == Window(samples=11, seconds=2)
+    assert one.controllers == frozenset({1, 2})
+    assert (one.callback, one.static) == (None, {})
+    assert cluster(TOLD, TOLD).told
+
+
+def test_a_broker_that_keeps_silent() -> None:
+    one = broker(BrokerId(1), {})
+    assert (one.request_capacity, one.request_most, one.window, one.controllers) == (None, None, None, None)
+    assert not cluster(TOLD, {}).told
+    assert not cluster().told
+    assert not Cluster(brokers=None).told
+
+
+def test_windows_are_worth_what_kafka_makes_of_them() -> None:
+    """A rate is taken over the whole samples, a token bucket holds all of them (KIP-599)."""
+    window = Window(samples=11, seconds=2)
+    assert (window.burst_seconds, window.bucket_seconds) == (20, 22)
+
+
+OTHER = TOLD | {"controller.quota.window.num": "7", "quota.window.num": "7"}
+MUTATIONS = {
+    "all of the quorum are brokers": ([TOLD, TOLD], 100),
+    "a broker beside the quorum says otherwise": ([TOLD, TOLD, OTHER], 100),
+    "the quorum says different things": ([TOLD, OTHER], None),
+    "one of the quorum is no live broker": ([TOLD], None),
+    "who is in the quorum is not told": ([TOLD | {"controller.quorum.voters": ""}] * 2, None),
+    "ZooKeeper, where any broker may be the controller": ([ZOOKEEPER, ZOOKEEPER], 100),
+    "ZooKeeper, and brokers say different things": (
+        [ZOOKEEPER, ZOOKEEPER | {"controller.quota.window.num": "7"}],
+        None,
+    ),
+    "one broker keeps silent": ([TOLD, {}], None),
+}
+
+
+@pytest.mark.parametrize(("settings", "samples"), MUTATIONS.values(), ids=MUTATIONS)
+def test_the_controllers_windows_count(settings: list[dict[str, str | None]], samples: int | None) -> None:
+    window = cluster(*settings).mutation_window
+    assert (None if window is None else window.samples) == samples
+
+
+def test_one_window_or_none() -> None:
+    assert cluster(TOLD, TOLD).window == Window(samples=11, seconds=2)
+    assert cluster(TOLD, OTHER).window is None
+
+
+def test_static_defaults_are_kafka_2s() -> None:
+    """Long.MAX_VALUE is their way to say unlimited; the least of the brokers is what a client can count on."""
+    old: dict[str, str | None] = {"quota.producer.default": "5000", "quota.consumer.default": str(2**63 - 1)}
+    found = cluster(TOLD | old, TOLD | old | {"quota.producer.default": "4000"})
+    assert (found.static(PRODUCER_BYTE_RATE), found.static(CONSUMER_BYTE_RATE)) == (4000.0, None)
+    assert cluster(TOLD).static(PRODUCER_BYTE_RATE) is None
+
+
+def test_a_callback_on_any_broker_counts() -> None:
+    assert cluster(TOLD, TOLD | {"client.quota.callback.class": "com.example.Q"}).callback == "com.example.Q"
+    assert cluster(TOLD).callback is None
