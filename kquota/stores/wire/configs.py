@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kquota.config.change import ConfigChange
 from kquota.config.resource import BROKERS, TOPICS, Entry, Kind, Resource, Synonym
@@ -28,6 +29,7 @@ from kquota.terms import DEFAULT, BrokerId, Default
 
 _TOPICS_A_REQUEST: Final = 500
 """An answer holds some 40 configs of each topic, every one with its synonyms: 500 topics are a few megabytes."""
+_Told: TypeAlias = tuple[str, str | None, int, bool, tuple[tuple[int, str, str | None], ...]]
 _DEFAULT_BROKER: Final = Resource(kind=BROKERS, name=DEFAULT)
 
 
@@ -156,7 +158,9 @@ def _entries(answer: Any, asked: Iterable[Resource]) -> dict[Resource, tuple[Ent
         result = told[_on_the_wire(resource)]
         if result.error_code == 0:
             own = _own_source(resource)
-            found[resource] = tuple(sorted((_entry(c, own) for c in result.configs), key=lambda entry: entry.key))
+            found[resource] = tuple(
+                sorted((_entry(_told(c), own) for c in result.configs), key=lambda entry: entry.key)
+            )
         elif result.error_code != UNKNOWN_TOPIC:
             words = kafka_error(result.error_code, result.error_message)
             raise Refused(f"describing {resource}: the broker answered {words}")
@@ -170,15 +174,22 @@ def _own_source(resource: Resource) -> str:
     return SOURCES[3] if resource.name is DEFAULT else SOURCES[2]
 
 
-def _entry(config: Any, own: str) -> Entry:
-    source = _source(config.config_source)
+def _told(config: Any) -> _Told:
+    synonyms = tuple((synonym.source, synonym.name, synonym.value) for synonym in config.synonyms or ())
+    return config.name, config.value, config.config_source, config.is_sensitive, synonyms
+
+
+# Most topics are set to the same: of ten thousand of them the entries need not be made and kept ten thousand times.
+@functools.lru_cache(maxsize=4096)
+def _entry(told: _Told, own: str) -> Entry:
+    key, value, source, sensitive, synonyms = told
     return Entry(
-        key=config.name,
-        value=config.value,
-        source=source,
-        dynamic=source == own,
-        sensitive=config.is_sensitive,
-        synonyms=tuple(Synonym(source=_source(s.source), key=s.name, value=s.value) for s in config.synonyms or ()),
+        key=key,
+        value=value,
+        source=_source(source),
+        dynamic=_source(source) == own,
+        sensitive=sensitive,
+        synonyms=tuple(Synonym(source=_source(number), key=name, value=text) for number, name, text in synonyms),
     )
 
 
