@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
+
+import pytest
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +40,17 @@ def kquota(*arguments: str, env: dict[str, str] | None = None) -> Ran:
     ran = run([sys.executable, "-m", "kquota", *arguments], env)
     assert "Traceback" not in ran.err, ran.err
     return ran
+
+
+def kquota_here(*arguments: str) -> Ran:
+    """`kquota ARGUMENTS…` in this process: the many calls of a random sequence would be processes for minutes."""
+    from kquota.cli.main import main
+
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        patch.setattr(sys, "argv", ["kquota", *arguments])
+        try:
+            main()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    return Ran(code, out.getvalue(), err.getvalue())

@@ -1,0 +1,48 @@
+"""Kafka's own ConfigCommand, many times in one JVM: a process a call would be most of a test's time."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kquota.sandbox.cluster import kafka_tool
+from tests.cli.run import Ran
+
+_SOURCE = Path(__file__).with_name("ConfigCommands.java")
+DEPRECATED = (
+    "Warning: --zookeeper is deprecated and will be removed in a future version of Kafka.\n"
+    "Use --bootstrap-server instead to specify a broker to connect to.\n"
+)
+
+
+class ConfigCommand:
+    """One version's tool; the protocol is told in ConfigCommands.java."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def __call__(self, *arguments: str) -> Ran:
+        asking, answering = self._process.stdin, self._process.stdout
+        assert asking is not None
+        assert answering is not None
+        asking.write(" ".join("=" + base64.b64encode(argument.encode()).decode() for argument in arguments) + "\n")
+        asking.flush()
+        answer = answering.readline().split()
+        assert len(answer) == 3, f"Kafka's tool ended on {arguments}"
+        out, err = (base64.b64decode(part[1:]).decode() for part in answer[1:])
+        return Ran(int(answer[0]), out.removeprefix(DEPRECATED), err)
+
+
+@contextmanager
+def config_command(version: str) -> Iterator[ConfigCommand]:
+    """kafka.admin.ConfigCommand of this release, until the block ends."""
+    java = kafka_tool(version, "x")
+    command = [*java[: java.index("-cp") + 2], str(_SOURCE)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield ConfigCommand(process)
+        finally:
+            process.kill()

@@ -1,0 +1,224 @@
+"""Random sequences of alterations, through Kafka's ConfigCommand and then through kquota on the same names.
+
+After every step each tool describes what was made: every state, every description and every answer must be the same.
+One run after the other, so that default entities, which a cluster has once, take part.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import pytest
+
+from kquota.sandbox.cluster import Cluster
+from tests.cli.config_command import ConfigCommand, config_command
+from tests.cli.run import Ran, kquota_here
+from tests.servers import WAYS
+
+STEPS: Final = 16
+SEEN_SECONDS: Final = 20.0
+VALUES: Final = {
+    "producer_byte_rate": ("1", "1048576", "10000000", "123456789012"),
+    "consumer_byte_rate": ("1024", "20000000", "999999"),
+    "request_percentage": ("100.5", "200", "1000.25"),
+    "controller_mutation_rate": ("0.001", "2.5", "50"),
+    "connection_creation_rate": ("5000", "20000", "2147483647"),
+}
+"""Defaults bind the tools themselves, too: nothing here is so low that brokers would let them wait or hang up."""
+IP_KEYS: Final = ("connection_creation_rate",)
+CLIENT_KEYS: Final = tuple(key for key in VALUES if key not in IP_KEYS)
+ALL: Final = (
+    ["--entity-type", "users"],
+    ["--entity-type", "clients"],
+    ["--entity-type", "clients", "--entity-type", "users"],
+    ["--entity-type", "ips"],
+)
+
+ALL_TYPES: Final = ("users", "clients", "ips")
+
+Described: TypeAlias = list[tuple[str, frozenset[str]]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One alteration: the entity's options, what to add and what to delete."""
+
+    names: list[str]
+    add: dict[str, str]
+    delete: list[str]
+
+    @property
+    def entity(self) -> frozenset[str]:
+        """The entity whatever its spelling: its names, and its kinds."""
+        kinds = {kind for kind in ("user", "client", "ip") if kind in " ".join(self.names)}
+        return frozenset(kinds | {word for word in self.names if word[:2] != "--" and word not in ALL_TYPES})
+
+    @property
+    def alter(self) -> list[str]:
+        added = ["--add-config", ",".join(f"{k}={v}" for k, v in self.add.items())] if self.add else []
+        deleted = ["--delete-config", ",".join(self.delete)] if self.delete else []
+        return ["--alter", *added, *deleted, *self.names]
+
+    @property
+    def describe(self) -> list[str]:
+        return ["--describe", *self.names]
+
+
+def entities(chance: random.Random) -> list[tuple[list[list[str]], tuple[str, ...]]]:
+    """Every kind of entity: the ways to name it, and its keys."""
+    user, client = f"u {chance.randrange(10**6)}", f"c/{chance.randrange(10**6)}"
+    ip = f"10.{chance.randrange(256)}.{chance.randrange(256)}.7"
+    users = {"name": ["--entity-name", user], "default": ["--entity-default"]}
+    clients = {"name": ["--entity-name", client], "default": ["--entity-default"]}
+    short = {
+        "users": {"name": ["--user", user], "default": ["--user-defaults"]},
+        "clients": {"name": ["--client", client], "default": ["--client-defaults"]},
+    }
+    found = []
+    for which in ("name", "default"):
+        found.append(([["--entity-type", "users", *users[which]], short["users"][which]], CLIENT_KEYS))
+        found.append(([["--entity-type", "clients", *clients[which]], short["clients"][which]], CLIENT_KEYS))
+        for other in ("name", "default"):
+            long = [
+                ["--entity-type", "users", *users[which], "--entity-type", "clients", *clients[other]],
+                ["--entity-type", "clients", "--entity-type", "users", *clients[other], *users[which]],
+            ]
+            both = [*short["clients"][other], *short["users"][which]]
+            found.append(([*long, both], CLIENT_KEYS))
+    found.append(([["--ip", ip], ["--entity-type", "ips", "--entity-name", ip]], IP_KEYS))
+    found.append(([["--ip-defaults"], ["--entity-default", "--entity-type", "ips"]], IP_KEYS))
+    return found
+
+
+def sequence(seed: str) -> tuple[list[Step], list[Step]]:
+    """Steps that Kafka's tool takes, which refuses to delete what is not set; and those that take everything away."""
+    chance = random.Random(seed)
+    known = entities(chance)
+    held: list[set[str]] = [set() for _ in known]
+    steps = []
+    for _ in range(STEPS):
+        which = chance.randrange(len(known))
+        spellings, keys = known[which]
+        delete = [key for key in sorted(held[which]) if chance.random() < 0.4]
+        add = {key: chance.choice(VALUES[key]) for key in keys if key not in delete and chance.random() < 0.5}
+        if not add and not delete:
+            add = {keys[0]: VALUES[keys[0]][0]}
+        held[which] = (held[which] - set(delete)) | set(add)
+        steps.append(Step(chance.choice(spellings), add, delete))
+    return steps, [Step(spellings[0], {}, list(keys)) for spellings, keys in known]
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Both tools on one connection to one cluster."""
+
+    connection: tuple[str, str]
+    command: ConfigCommand
+
+    def kafka(self, *arguments: str) -> Ran:
+        return self.command(*self.connection, *arguments)
+
+    def kquota(self, *arguments: str) -> Ran:
+        return kquota_here("configs", *self.connection, *arguments)
+
+
+@pytest.fixture(scope="module")
+def commands() -> Iterator[Callable[[str], ConfigCommand]]:
+    opened: dict[str, ConfigCommand] = {}
+    with ExitStack() as stack:
+
+        def command(version: str) -> ConfigCommand:
+            if version not in opened:
+                opened[version] = stack.enter_context(config_command(version))
+            return opened[version]
+
+        yield command
+
+
+@pytest.fixture(params=WAYS)
+def tools(request: pytest.FixtureRequest, commands: Callable[[str], ConfigCommand]) -> Tools:
+    fixture, on_zookeeper = WAYS[request.param]
+    cluster: Cluster = request.getfixturevalue(fixture)
+    if on_zookeeper:
+        # Kafka 3's tool changes no quotas in ZooKeeper any more; 2.8's does, in any ZooKeeper.
+        return Tools(("--zookeeper", str(cluster.zookeeper)), commands("2.8.2"))
+    return Tools(("--bootstrap-server", cluster.bootstrap), commands(str(cluster.kafka)))
+
+
+def described(ran: Ran) -> Described:
+    """Lines as words and pairs: Kafka prints a hash map's order, and 2.8's tool also entities that have no quota."""
+    assert (ran.code, ran.err) == (0, ""), ran
+    lines = (line.partition(" are ") for line in ran.out.splitlines())
+    return sorted((head, frozenset(tail.replace(", ", ",").split(","))) for head, _, tail in lines if tail)
+
+
+def settled(tool: Callable[..., Ran], command: list[str], fits: Callable[[Described], bool]) -> Described:
+    """What a tool describes once it fits, or at the end: on KRaft brokers may be behind for a moment."""
+    give_up = time.monotonic() + SEEN_SECONDS
+    while not fits(found := described(tool(*command))) and time.monotonic() < give_up:
+        time.sleep(0.02)
+    return found
+
+
+def altered(tools: Tools, step: Step) -> Ran:
+    """Through Kafka's tool, again where the broker that it asked has not yet heard of what it is to delete."""
+    give_up = time.monotonic() + SEEN_SECONDS
+    while (ran := tools.kafka(*step.alter)).code and "Invalid config(s)" in ran.err and time.monotonic() < give_up:
+        time.sleep(0.02)
+    return ran
+
+
+def shows(step: Step, before: dict[str, str]) -> tuple[Callable[[Described], bool], dict[str, str]]:
+    """Whether a description of the step's entity shows it, and what the entity then has."""
+    wanted = {key: value for key, value in before.items() if key not in step.delete} | step.add
+
+    def fits(found: Described) -> bool:
+        pairs = {pair.partition("=")[::2] for _, tail in found for pair in tail}
+        return {key: float(value) for key, value in pairs} == {key: float(value) for key, value in wanted.items()}
+
+    return fits, wanted
+
+
+def through_kafka(tools: Tools, steps: list[Step]) -> list[tuple[Ran, Described]]:
+    """For each step what Kafka's tool answers, and how it then describes the entity."""
+    recorded = []
+    held: dict[frozenset[str], dict[str, str]] = {}
+    for step in steps:
+        fits, held[step.entity] = shows(step, held.get(step.entity, {}))
+        answer = altered(tools, step)
+        assert answer.code == 0, (step, answer)
+        picture = settled(tools.kafka, step.describe, fits)
+        assert fits(picture), (step, picture)
+        recorded.append((answer, picture))
+    return recorded
+
+
+def everything(tools: Tools) -> list[Described]:
+    """All entities of each kind, by Kafka's tool."""
+    return [described(tools.kafka("--describe", *names)) for names in ALL]
+
+
+def test_a_random_sequence_is_the_same_through_both_tools(tools: Tools, request: pytest.FixtureRequest) -> None:
+    steps, end = sequence(f"kquota configs, {request.node.callspec.params['tools']}")
+    for step in end:
+        assert tools.kquota(*step.alter).code == 0
+    recorded = through_kafka(tools, steps)
+    state = everything(tools)
+    for step in end:
+        assert tools.kquota(*step.alter).code == 0
+
+    for step, (answer, picture) in zip(steps, recorded, strict=True):
+        ours = tools.kquota(*step.alter)
+        assert (ours.code, ours.out) == (0, answer.out), step
+        for tool in (tools.kquota, tools.kafka):
+            assert settled(tool, step.describe, picture.__eq__) == picture, step
+    for names, wanted in zip(ALL, state, strict=True):
+        for tool in (tools.kquota, tools.kafka):
+            assert settled(tool, ["--describe", *names], wanted.__eq__) == wanted, names
+    for step in end:
+        assert tools.kquota(*step.alter).code == 0

@@ -1,0 +1,202 @@
+"""Wrong usage of `configs`: what Kafka's tool rejects, kquota rejects before it contacts anything, in Kafka's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kquota.sandbox.cluster import Cluster
+from tests.cli.config_command import ConfigCommand, config_command
+from tests.cli.run import kquota_here
+
+RATE = ["--add-config", "producer_byte_rate=1"]
+TYPES = "--entity-type"
+NAME = "--entity-name"
+
+# Arguments, and the words that both tools have for what is wrong ("" where ours are other words).
+BOTH = {
+    "no action": (["--user", "a"], "Command must include exactly one action: --describe, --alter"),
+    "two actions": (["--alter", "--describe", "--user", "a"], "Command must include exactly one action"),
+    "no entity type": (["--describe"], "At least one entity type must be specified"),
+    "an unknown type": (["--describe", TYPES, "x"], "Invalid entity type x, the entity type must be one of topics, cl"),
+    "KIP-73's singular": (["--alter", TYPES, "topic", NAME, "t", "--add-config", "a=1"], "Invalid entity type topic"),
+    "a type twice": (["--describe", TYPES, "users", TYPES, "users"], "Duplicate entity type(s) specified: users"),
+    "a name and a default": (
+        ["--describe", "--user", "a", "--user-defaults"],
+        "Duplicate entity type(s) specified: us",
+    ),
+    "users with ips": (
+        ["--describe", TYPES, "users", TYPES, "ips"],
+        "Only 'users' and 'clients' entity types may be sp",
+    ),
+    "clients with topics": (["--describe", "--client", "a", "--topic", "t"], "Only 'users' and 'clients' entity types"),
+    "both forms": (
+        ["--describe", "--user", "a", TYPES, "clients"],
+        "--entity-{type,name,default} should not be used in",
+    ),
+    "a default beside a short form": (["--describe", "--user", "a", "--entity-default"], "should not be used in conj"),
+    "more names than types": (["--describe", TYPES, "users", NAME, "a", NAME, "b"], "More entity names specified than"),
+    "a name too many to alter": (["--alter", TYPES, "users", NAME, "a", NAME, "b", *RATE], ""),
+    "a name too few to alter": (
+        ["--alter", TYPES, "users", TYPES, "clients", NAME, "a", *RATE],
+        "An entity name must be specified for every entity type",
+    ),
+    "alter all users": (
+        ["--alter", TYPES, "users", *RATE],
+        "An entity-name or default entity must be specified with -",
+    ),
+    "alter all ips": (
+        ["--alter", TYPES, "ips", *RATE],
+        "An entity-name or default entity must be specified with --alt",
+    ),
+    "alter all brokers": (["--alter", TYPES, "brokers", *RATE], "An entity-name or default entity must be specified w"),
+    "alter all topics": (
+        ["--alter", TYPES, "topics", *RATE],
+        "An entity name must be specified with --alter of topics",
+    ),
+    "alter the default topic": (["--alter", TYPES, "topics", "--entity-default", *RATE], ""),
+    "describe the default topic": (
+        ["--describe", TYPES, "topics", "--entity-default"],
+        "--entity-default must not be specified with --describe",
+    ),
+    "a broker that is no number": (
+        ["--describe", "--broker", "x"],
+        "The entity name for brokers must be a valid integer broker id, but it is: x",
+    ),
+    "an ip that is none": (
+        ["--alter", "--ip", "no.such.host.invalid", "--add-config", "connection_creation_rate=1"],
+        "The entity name for ips must be a valid IP or resolvable host, but it is: no.such.host.invalid",
+    ),
+    "describe an ip that is none": (["--describe", TYPES, "ips", NAME, "a b"], "must be a valid IP or resolvable host"),
+    "nothing to alter": (
+        ["--alter", "--user", "a"],
+        "At least one of --add-config, --add-config-file, or --delete-config must be specified with --alter",
+    ),
+    "add twice over": (
+        ["--alter", "--user", "a", *RATE, "--add-config-file", "f"],
+        "Only one of --add-config or --add-config-file must be specified",
+    ),
+    "a file that is not there": (["--alter", "--user", "a", "--add-config-file", "/nowhere/f"], ""),
+    "describe and add": (
+        ["--describe", "--user", "a", *RATE],
+        'Option "[describe]" can\'t be used with option "[add-c',
+    ),
+    "describe and delete": (
+        ["--describe", "--user", "a", "--delete-config", "producer_byte_rate"],
+        'Option "[describe]" can\'t be used with option "[delete-config]"',
+    ),
+    "--add-config twice": (
+        ["--alter", "--user", "a", *RATE, *RATE],
+        "Found multiple arguments for option add-config, but you asked for only one",
+    ),
+    "a short form twice": (["--alter", "--user", "a", "--user", "b", *RATE], ""),
+    "an option without its value": (["--describe", TYPES], ""),
+    "an unknown option": (["--describe", "--user", "a", "--quiet"], ""),
+    "no pair": (
+        ["--alter", "--user", "a", "--add-config", "x"],
+        "Invalid entity config: all configs to be added must be",
+    ),
+    "two equal signs": (
+        ["--alter", "--user", "a", "--add-config", "x=1=2"],
+        "all configs to be added must be in the form",
+    ),
+    "a blank in a key": (
+        ["--alter", "--user", "a", "--add-config", "x y=1"],
+        "Invalid character found for config key: x y",
+    ),
+    "an unknown quota of a user": (["--alter", "--user", "a", "--add-config", "x=1"], "Unexpected config names: "),
+    "an unknown quota of a client": (
+        ["--alter", "--client", "a", "--add-config", "x=1"],
+        "Only quota configs can be added for 'clients'",
+    ),
+    "a client's quota deleted": (
+        ["--alter", "--client", "a", "--delete-config", "x"],
+        "Only quota configs can be deleted for 'clients'",
+    ),
+    "a user's quota of an ip": (["--alter", "--ip", "10.0.0.1", *RATE], "for 'ips'"),
+    "an ip's quota of a user": (
+        ["--alter", "--user", "a", "--add-config", "connection_creation_rate=1"],
+        "for 'users'",
+    ),
+    "SCRAM of a client": (["--alter", "--client", "a", "--add-config", "SCRAM-SHA-256=[password=p]"], ""),
+    "SCRAM of the default user": (["--alter", "--user-defaults", "--add-config", "SCRAM-SHA-256=[password=p]"], ""),
+    "no number": (["--alter", "--user", "a", "--add-config", "producer_byte_rate=x"], ""),
+    "no value": (["--alter", "--user", "a", "--add-config", "producer_byte_rate="], ""),
+    "a negative rate": (["--alter", "--user", "a", "--add-config", "producer_byte_rate=-1"], ""),
+    "a rate of 0": (["--alter", "--user", "a", "--add-config", "producer_byte_rate=0"], ""),
+    "half a byte": (["--alter", "--user", "a", "--add-config", "producer_byte_rate=1.5"], ""),
+    "half a connection": (["--alter", "--ip", "10.0.0.1", "--add-config", "connection_creation_rate=1.5"], ""),
+    "a key added and deleted": (["--alter", "--user", "a", *RATE, "--delete-config", "producer_byte_rate"], ""),
+    "a key deleted twice": (["--alter", "--user", "a", "--delete-config", "consumer_byte_rate,consumer_byte_rate"], ""),
+    "no topic's name": (["--alter", "--topic", "a b", "--add-config", "retention.ms=1"], ""),
+}
+
+ON_ZOOKEEPER = {
+    name: BOTH[name]
+    for name in (
+        *("no action", "two actions", "no entity type", "a type twice", "users with ips", "both forms"),
+        *("a name too few to alter", "alter all users", "alter all topics", "nothing to alter", "add twice over"),
+        *("describe and add", "--add-config twice", "no pair", "an unknown quota of a user", "a user's quota of an ip"),
+        *("a broker that is no number", "an ip that is none"),
+    )
+} | {"--all": (["--describe", "--user", "a", "--all"], "--bootstrap-server must be specified for --all")}
+OTHER_WORDS_IN_2_8 = {
+    *("a name too few to alter", "alter all users", "alter all topics", "no pair", "an unknown quota of a user"),
+    "a user's quota of an ip",
+}
+
+OURS_ALONE = {
+    "a key twice": (["--alter", "--user", "a", "--add-config", "request_percentage=1,request_percentage=2"], "twice"),
+    "NaN": (["--alter", "--user", "a", "--add-config", "request_percentage=NaN"], "finite"),
+    "infinity": (["--alter", "--user", "a", "--add-config", "request_percentage=Infinity"], "finite"),
+    "an empty name": (["--alter", TYPES, "users", NAME, "", *RATE], "the default entity is --entity-default"),
+    "a forgotten option": (["--alter", "--user", "a", "b", *RATE], "unexpected argument 'b'"),
+    "describe and add a file": (["--describe", "--user", "a", "--add-config-file", "f"], "goes with --alter"),
+    "groups": (["--alter", "--group", "g", "--add-config", "a=CANARY"], "Use Kafka's own kafka-configs for groups"),
+    "client-metrics": (["--alter", TYPES, "client-metrics", NAME, "m", "--add-config", "a=CANARY"], "kafka-configs"),
+    "broker-loggers": (["--describe", "--broker-logger", "1"], "kafka-configs"),
+}
+
+
+@pytest.fixture(scope="module")
+def kafka_431_configs(kafka_431: Cluster) -> Iterator[ConfigCommand]:
+    with config_command(str(kafka_431.kafka)) as tool:
+        yield tool
+
+
+@pytest.fixture(scope="module")
+def kafka_282_configs(kafka_282: Cluster) -> Iterator[ConfigCommand]:
+    with config_command(str(kafka_282.kafka)) as tool:
+        yield tool
+
+
+def refused(arguments: list[str], connection: str) -> str:
+    """Our one line, without the prefix. Nobody listens at the address: had we asked, the code would be 1."""
+    ours = kquota_here("configs", connection, "127.0.0.1:1", *arguments)
+    assert (ours.code, ours.out, ours.err.count("\n")) == (2, "", 1), ours
+    assert "CANARY" not in ours.err
+    return ours.err.removeprefix("kquota: error: ")
+
+
+@pytest.mark.parametrize(("arguments", "words"), BOTH.values(), ids=BOTH)
+def test_both_refuse(kafka_431: Cluster, kafka_431_configs: ConfigCommand, arguments: list[str], words: str) -> None:
+    theirs = kafka_431_configs("--bootstrap-server", kafka_431.bootstrap, *arguments)
+    assert theirs.code == 1, theirs
+    assert words in theirs.err
+    assert words in refused(arguments, "--bootstrap-server")
+
+
+@pytest.mark.parametrize("name", ON_ZOOKEEPER)
+def test_both_refuse_on_zookeeper(kafka_282: Cluster, kafka_282_configs: ConfigCommand, name: str) -> None:
+    arguments, words = ON_ZOOKEEPER[name]
+    theirs = kafka_282_configs("--zookeeper", str(kafka_282.zookeeper), *arguments)
+    assert theirs.code == 1, theirs
+    assert name in OTHER_WORDS_IN_2_8 or words in theirs.err
+    assert words in refused(arguments, "--zookeeper")
+
+
+@pytest.mark.parametrize("connection", ["--bootstrap-server", "--zookeeper"])
+@pytest.mark.parametrize(("arguments", "words"), OURS_ALONE.values(), ids=OURS_ALONE)
+def test_we_refuse_more(arguments: list[str], words: str, connection: str) -> None:
+    assert words in refused(arguments, connection)
