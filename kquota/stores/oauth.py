@@ -152,9 +152,13 @@ def _asked(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> di
     handlers: list[Any] = [_NoRedirect()]
     if wanted.url.lower().startswith("https:"):
         handlers.append(urllib.request.HTTPSHandler(context=trust()))
-    try:
+
+    def answered() -> Any:
         with urllib.request.build_opener(*handlers).open(request, timeout=wanted.seconds) as answer:
-            document = json.loads(answer.read(_MOST))
+            return json.loads(answer.read(_MOST))
+
+    try:
+        document = _within(wanted.seconds, answered)
     except urllib.error.HTTPError as error:
         raise Refused(
             f"{where} answered {error.code}{_reason(error)}; check clientId, clientSecret and scope"
@@ -164,6 +168,29 @@ def _asked(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> di
     except ValueError:
         raise Refused(f"{where} gave no JSON; check sasl.oauthbearer.token.endpoint.url") from None
     return document if isinstance(document, dict) else {}
+
+
+def _within(seconds: float, work: Callable[[], Any]) -> Any:
+    """What `work` returns or raises, or TimeoutError: a socket's time-out bounds each wait and not their sum."""
+    import threading
+
+    outcome: list[tuple[Any, BaseException | None]] = []
+
+    def run() -> None:
+        try:
+            outcome.append((work(), None))
+        except (OSError, ValueError) as error:
+            outcome.append((None, error))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not outcome:
+        raise TimeoutError("no answer in time")
+    value, error = outcome[0]
+    if error is not None:
+        raise error
+    return value
 
 
 def _reason(error: Any) -> str:

@@ -204,6 +204,10 @@ def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Cal
         return TokenFile(path=Path(unquote(urlsplit(url).path)), extensions=oauth.extensions(options))
     if scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise Invalid(f"{where}: sasl.oauthbearer.token.endpoint.url must be a URL of https, http or file")
+    if "@" in urlsplit(url).netloc:
+        raise Invalid(
+            f"{where}: sasl.oauthbearer.token.endpoint.url: no user and password in it; use clientId and clientSecret"
+        )
     if scheme == "http":
         tell(f"{where}: the client secret goes to {oauth.shown(url)} without TLS")
     return _client_credentials(found, options, url, where)

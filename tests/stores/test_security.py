@@ -203,6 +203,10 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
         "kquota runs no Java",
     ),
     "an endpoint by ftp": ({**bearer(), "sasl.oauthbearer.token.endpoint.url": "ftp://x/"}, "a URL of https, http"),
+    "an endpoint with a password": (
+        {**bearer(clientId="x", clientSecret="y"), "sasl.oauthbearer.token.endpoint.url": f"https://u:{CANARY}@x/"},
+        "no user and password in it",
+    ),
     "no client secret": (
         {**bearer(clientId="x"), "sasl.oauthbearer.token.endpoint.url": "https://x/"},
         "sasl.jaas.config has no clientSecret",
