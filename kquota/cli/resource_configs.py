@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from kquota.cli import world
-from kquota.cli.contract import DONE, printable, say
+from kquota.cli.contract import DONE, FAILED, complain, printable, say
 from kquota.cli.options import Output
 from kquota.config import actions, ignored, unchecked
 from kquota.config.change import ConfigChange
 from kquota.config.resource import BROKERS, Entry, Kind, Resource
+from kquota.errors import KquotaError
 from kquota.terms import DEFAULT, Default
 
 Found: TypeAlias = Mapping[Resource, Sequence[Entry]]
@@ -21,11 +22,15 @@ TSV_HEADER: Final = ("type", "name", "key", "value", "source", "sensitive")
 
 
 def describe(at: world.Where, kind: Kind, name: str | Default | None, *, everything: bool, output: Output) -> int:
-    """Print the dynamic configs of one topic or broker, or of all (None); with `everything` also what stands behind."""
+    """Print the dynamic configs of one topic or broker, or of all (None); with `everything` also what stands behind.
+
+    A broker that does not answer hides no other: it is named, and the command has failed.
+    """
     resource = None if name is None else Resource(kind=kind, name=name)
+    lost: Sequence[KquotaError] = ()
     with world.configs(at) as configs:
         if resource is None:
-            found = actions.describe_all(configs, kind)
+            found, lost = actions.describe_all(configs, kind)
         elif everything:
             found = {resource: actions.entries(configs, resource)}
         else:
@@ -43,7 +48,9 @@ def describe(at: world.Where, kind: Kind, name: str | Default | None, *, everyth
         if resource is not None and resource not in found:
             say(absent(resource))
         print(_table(shown) if output is Output.tsv else _document(shown), end="")
-    return DONE
+    for error in lost:
+        complain(str(error))
+    return FAILED if lost else DONE
 
 
 def alter(at: world.Where, resource: Resource, add: Mapping[str, str], delete: tuple[str, ...], output: Output) -> int:

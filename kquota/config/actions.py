@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kquota.config.change import ConfigChange
 from kquota.config.port import Configs
 from kquota.config.resource import BROKERS, TOPICS, Entry, Kind, Resource
-from kquota.errors import Refused, Unknown
+from kquota.errors import Refused, Unknown, Unreachable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +19,27 @@ class Altered:
     behind: tuple[Entry, ...]
 
 
-def describe_all(configs: Configs, kind: Kind) -> Mapping[Resource, tuple[Entry, ...]]:
-    """Every topic, or every broker and the default of all, in the one order; one that goes meanwhile is left out."""
-    return configs.describe(configs.configured(kind))
+def describe_all(configs: Configs, kind: Kind) -> tuple[Mapping[Resource, tuple[Entry, ...]], tuple[Unreachable, ...]]:
+    """Every topic, or every broker and the default of all, in order, and why some brokers could not be asked.
+
+    A topic that goes meanwhile is left out. Raises Unreachable when nobody answers.
+    """
+    wanted = configs.configured(kind)
+    try:
+        return configs.describe(wanted), ()
+    except Unreachable:
+        if kind == TOPICS:
+            raise
+    found: dict[Resource, tuple[Entry, ...]] = {}
+    lost = []
+    for resource in wanted:
+        try:
+            found |= configs.describe([resource])
+        except Unreachable as error:
+            lost.append(error)
+    if not found:
+        raise lost[0]
+    return found, tuple(lost)
 
 
 def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) -> Altered:

@@ -155,8 +155,10 @@ class ConfigsContract:
         for resource in (broker(2), DEFAULT_BROKER):
             change = ConfigChange(resource=resource, add={LOG_DIR_RATE: HARMLESS})
             actions.alter(stage.configs, change, attempts())
-        assert list(actions.describe_all(stage.configs, BROKERS))[-1] == DEFAULT_BROKER
-        assert broker(2) in actions.describe_all(stage.configs, BROKERS)
+        found, lost = actions.describe_all(stage.configs, BROKERS)
+        assert list(found)[-1] == DEFAULT_BROKER
+        assert broker(2) in found
+        assert lost == ()
         for topics in (stage.configs.resources(TOPICS), stage.configs.configured(TOPICS)):
             assert topic in topics
             assert [t.name for t in topics] == sorted(str(t.name) for t in topics)

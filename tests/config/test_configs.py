@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pytest
 
 from kquota.config import actions
 from kquota.config.change import ConfigChange
 from kquota.config.ignored import LOG_DIR_RATE
-from kquota.config.resource import BROKERS, TOPICS, Resource
-from kquota.errors import Incomplete, Refused, Unknown
+from kquota.config.resource import BROKERS, TOPICS, Entry, Kind, Resource
+from kquota.errors import Incomplete, Refused, Unknown, Unreachable
 from tests.config.contract import DEFAULT_BROKER, ConfigsContract, broker
 from tests.config.fake import FakeConfigs
 
@@ -86,3 +86,26 @@ def test_the_fake_tells_a_part_from_nothing() -> None:
 def test_the_default_of_all_brokers_comes_last() -> None:
     many = FakeConfigs(brokers=[10, 9, 1])
     assert [str(r) for r in many.configured(BROKERS)] == [*(str(broker(n)) for n in (1, 9, 10)), str(DEFAULT_BROKER)]
+
+
+def test_a_broker_that_does_not_answer_hides_no_other() -> None:
+    class Mute(FakeConfigs):
+        def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
+            if broker(2) in resources:
+                raise Unreachable("broker 2: no answer")
+            return super().describe(resources)
+
+    found, lost = actions.describe_all(Mute(brokers=[1, 2, 3]), BROKERS)
+    assert list(found) == [broker(1), broker(3), DEFAULT_BROKER]
+    assert [str(error) for error in lost] == ["broker 2: no answer"]
+
+
+def test_nobody_answers() -> None:
+    class Gone(FakeConfigs):
+        def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
+            raise Unreachable("no broker answers any more")
+
+    kinds: tuple[Kind, ...] = (TOPICS, BROKERS)
+    for kind in kinds:
+        with pytest.raises(Unreachable, match="no broker answers"):
+            actions.describe_all(Gone(topics=["t"], brokers=[1]), kind)
