@@ -19,6 +19,8 @@ LONGEST_VALUE: Final = 32_767
 """Bytes of one stored value: 4.3.1 refuses more; 3.9.1 takes more and then cannot describe the topic."""
 
 _DEFAULT_HAS_RATES: Final = (3, 9)
+_DELETES_ARE_HEEDED: Final = (2, 5)
+_NO_LIMIT: Final = 2**63 - 1
 _PARTITION_AND_BROKER: Final = re.compile(r"([0-9]+):([0-9]+)")
 _OF_THE_DRAFT: Final = re.compile(r"([0-9]+)-([0-9]+)")
 _LARGEST_ID: Final = 2**31 - 1
@@ -82,9 +84,11 @@ def _must_be_a_replica(key: str, entry: str) -> None:
 
 
 def in_force(entry: Entry, release: tuple[int, ...] | None) -> bool:
-    """Whether a broker acts on what it tells; a rate from the default of all brokers is only told before 3.9."""
-    from_default = entry.key in RATES and entry.source == "DYNAMIC_DEFAULT_BROKER_CONFIG"
-    return not from_default or (release is not None and release >= _DEFAULT_HAS_RATES)
+    """Whether a broker acts on what it tells: on a rate only where it was set dynamically (KAFKA-20125)."""
+    if entry.key not in RATES or entry.source == "DYNAMIC_BROKER_CONFIG":
+        return True
+    heeded = release is not None and release >= _DEFAULT_HAS_RATES
+    return heeded and entry.source == "DYNAMIC_DEFAULT_BROKER_CONFIG"
 
 
 def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> tuple[str, ...]:
@@ -101,6 +105,12 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
         elif release < _DEFAULT_HAS_RATES:
             is_ = ".".join(map(str, release))
             raise Refused(f"{', '.join(rates)} {words}, and this is {is_}: set it on each broker. Nothing was written")
+    gone = [key for key in RATES if key in change.delete]
+    if gone and release is not None and release < _DELETES_ARE_HEEDED:
+        lifted = ", ".join(f"{key}={_NO_LIMIT}" for key in gone)
+        warned.append(
+            f"{change.resource}: before Kafka 2.5 a deleted rate stays in force (KAFKA-9625); set {lifted} first"
+        )
     for key in LISTS:
         if change.add.get(key) == EVERY_REPLICA:
             warned.append(

@@ -114,16 +114,26 @@ def test_taking_a_value_away_is_never_refused(release: tuple[int, ...] | None) -
     assert must_take_effect(ConfigChange(resource=DEFAULT_BROKER, delete=(LEADER_RATE,)), release) == ()
 
 
+def test_a_rate_that_a_broker_keeps_although_it_is_deleted() -> None:
+    change = ConfigChange(resource=BROKER, delete=(LEADER_RATE, "log.cleaner.threads"))
+    (warning,) = must_take_effect(change, (2, 4))
+    assert f"{LEADER_RATE}=9223372036854775807 first" in warning
+    assert must_take_effect(change, (2, 5)) == ()
+
+
 @pytest.mark.parametrize(
     ("key", "source", "release", "expected"),
     [
         (LEADER_RATE, "DYNAMIC_DEFAULT_BROKER_CONFIG", (2, 8), False),
         (LEADER_RATE, "DYNAMIC_DEFAULT_BROKER_CONFIG", (3, 9), True),
+        (LEADER_RATE, "DYNAMIC_DEFAULT_BROKER_CONFIG", None, False),
         (LEADER_RATE, "DYNAMIC_BROKER_CONFIG", (2, 8), True),
+        (LEADER_RATE, "STATIC_BROKER_CONFIG", (4, 3), False),
+        ("num.io.threads", "STATIC_BROKER_CONFIG", (2, 8), True),
         ("log.cleaner.threads", "DYNAMIC_DEFAULT_BROKER_CONFIG", (2, 8), True),
     ],
 )
-def test_what_is_told_is_in_force(key: str, source: str, release: tuple[int, ...], expected: bool) -> None:
+def test_what_is_told_is_in_force(key: str, source: str, release: tuple[int, ...] | None, expected: bool) -> None:
     assert in_force(Entry(key=key, value="5", source=source, dynamic=False), release) is expected
 
 
