@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -55,12 +56,17 @@ def _lines(explained: Explanation) -> Iterator[str]:
     yield ""
     for answer in explained.answers:
         yield from _wrapped("", headline(answer), indent="  ")
+    if any(answer.exceptions for answer in explained.answers):
+        yield ""
+        yield "It may differ for clients that quotas name: see `except` below."
     if (callback := explained.cluster.callback) is not None:
         yield ""
         yield from _wrapped(
-            "", f"The brokers have client.quota.callback.class={callback}: it decides, and may decide otherwise."
+            "",
+            f"The brokers have client.quota.callback.class={callback}: it decides, and may decide otherwise.",
+            indent="  ",
         )
-    elif not explained.cluster.told:
+    elif explained.client is not None and not explained.cluster.told:
         yield ""
         yield from _wrapped(
             "",
@@ -153,16 +159,22 @@ def _in_the_cluster(answer: Answer, cluster: Cluster) -> str:
 
 
 def _capacity(answer: Answer, cluster: Cluster) -> str:
-    known = {one.request_capacity for one in cluster.brokers or ()}
-    capacities = sorted(c for c in known if c is not None)
-    if None in known or not capacities or answer.limit is None:
+    """The share of a broker's threads (KIP-124); brokers may differ."""
+    brokers = cluster.brokers or ()
+    capacities = sorted(one.request_capacity for one in brokers if one.request_capacity is not None)
+    mosts = [one.request_most for one in brokers if one.request_most is not None]
+    if len(capacities) < len(brokers) or not capacities or answer.limit is None:
         return "the capacity of a broker is unknown"
-    least, most = capacities[0], capacities[-1]
-    of = f"{least}%" if least == most else f"{least}% to {most}%"
+    shares = [f"{100 * answer.limit / capacity:.3g}%" for capacity in capacities]
+    of = _range(f"{capacities[0]}%", f"{capacities[-1]}%")
     has = f"100% is one thread, and a broker has {of}: (num.io.threads + num.network.threads) x 100"
-    if answer.limit >= most:
+    if len(mosts) == len(brokers) and answer.limit > max(mosts):
         return f"{has}, so this limits nothing"
-    return f"{has}, so this is {100 * answer.limit / least:.3g}% of it"
+    return f"{has}, so this is {_range(shares[-1], shares[0])} of it"
+
+
+def _range(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
 
 
 def _burst(answer: Answer, cluster: Cluster) -> Iterator[str]:
@@ -222,14 +234,17 @@ def _value(key: str, rung: Rung) -> str:
     return words if rung.state is State.WINS else f"{words}, {rung.state.value}"
 
 
+_TOGETHER: Final = re.compile(r"(?<=level) (?=\d)|(?<=\d) (?=of \d)|(?<=of) (?=\d\))|(?<=\d) (?=s\b)")
+
+
 def _wrapped(head: str, line: str, indent: str = _INDENT) -> Iterator[str]:
-    """The same at every terminal: a document must not depend on who looks at it."""
-    first = f"  {head:<9}" if head else ""
-    yield from textwrap.wrap(
-        printable(line),
+    """The same at every terminal: a document must not depend on who looks at it. `level 3 of 8` stays in one line."""
+    lines = textwrap.wrap(
+        _TOGETHER.sub("\0", printable(line)),
         width=WIDTH,
-        initial_indent=first,
+        initial_indent=f"  {head:<9}" if head else "",
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
+    yield from (one.replace("\0", " ") for one in lines)

@@ -16,6 +16,8 @@ COMMANDS = [
     ["reassign-partitions"],
     ["move"],
     ["move", "estimate"],
+    ["quota"],
+    ["quota", "explain"],
     ["sandbox"],
     ["sandbox", "up"],
     ["sandbox", "demo"],
