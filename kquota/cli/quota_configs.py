@@ -31,7 +31,7 @@ def change_of(entities: Named, add: Mapping[str, str], delete: tuple[str, ...]) 
 
 def alter(at: world.Where, entities: Named, change: Change, output: Output) -> int:
     """Write the change and wait until it is seen. Prints Kafka's words about it, or its entity as JSON or TSV."""
-    if at.zookeeper is not None:
+    if at.zookeeper is not None and change.add:
         from kquota.stores.zookeeper import must_carry
 
         must_carry([change.entity])

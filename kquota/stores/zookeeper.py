@@ -112,7 +112,7 @@ class ZooKeeperQuotas:
 
     def alter(self, changes: Sequence[Change]) -> None:
         """See the port. One transaction: every entity is changed, or none is."""
-        must_carry(change.entity for change in changes)
+        must_carry(change.entity for change in changes if change.add)
         self._znodes.alter_configs({_path(change.entity): _edit(change) for change in changes})
 
     def must_carry(self, entities: Iterable[Entity]) -> None:
@@ -213,8 +213,8 @@ def must_carry(entities: Iterable[Entity]) -> None:
         _path(entity)
         if isinstance(entity.ip, str) and _is_ipv6(entity.ip):
             raise Invalid(
-                f"{entity}: in ZooKeeper no IPv6 address can have a quota: brokers there take the name of its znode, "
-                f"{encoded(entity.ip)}, for the address and do not know it"
+                f"{entity}: no IPv6 address can have a quota on a ZooKeeper cluster: its brokers refuse one, because "
+                f"they take the encoded name, {encoded(entity.ip)}, for a host"
             )
 
 
@@ -235,9 +235,14 @@ def _registered(node: Node | None) -> int:
 
 
 def _path(entity: Entity) -> str:
-    return "/".join(
-        f"{kind}/{DEFAULT_NODE if name is DEFAULT else encoded(str(name))}" for kind, name in entity.parts()
-    )
+    return "/".join(f"{kind}/{_node(kind, name)}" for kind, name in entity.parts())
+
+
+def _node(kind: str, name: Name) -> str:
+    if name is DEFAULT:
+        return DEFAULT_NODE
+    # Kafka's tool, which takes IPv6 addresses here, leaves their colons as they are.
+    return encoded(str(name)).replace("%3A", ":") if kind == _IPS else encoded(str(name))
 
 
 def _edit(change: Change) -> ConfigEdit:
