@@ -1,0 +1,69 @@
+"""What brokers are too old for is refused or, where their release is not told, warned about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from kquota.errors import Refused
+from kquota.quota import actions
+from kquota.quota.change import Change
+from kquota.quota.entity import Entity, Every, Filter, Name
+from kquota.quota.limits import Limits
+from kquota.quota.port import Scram
+from kquota.terms import CONNECTION_CREATION_RATE, CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE
+from tests.quota.fake import FakeQuotas
+
+
+@dataclass
+class Brokers(FakeQuotas):
+    """The fake, on brokers of some release, without credentials."""
+
+    told: tuple[int, ...] | None
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
+        return self.describe(Filter(user=name)), {}
+
+    def release(self) -> tuple[int, ...] | None:
+        return self.told
+
+
+CHANGES = {
+    CONTROLLER_MUTATION_RATE: Change(entity=Entity(user="u"), add={CONTROLLER_MUTATION_RATE: 5.0}),
+    CONNECTION_CREATION_RATE: Change(entity=Entity(ip="10.0.0.1"), add={CONNECTION_CREATION_RATE: 5.0}),
+}
+
+
+@pytest.mark.parametrize("key", CHANGES)
+def test_older_brokers_would_ignore_it_so_it_is_refused(key: str) -> None:
+    with pytest.raises(Refused, match=rf"{key} exists from 2\.7 on, and the brokers are 2\.6\. Nothing was written"):
+        actions.must_take_effect(Brokers((2, 6)), CHANGES[key])
+
+
+@pytest.mark.parametrize("key", CHANGES)
+def test_where_the_release_is_not_told_a_warning_says_from_when_on(key: str) -> None:
+    (warning,) = actions.must_take_effect(Brokers(None), CHANGES[key])
+    assert f"{key} from Kafka 2.7" in warning
+
+
+@pytest.mark.parametrize("release", [(2, 7), (2, 8, 2), (3, 9), (4, 3)])
+@pytest.mark.parametrize("key", CHANGES)
+def test_newer_brokers_know_it(key: str, release: tuple[int, ...]) -> None:
+    assert actions.must_take_effect(Brokers(release), CHANGES[key]) == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Change(entity=Entity(user="u"), add={PRODUCER_BYTE_RATE: 5.0}),
+        Change(entity=Entity(user="u"), delete=(CONTROLLER_MUTATION_RATE,)),
+    ],
+    ids=["an old quota", "a new one deleted"],
+)
+def test_what_every_release_takes(change: Change) -> None:
+    assert actions.must_take_effect(Brokers((2, 6)), change) == ()
