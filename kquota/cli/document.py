@@ -139,10 +139,8 @@ def _document(file: Path, prune: bool) -> Document:
     document = read(text, name)
     if prune:
         owned(document)
-    for entity in document.limits:
-        for kind, of in entity.parts():
-            if of == "<default>":
-                say(f"warning: {entity}: here <default> is a name like any other; the default is default-{kind[:-1]}:")
+    if any(of == "<default>" for entity in document.limits for _, of in entity.parts()):
+        say("warning: <default> is a name like any other here; defaults are default-user, default-client, default-ip")
     return document
 
 
@@ -195,11 +193,9 @@ def _ask(found: Difference, again: Callable[[], Difference]) -> None:
 
     print(written.text(found.replacements), file=sys.stderr)
     say(_summary(found))
-    try:
-        agreed = typer.confirm("kquota: change them?", err=True)
-    except typer.Abort:
-        agreed = False
-    if not agreed:
+    # typer's own question leaves a blank on stdout.
+    print("kquota: change them? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Refused("not confirmed; nothing was written")
     if again().hash != found.hash:
         raise Conflict(

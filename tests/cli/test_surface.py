@@ -15,6 +15,9 @@ COMMANDS = [
     ["log-dirs"],
     ["reassign-partitions"],
     ["move"],
+    ["quota", "export"],
+    ["quota", "diff"],
+    ["quota", "apply"],
     ["move", "estimate"],
     ["quota"],
     ["quota", "explain"],
@@ -22,7 +25,7 @@ COMMANDS = [
     ["sandbox", "up"],
     ["sandbox", "demo"],
 ]
-HEAVY = {"pyspark", "py4j", "kafka", "confluent_kafka", "kazoo", "rich", "tabulate", "pandas", "numpy"}
+HEAVY = {"pyspark", "py4j", "kafka", "confluent_kafka", "kazoo", "yaml", "rich", "tabulate", "pandas", "numpy"}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[" ".join(command) or "kquota" for command in COMMANDS])

@@ -1,0 +1,306 @@
+"""`kquota quota export`, `diff` and `apply`, as an operator and a pipeline run them, on every way to every Kafka."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kquota.quota.document import Document, text
+from kquota.quota.entity import Entity
+from kquota.stores.wire.connection import Wire
+from kquota.stores.wire.quotas import WireQuotas
+from kquota.terms import CONNECTION_CREATION_RATE, CONTROLLER_MUTATION_RATE, DEFAULT, PRODUCER_BYTE_RATE
+from tests.cli.run import Ran, kquota, run
+from tests.quota.contract import LIMITS, NAMES
+from tests.servers import WAYS
+
+EVERYBODY = 'version: 1\nowns: ["*", default-user, default-client, default-ip]\n'
+
+
+@dataclass(frozen=True)
+class Way:
+    """One connection to one cluster, without a client quota when a test begins."""
+
+    connection: tuple[str, str]
+    folder: Path
+
+    def kquota(self, command: str, *arguments: str, document: str | None = None) -> Ran:
+        if document is not None:
+            file = self.folder / "quotas.yaml"
+            file.write_text(document)
+            arguments = (str(file), *arguments)
+        return kquota("quota", command, *self.connection, *arguments)
+
+    def apply(self, document: str, *arguments: str) -> Ran:
+        return self.kquota("apply", "--yes", *arguments, document=document)
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
+    fixture, on_zookeeper = WAYS[request.param]
+    cluster = request.getfixturevalue(fixture)
+    connection = (
+        ("--zookeeper", str(cluster.zookeeper)) if on_zookeeper else ("--bootstrap-server", str(cluster.bootstrap))
+    )
+    found = Way(connection, tmp_path)
+    assert found.apply(EVERYBODY, "--prune").code == 0
+    yield found
+    assert found.apply(EVERYBODY, "--prune").code == 0
+
+
+def everything() -> str:
+    """A document with every kind of entity, every name that Kafka takes and every limit."""
+    limits: dict[Entity, dict[str, float]] = {}
+    for n, name in enumerate(NAMES.values()):
+        some = dict(list(LIMITS.items())[n % 3 :])
+        limits |= {Entity(user=name): some, Entity(client_id=name): some, Entity(user=name, client_id=name): some}
+        limits |= {Entity(user=name, client_id=DEFAULT): some, Entity(user=DEFAULT, client_id=name): some}
+    for entity in (Entity(user=DEFAULT), Entity(client_id=DEFAULT), Entity(user=DEFAULT, client_id=DEFAULT)):
+        limits[entity] = {CONTROLLER_MUTATION_RATE: 2.5, PRODUCER_BYTE_RATE: float(2**63)}
+    limits |= {
+        Entity(ip=DEFAULT): {CONNECTION_CREATION_RATE: 7.0},
+        Entity(ip="10.9.8.7"): {CONNECTION_CREATION_RATE: 5},
+    }
+    return text(Document(limits={entity: {k: float(v) for k, v in some.items()} for entity, some in limits.items()}))
+
+
+@pytest.mark.kafka
+def test_export_applied_to_an_empty_cluster_exports_the_same_bytes(way: Way) -> None:
+    assert way.apply(everything()).code == 0
+    exported = way.kquota("export")
+    assert exported == Ran(0, everything(), "")
+    as_json = way.kquota("export", "--output", "json")
+
+    assert way.apply(EVERYBODY, "--prune").code == 0
+    assert way.kquota("export").out == text(Document(limits={}))
+    assert way.apply(exported.out).code == 0
+    assert way.kquota("export") == exported
+
+    for same in (exported.out, as_json.out):
+        told = "kquota: warning: <default> is a name like any other here; defaults are default-user, "
+        for ran in (way.kquota("diff", document=same), way.apply(same)):
+            assert (ran.code, ran.out) == (0, "")
+            assert ran.err == f"{told}default-client, default-ip\nkquota: nothing to change\n"
+
+
+ALICE = """\
+version: 1
+owns: ["team-*"]
+protect: [User:admin]
+users:
+  alice:
+    producer_byte_rate: 50MB/s  # as agreed
+    clients:
+      app: {consumer_byte_rate: 1234567}
+"""
+
+
+@pytest.mark.kafka
+def test_a_change_from_diff_to_done(way: Way) -> None:
+    alice = "alice: {request_percentage: 200, producer_byte_rate: 1MB/s}"
+    others = "team-old: {request_percentage: 1}, admin: {request_percentage: 9}, bob: {request_percentage: 8}"
+    assert way.apply(f"version: 1\nusers: {{{alice}, {others}}}").code == 0
+
+    diff = way.kquota("diff", document=ALICE)
+    change = diff.out.splitlines()[-1].removeprefix("change: ")
+    changes = (
+        "~ user 'alice'\n"
+        "    producer_byte_rate: 1MB/s -> 50MB/s\n"
+        "    request_percentage: 200 -> not set\n"
+        "+ user 'alice' client 'app'\n"
+        "    consumer_byte_rate: not set -> 1234567 (1.23 MB/s)\n"
+    )
+    assert diff == Ran(8, f"{changes}change: {change}\n", f"kquota: 3 limits of 2 entities would change: {change}\n")
+    assert way.kquota("diff", "--output", "tsv", document=ALICE).out == (
+        "user\tclient\tip\tkey\told\tnew\n"
+        "alice\t\t\tproducer_byte_rate\t1000000\t50000000\n"
+        "alice\t\t\trequest_percentage\t200\t\\N\n"
+        "alice\tapp\t\tconsumer_byte_rate\t\\N\t1234567\n"
+    )
+    pruning = json.loads(way.kquota("diff", "--prune", "--output", "json", document=ALICE).out)
+    assert pruning["change"] != change
+    assert [(c["user"], c["pruned"], c["limits"]) for c in pruning["changes"] if c["pruned"]] == [
+        ("team-old", True, {"request_percentage": {"old": 1, "new": None}})
+    ]
+
+    dry = way.kquota("apply", "--dry-run", document=ALICE)
+    assert (dry.code, dry.out) == (
+        0,
+        "user 'alice': set producer_byte_rate=50000000; delete request_percentage\n"
+        "user 'alice' client 'app': set consumer_byte_rate=1234567\n",
+    )
+    assert way.kquota("diff", document=ALICE) == diff
+
+    done = way.kquota("apply", "--change", change, document=ALICE)
+    assert done == Ran(0, changes, f"kquota: 2 entities changed, and seen so: {change}\n")
+    again = way.kquota("apply", "--change", change, document=ALICE)
+    assert again == Ran(0, "", "kquota: nothing to change\n")
+    exported = way.kquota("export").out
+    assert "team-old" in exported
+    assert "bob" in exported
+
+    pruned = way.kquota("apply", "--yes", "--prune", "--output", "json", document=ALICE)
+    assert [entry["user"] for entry in json.loads(pruned.out)["changes"]] == ["team-old"]
+    assert "team-old" not in way.kquota("export").out
+
+
+@pytest.mark.kafka
+def test_what_was_not_reviewed_is_not_written(way: Way) -> None:
+    document = "version: 1\nusers: {carol: {request_percentage: 5}}"
+    change = way.kquota("diff", document=document).out.splitlines()[-1].removeprefix("change: ")
+    assert way.apply("version: 1\nusers: {carol: {request_percentage: 4}}").code == 0
+    before = way.kquota("export")
+    refused = way.kquota("apply", "--change", change, document=document)
+    assert (refused.code, refused.out) == (1, "")
+    assert f"not {change}" in refused.err
+    assert way.kquota("export") == before
+
+
+@pytest.mark.kafka
+def test_who_is_protected_is_refused_by_name_and_kept_from_pruning(way: Way) -> None:
+    assert way.apply("version: 1\nusers: {admin: {request_percentage: 9}}").code == 0
+    protected = 'version: 1\nowns: ["*"]\nprotect: [User:admin]\n'
+    pruned = way.apply(protected, "--prune")
+    assert pruned == Ran(0, "", "kquota: warning: protected, so not pruned: user 'admin'\nkquota: nothing to change\n")
+    named = way.apply(f"{protected}users: {{admin: {{request_percentage: 5}}, dave: {{request_percentage: 5}}}}")
+    assert (named.code, named.out) == (1, "")
+    assert "protected, and the document would change it: user 'admin'" in named.err
+    assert "dave" not in way.kquota("export").out
+
+
+@pytest.mark.kafka
+def test_killed_in_the_middle_and_applied_again_it_is_whole(way: Way) -> None:
+    names = [f"k-{n:04}" for n in range(1_200)]
+    document = "version: 1\nusers:\n" + "".join(f"  {name}: {{request_percentage: 5}}\n" for name in names)
+    (way.folder / "many.yaml").write_text(document)
+    applying = subprocess.Popen(
+        [sys.executable, "-m", "kquota", "quota", "apply", *way.connection, "--yes", str(way.folder / "many.yaml")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while applying.poll() is None and "k-0" not in way.kquota("export").out:
+        pass
+    applying.send_signal(signal.SIGKILL)
+    applying.communicate()
+    again = way.apply(document)
+    assert again.code == 0
+    exported = way.kquota("export").out
+    assert [line.strip(" :") for line in exported.splitlines() if line.startswith("  k-")] == names
+    assert exported.count("request_percentage: 5\n") == len(names)
+
+
+def on_a_terminal(way: Way, answer: str) -> Ran:
+    """`apply` with a terminal as stdin and stderr; what is typed shows on it."""
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "r+b", buffering=0) as terminal:
+        applying = subprocess.Popen(
+            [sys.executable, "-m", "kquota", "quota", "apply", *way.connection, str(way.folder / "quotas.yaml")],
+            stdin=theirs,
+            stderr=theirs,
+            stdout=subprocess.PIPE,
+        )
+        os.close(theirs)
+        os.write(ours, answer.encode())
+        shown = b""
+        try:
+            while more := terminal.read(4096):
+                shown += more
+        except OSError:
+            pass  # Linux's way to say that nobody has the terminal open any more.
+        out, _ = applying.communicate()
+    return Ran(applying.returncode, out.decode(), shown.decode().replace("\r\n", "\n"))
+
+
+@pytest.mark.kafka
+def test_on_a_terminal_it_asks_once(way: Way) -> None:
+    (way.folder / "quotas.yaml").write_text(ALICE)
+    declined = on_a_terminal(way, "n\n")
+    assert (declined.code, declined.out) == (1, "")
+    assert "+ user 'alice'\n    producer_byte_rate: not set -> 50MB/s\n" in declined.err
+    assert declined.err.count("change them? [y/N]") == 1
+    assert declined.err.endswith("kquota: error: not confirmed; nothing was written\n")
+    assert way.kquota("export").out == text(Document(limits={}))
+    agreed = on_a_terminal(way, "y\n")
+    assert (agreed.code, agreed.out.splitlines()[0]) == (0, "+ user 'alice'")
+    assert way.kquota("diff", document=ALICE).code == 0
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("fixture", ["kafka_391", "kafka_282"])
+def test_ipv6_in_zookeeper_is_refused_before_any_write(
+    request: pytest.FixtureRequest, fixture: str, tmp_path: Path
+) -> None:
+    way = Way(("--zookeeper", str(request.getfixturevalue(fixture).zookeeper)), tmp_path)
+    document = 'version: 1\nusers: {eve: {request_percentage: 5}}\nips: {"2001:db8::1": {connection_creation_rate: 5}}'
+    for ran in (way.kquota("diff", document=document), way.apply(document)):
+        assert (ran.code, ran.out) == (2, "")
+        assert "no IPv6 address" in ran.err
+    assert "eve" not in way.kquota("export").out
+
+
+@pytest.mark.kafka
+def test_what_a_broker_holds_and_should_not_is_exported_and_told(kafka_431: object, tmp_path: Path) -> None:
+    """NaN and infinity, which a broker takes from other tools."""
+    from kquota.quota.change import Change
+
+    bootstrap: str = kafka_431.bootstrap  # type: ignore[attr-defined]
+    way, entity = Way(("--bootstrap-server", bootstrap), tmp_path), Entity(user="odd")
+    with Wire(bootstrap, {}) as wire:
+        WireQuotas(wire).alter([Change(entity=entity, add={"request_percentage": float("nan")})])
+    try:
+        exported = way.kquota("export")
+        while "nan" not in exported.out:
+            exported = way.kquota("export")
+        assert exported.code == 0
+        assert exported.err.startswith("kquota: warning: user 'odd': request_percentage is nan, which no document may")
+        refused = way.kquota("diff", document=exported.out)
+        assert (refused.code, refused.out) == (2, "")
+        assert ":7:25: user 'odd': request_percentage=nan" in refused.err
+    finally:
+        assert way.apply("version: 1\nusers: {odd: {}}").code == 0
+
+
+GOOD = "version: 1\nowns: [x]\nusers: {a: {request_percentage: 5}}\n"
+BAD = {
+    "no file": (["diff"], None, "Missing argument 'FILE'"),
+    "a file that is not there": (["diff", "/nowhere/x.yaml"], None, "/nowhere/x.yaml: cannot be read (No such file"),
+    "a folder": (["diff", "/"], None, "/: cannot be read (Is a directory)"),
+    "UTF-16": (["diff"], GOOD.encode("utf-16"), "quotas.yaml: not UTF-8 (byte 0)"),
+    "nothing": (["apply", "--yes"], b"", "quotas.yaml:1:1: there is nothing in it"),
+    "a mistake": (["apply", "--yes"], b"version: 1\nusers: {a: {rate: 5}}", "quotas.yaml:2:13: user 'a': unknown key"),
+    "a name with an escape sequence": (["diff"], b'version: 1\nusers: {"\\e[31m": 5}', r"user '\x1b[31m': a mapping"),
+    "prune without owns": (["diff", "--prune"], b"version: 1\n", "--prune needs a line owns: [patterns]"),
+    "nobody to ask": (["apply"], GOOD.encode(), "give --yes, or --change"),
+    "a hash that is none": (["apply", "--change", "yes"], GOOD.encode(), "sha256: and 16 digits"),
+    "a table of an export": (["export", "--output", "tsv"], None, "text or json"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "document", "reason"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_line_and_2_and_contacts_nobody(
+    arguments: list[str], document: bytes | None, reason: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "quotas.yaml"
+    if document is not None:
+        file.write_bytes(document)
+        arguments = [*arguments, str(file)]
+    ran = kquota("quota", *arguments, "--bootstrap-server", "127.0.0.1:1")
+    assert (ran.code, ran.out) == (2, "")
+    assert reason in ran.err
+    assert ran.err.startswith("kquota: error: ")
+    assert ran.err.count("\n") == 1
+    assert "\x1b" not in ran.err
+
+
+def test_a_document_from_stdin_is_called_so() -> None:
+    ran = run([sys.executable, "-m", "kquota", "quota", "diff", "-", "--zookeeper", "x:1"], stdin="users: {}")
+    assert (ran.code, ran.err) == (2, "kquota: error: stdin:1:1: no version: begin with the line version: 1\n")
