@@ -85,9 +85,12 @@ def explain(quotas: Quotas, cluster: Cluster, *, client: Client | None, ip: str 
 
 
 def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that a text writes, an IPv4 address in IPv6's clothes as IPv4, or None for a host name."""
+    """The address that a text writes, an IPv4 address in IPv6's clothes as IPv4, or None for a host name.
+
+    An address that holds for one interface of one machine only (`fe80::1%eth0`) is none that a broker could see.
+    """
     try:
-        found = ipaddress.ip_address(text)
+        found = ipaddress.ip_address(text if "%" not in text else "")
     except ValueError:
         return None
     mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None

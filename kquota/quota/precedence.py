@@ -112,10 +112,7 @@ def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
     if first is None or first.entity == entity:
         return Reach(hidden_by=None)
     without = winner(rungs(quotas, Client(user=client.user, client_id=""), key))
-    return Reach(
-        hidden_by=first.entity,
-        nameless=entity.client_id is None and without is not None and without.entity == entity,
-    )
+    return Reach(hidden_by=first.entity, nameless=without is not None and without.entity == entity)
 
 
 def exceptions(quotas: Quotas, client: Client, key: str) -> tuple[Entity, ...]:

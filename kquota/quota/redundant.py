@@ -23,9 +23,7 @@ def stand_in(quotas: Quotas, entity: Entity, key: str, client_ids: Iterable[str]
     heir = _heir(quotas, entity, key, _client(entity, None))
     if heir is None:
         return None
-    others = [""] if entity.client_id is None else []
-    if not isinstance(entity.client_id, str):
-        others += client_ids
+    others = () if isinstance(entity.client_id, str) else client_ids
     same = all(_binds_others(quotas, entity, key, c) or _heir(quotas, entity, key, c) for c in _clients(entity, others))
     return heir if same else None
 

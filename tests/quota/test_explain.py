@@ -103,5 +103,6 @@ def test_an_ip_is_its_address_not_its_spelling(asked: str, own: bool) -> None:
 
 def test_a_host_is_no_ip() -> None:
     assert address("host.example") is None
+    assert address("fe80::1%eth0") is None
     with pytest.raises(Invalid, match="not an IP address"):
         explain({}, THREE, client=None, ip="host.example")

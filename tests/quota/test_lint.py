@@ -121,6 +121,7 @@ RULES: dict[str, tuple[str, Set, Set]] = {
         rate(1400, REQUEST_PERCENTAGE),
     ),
     "a znode's name": ("looks-encoded", user("CN%3Dalice%20b"), user("CN=alice b")),
+    "a znode's name as Java writes it": ("looks-encoded", user("a%7Eb"), user("a~b")),
     "a percentage in a name": ("looks-encoded", client("%2A"), client("50%2")),
     "the default's znode": ("looks-encoded", user("<default>"), user("default")),
     "the default's znode, encoded": ("looks-encoded", user("u", "%3Cdefault%3E"), user("u", DEFAULT)),
