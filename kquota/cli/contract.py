@@ -38,4 +38,6 @@ def complain(message: str) -> None:
 
 def printable(text: str) -> str:
     """Text with its control characters made visible: a topic's name must not drive the operator's terminal."""
+    if text.isprintable():  # nearly every line is, and looking at each character costs 10,000 quotas 60 ms
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -25,4 +25,6 @@ def _field(value: str | None) -> str:
     if value is None:
         return NULL
     escaped = value.translate(_WRITTEN)
+    if escaped.isprintable():
+        return escaped
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in escaped)
