@@ -30,7 +30,10 @@ _PROTOCOLS = {
     "LOGIN": "SASL_SSL",
     "BARELOGIN": "SASL_PLAINTEXT",
     "BEARER": "SASL_PLAINTEXT",
+    "ASTRAY": "PLAINTEXT",
 }
+NOBODY = f"{HOST}:1"
+"""Where listener ASTRAY sends its clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +103,10 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 
 def _listeners(at: Mapping[str, str]) -> dict[str, str]:
-    all_of_them = ",".join(f"{name}://{address}" for name, address in at.items())
+    told = {**at, "ASTRAY": NOBODY}
     return {
-        "listeners": all_of_them,
-        "advertised.listeners": all_of_them,
+        "listeners": ",".join(f"{name}://{address}" for name, address in at.items()),
+        "advertised.listeners": ",".join(f"{name}://{address}" for name, address in told.items()),
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in _PROTOCOLS.items()),
     }
 

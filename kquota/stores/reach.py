@@ -16,8 +16,11 @@ def addresses(text: str, option: str) -> list[tuple[str, int]]:
     return pairs
 
 
-def must_listen(what: str, text: str, option: str, deadline: float) -> None:
-    """Return when one of the addresses accepts a connection. Raises Unreachable, with each one's reason."""
+def must_listen(what: str, text: str, option: str, deadline: float) -> list[str]:
+    """The addresses, first one that accepts a connection, last those that do not.
+
+    Raises Unreachable, with each one's reason, where none does.
+    """
     give_up = time.monotonic() + deadline
     pairs = addresses(text, option)
     causes = []
@@ -28,8 +31,12 @@ def must_listen(what: str, text: str, option: str, deadline: float) -> None:
         except OSError as error:
             causes.append(f"{host}:{port}: {error.strerror or error}")
         else:
-            return
+            return [_written(*pair) for pair in (*pairs[index:], *pairs[:index])]
     raise Unreachable(f"no {what} at {text} ({'; '.join(causes)}); check {option}")
+
+
+def _written(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _host_and_port(address: str, option: str) -> tuple[str, int]:

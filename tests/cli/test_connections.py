@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
-from tests.cli.run import Ran, kquota
-from tests.logins import RIGHT, WRONG, located
-from tests.secured import CANARY, Secured
+from tests.cli.run import Ran, kquota, run
+from tests.logins import CLIENT_P12, RIGHT, SASL_SSL, SSL, TRUST_P12, WRONG, located, scram
+from tests.secured import CANARY, NOBODY, Secured
 
 
 def describe(secured: Secured, listener: str, properties: Mapping[str, str], env: dict[str, str] | None = None) -> Ran:
     """`kquota configs --describe` through that listener; stores are named by their files in the folder."""
     config = secured.config("client.properties", located(properties, secured.folder))
-    where = ("--bootstrap-server", secured.at[listener], "--command-config", str(config))
-    return kquota("log-dirs", "--describe", "--topic-list", "none", *where, env=env)
+    return ask("--bootstrap-server", secured.at[listener], "--command-config", str(config), env=env)
 
 
 @pytest.mark.parametrize(("listener", "properties"), RIGHT.values(), ids=RIGHT)
@@ -34,3 +39,96 @@ def test_a_wrong_config_is_one_line(
     assert ran.err.count("\n") == 1
     assert reason in ran.err
     assert CANARY not in ran.err
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A server that accepts and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def ask(*options: str, env: dict[str, str] | None = None) -> Ran:
+    return kquota("configs", "--describe", "--entity-type", "users", *options, env=env)
+
+
+@pytest.mark.parametrize("dead", ["refuses", "says nothing"])
+def test_the_next_server_is_asked_when_the_first_is_dead(secured: Secured, silent: str, dead: str) -> None:
+    first = "127.0.0.1:1" if dead == "refuses" else silent
+    ran = ask("--bootstrap-server", f"{first},{secured.at['PLAINTEXT']}")
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_brokers_that_cannot_be_reached_where_they_say_they_are(secured: Secured) -> None:
+    ran = ask("--bootstrap-server", secured.at["ASTRAY"])
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert f"the cluster names its brokers as {NOBODY}: can they be reached from here?" in ran.err
+
+
+@pytest.mark.parametrize("option", ["--bootstrap-server", "--zookeeper"])
+def test_a_handshake_that_nobody_answers_ends_by_the_deadline(secured: Secured, silent: str, option: str) -> None:
+    if option == "--zookeeper":
+        trust = f"zookeeper.ssl.truststore.location={secured.folder}/ca.pem\n"
+        file = secured.folder / "zk.properties"
+        file.write_text(f"zookeeper.ssl.client.enable=true\n{trust}")
+        how = ("--zk-tls-config-file", str(file))
+    else:
+        how = ("--command-config", str(secured.config("client.properties", located(SSL, secured.folder))))
+    started = time.monotonic()
+    ran = ask(option, silent, *how)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    # The bound is the rule (10 s at most to connect); start and stop of a process on a busy machine come on top.
+    assert time.monotonic() - started < 20
+
+
+def test_the_deadline_is_the_operators(secured: Secured, silent: str) -> None:
+    file = secured.config("client.properties", {"default.api.timeout.ms": "1000"})
+    ran = ask("--bootstrap-server", silent, "--command-config", str(file))
+    assert "no broker answered within 1 s; is it the port of a broker?" in ran.err
+
+
+def everything(secured: Secured) -> dict[str, str]:
+    """Every secret there is, in one file."""
+    return located({**SASL_SSL, **TRUST_P12, **CLIENT_P12, **scram(512, f"not{CANARY}")}, secured.folder)
+
+
+@pytest.mark.parametrize("debug", [{}, {"KQUOTA_DEBUG": "1"}], ids=["as always", "with tracebacks"])
+@pytest.mark.parametrize("listener", ["LOGIN", "PLAINTEXT", "EXPIRED"])
+def test_no_secret_is_ever_seen(secured: Secured, tmp_path: Path, listener: str, debug: dict[str, str]) -> None:
+    """In what is written, in the process table while it runs, and in whatever it leaves behind."""
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    file = secured.config("client.properties", everything(secured))
+    where = ("--bootstrap-server", secured.at[listener], "--command-config", str(file))
+    command = [sys.executable, "-m", "kquota", "configs", "--describe", "--entity-type", "users", *where]
+    env = {**os.environ, **debug, "TMPDIR": str(scratch), "XDG_STATE_HOME": str(scratch)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
+        table = [Path(f"/proc/{process.pid}/{name}").read_bytes() for name in ("cmdline", "environ")]
+        out, err = process.communicate()
+    assert process.returncode == 1
+    assert (b"Traceback" in err) is bool(debug)
+    assert CANARY.encode() not in b"".join((out, err, *table))
+    assert list(scratch.iterdir()) == []
+
+
+REFUSED_FILES = {
+    "a wrong word": {"security.protocol": "SASL"},
+    "a misspelt secret": {"ssl.keystore.pasword": CANARY},
+    "a wrong store password": {"ssl.truststore.password": f"not{CANARY}"},
+    "a broken login": {"sasl.jaas.config": f'x required password="{CANARY}'},
+    "a broken number": {"request.timeout.ms": CANARY},
+}
+
+
+@pytest.mark.parametrize("debug", [{}, {"KQUOTA_DEBUG": "1"}], ids=["as always", "with tracebacks"])
+@pytest.mark.parametrize("change", REFUSED_FILES.values(), ids=REFUSED_FILES)
+def test_a_file_that_is_refused_is_named_without_its_secrets(
+    secured: Secured, change: Mapping[str, str], debug: dict[str, str]
+) -> None:
+    """Before anything is contacted: nobody listens there."""
+    file = secured.config("client.properties", {**everything(secured), **change})
+    where = ("--bootstrap-server", "127.0.0.1:1", "--command-config", str(file))
+    ran = run([sys.executable, "-m", "kquota", "configs", "--describe", "--entity-type", "users", *where], debug)
+    assert (ran.code, ran.out) == (1 if debug else 2, "")
+    assert CANARY not in ran.err
+    assert str(file) in ran.err.replace("\n", "").replace("│", "").replace(" ", "") or str(file) in ran.err

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from kafka import errors as kafka_errors
@@ -56,11 +57,8 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]
         if self.ended.is_done:
             return
         self.failure = error
-        cause = tls.cause(error)
-        hung_up = "disconnected" in str(error) or isinstance(cause, ConnectionError) or "EOF" in str(cause)
-        self._hung_up += hung_up
-        in_vain = isinstance(error, (KquotaError, *_LOGIN)) or (cause is not None and tls.explained(cause) is not None)
-        if (in_vain and not hung_up) or self._hung_up >= _IN_VAIN:
+        self._hung_up += _is_hung_up(error)
+        if not _is_hung_up(error) or self._hung_up >= _IN_VAIN:
             self.ended.failure(error)
 
 
@@ -83,8 +81,30 @@ def _last_words_first(receive: Callable[[], Received]) -> Callable[[], Received]
     return received
 
 
-def bootstrap(net: NetworkSelector, manager: Manager, seconds: float) -> BaseException | None:
-    """Return when a broker has told who the cluster's brokers are: None, or else what `failed` explains."""
+def first(
+    net: NetworkSelector, servers: Sequence[str], settings: Mapping[str, Any], give_up: float
+) -> tuple[Manager, BaseException | None]:
+    """A manager started at the first server that answers, or what `failed` explains.
+
+    A server that is dead, or says nothing, leaves its share of the time to the next. A login or a certificate that is
+    refused is the answer: no other server is asked.
+    """
+    failures: list[BaseException] = []
+    for index, server in enumerate(servers):
+        manager = Manager(net, bootstrap_servers=[server], **settings)
+        left = max(1.0, give_up - time.monotonic())
+        failure = _started(net, manager, left / (len(servers) - index))
+        if failure is None:
+            return manager, None
+        failures.append(failure)
+        if _is_final(failure) or index == len(servers) - 1:
+            return manager, failure if _is_final(failure) else failures[0]
+        manager.close()
+    raise ValueError("no servers are named")
+
+
+def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseException | None:
+    """None when the broker has told who the cluster's brokers are, else what went wrong."""
 
     async def started() -> None:
         done = manager.bootstrap_async(int(seconds * 1000))
@@ -103,6 +123,18 @@ def bootstrap(net: NetworkSelector, manager: Manager, seconds: float) -> BaseExc
     return None
 
 
+def _is_hung_up(error: BaseException) -> bool:
+    """Whether the server closed the connection without a word, as one that ends does, and one of another protocol."""
+    cause = tls.cause(error)
+    return "disconnected" in str(error) or isinstance(cause, ConnectionError) or "EOF" in str(cause)
+
+
+def _is_final(error: BaseException) -> bool:
+    """Whether any other server of the cluster would answer the same."""
+    cause = tls.cause(error)
+    return isinstance(error, (KquotaError, *_LOGIN)) or (isinstance(cause, ssl.SSLError) and not _is_hung_up(error))
+
+
 def failed(error: BaseException, bootstrap_server: str, protocol: str, seconds: float) -> KquotaError:
     """Why no broker was reached, what was expected of it, and what to change."""
     where = f"Kafka at {bootstrap_server}"
@@ -114,8 +146,10 @@ def failed(error: BaseException, bootstrap_server: str, protocol: str, seconds: 
     if protocol.endswith("SSL") and cause is not None and (words := tls.explained(cause)) is not None:
         look = "ssl.…" if isinstance(cause, ssl.SSLCertVerificationError) else "the port, security.protocol and ssl.…"
         return Unreachable(f"{where}: {words}; check {look} in --command-config")
-    if "disconnected" in str(error) or isinstance(cause, ConnectionError):
+    if _is_hung_up(error):
         return Unreachable(f"{where}: {_hung_up(bootstrap_server, protocol)}")
+    if isinstance(error, (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError)):
+        return Unreachable(f"{where}: no broker answered within {seconds:.0f} s; is it the port of a broker?")
     return Unreachable(f"{where}: no broker answered within {seconds:.0f} s ({_words(error)})")
 
 

@@ -23,6 +23,7 @@ from kquota.terms import BrokerId
 CONNECT_SECONDS: Final = 10.0
 REQUEST_SECONDS: Final = 30.0
 _POLL_MS: Final = 20
+_SHOWN: Final = 5
 _LARGEST_ANSWER: Final = 512 * 2**20  # kafka-python's own 1 MB is less than the log dirs of one busy broker
 
 
@@ -53,11 +54,9 @@ class Wire:
         self._bootstrap = bootstrap
         deadline = _seconds(security, "default_api_timeout_ms", deadline)
         self._patience = _seconds(security, "request_timeout_ms", REQUEST_SECONDS)
-        started = time.monotonic()
-        must_listen("Kafka broker", bootstrap, "--bootstrap-server", deadline)
-        self._net = NetworkSelector()
-        ours = {
-            "bootstrap_servers": [address.strip() for address in bootstrap.split(",")],
+        give_up = time.monotonic() + deadline
+        servers = must_listen("Kafka broker", bootstrap, "--bootstrap-server", deadline)
+        ours: dict[str, Any] = {
             "client_id": "kquota",
             "client_software_name": "kquota",
             "receive_message_max_bytes": _LARGEST_ANSWER,
@@ -65,9 +64,8 @@ class Wire:
             "socket_connection_setup_timeout_ms": int(deadline * 1000),
             "max_in_flight_requests_per_connection": 100,
         }
-        self._manager = start.Manager(self._net, **(ours | dict(security)))
-        left = max(1.0, deadline - (time.monotonic() - started))
-        failure = start.bootstrap(self._net, self._manager, left)
+        self._net = NetworkSelector()
+        self._manager, failure = start.first(self._net, servers, ours | dict(security), give_up)
         if failure is not None:
             self.close()
             protocol = str(security.get("security_protocol", "PLAINTEXT"))
@@ -185,7 +183,11 @@ class Wire:
             return Refused(f"{where}: this Kafka is too old for {name}; on a ZooKeeper cluster use --zookeeper")
         cause = tls.cause(error)
         told = tls.explained(cause) if cause is not None else None
-        return Unreachable(f"{where}: no answer to {name} ({told or _cause(error)})")
+        hint = ""
+        if broker is None and isinstance(cause or error, (OSError, kafka_errors.KafkaConnectionError)):
+            named = ", ".join(f"{known.host}:{known.port}" for known in list(self.brokers().values())[:_SHOWN])
+            hint = f"; the cluster names its brokers as {named}: can they be reached from here?"
+        return Unreachable(f"{where}: no answer to {name} ({told or _cause(error)}){hint}")
 
 
 def kafka_error(code: int, message: str | None) -> str:
@@ -200,4 +202,6 @@ def _seconds(settings: Mapping[str, object], name: str, otherwise: float) -> flo
 
 
 def _cause(error: BaseException) -> str:
-    return f"{type(error).__name__.removesuffix('Error')}{': ' + str(error) if str(error) else ''}"
+    """A library's error as one phrase; its own text would name its class again."""
+    said = ": ".join(map(str, error.args))
+    return f"{type(error).__name__.removesuffix('Error')}{': ' + said if said else ''}"
