@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -94,16 +95,16 @@ def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[Quotas, C
     from kquota.quota.explain import NOTHING_KNOWN
 
     with world.quotas(at, unreadable) as port:
-        quotas = port.everything()
+        quotas, release = port.everything(), port.release()
     try:
         with world.configs(at) as configs:
-            return quotas, cluster_of(configs)
+            return quotas, cluster_of(configs, release)
     except Refused as error:
         say(f"warning: {error}; what the brokers are set to is unknown")
-        return quotas, NOTHING_KNOWN
+        return quotas, replace(NOTHING_KNOWN, release=release)
 
 
-def cluster_of(configs: Configs) -> Cluster:
+def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Cluster:
     """The live brokers as quotas see them. Settings that a connection does not tell are unknown."""
     from kquota.config.resource import BROKERS
     from kquota.quota.capacity import Cluster, broker
@@ -114,4 +115,4 @@ def cluster_of(configs: Configs) -> Cluster:
         broker(BrokerId(int(str(resource.name))), {entry.key: entry.value for entry in entries})
         for resource, entries in found.items()
     ]
-    return Cluster(brokers=tuple(sorted(brokers, key=lambda one: one.id)))
+    return Cluster(brokers=tuple(sorted(brokers, key=lambda one: one.id)), release=release)

@@ -61,7 +61,8 @@ def _key(answer: Answer, cluster: Cluster) -> dict[str, object]:
     found: dict[str, object] = {
         "key": answer.key,
         "unit": UNITS[answer.key],
-        "unlimited": answer.limit is None,
+        "unlimited": answer.limit is None or cluster.ignores(answer.key),
+        "ignored": cluster.ignores(answer.key),
         "limit": number(answer.limit),
         "level": None if won is None else won.level,
         "entity": None if won is None or won.entity is None else named_parts(won.entity),

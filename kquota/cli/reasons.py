@@ -55,7 +55,7 @@ def _lines(explained: Explanation) -> Iterator[str]:
         yield f"connections from {explained.ip}"
     yield ""
     for answer in explained.answers:
-        yield from _wrapped("", headline(answer), indent="  ")
+        yield from _wrapped("", headline(answer, explained.cluster), indent="  ")
     if any(answer.exceptions for answer in explained.answers):
         yield ""
         yield "It may differ for clients that quotas name: see `except` below."
@@ -89,8 +89,10 @@ def whom(client: Client) -> str:
     return f"{user}, client-id {client.client_id!r}" if client.client_id else f"{user}, without a client-id"
 
 
-def headline(answer: Answer) -> str:
+def headline(answer: Answer, cluster: Cluster) -> str:
     """One key's answer in one sentence."""
+    if cluster.ignores(answer.key):
+        return f"{answer.key}: unlimited, the brokers are too old for it"
     if answer.limit is None:
         return f"{answer.key}: unlimited, no level that applies is set"
     won = answer.winner

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from kquota.quota.limits import unknown_to
 from kquota.terms import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, BrokerId
 
 STATIC_DEFAULTS: Final = {PRODUCER_BYTE_RATE: "quota.producer.default", CONSUMER_BYTE_RATE: "quota.consumer.default"}
@@ -88,9 +89,14 @@ def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> Broker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """The live brokers, by id. `brokers` None: not even their number is known."""
+    """The live brokers, by id, and their release. `brokers` None: not even their number is known."""
 
     brokers: tuple[Broker, ...] | None
+    release: tuple[int, ...] | None = None
+
+    def ignores(self, key: str) -> bool:
+        """Whether it is known that the brokers are older than this quota, and so store it at most."""
+        return self.release is not None and bool(unknown_to(self.release, [key]))
 
     @property
     def size(self) -> int | None:

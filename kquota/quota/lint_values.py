@@ -11,7 +11,7 @@ from kquota.quota.capacity import Cluster
 from kquota.quota.change import Change
 from kquota.quota.entity import Entity
 from kquota.quota.finding import Finding
-from kquota.quota.limits import plain
+from kquota.quota.limits import SINCE, plain
 from kquota.quota.precedence import Quotas, reach
 from kquota.quota.redundant import stand_in
 from kquota.terms import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
@@ -125,5 +125,25 @@ def _above_capacity(one: Setting) -> Iterator[Finding]:
         )
 
 
+def _ignored(one: Setting) -> Iterator[Finding]:
+    if one.cluster.ignores(one.key):
+        since, release = (".".join(map(str, version)) for version in (SINCE[one.key], one.cluster.release or ()))
+        yield one.finding(
+            "ignored",
+            "limits nobody",
+            f"brokers know {one.key} from Kafka {since} on, and these are {release}",
+            "remove it, or keep it for the day of the upgrade",
+            one.removed(),
+        )
+
+
 Rule: TypeAlias = Callable[[Setting], Iterator[Finding]]
-RULES: Final[tuple[Rule, ...]] = (_unreachable, _redundant, _no_limit, _low_rate, _low_percentage, _above_capacity)
+RULES: Final[tuple[Rule, ...]] = (
+    _unreachable,
+    _redundant,
+    _no_limit,
+    _low_rate,
+    _low_percentage,
+    _above_capacity,
+    _ignored,
+)

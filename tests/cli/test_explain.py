@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from kquota.cli.explanation import document
 from kquota.cli.reasons import text
 from kquota.quota.capacity import Cluster as Brokers
 from kquota.quota.capacity import broker
@@ -133,6 +134,14 @@ def test_what_is_said_where_brokers_tell(name: str, case: tuple[dict[str, str | 
     slow = broker(BrokerId(3), told | {"num.io.threads": "4"})
     cluster = Brokers(brokers=(broker(BrokerId(1), told), broker(BrokerId(2), told), slow))
     golden(f"explain-{name}", Ran(0, text(explain(quotas, cluster, client=client)), ""), "")
+
+
+def test_a_key_that_the_brokers_do_not_know_limits_nobody() -> None:
+    quotas = {Entity(user="alice"): EVERY_KEY}
+    explained = explain(quotas, Brokers(brokers=None, release=(2, 6)), client=Client(user="alice", client_id="c"))
+    assert "controller_mutation_rate: unlimited, the brokers are too old for it\n" in text(explained)
+    keys = {one["key"]: (one["unlimited"], one["ignored"]) for one in json.loads(document(explained))["keys"]}
+    assert keys == dict.fromkeys(EVERY_KEY, (False, False)) | {CONTROLLER_MUTATION_RATE: (True, True)}
 
 
 def test_every_command_that_is_proposed_works_and_what_is_left_needs_a_person(messy: str) -> None:

@@ -183,6 +183,14 @@ def test_what_is_unknown_is_not_guessed(cluster: Cluster) -> None:
     assert "Kafka's defaults" in finding.why
 
 
+def test_brokers_that_are_too_old() -> None:
+    quotas = rate(5, CONTROLLER_MUTATION_RATE)
+    (finding,) = found("ignored", quotas, Cluster(brokers=None, release=(2, 6)))
+    assert "from Kafka 2.7 on, and these are 2.6" in finding.why
+    for release in ((2, 7), None):
+        assert found("ignored", quotas, Cluster(brokers=None, release=release)) == []
+
+
 def test_a_callback_decides_in_kafkas_place() -> None:
     cluster = Cluster(brokers=(BROKER, Broker(id=BrokerId(2), callback="com.example.Quotas")))
     (finding,) = found("quota-callback", {}, cluster)
