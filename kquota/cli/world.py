@@ -50,9 +50,12 @@ def _znodes(at: Where) -> Iterator[Znodes]:
     if at.zookeeper is None:
         raise Invalid("this needs the ZooKeeper: give --zookeeper HOST:PORT")
     from kquota.stores.znodes import Znodes
-    from kquota.stores.zookeeper_access import access
 
-    how = access(at.zk_tls_config_file, at.zk_sasl_config_file, os.environ, _warn)
+    how = None
+    if at.zk_tls_config_file is not None or at.zk_sasl_config_file is not None or os.environ.get("KAFKA_OPTS"):
+        from kquota.stores.zookeeper_access import access
+
+        how = access(at.zk_tls_config_file, at.zk_sasl_config_file, os.environ, _warn)
     with Znodes(at.zookeeper, how) as opened:
         yield opened
 

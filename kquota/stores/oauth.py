@@ -203,7 +203,7 @@ def _reason(error: Any) -> str:
 
 
 def _why(error: OSError) -> str:
-    from kquota.stores.tls import explained
+    from kquota.stores.handshake import explained
 
     reason = getattr(error, "reason", error)
     if isinstance(reason, OSError):

@@ -5,20 +5,42 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import SequentialThreadingHandler
 
 from kquota.errors import KquotaError, Unreachable
-from kquota.stores import tls
+from kquota.stores import handshake
 from kquota.stores.reach import addresses
-from kquota.stores.zookeeper_access import TLS_OPTION, Access
 
+if TYPE_CHECKING:
+    from kquota.stores.tls import Tls
+
+TLS_OPTION: Final = "--zk-tls-config-file"
+SASL_OPTION: Final = "--zk-sasl-config-file"
 _PROBE_AFTER: Final = 1.0
 """Seconds after which a server that says nothing is asked whether it waits for a TLS handshake."""
 _POLL_SECONDS: Final = 0.05
 _IN_VAIN: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """A user of ZooKeeper's SASL DIGEST-MD5."""
+
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What a session needs besides an address; nothing of it for an open ZooKeeper."""
+
+    tls: Tls | None = None
+    tls_where: str = TLS_OPTION
+    digest: Digest | None = None
 
 
 def started(connect: str, access: Access, deadline: float) -> KazooClient:
@@ -28,7 +50,9 @@ def started(connect: str, access: Access, deadline: float) -> KazooClient:
     """
     handler = None
     if access.tls is not None:
-        handler = _TlsHandler(tls.context(access.tls, access.tls_where))
+        from kquota.stores.tls import context
+
+        handler = _TlsHandler(context(access.tls, access.tls_where))
     # We never call kazoo's retry(): it crosses a session's end, and a write must not.
     client = KazooClient(hosts=connect, timeout=deadline, handler=handler, sasl_options=_sasl(access))
     try:
@@ -72,13 +96,13 @@ def _waited(client: KazooClient, handler: _TlsHandler | None, connect: str, dead
             break
         if handler is None and not asked and waited > _PROBE_AFTER:
             asked = True
-            if any(tls.speaks_tls(host, port) for host, port in servers):
+            if any(handshake.speaks_tls(host, port) for host, port in servers):
                 return Unreachable(f"ZooKeeper at {connect}: the port speaks TLS: give {TLS_OPTION}, or another port")
         if waited > deadline:
             break
     else:
         return None
-    words = tls.explained(handler.failure) if handler is not None and handler.failure is not None else None
+    words = handshake.explained(handler.failure) if handler is not None and handler.failure is not None else None
     if words is not None:
         return Unreachable(f"ZooKeeper at {connect}: {words}; check the port and {TLS_OPTION}")
     return Unreachable(f"no ZooKeeper at {connect} within {deadline:.0f} s; check --zookeeper")

@@ -1,10 +1,9 @@
-"""TLS as Kafka's and ZooKeeper's properties describe it: what it trusts, who it is, and what a failure means."""
+"""TLS as Kafka's and ZooKeeper's properties describe it: what it trusts, who it is, and which versions it speaks."""
 
 from __future__ import annotations
 
 import os
 import re
-import socket
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from kquota.stores.keystores import Identity, KeyPair, PemFile
 PROTOCOLS: Final = ("TLSv1.2", "TLSv1.3")
 _OLD: Final = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
 _TLS13_SUITES: Final = frozenset({"TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"})
-_PROBE_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,66 +150,3 @@ def _version(protocol: str) -> ssl.TLSVersion:
 
 def _list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def cause(error: BaseException | None) -> OSError | None:
-    """The failure of TLS or of the socket behind an error of a client library."""
-    while error is not None:
-        if isinstance(error, OSError):
-            return error
-        inner = next((argument for argument in error.args if isinstance(argument, OSError)), None)
-        error = inner or error.__cause__ or error.__context__
-    return None
-
-
-def explained(error: OSError) -> str | None:
-    """What a failed handshake means for an operator; None where TLS is not to blame."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return _unverified(error)
-    if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError)):
-        return "the connection was closed in the TLS handshake: most likely that port does not speak TLS"
-    if not isinstance(error, ssl.SSLError):
-        return None
-    reason = error.reason or ""
-    for marks, words in _REASONS:
-        if any(mark in reason for mark in marks):
-            return f"{words} ({reason})"
-    return f"TLS failed ({reason or type(error).__name__})"
-
-
-_REASONS: Final = (
-    (("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"), "that port does not speak TLS"),
-    (("CERTIFICATE_REQUIRED",), "the server wants a client certificate: name a key store"),
-    (("ALERT_BAD_CERTIFICATE",), "the server wants a client certificate, or another one: look at the key store"),
-    (("ALERT_UNKNOWN_CA", "ALERT_CERTIFICATE"), "the server does not accept this client's certificate"),
-    (("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"), "server and client have no TLS version in common"),
-    (("HANDSHAKE_FAILURE",), "the server refused the handshake: no common cipher suite, or no client certificate"),
-)
-
-
-def _unverified(error: ssl.SSLCertVerificationError) -> str:
-    said = error.verify_message.rstrip(".")
-    if "expired" in said:
-        return f"the server's certificate is too old ({said})"
-    if "not yet valid" in said:
-        return f"the server's certificate is not valid yet ({said}); is this machine's clock right?"
-    if "mismatch" in said:
-        return f"the server's certificate is for another name ({said}); use the name that it holds"
-    if "self-signed" in said or "issuer" in said:
-        return f"the server's certificate comes from nobody in the trust store ({said})"
-    return f"the server's certificate was not accepted ({said})"
-
-
-def speaks_tls(host: str, port: int) -> bool:
-    """Whether a server answers a handshake, to tell why a client without TLS failed; nothing is sent through it."""
-    probe = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    probe.check_hostname = False
-    probe.verify_mode = ssl.CERT_NONE
-    try:
-        with socket.create_connection((host, port), timeout=_PROBE_SECONDS) as plain:
-            probe.wrap_socket(plain, server_hostname=host).close()
-    except ssl.SSLError as error:
-        return "ALERT" in (error.reason or "")
-    except OSError:
-        return False
-    return True

@@ -18,7 +18,7 @@ from kazoo.security import ACL
 from kquota.errors import Conflict, Invalid, Refused, Unreachable
 from kquota.stores import session
 from kquota.stores.reach import must_listen
-from kquota.stores.zookeeper_access import SASL_OPTION, Access
+from kquota.stores.session import SASL_OPTION, Access
 
 CONNECT_SECONDS: Final = 10.0
 MERGE_ATTEMPTS: Final = 20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -12,10 +11,9 @@ from kquota.stores import jaas, keystores
 from kquota.stores.jaas import Login
 from kquota.stores.keystores import PemFile
 from kquota.stores.properties import properties, readable_by_others
+from kquota.stores.session import SASL_OPTION, TLS_OPTION, Access, Digest
 from kquota.stores.tls import Tls, tls
 
-TLS_OPTION: Final = "--zk-tls-config-file"
-SASL_OPTION: Final = "--zk-sasl-config-file"
 _KAFKA_OPTS: Final = "KAFKA_OPTS"
 _PREFIX: Final = "zookeeper.ssl."
 _SOCKET: Final = "zookeeper.clientCnxnSocket"
@@ -27,23 +25,6 @@ _USED: Final = frozenset(
         *("protocol", "enabled.protocols", "cipher.suites", "crl.enable", "ocsp.enable"),
     )
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Digest:
-    """A user of ZooKeeper's SASL DIGEST-MD5."""
-
-    username: str
-    password: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """What a session needs besides an address; nothing of it for an open ZooKeeper."""
-
-    tls: Tls | None = None
-    tls_where: str = TLS_OPTION
-    digest: Digest | None = None
 
 
 def access(

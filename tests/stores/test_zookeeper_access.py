@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kquota.errors import Invalid
-from kquota.stores.zookeeper_access import Access, Digest, access
+from kquota.stores.session import Access, Digest
+from kquota.stores.zookeeper_access import access
 from tests.secured import CANARY, digest
 
 ENABLED = {"zookeeper.ssl.client.enable": "true"}

@@ -13,7 +13,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from kquota.errors import KquotaError, Refused, Unreachable
-from kquota.stores import tls
+from kquota.stores import handshake
 from kquota.stores.reach import addresses
 
 Received: TypeAlias = tuple[bytes, Exception | None]
@@ -125,13 +125,13 @@ def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseExce
 
 def _is_hung_up(error: BaseException) -> bool:
     """Whether the server closed the connection without a word, as one that ends does, and one of another protocol."""
-    cause = tls.cause(error)
+    cause = handshake.cause(error)
     return "disconnected" in str(error) or isinstance(cause, ConnectionError) or "EOF" in str(cause)
 
 
 def _is_final(error: BaseException) -> bool:
     """Whether any other server of the cluster would answer the same."""
-    cause = tls.cause(error)
+    cause = handshake.cause(error)
     return isinstance(error, (KquotaError, *_LOGIN)) or (isinstance(cause, ssl.SSLError) and not _is_hung_up(error))
 
 
@@ -142,8 +142,8 @@ def failed(error: BaseException, bootstrap_server: str, protocol: str, seconds: 
         return type(error)(f"{where}: {error}") if isinstance(error, (Refused, Unreachable)) else error
     if isinstance(error, _LOGIN):
         return Refused(f"{where}: {_refused(error)}")
-    cause = tls.cause(error)
-    if protocol.endswith("SSL") and cause is not None and (words := tls.explained(cause)) is not None:
+    cause = handshake.cause(error)
+    if protocol.endswith("SSL") and cause is not None and (words := handshake.explained(cause)) is not None:
         look = "ssl.…" if isinstance(cause, ssl.SSLCertVerificationError) else "the port, security.protocol and ssl.…"
         return Unreachable(f"{where}: {words}; check {look} in --command-config")
     if _is_hung_up(error):
@@ -156,7 +156,7 @@ def failed(error: BaseException, bootstrap_server: str, protocol: str, seconds: 
 def _hung_up(bootstrap_server: str, protocol: str) -> str:
     said = f"it hung up on a client with security.protocol={protocol}"
     servers = addresses(bootstrap_server, "--bootstrap-server")
-    if not protocol.endswith("SSL") and any(tls.speaks_tls(host, port) for host, port in servers):
+    if not protocol.endswith("SSL") and any(handshake.speaks_tls(host, port) for host, port in servers):
         wanted = "SASL_SSL" if protocol.startswith("SASL") else "SSL or SASL_SSL"
         return f"{said}: the port speaks TLS, so set security.protocol={wanted} in --command-config"
     if not protocol.startswith("SASL"):

@@ -15,7 +15,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
 from kquota.errors import KquotaError, Refused, Unreachable
-from kquota.stores import tls
+from kquota.stores import handshake
 from kquota.stores.reach import must_listen
 from kquota.stores.wire import bootstrap as start
 from kquota.terms import BrokerId
@@ -181,8 +181,8 @@ class Wire:
         where = f"Kafka at {self._bootstrap}" if broker is None else f"broker {broker}"
         if isinstance(error, kafka_errors.IncompatibleBrokerVersion):
             return Refused(f"{where}: this Kafka is too old for {name}; on a ZooKeeper cluster use --zookeeper")
-        cause = tls.cause(error)
-        told = tls.explained(cause) if cause is not None else None
+        cause = handshake.cause(error)
+        told = handshake.explained(cause) if cause is not None else None
         hint = ""
         if broker is None and isinstance(cause or error, (OSError, kafka_errors.KafkaConnectionError)):
             named = ", ".join(f"{known.host}:{known.port}" for known in list(self.brokers().values())[:_SHOWN])
