@@ -5,79 +5,50 @@ from __future__ import annotations
 import json
 import os
 import platform
-import statistics
-import subprocess
 import sys
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Final
 
 from tabulate import tabulate
 
+from bench import document
+from bench.document import CONFIGS, ENTITIES, Measured
+from bench.race import ROUNDS, Race, Result, kquota, run, say, spread
+from kquota.quota.change import Change
+from kquota.quota.entity import Entity
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import jars
 from kquota.sandbox.cluster import kafka_tool
 from kquota.stores.wire.connection import Wire
 from kquota.stores.wire.quotas import WireQuotas
 
-ROUNDS: Final = 9
-USERS: Final = 1_000
-PROMISED: Final = 0.25
-CONFIGS, LOG_DIRS = "kafka.admin.ConfigCommand", "org.apache.kafka.tools.LogDirsCommand"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Race:
-    """One question, asked by both tools; `promised` is the ratio that README states, None where it states none."""
-
-    name: str
-    ours: Sequence[str]
-    theirs: Sequence[str]
-    promised: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """Seconds of wall time of each round, in the order run."""
-
-    race: Race
-    ours: tuple[float, ...]
-    theirs: tuple[float, ...]
-
-    @property
-    def ratio(self) -> float:
-        """Our median over theirs."""
-        return statistics.median(self.ours) / statistics.median(self.theirs)
-
-    @property
-    def kept(self) -> bool:
-        """Whether the promised ratio holds."""
-        return self.race.promised is None or self.ratio <= self.race.promised
+ONE: Final = 0.25
+EVERY: Final = 0.35
+MEGABYTES: Final = 60.0
+LOG_DIRS: Final = "org.apache.kafka.tools.LogDirsCommand"
 
 
 def main() -> int:
-    """Print the table (or JSON); 1 when a promised ratio does not hold."""
+    """Print the tables (or JSON); 1 when a promise does not hold."""
     say("starting a sandbox ...")
     found = sandbox.up(name="bench", owner_pid=os.getpid())
     try:
+        measured = document.through_the_admin_api(found)
         _seed(found.bootstrap)
-        results = [_run(race) for race in _races(found)]
+        results = [run(race) for race in _races(found)]
     finally:
         sandbox.down("bench")
-    print(_document(results) if "--json" in sys.argv[1:] else _table(results))
-    return 0 if all(result.kept for result in results) else 1
+    measured += document.in_zookeeper()
+    print(_json(results, measured) if "--json" in sys.argv[1:] else f"{_races_table(results)}\n\n{_table(measured)}")
+    return 0 if all(result.kept for result in results) and all(each.kept for each in measured) else 1
 
 
 def _seed(bootstrap: str) -> None:
-    from kquota.quota.change import Change
-    from kquota.quota.entity import Entity
-
     with Wire(bootstrap, {}) as wire:
-        WireQuotas(wire).alter(
-            [Change(entity=Entity(user=f"user-{n}"), add={"producer_byte_rate": 1e6}) for n in range(USERS)]
-        )
+        for start in range(0, ENTITIES, 1_000):
+            users = [Entity(user=f"user-{n}") for n in range(start, start + 1_000)]
+            WireQuotas(wire).alter([Change(entity=user, add={"producer_byte_rate": 1e6}) for user in users])
 
 
 def _races(found: sandbox.Cluster) -> list[Race]:
@@ -87,64 +58,65 @@ def _races(found: sandbox.Cluster) -> list[Race]:
     return [
         Race(
             name="configs --describe, one user",
-            ours=_kquota("configs", *one),
+            ours=kquota("configs", *one),
             theirs=kafka_tool(found, CONFIGS, *one),
-            promised=PROMISED,
+            promised=ONE,
         ),
         Race(
-            name=f"configs --describe, {USERS} users",
-            ours=_kquota("configs", *every),
+            name=f"configs --describe, {ENTITIES} users",
+            ours=kquota("configs", *every),
             theirs=kafka_tool(found, CONFIGS, *every),
-            promised=PROMISED,
+            promised=EVERY,
+            megabytes=MEGABYTES,
         ),
         Race(
             name="log-dirs --describe",
-            ours=_kquota("log-dirs", *at, "--describe"),
+            ours=kquota("log-dirs", *at, "--describe"),
             theirs=kafka_tool(found, LOG_DIRS, *at, "--describe"),
             promised=None,
         ),
     ]
 
 
-def _kquota(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "kquota", *arguments]
-
-
-def _run(race: Race) -> Result:
-    say(f"{race.name}: {ROUNDS} rounds each")
-    for command in (race.ours, race.theirs):
-        _seconds(command)
-    rounds = [(_seconds(race.ours), _seconds(race.theirs)) for _ in range(ROUNDS)]
-    return Result(race=race, ours=tuple(ours for ours, _ in rounds), theirs=tuple(theirs for _, theirs in rounds))
-
-
-def _seconds(command: Sequence[str]) -> float:
-    started = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return time.perf_counter() - started
-
-
-def _table(results: Sequence[Result]) -> str:
+def _races_table(results: Sequence[Result]) -> str:
     rows = [
         [
             result.race.name,
-            _spread(result.ours),
-            _spread(result.theirs),
+            spread([cost.seconds for cost in result.ours]),
+            spread([cost.seconds for cost in result.theirs]),
             f"{result.ratio:.2f}",
-            ""
-            if result.race.promised is None
-            else f"{result.race.promised:.2f}: {'kept' if result.kept else 'BROKEN'}",
+            f"{result.megabytes:.0f}",
+            _promise(result),
         ]
         for result in results
     ]
-    return tabulate(rows, headers=["", "kquota, s", "Kafka's tool, s", "ratio", "promised"], disable_numparse=True)
+    headers = ["", "kquota, s", "Kafka's tool, s", "ratio", "kquota, MB", "promised"]
+    return tabulate(rows, headers=headers, disable_numparse=True)
 
 
-def _spread(seconds: Sequence[float]) -> str:
-    return f"{statistics.median(seconds):.2f} ({min(seconds):.2f} to {max(seconds):.2f})"
+def _promise(result: Result) -> str:
+    race = result.race
+    if race.promised is None:
+        return ""
+    memory = "" if race.megabytes is None else f" and {race.megabytes:.0f} MB"
+    return f"{race.promised:.2f}{memory}: {'kept' if result.kept else 'BROKEN'}"
 
 
-def _document(results: Sequence[Result]) -> str:
+def _table(measured: Sequence[Measured]) -> str:
+    rows = [
+        [
+            each.name,
+            spread(each.ours),
+            "" if each.theirs is None else f"{each.theirs * ENTITIES:.0f} = {ENTITIES} x {each.theirs:.2f}",
+            "" if each.promised is None else f"{each.promised:.0f} s: {'kept' if each.kept else 'BROKEN'}",
+        ]
+        for each in measured
+    ]
+    headers = ["", "kquota, s", f"Kafka's tool, s (median of {document.CALLS})", "promised"]
+    return tabulate(rows, headers=headers, disable_numparse=True)
+
+
+def _json(results: Sequence[Result], measured: Sequence[Measured]) -> str:
     return json.dumps(
         {
             "version": 1,
@@ -156,21 +128,27 @@ def _document(results: Sequence[Result]) -> str:
             "races": [
                 {
                     "name": result.race.name,
-                    "kquota_seconds": result.ours,
-                    "kafka_seconds": result.theirs,
+                    "kquota_seconds": [cost.seconds for cost in result.ours],
+                    "kafka_seconds": [cost.seconds for cost in result.theirs],
                     "ratio": result.ratio,
+                    "kquota_megabytes": result.megabytes,
                     "promised": result.race.promised,
+                    "promised_megabytes": result.race.megabytes,
                 }
                 for result in results
+            ],
+            "apply": [
+                {
+                    "name": each.name.strip(),
+                    "kquota_seconds": each.ours,
+                    "kafka_seconds_a_call": each.theirs,
+                    "promised_seconds": each.promised,
+                }
+                for each in measured
             ],
         },
         indent=2,
     )
-
-
-def say(line: str) -> None:
-    """Progress, for a person."""
-    print(f"bench: {line}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,99 @@
+"""Two commands against each other: whole processes, in turn, on one cluster."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROUNDS: Final = 9
+_METER: Final = Path(__file__).with_name("meter.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Race:
+    """One question, asked by both tools; `promised` is the ratio that README states, None where it states none.
+
+    `megabytes` is what kquota may have in memory at most, None where nothing is promised.
+    """
+
+    name: str
+    ours: Sequence[str]
+    theirs: Sequence[str]
+    promised: float | None
+    megabytes: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one process took: wall time, and the most memory that it had (ru_maxrss)."""
+
+    seconds: float
+    megabytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What each round took, in the order run."""
+
+    race: Race
+    ours: tuple[Cost, ...]
+    theirs: tuple[Cost, ...]
+
+    @property
+    def ratio(self) -> float:
+        """Our median wall time over theirs."""
+        ours, theirs = (statistics.median(cost.seconds for cost in costs) for costs in (self.ours, self.theirs))
+        return ours / theirs
+
+    @property
+    def megabytes(self) -> float:
+        """The most memory that kquota had in any round."""
+        return max(cost.megabytes for cost in self.ours)
+
+    @property
+    def kept(self) -> bool:
+        """Whether the promises hold."""
+        race = self.race
+        fast = race.promised is None or self.ratio <= race.promised
+        return fast and (race.megabytes is None or self.megabytes <= race.megabytes)
+
+
+def run(race: Race) -> Result:
+    """Both in turn, after one round that does not count."""
+    say(f"{race.name}: {ROUNDS} rounds each")
+    for command in (race.ours, race.theirs):
+        cost(command)
+    rounds = [(cost(race.ours), cost(race.theirs)) for _ in range(ROUNDS)]
+    return Result(race=race, ours=tuple(ours for ours, _ in rounds), theirs=tuple(theirs for _, theirs in rounds))
+
+
+def cost(command: Sequence[str]) -> Cost:
+    """Run one process. Raises CalledProcessError when it fails."""
+    metered = subprocess.run(
+        [sys.executable, "-I", "-S", str(_METER), *command], stdout=subprocess.PIPE, text=True, check=True
+    )
+    seconds, kilobytes, code = metered.stdout.split()
+    if int(code):
+        raise subprocess.CalledProcessError(int(code), command)
+    return Cost(seconds=float(seconds), megabytes=int(kilobytes) / 1024)
+
+
+def kquota(*arguments: str) -> list[str]:
+    """The command line of a kquota of this environment."""
+    return [sys.executable, "-m", "kquota", *arguments]
+
+
+def spread(seconds: Sequence[float]) -> str:
+    """The median and, of several, from where to where."""
+    median = f"{statistics.median(seconds):.2f}"
+    return median if len(seconds) == 1 else f"{median} ({min(seconds):.2f} to {max(seconds):.2f})"
+
+
+def say(line: str) -> None:
+    """Progress, for a person."""
+    print(f"bench: {line}", file=sys.stderr, flush=True)
