@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 from kquota.sandbox.cluster import kafka_tool
 from tests.cli.run import Ran
@@ -46,3 +47,7 @@ def config_command(version: str) -> Iterator[ConfigCommand]:
             yield ConfigCommand(process)
         finally:
             process.kill()
+
+
+ConfigCommands: TypeAlias = Callable[[str], ConfigCommand]
+"""A version to its tool, started when it is first asked for: the fixture `config_commands`."""

@@ -12,14 +12,11 @@ from kazoo.client import KazooClient
 
 from kquota.cli.quota_words import java_double
 from kquota.sandbox.cluster import Cluster, kafka_tool
+from tests.cli.config_command import ConfigCommands
 from tests.cli.run import Ran, kquota, run
 from tests.servers import WAYS
 
 pytestmark = pytest.mark.kafka
-DEPRECATED = (
-    "Warning: --zookeeper is deprecated and will be removed in a future version of Kafka.\n"
-    "Use --bootstrap-server instead to specify a broker to connect to.\n"
-)
 
 
 @dataclass(frozen=True)
@@ -28,6 +25,7 @@ class Way:
 
     cluster: Cluster
     connection: tuple[str, str]
+    commands: ConfigCommands
 
     def kquota(self, *arguments: str) -> Ran:
         return kquota("configs", *self.connection, *arguments)
@@ -35,17 +33,22 @@ class Way:
     def kafka(self, *arguments: str) -> Ran:
         # Kafka 3's tool changes no quotas in ZooKeeper any more; 2.8's does, in any ZooKeeper.
         version = "2.8.2" if self.connection[0] == "--zookeeper" else str(self.cluster.kafka)
-        ran = run(kafka_tool(version, "kafka.admin.ConfigCommand", *self.connection, *arguments))
-        return Ran(ran.code, ran.out.removeprefix(DEPRECATED), ran.err)
+        return self.commands(version)(*self.connection, *arguments)
+
+
+def zookeeper_way(cluster: Cluster, commands: ConfigCommands) -> Way:
+    return Way(cluster, ("--zookeeper", str(cluster.zookeeper)), commands)
+
+
+def admin_way(cluster: Cluster, commands: ConfigCommands) -> Way:
+    return Way(cluster, ("--bootstrap-server", cluster.bootstrap), commands)
 
 
 @pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> Way:
+def way(request: pytest.FixtureRequest, config_commands: ConfigCommands) -> Way:
     fixture, on_zookeeper = WAYS[request.param]
     cluster: Cluster = request.getfixturevalue(fixture)
-    return Way(
-        cluster, ("--zookeeper", str(cluster.zookeeper)) if on_zookeeper else ("--bootstrap-server", cluster.bootstrap)
-    )
+    return (zookeeper_way if on_zookeeper else admin_way)(cluster, config_commands)
 
 
 def entities(unique: str) -> dict[str, list[str]]:
@@ -140,6 +143,24 @@ def test_the_default_entity_in_kafkas_words(way: Way) -> None:
     )
 
 
+def test_ips_in_kafkas_words(way: Way) -> None:
+    """The rate is far above what any test connects with: the default binds every address."""
+    for names in (["--ip", "10.1.2.3"], ["--entity-type", "ips", "--entity-default"]):
+        ours = way.kquota("--alter", "--add-config", "connection_creation_rate=100000", *names)
+        try:
+            assert (ours.code, ours.err) == (0, "")
+            described = way.kquota("--describe", *names)
+            assert described == way.kafka("--describe", *names)
+            assert described.out.count("\n") == 1
+            every = ["--describe", "--entity-type", "ips"]
+            assert described.out in way.kquota(*every).out
+            assert described.out in way.kafka(*every).out
+            assert way.kafka("--alter", "--add-config", "connection_creation_rate=100000", *names) == ours
+        finally:
+            gone = way.kquota("--alter", "--delete-config", "connection_creation_rate", *names)
+        assert gone == ours
+
+
 def test_deleting_twice_is_done_and_says_so(way: Way, unique: str) -> None:
     ran = way.kquota("--alter", "--delete-config", "producer_byte_rate", "--user", unique)
     assert ran.code == 0
@@ -159,9 +180,11 @@ def test_json_is_a_contract(way: Way, unique: str) -> None:
 
 
 @pytest.mark.parametrize("fixture", ["kafka_391", "kafka_282"])
-def test_scram_is_never_told(request: pytest.FixtureRequest, fixture: str, unique: str) -> None:
+def test_scram_is_never_told(
+    request: pytest.FixtureRequest, config_commands: ConfigCommands, fixture: str, unique: str
+) -> None:
     cluster: Cluster = request.getfixturevalue(fixture)
-    way = Way(cluster, ("--zookeeper", str(cluster.zookeeper)))
+    way = zookeeper_way(cluster, config_commands)
     names = ["--entity-type", "users", "--entity-name", f"s-{unique}"]
     made = way.kafka("--alter", "--add-config", "SCRAM-SHA-256=[iterations=8192,password=CANARY-7f3a]", *names)
     assert made.code == 0
@@ -192,9 +215,10 @@ def test_java_prints_a_double_so(kafka_431: Cluster, value: float, tmp_path_fact
 
 
 @pytest.mark.parametrize("fixture", ["kafka_431", "kafka_391", "kafka_282"])
-def test_scram_on_the_admin_api_in_kafkas_words(request: pytest.FixtureRequest, fixture: str, unique: str) -> None:
-    cluster: Cluster = request.getfixturevalue(fixture)
-    way = Way(cluster, ("--bootstrap-server", cluster.bootstrap))
+def test_scram_on_the_admin_api_in_kafkas_words(
+    request: pytest.FixtureRequest, config_commands: ConfigCommands, fixture: str, unique: str
+) -> None:
+    way = admin_way(request.getfixturevalue(fixture), config_commands)
     name = f"s-{unique}"
     made = way.kafka("--alter", "--add-config", "SCRAM-SHA-256=[iterations=8192,password=CANARY-7f3a]", "--user", name)
     assert made.code == 0

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import pytest
 
 from kquota.sandbox.cluster import Cluster
-from tests.cli.config_command import ConfigCommand, config_command
+from tests.cli.config_command import ConfigCommand, ConfigCommands
 from tests.cli.run import Ran, kquota_here
 from tests.servers import WAYS
 
@@ -127,27 +126,14 @@ class Tools:
         return kquota_here("configs", *self.connection, *arguments)
 
 
-@pytest.fixture(scope="module")
-def commands() -> Iterator[Callable[[str], ConfigCommand]]:
-    opened: dict[str, ConfigCommand] = {}
-    with ExitStack() as stack:
-
-        def command(version: str) -> ConfigCommand:
-            if version not in opened:
-                opened[version] = stack.enter_context(config_command(version))
-            return opened[version]
-
-        yield command
-
-
 @pytest.fixture(params=WAYS)
-def tools(request: pytest.FixtureRequest, commands: Callable[[str], ConfigCommand]) -> Tools:
+def tools(request: pytest.FixtureRequest, config_commands: ConfigCommands) -> Tools:
     fixture, on_zookeeper = WAYS[request.param]
     cluster: Cluster = request.getfixturevalue(fixture)
     if on_zookeeper:
         # Kafka 3's tool changes no quotas in ZooKeeper any more; 2.8's does, in any ZooKeeper.
-        return Tools(("--zookeeper", str(cluster.zookeeper)), commands("2.8.2"))
-    return Tools(("--bootstrap-server", cluster.bootstrap), commands(str(cluster.kafka)))
+        return Tools(("--zookeeper", str(cluster.zookeeper)), config_commands("2.8.2"))
+    return Tools(("--bootstrap-server", cluster.bootstrap), config_commands(str(cluster.kafka)))
 
 
 def described(ran: Ran) -> Described:

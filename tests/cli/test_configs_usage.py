@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from kquota.sandbox.cluster import Cluster
-from tests.cli.config_command import ConfigCommand, config_command
+from tests.cli.config_command import ConfigCommands
 from tests.cli.run import kquota_here
 
 RATE = ["--add-config", "producer_byte_rate=1"]
@@ -159,18 +157,6 @@ OURS_ALONE = {
 }
 
 
-@pytest.fixture(scope="module")
-def kafka_431_configs(kafka_431: Cluster) -> Iterator[ConfigCommand]:
-    with config_command(str(kafka_431.kafka)) as tool:
-        yield tool
-
-
-@pytest.fixture(scope="module")
-def kafka_282_configs(kafka_282: Cluster) -> Iterator[ConfigCommand]:
-    with config_command(str(kafka_282.kafka)) as tool:
-        yield tool
-
-
 def refused(arguments: list[str], connection: str) -> str:
     """Our one line, without the prefix. Nobody listens at the address: had we asked, the code would be 1."""
     ours = kquota_here("configs", connection, "127.0.0.1:1", *arguments)
@@ -180,17 +166,17 @@ def refused(arguments: list[str], connection: str) -> str:
 
 
 @pytest.mark.parametrize(("arguments", "words"), BOTH.values(), ids=BOTH)
-def test_both_refuse(kafka_431: Cluster, kafka_431_configs: ConfigCommand, arguments: list[str], words: str) -> None:
-    theirs = kafka_431_configs("--bootstrap-server", kafka_431.bootstrap, *arguments)
+def test_both_refuse(kafka_431: Cluster, config_commands: ConfigCommands, arguments: list[str], words: str) -> None:
+    theirs = config_commands(str(kafka_431.kafka))("--bootstrap-server", kafka_431.bootstrap, *arguments)
     assert theirs.code == 1, theirs
     assert words in theirs.err
     assert words in refused(arguments, "--bootstrap-server")
 
 
 @pytest.mark.parametrize("name", ON_ZOOKEEPER)
-def test_both_refuse_on_zookeeper(kafka_282: Cluster, kafka_282_configs: ConfigCommand, name: str) -> None:
+def test_both_refuse_on_zookeeper(kafka_282: Cluster, config_commands: ConfigCommands, name: str) -> None:
     arguments, words = ON_ZOOKEEPER[name]
-    theirs = kafka_282_configs("--zookeeper", str(kafka_282.zookeeper), *arguments)
+    theirs = config_commands(str(kafka_282.kafka))("--zookeeper", str(kafka_282.zookeeper), *arguments)
     assert theirs.code == 1, theirs
     assert name in OTHER_WORDS_IN_2_8 or words in theirs.err
     assert words in refused(arguments, "--zookeeper")
