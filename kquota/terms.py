@@ -41,3 +41,9 @@ LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
+LOG_DIR_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+EVERY_REPLICA: Final = "*"
+"""In place of a list of throttled replicas: all of the topic's."""
+LONGEST_VALUE: Final = 32_767
+"""Bytes of one stored config: 4.3.1 refuses more; 3.9.1 takes more and then cannot describe the topic."""

@@ -9,14 +9,19 @@ from kquota.config.change import ConfigChange
 from kquota.config.resource import BROKERS, TOPICS, Entry, Resource
 from kquota.errors import Invalid, Refused
 from kquota.measure import byte_rate
-from kquota.terms import DEFAULT, FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from kquota.terms import (
+    DEFAULT,
+    EVERY_REPLICA,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LOG_DIR_RATE,
+    LONGEST_VALUE,
+)
 
-LOG_DIR_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 RATES: Final = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
 LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
-EVERY_REPLICA: Final = "*"
-LONGEST_VALUE: Final = 32_767
-"""Bytes of one stored value: 4.3.1 refuses more; 3.9.1 takes more and then cannot describe the topic."""
 
 _DEFAULT_HAS_RATES: Final = (3, 9)
 _DELETES_ARE_HEEDED: Final = (2, 5)

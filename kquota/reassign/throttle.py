@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Literal
 
 from kquota.errors import Refused
-from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, BrokerId
-
-EVERY_REPLICA: Final = "*"
-LONGEST_LIST: Final = 32_767
-"""Bytes of one stored list: 4.3.1 refuses more; 3.9.1 takes more and then cannot describe the topic."""
+from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, LONGEST_VALUE, BrokerId
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -83,9 +79,9 @@ def merge(current: str | None, ours: Sequence[str]) -> str:
     if EVERY_REPLICA in present:
         return current or ""
     merged = ",".join(dict.fromkeys((*present, *ours)))
-    if len(merged.encode()) > LONGEST_LIST:
+    if len(merged.encode()) > LONGEST_VALUE:
         raise Refused(
-            f"a throttled-replica list would be {len(merged.encode()):,} bytes long, a broker holds {LONGEST_LIST:,}; "
+            f"a throttled-replica list would be {len(merged.encode()):,} bytes long, a broker holds {LONGEST_VALUE:,}; "
             "split the plan into smaller ones"
         )
     return merged

@@ -10,11 +10,10 @@ import pytest
 
 from kquota.config import actions
 from kquota.config.change import ConfigChange
-from kquota.config.ignored import LOG_DIR_RATE
 from kquota.config.port import Configs
 from kquota.config.resource import BROKERS, TOPICS, Resource
 from kquota.errors import Refused
-from kquota.terms import DEFAULT, FOLLOWER_REPLICAS, LEADER_REPLICAS
+from kquota.terms import DEFAULT, FOLLOWER_REPLICAS, LEADER_REPLICAS, LOG_DIR_RATE
 
 DEFAULT_BROKER = Resource(kind=BROKERS, name=DEFAULT)
 HARMLESS = str(10**15)

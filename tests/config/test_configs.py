@@ -9,9 +9,9 @@ import pytest
 
 from kquota.config import actions
 from kquota.config.change import ConfigChange
-from kquota.config.ignored import LOG_DIR_RATE
 from kquota.config.resource import BROKERS, TOPICS, Entry, Kind, Resource
 from kquota.errors import Incomplete, Refused, Unknown, Unreachable
+from kquota.terms import LOG_DIR_RATE
 from tests.config.contract import DEFAULT_BROKER, ConfigsContract, broker
 from tests.config.fake import FakeConfigs
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.config.change import ConfigChange
-from kquota.config.ignored import LOG_DIR_RATE, in_force, must_take_effect, throttled_replicas, value
+from kquota.config.ignored import in_force, must_take_effect, throttled_replicas, value
 from kquota.config.resource import BROKERS, TOPICS, Entry, Kind, Resource
 from kquota.config.unchecked import is_password, must_be_sound
 from kquota.errors import Invalid, Refused
-from kquota.terms import DEFAULT, FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Default
+from kquota.terms import DEFAULT, FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE, Default
 
 TOPIC = Resource(kind=TOPICS, name="t")
 BROKER = Resource(kind=BROKERS, name="1")

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from kquota.errors import Refused
 from kquota.reassign.throttle import (
-    LONGEST_LIST,
     Change,
     Setting,
     Taken,
@@ -20,7 +19,7 @@ from kquota.reassign.throttle import (
     take,
     without,
 )
-from kquota.terms import LEADER_RATE, LEADER_REPLICAS, BrokerId
+from kquota.terms import LEADER_RATE, LEADER_REPLICAS, LONGEST_VALUE, BrokerId
 
 LIST = Setting.of_topic("t", LEADER_REPLICAS)
 RATE = Setting.of_broker(BrokerId(1), LEADER_RATE)
@@ -57,7 +56,7 @@ def test_a_merged_list_is_well_formed_and_whole(current: str | None, added: tupl
 
 def test_a_list_that_no_broker_can_hold_is_refused() -> None:
     longest = tuple(f"{n:04d}:1" for n in range(4681))
-    assert len(merge(None, longest)) == LONGEST_LIST - 1
+    assert len(merge(None, longest)) == LONGEST_VALUE - 1
     with pytest.raises(Refused, match=r"32,773 bytes long, a broker holds 32,767; split the plan"):
         merge(None, (*longest, "9999:1"))
 

@@ -12,7 +12,6 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 from kazoo.client import KazooClient
 
 from kquota.config.change import ConfigChange
-from kquota.config.ignored import LOG_DIR_RATE
 from kquota.config.port import Configs
 from kquota.config.resource import BROKERS, TOPICS, Resource
 from kquota.errors import Incomplete, Invalid, KquotaError, Refused
@@ -21,7 +20,7 @@ from kquota.stores.wire.configs import WireConfigs
 from kquota.stores.wire.connection import Wire
 from kquota.stores.znodes import Znodes
 from kquota.stores.zookeeper_configs import ZooKeeperConfigs
-from kquota.terms import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from kquota.terms import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from tests.config.contract import DEFAULT_BROKER, HARMLESS, ConfigsContract, Stage, broker
 from tests.stores.moves_stage import OtherHand, until
 
