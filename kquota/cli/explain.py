@@ -32,12 +32,15 @@ A client that did not authenticate is --user ANONYMOUS; one that sends no client
 def explain(
     connection: Connection,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="NAME", help="The client's user. Without: one no quota names.")
+        str | None, typer.Option("--user", metavar="NAME", help="The client's user. Left out: any that no quota names.")
     ] = None,
     client_id: Annotated[
         str | None,
         typer.Option(
-            "--client-id", "--client", metavar="NAME", help="Its client-id, '' for none. Without: one no quota names."
+            "--client-id",
+            "--client",
+            metavar="NAME",
+            help="Its client-id, '' for none. Left out: any that no quota names.",
         ),
     ] = None,
     ip: Annotated[

@@ -115,7 +115,9 @@ def amount(key: str, value: float) -> str:
 def _why(answer: Answer, explained: Explanation) -> Iterator[str]:
     cluster, won = explained.cluster, answer.winner
     yield from _wrapped("why", _reason(answer, explained.client))
-    if answer.limit is not None:
+    if answer.limit is not None and not (math.isfinite(answer.limit) and answer.limit > 0):
+        yield from _wrapped("warning", "this is no rate, and nobody is held to it as to one; set one, or remove it")
+    elif answer.limit is not None:
         yield from _wrapped("cluster", _in_the_cluster(answer, cluster))
         yield from _wrapped("shared", f"{_BUCKET[answer.key == CONTROLLER_MUTATION_RATE]}: {answer.shared}")
         yield from _burst(answer, cluster)

@@ -48,17 +48,21 @@ def _typed(entity: Entity, limits: Limits, among: Quotas) -> Iterator[Finding]:
 
 
 def _spaced(entity: Entity, limits: Limits, among: Quotas) -> Iterator[Finding]:
+    why = "brokers compare names to the letter"
     for kind, name in entity.parts():
         meant = names.trimmed(name) if isinstance(name, str) else None
         if meant is not None:
-            yield _renamed(
-                "white-space",
-                entity,
-                limits,
-                among,
-                _with(entity, kind, meant),
-                f"has white space around its {kind[:-1]}",
-                "brokers compare names to the letter",
+            what = f"has white space around its {kind[:-1]}"
+            yield _renamed("white-space", entity, limits, among, _with(entity, kind, meant), what, why)
+        elif isinstance(name, str) and not name.strip():
+            yield Finding(
+                rule="white-space",
+                entity=entity,
+                key=None,
+                what=f"has nothing but white space for its {kind[:-1]}",
+                why=why,
+                do="remove it, unless somebody is really called so",
+                cure=(Change(entity=entity, delete=tuple(limits)),),
             )
 
 

@@ -88,6 +88,7 @@ ASKED = {
     "explain-client-id": ["--client", "etl"],
     "explain-nobody": ["--ip", "10.0.0.2"],
     "explain-escaped": ["--user", "m\x1b[31mx"],
+    "explain-not-a-rate": ["--user", "Alice"],
     "explain-table": ["--user", "alice", "--client-id", "etl", "--ip", "10.0.0.1", "--output", "tsv"],
     "explain-json": ["--user", "alice", "--client-id", "etl", "--output", "json"],
     "explain-all": ["--all"],

@@ -128,6 +128,7 @@ RULES: dict[str, tuple[str, Set, Set]] = {
     "a principal's type": ("principal-type", user("User:alice"), user("Username:alice")),
     "white space before": ("white-space", user(" alice"), user("al ice")),
     "white space behind": ("white-space", client("c\t"), client("c")),
+    "nothing but white space": ("white-space", client("  "), client("-")),
     "a host's name": ("host-name", ip("broker.example"), ip("10.0.0.1")),
     "half an address": ("host-name", ip("10.1"), ip("::1")),
     "one address in two spellings": (
