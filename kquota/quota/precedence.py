@@ -119,11 +119,12 @@ def exceptions(quotas: Quotas, client: Client, key: str) -> tuple[Entity, ...]:
     """What would come first if the part of `client` that is left open (None) had one of the names that quotas name."""
     bound = winner(rungs(quotas, client, key))
     below = len(LEVELS) + 1 if bound is None else bound.level
-    return tuple(
+    found = [
         entity
-        for entity in sorted((e for e, limits in quotas.items() if e.ip is None and key in limits), key=Entity.order)
-        if level_of(entity) < below and _differs_in_what_is_open(entity, client)
-    )
+        for entity, limits in quotas.items()
+        if key in limits and entity.ip is None and level_of(entity) < below and _differs_in_what_is_open(entity, client)
+    ]
+    return tuple(sorted(found, key=Entity.order))
 
 
 def _differs_in_what_is_open(entity: Entity, client: Client) -> bool:
