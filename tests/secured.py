@@ -92,7 +92,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         name="secured",
         kafka="4.3.1",
         brokers=1,
-        properties=_listeners(at) | _stores(folder, ours) | _logins(),
+        properties=_listeners(at) | _stores(folder, ours) | _logins() | _rights(),
         owner_pid=os.getpid(),
     )
     try:
@@ -140,7 +140,7 @@ def _logins() -> dict[str, str]:
             name,
             {
                 "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-                "plain.sasl.jaas.config": jaas(PLAIN, user_bob=PASSWORD),
+                "plain.sasl.jaas.config": jaas(PLAIN, user_bob=PASSWORD, user_carol=PASSWORD),
                 "scram-sha-256.sasl.jaas.config": jaas(SCRAM),
                 "scram-sha-512.sasl.jaas.config": jaas(SCRAM),
             },
@@ -149,6 +149,15 @@ def _logins() -> dict[str, str]:
     return found | _named(
         "BEARER", {"sasl.enabled.mechanisms": "OAUTHBEARER", "oauthbearer.sasl.jaas.config": unsecured}
     )
+
+
+def _rights() -> dict[str, str]:
+    """Everybody may do everything, except carol."""
+    users = ("ANONYMOUS", "CN=client", "alice", "bob", ALICE)
+    return {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": ";".join(f"User:{user}" for user in users),
+    }
 
 
 def _named(listener: str, properties: Mapping[str, str]) -> dict[str, str]:

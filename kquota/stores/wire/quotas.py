@@ -58,7 +58,8 @@ class WireQuotas:
     def _scram(self, name: Name | Every) -> Scram:
         if self._wire.version() < _TELLS_SCRAM:
             return {}
-        asked = None if isinstance(name, Every) else [DescribeUserScramCredentialsRequest.UserName(name=str(name))]
+        # None would ask for all, too; a broker that has to refuse that (4.3.1) fails inside and never answers.
+        asked = [] if isinstance(name, Every) else [DescribeUserScramCredentialsRequest.UserName(name=str(name))]
         answer = self._wire.ask(DescribeUserScramCredentialsRequest(users=asked))
         if not self._told(answer, "SCRAM credentials"):
             return {}
