@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
-from kquota.sandbox.cluster import Cluster, kafka_tool
-from tests.cli.run import Ran, kquota, run
-from tests.cli.test_configs import Way
+from kquota.sandbox.cluster import Cluster
+from tests.cli.config_command import ConfigCommand, ConfigCommands
+from tests.cli.run import Ran, kquota, kquota_here
 from tests.servers import WAYS
 from tests.stores.moves_stage import OtherHand, until
 
@@ -20,12 +21,35 @@ TOPIC_KEYS = "leader.replication.throttled.replicas,follower.replication.throttl
 NOWHERE = ("--bootstrap-server", "127.0.0.1:1")
 
 
+@dataclass(frozen=True)
+class Way:
+    """One connection to one cluster, for kquota and for Kafka's tool whose words are kquota's.
+
+    These are 4.3.1's on brokers of every release, and 2.8.2's on ZooKeeper.
+    """
+
+    cluster: Cluster
+    connection: tuple[str, str]
+    command: ConfigCommand
+
+    @property
+    def on_zookeeper(self) -> bool:
+        return self.connection[0] == "--zookeeper"
+
+    def kquota(self, *arguments: str) -> Ran:
+        return kquota_here("configs", *self.connection, *arguments)
+
+    def kafka(self, *arguments: str) -> Ran:
+        return self.command(*self.connection, *arguments)
+
+
 def way_on(request: pytest.FixtureRequest, name: str) -> Way:
     fixture, on_zookeeper = WAYS[name]
     cluster: Cluster = request.getfixturevalue(fixture)
-    return Way(
-        cluster, ("--zookeeper", str(cluster.zookeeper)) if on_zookeeper else ("--bootstrap-server", cluster.bootstrap)
-    )
+    commands: ConfigCommands = request.getfixturevalue("config_commands")
+    if on_zookeeper:
+        return Way(cluster, ("--zookeeper", str(cluster.zookeeper)), commands("2.8.2"))
+    return Way(cluster, ("--bootstrap-server", cluster.bootstrap), commands("4.3.1"))
 
 
 @pytest.fixture(params=WAYS)
@@ -49,10 +73,6 @@ def topic(request: pytest.FixtureRequest) -> Iterator[str]:
     hand.close()
 
 
-def on_zookeeper(way: Way) -> bool:
-    return way.connection[0] == "--zookeeper"
-
-
 def words(out: str) -> list[tuple[str, list[str]]]:
     """A description, resource by resource. Kafka prints hash orders, kquota sorts: what is said must agree."""
     found: list[tuple[str, list[str]]] = []
@@ -69,17 +89,10 @@ def words(out: str) -> list[tuple[str, list[str]]]:
 
 
 def agree(way: Way, *arguments: str) -> Ran:
-    ours, kafkas = way.kquota("--describe", *arguments), kafka(way, "--describe", *arguments)
+    ours, kafkas = way.kquota("--describe", *arguments), way.kafka("--describe", *arguments)
     assert (ours.code, kafkas.code, ours.err) == (0, 0, "")
     assert words(ours.out) == words(kafkas.out)
     return ours
-
-
-def kafka(way: Way, *arguments: str) -> Ran:
-    """Kafka's tool whose words are ours: 4.3.1's on brokers of every release, 2.8.2's on ZooKeeper."""
-    if on_zookeeper(way):
-        return way.kafka(*arguments)
-    return run(kafka_tool("4.3.1", "kafka.admin.ConfigCommand", *way.connection, *arguments))
 
 
 class TestTopics:
@@ -91,7 +104,7 @@ class TestTopics:
         described = agree(way, *names)
         assert "leader.replication.throttled.replicas=0:1,0:2" in described.out
 
-        again = kafka(way, "--alter", *added, *names)
+        again = way.kafka("--alter", *added, *names)
         assert (again.code, again.out) == (0, ours.out)
         assert agree(way, *names) == described
 
@@ -115,7 +128,7 @@ class TestTopics:
         refused = way.kquota("--alter", "--topic", "nobody-s", "--add-config", "retention.ms=5000")
         assert (refused.code, refused.out) == (1, "")
         assert refused.err == "kquota: error: topic 'nobody-s' does not exist\n"
-        assert kafka(way, "--alter", "--topic", "nobody-s", "--add-config", "retention.ms=5000").code == 1
+        assert way.kafka("--alter", "--topic", "nobody-s", "--add-config", "retention.ms=5000").code == 1
 
     def test_everything_of_one_that_does_not_exist(self, admin: Way) -> None:
         ran = admin.kquota("--describe", "--topic", "nobody-s", "--all")
@@ -152,7 +165,7 @@ class TestBrokers:
         assert ours.err == f"kquota: broker '1': {LOG_DIR_RATE} = {HARMLESS} bytes per second (500 TB/s)\n"
         described = agree(way, *names)
         assert f"{LOG_DIR_RATE}={HARMLESS}" in described.out
-        again = kafka(way, "--alter", *names, "--add-config", f"{LOG_DIR_RATE}={HARMLESS}")
+        again = way.kafka("--alter", *names, "--add-config", f"{LOG_DIR_RATE}={HARMLESS}")
         assert (again.code, again.out) == (0, ours.out)
         assert agree(way, *names) == described
         assert way.kquota("--alter", *names, "--delete-config", LOG_DIR_RATE).out == ours.out
@@ -160,7 +173,7 @@ class TestBrokers:
 
     def test_all_brokers_and_their_default(self, way: Way) -> None:
         assert way.kquota("--alter", "--broker", "2", "--add-config", f"{LOG_DIR_RATE}={HARMLESS}").code == 0
-        set_by_kafka = kafka(way, "--alter", "--broker-defaults", "--add-config", f"{LOG_DIR_RATE}={HARMLESS}")
+        set_by_kafka = way.kafka("--alter", "--broker-defaults", "--add-config", f"{LOG_DIR_RATE}={HARMLESS}")
         assert set_by_kafka.code == 0
         until(lambda: HARMLESS in way.kquota("--describe", "--broker-defaults").out, "the default is seen")
         agree(way, "--entity-type", "brokers")
@@ -169,7 +182,7 @@ class TestBrokers:
         assert (removed.code, removed.out) == (0, set_by_kafka.out)
 
     def test_everything_that_is_in_force(self, way: Way) -> None:
-        if on_zookeeper(way):
+        if way.on_zookeeper:
             ran = way.kquota("--describe", "--broker", "1", "--all")
             assert (ran.code, ran.err) == (2, "kquota: error: --bootstrap-server must be specified for --all\n")
             return
@@ -181,8 +194,8 @@ class TestBrokers:
         agree(way, "--entity-type", "brokers", "--entity-name", "99")
         rate = f"{LOG_DIR_RATE}={HARMLESS}"
         ran = way.kquota("--alter", "--broker", "99", "--add-config", rate)
-        if on_zookeeper(way):
-            assert (ran.code, ran.out) == (0, kafka(way, "--alter", "--broker", "99", "--add-config", rate).out)
+        if way.on_zookeeper:
+            assert (ran.code, ran.out) == (0, way.kafka("--alter", "--broker", "99", "--add-config", rate).out)
             assert ran.err.endswith("kquota: broker '99' is not alive: it takes this in when it starts\n")
             assert way.kquota("--alter", "--broker", "99", "--delete-config", LOG_DIR_RATE).code == 0
         else:
@@ -194,7 +207,7 @@ class TestBrokers:
         """KAFKA-10190. Kafka's own tool says `Completed` everywhere."""
         ran = way.kquota("--alter", "--broker-defaults", "--add-config", f"{LOG_DIR_RATE}={HARMLESS}")
         told = "KAFKA-10190" in ran.err
-        if on_zookeeper(way):
+        if way.on_zookeeper:
             assert (ran.code, told) == (0, True)
         else:
             assert (ran.code, told) == ((1, True) if way.cluster.kafka == "2.8.2" else (0, False))

@@ -8,13 +8,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from typing import Final, TypeAlias
 
 import pytest
 
 from kquota.sandbox.cluster import Cluster
-from tests.cli.config_command import ConfigCommand, config_command
+from tests.cli.config_command import ConfigCommands
 from tests.cli.run import Ran, kquota_here
 from tests.cli.test_resource_configs import words
 from tests.servers import WAYS
@@ -43,19 +42,6 @@ Tool: TypeAlias = Callable[..., Ran]
 Twin: TypeAlias = list[str]
 
 
-@pytest.fixture(scope="module")
-def commands() -> Iterator[Callable[[str], ConfigCommand]]:
-    opened: dict[str, ConfigCommand] = {}
-    with ExitStack() as stack:
-
-        def command(version: str) -> ConfigCommand:
-            if version not in opened:
-                opened[version] = stack.enter_context(config_command(version))
-            return opened[version]
-
-        yield command
-
-
 @pytest.fixture(params=WAYS)
 def hand(request: pytest.FixtureRequest) -> Iterator[OtherHand]:
     cluster: Cluster = request.getfixturevalue(WAYS[request.param][0])
@@ -65,15 +51,13 @@ def hand(request: pytest.FixtureRequest) -> Iterator[OtherHand]:
 
 
 @pytest.fixture
-def tools(
-    request: pytest.FixtureRequest, hand: OtherHand, commands: Callable[[str], ConfigCommand]
-) -> tuple[Tool, Tool]:
+def tools(request: pytest.FixtureRequest, hand: OtherHand, config_commands: ConfigCommands) -> tuple[Tool, Tool]:
     """Kafka's tool and kquota on one connection: 4.3.1's words on brokers of every release, 2.8.2's on ZooKeeper."""
     on_zookeeper = WAYS[request.node.callspec.params["hand"]][1]
     where = (
         ("--zookeeper", str(hand.servers.zookeeper)) if on_zookeeper else ("--bootstrap-server", hand.servers.bootstrap)
     )
-    command = commands("2.8.2" if on_zookeeper else "4.3.1")
+    command = config_commands("2.8.2" if on_zookeeper else "4.3.1")
     return lambda *asked: command(*where, *asked), lambda *asked: kquota_here("configs", *where, *asked)
 
 
