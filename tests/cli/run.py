@@ -44,11 +44,14 @@ def kquota(*arguments: str, env: dict[str, str] | None = None) -> Ran:
 
 def kquota_here(*arguments: str) -> Ran:
     """`kquota ARGUMENTS…` in this process: the many calls of a random sequence would be processes for minutes."""
-    from kquota.cli.main import main
+    from kquota.cli.main import app, main
 
     out, err, code = io.StringIO(), io.StringIO(), 0
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         patch.setattr(sys, "argv", ["kquota", *arguments])
+        # A process registers the command that it runs once; here each call would build those of all calls before it.
+        patch.setattr(app, "registered_commands", [])
+        patch.setattr(app, "registered_groups", [])
         try:
             main()
         except SystemExit as ended:
