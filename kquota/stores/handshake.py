@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Sequence
 from typing import Final
 
-_PROBE_SECONDS: Final = 2.0
+_PROBE_SECONDS: Final = 4.0
+_PROBED: Final = 2
 
 
 def cause(error: BaseException | None) -> OSError | None:
@@ -57,8 +59,12 @@ def _unverified(error: ssl.SSLCertVerificationError) -> str:
     return f"the server's certificate was not accepted ({said})"
 
 
-def speaks_tls(host: str, port: int) -> bool:
-    """Whether a server answers a handshake, to tell why a client without TLS failed; nothing is sent through it."""
+def speaks_tls(servers: Sequence[tuple[str, int]]) -> bool:
+    """Whether one of the first servers answers a handshake: why a client without TLS failed. Nothing is sent in it."""
+    return any(_answers(host, port) for host, port in servers[:_PROBED])
+
+
+def _answers(host: str, port: int) -> bool:
     probe = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     probe.check_hostname = False
     probe.verify_mode = ssl.CERT_NONE

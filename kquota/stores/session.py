@@ -96,7 +96,7 @@ def _waited(client: KazooClient, handler: _TlsHandler | None, connect: str, dead
             break
         if handler is None and not asked and waited > _PROBE_AFTER:
             asked = True
-            if any(handshake.speaks_tls(host, port) for host, port in servers):
+            if handshake.speaks_tls(servers):
                 return Unreachable(f"ZooKeeper at {connect}: the port speaks TLS: give {TLS_OPTION}, or another port")
         if waited > deadline:
             break

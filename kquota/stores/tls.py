@@ -6,7 +6,7 @@ import os
 import re
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +23,7 @@ _TLS13_SUITES: Final = frozenset({"TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY13
 class Tls:
     """What a handshake is to be like. `trust` is PEM; None trusts the machine's own authorities."""
 
-    trust: str | None
+    trust: str | None = field(repr=False)
     identity: Identity | None
     check_host: bool
     protocols: tuple[str, ...]

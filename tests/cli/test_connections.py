@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.run import Ran, kquota, run
-from tests.logins import CLIENT_P12, RIGHT, SASL_SSL, SSL, TRUST_P12, WRONG, located, scram
+from tests.logins import CLIENT, CLIENT_P12, RIGHT, SASL_SSL, SSL, TRUST_P12, WRONG, located, scram
 from tests.secured import CANARY, NOBODY, Secured
 
 
@@ -132,3 +132,16 @@ def test_a_file_that_is_refused_is_named_without_its_secrets(
     assert (ran.code, ran.out) == (1 if debug else 2, "")
     assert CANARY not in ran.err
     assert str(file) in ran.err.replace("\n", "").replace("│", "").replace(" ", "") or str(file) in ran.err
+
+
+def test_pem_files_and_passwords_need_no_library_for_ciphers(secured: Secured) -> None:
+    """What is read by OpenSSL itself is not read by a second library as well: an operator would feel its import."""
+    file = secured.config("client.properties", located({**SASL_SSL, **CLIENT, **scram(512)}, secured.folder))
+    where = ["--bootstrap-server", secured.at["LOGIN"], "--command-config", str(file)]
+    code = (
+        "import sys\nfrom kquota.cli.main import main\nsys.argv = ['kquota', *sys.argv[1:]]\n"
+        "try: main()\nfinally: print(sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
+    )
+    ran = run([sys.executable, "-c", code, "configs", "--describe", "--entity-type", "clients", *where])
+    assert ran.code == 0
+    assert not {"cryptography", "confluent_kafka", "kazoo"} & set(eval(ran.err.splitlines()[-1]))

@@ -156,7 +156,7 @@ def failed(error: BaseException, bootstrap_server: str, protocol: str, seconds: 
 def _hung_up(bootstrap_server: str, protocol: str) -> str:
     said = f"it hung up on a client with security.protocol={protocol}"
     servers = addresses(bootstrap_server, "--bootstrap-server")
-    if not protocol.endswith("SSL") and any(handshake.speaks_tls(host, port) for host, port in servers):
+    if not protocol.endswith("SSL") and handshake.speaks_tls(servers):
         wanted = "SASL_SSL" if protocol.startswith("SASL") else "SSL or SASL_SSL"
         return f"{said}: the port speaks TLS, so set security.protocol={wanted} in --command-config"
     if not protocol.startswith("SASL"):
