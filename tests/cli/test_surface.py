@@ -25,7 +25,10 @@ COMMANDS = [
     ["sandbox", "up"],
     ["sandbox", "demo"],
 ]
-HEAVY = {"pyspark", "py4j", "kafka", "confluent_kafka", "kazoo", "yaml", "rich", "tabulate", "pandas", "numpy"}
+HEAVY = {
+    *("pyspark", "py4j", "pandas", "numpy", "kafka", "confluent_kafka", "kazoo", "cryptography"),
+    *("yaml", "rich", "tabulate"),
+}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[" ".join(command) or "kquota" for command in COMMANDS])
