@@ -152,6 +152,8 @@ def _alter(
         if name is not None and not isinstance(name, Every):
             from kquota.cli import resource_configs
 
+            if add_config is not None and kind == BROKERS:
+                resource_configs.must_not_be_secret(add)
             return resource_configs.alter(world.where(connection), Resource(kind=kind, name=name), add, delete, output)
     from kquota.cli import quota_configs
 

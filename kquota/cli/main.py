@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import shutil
@@ -17,6 +18,8 @@ from kquota.errors import KquotaError
 
 # As wide as the terminal, where there is one: a script must read the same help everywhere.
 WIDTH: Final = min(100, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100
+
+_NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 app = typer.Typer(
     name="kquota",
@@ -111,6 +114,13 @@ def main() -> None:
         # The reader went away (`| head`): the rest of our output has nowhere to go, nor has Python's last flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = FAILED
+    except OSError as error:
+        if os.environ.get("KQUOTA_DEBUG") or error.errno not in _NOT_WRITTEN:
+            raise
+        code = FAILED
+        complain(f"cannot write: {error.strerror}")
+        # Whatever of stdout is not written by now never will be, nor can Python's last flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except typer.TyperException as error:
         code = error.exit_code
         message = error.format_message()

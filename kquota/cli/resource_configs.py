@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from kquota.cli import world
@@ -12,7 +12,7 @@ from kquota.cli.options import Output
 from kquota.config import actions, ignored, unchecked
 from kquota.config.change import ConfigChange
 from kquota.config.resource import BROKERS, Entry, Kind, Resource
-from kquota.errors import KquotaError
+from kquota.errors import Invalid, KquotaError
 from kquota.terms import DEFAULT, Default
 
 Found: TypeAlias = Mapping[Resource, Sequence[Entry]]
@@ -78,6 +78,14 @@ def alter(at: world.Where, resource: Resource, add: Mapping[str, str], delete: t
             say(f"{resource}: {entry.key} is now {_value(entry) or 'empty'}, from {entry.source}")
     print(_altered(at, resource, output), end="")
     return DONE
+
+
+def must_not_be_secret(keys: Iterable[str]) -> None:
+    """Raises Invalid for keys of secrets: every user of the machine can read its processes' command lines."""
+    if secret := sorted(filter(unchecked.is_password, keys)):
+        raise Invalid(
+            f"{', '.join(secret)}: a secret does not belong on a command line; give it with --add-config-file"
+        )
 
 
 def absent(resource: Resource) -> str:

@@ -13,7 +13,7 @@ from kquota.errors import Invalid
 
 _LONG: Final = 2**63 - 1
 _INT: Final = 2**31 - 1
-_PASSWORD: Final = re.compile(r"password|secret|jaas|keytab|credential|token|\.key$|\.master\.key|certificate", re.I)
+_PASSWORD: Final = re.compile(r"password|secret|jaas|keytab|credential|\.key$|certificate", re.I)
 
 
 def _whole(least: int, most: int) -> Callable[[str], bool]:
