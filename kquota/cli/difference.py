@@ -3,81 +3,82 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
+from kquota.cli.contract import printable
 from kquota.cli.tsv import table
-from kquota.measure import human_rate
-from kquota.quota.apply import Outcome
+from kquota.measure import exact_rate, human_rate
 from kquota.quota.difference import Difference
-from kquota.quota.document import BYTE_RATES, number, written
-from kquota.quota.entity import Entity
+from kquota.quota.document import BYTE_RATES, leaf, written
+from kquota.quota.entity import ENTITY_TYPES, Entity
 from kquota.quota.limits import plain
 from kquota.quota.replacement import Replacement
+from kquota.quota.throttled import KEYS, Throttled, Throttling
 from kquota.terms import DEFAULT
 
+_COLUMNS: Final = (*ENTITY_TYPES, *KEYS)
 
-def text(replacements: Sequence[Replacement]) -> str:
+
+def text(changes: Sequence[Replacement | Throttling]) -> str:
     """Each entity with `+` (gets its first limits), `-` (loses all) or `~`, and under it old and new of each key."""
     lines = []
-    for replacement in replacements:
-        sign = "+" if not replacement.before else "~" if replacement.after else "-"
-        why = " (not in the document)" if replacement.pruned else ""
-        lines.append(f"{sign} {replacement.entity}{why}")
-        lines += [f"    {key}: {_shown(key, old)} -> {_shown(key, new)}" for key, old, new in replacement.differing()]
+    for change in changes:
+        sign = "+" if not change.before else "~" if change.after else "-"
+        why = " (not in the document)" if change.pruned else ""
+        lines.append(f"{sign} {change.entity}{why}")
+        lines += [f"    {key}: {_shown(key, old)} -> {_shown(key, new)}" for key, old, new in change.differing()]
     return "\n".join(lines)
 
 
 def rows(found: Difference) -> str:
     r"""One row a key; an empty field is absent, `\N` the default entity or a limit that is not set."""
     return table(
-        ("user", "client", "ip", "key", "old", "new"),
+        (*(kind[:-1] for kind in _COLUMNS), "key", "old", "new"),
         (
-            (*_fields(replacement.entity), key, _bare(old), _bare(new))
-            for replacement in found.replacements
-            for key, old, new in replacement.differing()
+            (*_fields(change.entity), key, _bare(old), _bare(new))
+            for change in found.changes
+            for key, old, new in change.differing()
         ),
     )
 
 
 def document(found: Difference) -> str:
     """The change as JSON; a name that is null is the default entity, a limit that is null is not set."""
-    return _dumped({"change": found.hash, "changes": _changes(found.replacements), "protected": _parts(found.kept)})
+    return _dumped({"change": found.hash, "changes": _changes(found.changes), "protected": _parts(found.kept)})
 
 
-def outcome(found: Difference, became: Outcome) -> str:
+def outcome(found: Difference, undone: Mapping[Entity | Throttled, str]) -> str:
     """What was changed and what was not, as JSON."""
-    done = set(became.done)
     return _dumped(
         {
             "change": found.hash,
-            "changes": _changes([r for r in found.replacements if r.entity in done]),
-            "undone": [_named(entity) | {"why": why} for entity, why in became.undone.items()],
+            "changes": _changes([change for change in found.changes if change.entity not in undone]),
+            "undone": [_named(entity) | {"why": why} for entity, why in undone.items()],
             "protected": _parts(found.kept),
         }
     )
 
 
-def sent(replacements: Sequence[Replacement]) -> str:
+def sent(changes: Sequence[Replacement | Throttling]) -> str:
     """The very values that a write sends, one line an entity."""
     lines = []
-    for change in (replacement.change for replacement in replacements):
-        words = []
-        if change.add:
-            words.append("set " + ",".join(f"{key}={plain(value)}" for key, value in sorted(change.add.items())))
-        if change.delete:
-            words.append("delete " + ",".join(change.delete))
+    for change in changes:
+        keys = list(change.differing())
+        words = [f"set {key}={_bare(new)}" for key, _, new in keys if new is not None]
+        words += [f"delete {key}" for key, _, new in keys if new is None]
         lines.append(f"{change.entity}: {'; '.join(words)}")
     return "\n".join(lines)
 
 
-def _changes(replacements: Sequence[Replacement]) -> list[dict[str, object]]:
+def _changes(changes: Sequence[Replacement | Throttling]) -> list[dict[str, object]]:
     return [
-        _named(replacement.entity)
+        _named(change.entity)
         | {
-            "pruned": replacement.pruned,
-            "limits": {key: {"old": _json(old), "new": _json(new)} for key, old, new in replacement.differing()},
+            "pruned": change.pruned,
+            "limits": {key: {"old": _json(old), "new": _json(new)} for key, old, new in change.differing()},
         }
-        for replacement in replacements
+        for change in changes
     ]
 
 
@@ -85,28 +86,33 @@ def _parts(entities: Sequence[Entity]) -> list[dict[str, object]]:
     return [_named(entity) for entity in entities]
 
 
-def _named(entity: Entity) -> dict[str, object]:
+def _named(entity: Entity | Throttled) -> dict[str, object]:
     return {kind[:-1]: None if name is DEFAULT else name for kind, name in entity.parts()}
 
 
-def _fields(entity: Entity) -> list[str | None]:
-    names = (entity.user, entity.client_id, entity.ip)
-    return ["" if name is None else None if name is DEFAULT else str(name) for name in names]
+def _fields(entity: Entity | Throttled) -> list[str | None]:
+    parts = dict(entity.parts())
+    return [None if parts.get(kind) is DEFAULT else str(parts.get(kind, "")) for kind in _COLUMNS]
 
 
-def _shown(key: str, limit: float | None) -> str:
-    if limit is None:
+def _shown(key: str, value: float | str | None) -> str:
+    """A value for a person: exact, and a rate that has no unit also in round figures."""
+    if value is None:
         return "not set"
-    exact = written(key, limit)
-    return f"{exact} ({human_rate(limit)})" if key in BYTE_RATES and exact.isdigit() and limit >= 1000 else exact
+    if isinstance(value, str) and not value.isdecimal():
+        return printable(value)
+    exact, rate = (
+        (written(key, value), key in BYTE_RATES) if isinstance(value, float) else (exact_rate(int(value)), True)
+    )
+    return f"{exact} ({human_rate(float(value))})" if rate and exact.isdigit() and float(value) >= 1000 else exact
 
 
-def _bare(limit: float | None) -> str | None:
-    return None if limit is None else plain(limit)
+def _bare(value: float | str | None) -> str | None:
+    return plain(value) if isinstance(value, float) else value
 
 
-def _json(limit: float | None) -> object:
-    return None if limit is None else number(limit)
+def _json(value: float | str | None) -> object:
+    return None if value is None else leaf(value)
 
 
 def _dumped(found: dict[str, object]) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
@@ -18,10 +19,12 @@ from kquota.cli.options import Output, OutputFormat, TableFormat
 from kquota.errors import Conflict, Incomplete, Invalid, Refused
 
 if TYPE_CHECKING:
-    from kquota.quota.apply import Outcome
+    from kquota.config.port import Configs
     from kquota.quota.difference import Difference
     from kquota.quota.document import Document
+    from kquota.quota.entity import Entity
     from kquota.quota.port import Principals
+    from kquota.quota.throttled import Throttled
 
 EXPORT_EPILOG: Final = """Examples:
 
@@ -54,12 +57,20 @@ Prune: TypeAlias = Annotated[
 
 
 @connected()
-def export(connection: Connection, output: OutputFormat = Output.text) -> int:
+def export(
+    connection: Connection,
+    replication_throttles: Annotated[
+        bool, typer.Option("--replication-throttles", help="Also those of brokers and topics.")
+    ] = False,
+    output: OutputFormat = Output.text,
+) -> int:
     """Print all client quotas of the cluster as one document: YAML, or the same as JSON."""
+    from kquota.cli import document_throttles
     from kquota.quota.document import Document, as_json, text, unfit
 
-    with world.quotas(world.where(connection)) as quotas:
-        document = Document(limits=quotas.everything())
+    with _opened(connection, replication_throttles) as cluster:
+        throttles = {} if cluster.configs is None else document_throttles.every(cluster.configs)
+        document = Document(limits=cluster.quotas.everything(), throttles=throttles)
     for entity, key in unfit(document.limits):
         say(
             f"warning: {entity}: {key} is {document.limits[entity][key]!r}, which no document may ask for; "
@@ -73,18 +84,18 @@ def export(connection: Connection, output: OutputFormat = Output.text) -> int:
 def diff(connection: Connection, file: File, prune: Prune = False, output: TableFormat = Output.text) -> int:
     """Show what `apply` would change, key by key, and a hash that names exactly this change."""
     document = _document(file, prune)
-    with world.quotas(world.where(connection)) as quotas:
-        found = _difference(quotas, document, prune)
+    with _opened(connection, bool(document.throttles)) as cluster:
+        found = _difference(cluster, document, prune)
     from kquota.cli import difference as written
 
     if output is Output.json:
         print(written.document(found))
     elif output is Output.tsv:
         print(written.rows(found), end="")
-    elif found.replacements:
-        print(f"{written.text(found.replacements)}\nchange: {found.hash}")
+    elif found.changes:
+        print(f"{written.text(found.changes)}\nchange: {found.hash}")
     say(_summary(found))
-    return NOT_YET if found.replacements else DONE
+    return NOT_YET if found.changes else DONE
 
 
 @connected()
@@ -107,25 +118,41 @@ def apply(
     if asks and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Invalid("there is no terminal to ask on: give --yes, or --change with the hash of `kquota quota diff`")
     document = _document(file, prune)
-    with world.quotas(world.where(connection)) as quotas:
-        found = _difference(quotas, document, prune)
-        if found.replacements and change not in (None, found.hash):
+    with _opened(connection, bool(document.throttles)) as cluster:
+        found = _difference(cluster, document, prune)
+        if found.changes and change not in (None, found.hash):
             raise Refused(
                 f"this would now be the change {found.hash}, not {change}: the document or the quotas are not what was "
                 "reviewed. Nothing was written; look with `kquota quota diff`"
             )
-        if dry_run or not found.replacements:
+        if dry_run or not found.changes:
             _print_sent(found, output)
             say(_summary(found))
             return DONE
         if asks:
-            _ask(found, lambda: _difference(quotas, document, prune))
-        became = _apply(quotas, found)
-    return _end(found, became, output)
+            _ask(found, lambda: _difference(cluster, document, prune))
+        undone = _apply(cluster, found)
+    return _end(found, undone, output)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cluster:
+    """The quotas of one cluster and, where they are asked for, the configs of its topics and brokers."""
+
+    quotas: Principals
+    configs: Configs | None
+
+
+@contextmanager
+def _opened(connection: Connection, with_configs: bool) -> Iterator[_Cluster]:
+    at = world.where(connection)
+    with world.quotas(at) as quotas, world.configs(at) if with_configs else nullcontext() as configs:
+        yield _Cluster(quotas=quotas, configs=configs)
 
 
 def _document(file: Path, prune: bool) -> Document:
     """The document in a file, looked at before anything is contacted."""
+    from kquota.cli import document_throttles
     from kquota.quota.difference import owned
     from kquota.quota.document import read
 
@@ -136,7 +163,7 @@ def _document(file: Path, prune: bool) -> Document:
         raise Invalid(f"{name}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise Invalid(f"{name}: not UTF-8 (byte {error.start})") from error
-    document = read(text, name)
+    document = read(text, name, document_throttles.check)
     if prune:
         owned(document)
     if any(of == "<default>" for entity in document.limits for _, of in entity.parts()):
@@ -144,17 +171,22 @@ def _document(file: Path, prune: bool) -> Document:
     return document
 
 
-def _difference(quotas: Principals, document: Document, prune: bool) -> Difference:
+def _difference(cluster: _Cluster, document: Document, prune: bool) -> Difference:
+    """What would change, and warnings about what of it may not be meant."""
+    from kquota.cli import document_throttles
     from kquota.quota.difference import difference
 
-    quotas.must_carry(document.limits)
-    found = difference(document, quotas.everything(), prune=prune)
-    _must_take_effect(quotas, found)
+    cluster.quotas.must_carry(document.limits)
+    throttles = {} if cluster.configs is None else document_throttles.of(cluster.configs, document.throttles)
+    found = difference(document, cluster.quotas.everything(), prune=prune, throttles=throttles)
+    told = [] if cluster.configs is None else document_throttles.warnings(cluster.configs, found.throttlings)
+    for line in (*_warnings(cluster.quotas, found), *told):
+        say(f"warning: {line}")
     return found
 
 
-def _must_take_effect(quotas: Principals, found: Difference) -> None:
-    """Ask once for each key that is set whether these brokers know it."""
+def _warnings(quotas: Principals, found: Difference) -> Iterator[str]:
+    """Asks once for each key that is set whether these brokers know it."""
     from kquota.quota import actions
     from kquota.quota.change import Change
 
@@ -164,18 +196,17 @@ def _must_take_effect(quotas: Principals, found: Difference) -> None:
             if new is not None and key not in asked:
                 asked[key] = Change(entity=replacement.entity, add={key: new})
     for change in asked.values():
-        for line in actions.must_take_effect(quotas, change):
-            say(f"warning: {line}")
+        yield from actions.must_take_effect(quotas, change)
 
 
 def _summary(found: Difference) -> str:
     """One line a person needs; what was left alone although pruning would have removed it comes first."""
     if found.kept:
         say(f"warning: protected, so not pruned: {_few([str(entity) for entity in found.kept])}")
-    if not found.replacements:
+    if not found.changes:
         return "nothing to change"
-    keys = sum(1 for replacement in found.replacements for _ in replacement.differing())
-    return f"{_count(keys, 'limit')} of {_count(len(found.replacements), 'entity')} would change: {found.hash}"
+    keys = sum(1 for change in found.changes for _ in change.differing())
+    return f"{_count(keys, 'limit')} of {_count(len(found.changes), 'entity')} would change: {found.hash}"
 
 
 def _print_sent(found: Difference, output: Output) -> None:
@@ -183,15 +214,15 @@ def _print_sent(found: Difference, output: Output) -> None:
 
     if output is Output.json:
         print(written.document(found))
-    elif found.replacements:
-        print(written.sent(found.replacements))
+    elif found.changes:
+        print(written.sent(found.changes))
 
 
 def _ask(found: Difference, again: Callable[[], Difference]) -> None:
     """One confirmation. Raises Refused without it, Conflict when the quotas changed while the operator thought."""
     from kquota.cli import difference as written
 
-    print(written.text(found.replacements), file=sys.stderr)
+    print(written.text(found.changes), file=sys.stderr)
     say(_summary(found))
     # typer's own question leaves a blank on stdout.
     print("kquota: change them? [y/N] ", end="", file=sys.stderr, flush=True)
@@ -203,12 +234,19 @@ def _ask(found: Difference, again: Callable[[], Difference]) -> None:
         )
 
 
-def _apply(quotas: Principals, found: Difference) -> Outcome:
+def _apply(cluster: _Cluster, found: Difference) -> dict[Entity | Throttled, str]:
+    """Make the change, quotas first; why each was not made, or is not known to be, of those that were not."""
+    from kquota.cli import document_throttles
     from kquota.quota.apply import apply
 
     count = len(found.replacements)
     with _progress(count) as told:
-        return apply(quotas, found, world.until_seen(world.SEEN_SECONDS + count * _SECONDS_PER_ENTITY), told)
+        seconds = world.SEEN_SECONDS + count * _SECONDS_PER_ENTITY
+        outcome = apply(cluster.quotas, found, world.until_seen(seconds), told)
+    undone: dict[Entity | Throttled, str] = dict(outcome.undone.items())
+    if cluster.configs is not None:
+        undone.update(document_throttles.write(cluster.configs, found.throttlings).items())
+    return undone
 
 
 @contextmanager
@@ -225,24 +263,24 @@ def _progress(count: int) -> Iterator[Callable[[int], None]]:
         yield lambda more: progress.advance(task, more)
 
 
-def _end(found: Difference, became: Outcome, output: Output) -> int:
+def _end(found: Difference, undone: Mapping[Entity | Throttled, str], output: Output) -> int:
     """Print what was changed. Raises Incomplete where that is not all of it."""
     from kquota.cli import difference as written
 
+    done = [change for change in found.changes if change.entity not in undone]
     if output is Output.json:
-        print(written.outcome(found, became))
-    elif became.done:
-        done = set(became.done)
-        print(written.text([replacement for replacement in found.replacements if replacement.entity in done]))
-    if became.undone:
-        undone = [f"{entity} ({why})" for entity, why in became.undone.items()]
+        print(written.outcome(found, undone))
+    elif done:
+        print(written.text(done))
+    if undone:
+        told = [f"{entity} ({why})" for entity, why in undone.items()]
         raise Incomplete(
-            f"{len(undone)} of {_count(len(found.replacements), 'entity')} not changed, or not known to be: "
-            f"{_few(undone)}; the others are. Apply again: it goes on from what stands",
-            [str(entity) for entity in became.done],
-            undone,
+            f"{len(undone)} of {_count(len(found.changes), 'entity')} not changed, or not known to be: "
+            f"{_few(told)}; the others are. Apply again: it goes on from what stands",
+            [str(change.entity) for change in done],
+            told,
         )
-    say(f"{_count(len(became.done), 'entity')} changed, and seen so: {found.hash}")
+    say(f"{_count(len(done), 'entity')} changed, and seen so: {found.hash}")
     return DONE
 
 

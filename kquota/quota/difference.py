@@ -14,6 +14,7 @@ from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits
 from kquota.quota.replacement import Replacement
 from kquota.quota.scope import Scope
+from kquota.quota.throttled import Throttles, Throttling, throttlings
 from kquota.terms import DEFAULT
 
 _DIGITS: Final = 16
@@ -26,22 +27,31 @@ class Difference:
 
     replacements: tuple[Replacement, ...]
     kept: tuple[Entity, ...] = ()
+    throttlings: tuple[Throttling, ...] = ()
+
+    @property
+    def changes(self) -> tuple[Replacement | Throttling, ...]:
+        """Everything that changes, quotas first."""
+        return (*self.replacements, *self.throttlings)
 
     @property
     def hash(self) -> str:
         """`sha256:` and 16 digits over every entity, key, old and new value: the same for the same change only."""
         digest = hashlib.sha256()
-        for replacement in self.replacements:
-            parts = [[kind, None if name is DEFAULT else name] for kind, name in replacement.entity.parts()]
-            digest.update(json.dumps([parts, *replacement.differing()]).encode() + b"\n")
+        for change in self.changes:
+            parts = [[kind, None if name is DEFAULT else name] for kind, name in change.entity.parts()]
+            digest.update(json.dumps([parts, *change.differing()]).encode() + b"\n")
         return f"sha256:{digest.hexdigest()[:_DIGITS]}"
 
 
-def difference(document: Document, standing: Mapping[Entity, Limits], *, prune: bool) -> Difference:
+def difference(
+    document: Document, standing: Mapping[Entity, Limits], *, prune: bool, throttles: Throttles | None = None
+) -> Difference:
     """What makes `standing` what `document` says.
 
     A named entity gets exactly the limits that are written: what it has besides is removed. An entity that is not
-    named is left alone, unless `prune` is asked for and it is in `owns`. Raises Refused where a named entity that is
+    named is left alone, unless `prune` is asked for and it is in `owns`; `throttles` are those that stand on the
+    brokers and topics that are named, and others are never touched. Raises Refused where a named entity that is
     protected would change, Invalid for `prune` without `owns`.
     """
     wanted: dict[Entity, Limits] = dict(document.limits)
@@ -65,7 +75,9 @@ def difference(document: Document, standing: Mapping[Entity, Limits], *, prune: 
     )
     replacements = tuple(replacement for replacement in every if any(replacement.differing()))
     _must_not_be_protected(document, replacements)
-    return Difference(replacements=replacements, kept=tuple(kept))
+    return Difference(
+        replacements=replacements, kept=tuple(kept), throttlings=throttlings(document.throttles, throttles or {})
+    )
 
 
 def owned(document: Document) -> Scope:

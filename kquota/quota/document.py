@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn
 
 from kquota.errors import Invalid
@@ -17,6 +17,7 @@ from kquota.quota.entity import Entity, Name
 from kquota.quota.limits import Limits, plain, quotas_of, value
 from kquota.quota.scope import Scope
 from kquota.quota.source import Scalar, Source, quoted
+from kquota.quota.throttled import KEYS, Check, Kind, Throttled, Throttles, unread
 from kquota.terms import CONSUMER_BYTE_RATE, DEFAULT, PRODUCER_BYTE_RATE
 
 VERSION: Final = "1"
@@ -30,7 +31,8 @@ _DEFAULTS: Final = {
     "default-ip": Entity(ip=DEFAULT),
 }
 _ORDER: Final = ("default-user", "users", "default-client", "clients", "default-ip", "ips")
-_KNOWN: Final = ("version", "owns", "protect", *_ORDER)
+_THROTTLES: Final = "replication-throttles"
+_KNOWN: Final = ("version", "owns", "protect", *_ORDER, _THROTTLES)
 
 HEADER: Final = """\
 # Quotas of a Kafka cluster, for `kquota quota diff` and `kquota quota apply`.
@@ -49,22 +51,25 @@ class Document:
     limits: Mapping[Entity, Limits]
     owns: Scope | None = None
     protect: Scope = NOBODY
+    throttles: Throttles = field(default_factory=dict)
 
 
-def read(text: str, name: str) -> Document:
-    """The document in `text`, which errors call `name`.
+def read(text: str, name: str, check: Check = unread) -> Document:
+    """The document in `text`, which errors call `name`; `check` makes of a replication throttle's text what is stored.
 
     Raises Invalid, with line and column, for everything that is not exactly understood: unknown and repeated keys,
     values that no broker should be given, anchors, tags.
     """
-    return _Reading(Source(text, name)).document()
+    return _Reading(Source(text, name), check).document()
 
 
 class _Reading:
     """One pass over one document."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, check: Check) -> None:
         self._source = source
+        self._check = check
+        self._throttles: dict[Throttled, Mapping[str, str]] = {}
         self._limits: dict[Entity, Limits] = {}
         self._owns: Scope | None = None
         self._protect = NOBODY
@@ -78,7 +83,7 @@ class _Reading:
         self._source.end()
         if not versioned:
             self._source.refuse(1, 1, f"no version: begin with the line version: {VERSION}")
-        return Document(limits=self._limits, owns=self._owns, protect=self._protect)
+        return Document(limits=self._limits, owns=self._owns, protect=self._protect, throttles=self._throttles)
 
     def _section(self, key: Scalar) -> None:
         if key.text == "version":
@@ -100,6 +105,9 @@ class _Reading:
         elif key.text == "ips":
             for name in self._source.mapping("ips"):
                 self._entity(self._named(name, ip=name.text))
+        elif key.text == _THROTTLES:
+            for kind in self._source.mapping(_THROTTLES):
+                self._throttled(kind)
         else:
             self._refuse(key, f"unknown key {key.text!r}; a document has: {', '.join(_KNOWN)}")
 
@@ -139,6 +147,30 @@ class _Reading:
                 known = (*allowed, "clients", "default-client") if nests else allowed
                 self._refuse(key, f"{whose}: unknown key {key.text!r}; these are known here: {', '.join(known)}")
         self._limits[entity] = found
+
+    def _throttled(self, section: Scalar) -> None:
+        if section.text == "default-broker":
+            self._throttle(Throttled(kind="brokers", name=DEFAULT))
+        elif section.text in KEYS:
+            kind: Kind = "brokers" if section.text == "brokers" else "topics"
+            for name in self._source.mapping(section.text):
+                self._throttle(Throttled(kind=kind, name=name.text))
+        else:
+            known = ", ".join(("default-broker", *KEYS))
+            self._refuse(section, f"{_THROTTLES}: unknown key {section.text!r}; these are known here: {known}")
+
+    def _throttle(self, throttled: Throttled) -> None:
+        found = {}
+        for key in self._source.mapping(str(throttled)):
+            if key.text not in KEYS[throttled.kind]:
+                known = ", ".join(KEYS[throttled.kind])
+                self._refuse(key, f"{throttled}: unknown key {key.text!r}; these are known here: {known}")
+            written = self._source.scalar(f"{throttled}: {key.text}")
+            try:
+                found[key.text] = self._check(throttled, key.text, written.text)
+            except Invalid as error:
+                self._refuse(written, f"{throttled}: {error}")
+        self._throttles[throttled] = found
 
     def _value(self, whose: str, key: str) -> float:
         written = self._source.scalar(f"{whose}: {key}")
@@ -180,7 +212,7 @@ def text(document: Document) -> str:
             lines += [f"{key}:", *(f"  - {quoted(pattern)}" for pattern in scope.patterns)]
         elif scope is not None and key == "owns":
             lines.append("owns: []")
-    _write(lines, _tree(document.limits), "")
+    _write(lines, _tree(document.limits) | _throttles_tree(document.throttles), "")
     return HEADER + "\n".join(lines) + "\n"
 
 
@@ -191,11 +223,12 @@ def as_json(document: Document) -> str:
         top["owns"] = list(document.owns.patterns)
     if document.protect != NOBODY:
         top["protect"] = list(document.protect.patterns)
-    return _printable(json.dumps(top | _numbers(_tree(document.limits)), ensure_ascii=False, indent=2))
+    tree = _numbers(_tree(document.limits) | _throttles_tree(document.throttles))
+    return _printable(json.dumps(top | tree, ensure_ascii=False, indent=2))
 
 
 _Tree = dict[str, Any]
-"""The document's own nesting: texts to trees or, for a limit, to its number."""
+"""The document's own nesting: texts to trees or, for a limit, to its number and, for a throttle, to its text."""
 
 
 def _tree(limits: Mapping[Entity, Limits]) -> _Tree:
@@ -209,6 +242,17 @@ def _tree(limits: Mapping[Entity, Limits]) -> _Tree:
     return {key: top[key] for key in _ORDER if key in top}
 
 
+def _throttles_tree(throttles: Throttles) -> _Tree:
+    found: _Tree = {}
+    for throttled in sorted(throttles, key=Throttled.order):
+        name, held = throttled.name, dict(sorted(throttles[throttled].items()))
+        if name is DEFAULT:
+            found["default-broker"] = held
+        else:
+            found.setdefault(throttled.kind, {})[name] = held
+    return {_THROTTLES: found} if found else {}
+
+
 def _under(body: _Tree, kind: str, name: str) -> _Tree:
     found: _Tree = body.setdefault(kind, {}).setdefault(name, {})
     return found
@@ -220,6 +264,8 @@ def _write(lines: list[str], tree: _Tree, indent: str) -> None:
         head = f"{indent}{name}:" if len(name) <= _LONGEST_KEY else f"{indent}? {name}\n{indent}:"
         if isinstance(below, float):
             lines.append(f"{head} {written(key, below)}")
+        elif isinstance(below, str):
+            lines.append(f"{head} {exact_rate(int(below)) if below.isdecimal() else quoted(below)}")
         elif below:
             lines.append(head)
             _write(lines, below, indent + "  ")
@@ -228,14 +274,16 @@ def _write(lines: list[str], tree: _Tree, indent: str) -> None:
 
 
 def _numbers(tree: _Tree) -> _Tree:
-    return {key: number(below) if isinstance(below, float) else _numbers(below) for key, below in tree.items()}
+    return {key: _numbers(below) if isinstance(below, dict) else leaf(below) for key, below in tree.items()}
 
 
-def number(limit: float) -> int | float | str:
-    """What JSON can hold: it has no NaN and no infinity."""
-    if not math.isfinite(limit):
-        return repr(limit)
-    return int(plain(limit)) if limit.is_integer() else limit
+def leaf(value: float | str) -> int | float | str:
+    """A limit or a throttle as JSON can hold it, which has no NaN and no infinity: a number where it is one."""
+    if isinstance(value, str):
+        return int(value) if value.isdecimal() else value
+    if not math.isfinite(value):
+        return repr(value)
+    return int(plain(value)) if value.is_integer() else value
 
 
 def _printable(document: str) -> str:

@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from kquota.quota.document import Document, text
 from kquota.quota.entity import Entity
+from kquota.sandbox import traffic
 from kquota.stores.wire.connection import Wire
 from kquota.stores.wire.quotas import WireQuotas
 from kquota.terms import CONNECTION_CREATION_RATE, CONTROLLER_MUTATION_RATE, DEFAULT, PRODUCER_BYTE_RATE
@@ -121,10 +123,10 @@ def test_a_change_from_diff_to_done(way: Way) -> None:
     )
     assert diff == Ran(8, f"{changes}change: {change}\n", f"kquota: 3 limits of 2 entities would change: {change}\n")
     assert way.kquota("diff", "--output", "tsv", document=ALICE).out == (
-        "user\tclient\tip\tkey\told\tnew\n"
-        "alice\t\t\tproducer_byte_rate\t1000000\t50000000\n"
-        "alice\t\t\trequest_percentage\t200\t\\N\n"
-        "alice\tapp\t\tconsumer_byte_rate\t\\N\t1234567\n"
+        "user\tclient\tip\tbroker\ttopic\tkey\told\tnew\n"
+        "alice\t\t\t\t\tproducer_byte_rate\t1000000\t50000000\n"
+        "alice\t\t\t\t\trequest_percentage\t200\t\\N\n"
+        "alice\tapp\t\t\t\tconsumer_byte_rate\t\\N\t1234567\n"
     )
     pruning = json.loads(way.kquota("diff", "--prune", "--output", "json", document=ALICE).out)
     assert pruning["change"] != change
@@ -232,6 +234,39 @@ def test_on_a_terminal_it_asks_once(way: Way) -> None:
     agreed = on_a_terminal(way, "y\n")
     assert (agreed.code, agreed.out.splitlines()[0]) == (0, "+ user 'alice'")
     assert way.kquota("diff", document=ALICE).code == 0
+
+
+@pytest.mark.kafka
+def test_replication_throttles_go_the_same_way(way: Way, request: pytest.FixtureRequest) -> None:
+    """On brokers and topics that are named; a topic that does not exist is refused before any write."""
+    topic = f"documented-{uuid.uuid4().hex[:8]}"
+    cluster = request.getfixturevalue(WAYS[request.node.callspec.params["way"]][0])
+    traffic.create(cluster.bootstrap, topic, [[1, 2], [2, 3]])
+    section = (
+        "replication-throttles:\n"
+        "  brokers:\n"
+        '    "2":\n'
+        "      follower.replication.throttled.rate: 64MiB/s\n"
+        "      leader.replication.throttled.rate: 50MB/s\n"
+        "  topics:\n"
+        f"    {topic}:\n"
+        '      leader.replication.throttled.replicas: "0:1,1:2"\n'
+    )
+    missing = way.apply(f"version: 1\nusers: {{u: {{request_percentage: 5}}}}\n{section.replace(topic, f'{topic}x')}")
+    assert (missing.code, missing.out) == (1, "")
+    assert f"topic '{topic}x' does not exist" in missing.err
+    assert "users" not in way.kquota("export").out
+    assert way.apply(f"version: 1\n{section}").code == 0
+    try:
+        exported = way.kquota("export", "--replication-throttles")
+        assert exported.out == text(Document(limits={})) + section
+        assert way.kquota("diff", document=exported.out) == Ran(0, "", "kquota: nothing to change\n")
+        assert "replication" not in way.kquota("export").out
+    finally:
+        gone = way.apply(f"version: 1\nreplication-throttles: {{brokers: {{2: {{}}}}, topics: {{{topic}: {{}}}}}}")
+    assert gone.code == 0
+    assert f"topic '{topic}'" in gone.out
+    assert way.kquota("export", "--replication-throttles").out == text(Document(limits={}))
 
 
 @pytest.mark.kafka

@@ -18,7 +18,8 @@ from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits
 from kquota.quota.replacement import Replacement
 from kquota.quota.scope import Scope
-from kquota.terms import DEFAULT, PRODUCER_BYTE_RATE
+from kquota.quota.throttled import Throttled
+from kquota.terms import DEFAULT, LEADER_RATE, LEADER_REPLICAS, PRODUCER_BYTE_RATE
 from tests.quota.documents import entities, limits_of, states
 from tests.quota.fake import FakeQuotas
 from tests.quota.replace_contract import ConditionalContract
@@ -167,6 +168,17 @@ def test_what_is_protected_and_not_named_is_kept_and_told() -> None:
     found = difference(Document(limits={}, owns=scope("*"), protect=scope("admin")), standing, prune=True)
     assert [replacement.entity for replacement in found.replacements] == [Entity(user="old")]
     assert found.kept == (Entity(user="admin"),)
+
+
+def test_throttles_of_who_is_named_become_what_is_written_and_have_a_part_in_the_hash() -> None:
+    one, other = Throttled(kind="topics", name="t"), Throttled(kind="brokers", name="1")
+    document = Document(limits={}, owns=scope("*"), throttles={one: {LEADER_REPLICAS: "0:1,0:2"}, other: {}})
+    standing = {one: {LEADER_REPLICAS: "0:2,0:1"}, other: {LEADER_RATE: "5"}, Throttled(kind="topics", name="x"): {}}
+    found = difference(document, {}, prune=True, throttles=standing)
+    assert [(t.entity, list(t.differing())) for t in found.changes] == [(other, [(LEADER_RATE, "5", None)])]
+    assert found.hash != difference(document, {}, prune=True, throttles={other: {LEADER_RATE: "6"}}).hash
+    after = difference(document, {}, prune=True, throttles=standing | {other: {}})
+    assert after.changes == ()
 
 
 class TestFakeQuotas(ConditionalContract):

@@ -10,12 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import Invalid
+from kquota.measure import byte_rate
 from kquota.quota import source
 from kquota.quota.document import NOBODY, Document, as_json, read, text, unfit, written
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits, value
 from kquota.quota.scope import Scope
-from kquota.terms import CLIENT_QUOTAS, DEFAULT, PRODUCER_BYTE_RATE
+from kquota.quota.throttled import Throttled
+from kquota.terms import (
+    CLIENT_QUOTAS,
+    DEFAULT,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    PRODUCER_BYTE_RATE,
+)
 from tests.quota.documents import AWKWARD, limits_of, names, states, texts
 
 
@@ -138,6 +148,59 @@ def test_units_in_a_whole_document() -> None:
         Entity(user="<default>"): {"request_percentage": 100.0},
         Entity(ip=DEFAULT): {"connection_creation_rate": 5.0},
     }
+
+
+def check(throttled: Throttled, key: str, text: str) -> str:
+    """As `kquota configs` reads them, in short."""
+    if text == "wrong":
+        raise Invalid(f"{key} is wrong")
+    return str(byte_rate(text)) if key in (LEADER_RATE, FOLLOWER_RATE) else text
+
+
+THROTTLES = {
+    Throttled(kind="brokers", name=DEFAULT): {LEADER_RATE: "5000000", FOLLOWER_RATE: "9223372036854775807"},
+    Throttled(kind="brokers", name="10"): {LEADER_RATE: "123"},
+    Throttled(kind="brokers", name="9"): {},
+    Throttled(kind="topics", name="yes"): {LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "0:1,0:2"},
+}
+
+
+def test_replication_throttles_are_read_as_they_were() -> None:
+    document = Document(limits={Entity(user="u"): {PRODUCER_BYTE_RATE: 5.0}}, throttles=THROTTLES)
+    assert read(text(document), "x", check) == read(as_json(document), "x", check) == document
+    assert text(document).endswith(
+        "replication-throttles:\n"
+        "  default-broker:\n"
+        "    follower.replication.throttled.rate: 9223372036854775807\n"
+        "    leader.replication.throttled.rate: 5MB/s\n"
+        "  brokers:\n"
+        '    "9": {}\n'
+        '    "10":\n'
+        "      leader.replication.throttled.rate: 123\n"
+        "  topics:\n"
+        '    "yes":\n'
+        '      follower.replication.throttled.replicas: "0:1,0:2"\n'
+        '      leader.replication.throttled.replicas: "*"\n'
+    )
+
+
+REFUSED_THROTTLES = {
+    "an unknown section": ("{default-topic: {}}", "2:25: replication-throttles: unknown key 'default-topic'"),
+    "a broker's key on a topic": (f"{{topics: {{t: {{{LEADER_RATE}: 5}}}}}}", "2:38: topic 't': unknown key"),
+    "a topic's key on a broker": (f"{{brokers: {{1: {{{LEADER_REPLICAS}: 5}}}}}}", "2:39: broker '1': unknown key"),
+    "what the check refuses": (f"{{brokers: {{1: {{{LEADER_RATE}: wrong}}}}}}", "2:74: broker '1': leader.replication"),
+    "no value": (
+        f"{{brokers: {{1: {{{LEADER_RATE}: }}}}}}",
+        "broker '1': leader.replication.throttled.rate has no value",
+    ),
+}
+
+
+@pytest.mark.parametrize(("section", "reason"), REFUSED_THROTTLES.values(), ids=REFUSED_THROTTLES)
+def test_what_is_no_replication_throttle(section: str, reason: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        read(f"version: 1\nreplication-throttles: {section}", "x", check)
+    assert reason in str(refused.value)
 
 
 EXPLODING = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
