@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -131,6 +132,14 @@ def test_somebody_else_there_is_said_within_the_deadline(option: str) -> None:
     assert ran.err.count("\n") == 1
     # The bound is the rule (10 s at most to connect); start and stop of a process on a busy machine come on top.
     assert time.monotonic() - started < 20
+
+
+def test_a_full_disk_is_one_line_and_1() -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "kquota", "--version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (ran.returncode, ran.stderr) == (1, "kquota: error: cannot write: No space left on device\n")
 
 
 def test_a_closed_pipe_is_no_traceback() -> None:
