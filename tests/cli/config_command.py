@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from kquota.sandbox.cluster import kafka_tool
 from tests.cli.run import Ran
 
+T = TypeVar("T")
+SEEN_SECONDS: Final = 20.0
 _SOURCE = Path(__file__).with_name("ConfigCommands.java")
 DEPRECATED = (
     "Warning: --zookeeper is deprecated and will be removed in a future version of Kafka.\n"
@@ -51,3 +54,16 @@ def config_command(version: str) -> Iterator[ConfigCommand]:
 
 ConfigCommands: TypeAlias = Callable[[str], ConfigCommand]
 """A version to its tool, started when it is first asked for: the fixture `config_commands`."""
+
+
+def settled(read: Callable[[], T], fits: Callable[[T], bool]) -> T:
+    """What is read once it fits, or what stands at the end: on KRaft a broker may be behind for a moment."""
+    give_up = time.monotonic() + SEEN_SECONDS
+    while not fits(found := read()) and time.monotonic() < give_up:
+        time.sleep(0.02)
+    return found
+
+
+def altered(alter: Callable[[], Ran]) -> Ran:
+    """Through Kafka's tool, again where the broker that it asked has not yet heard of what it is to delete."""
+    return settled(alter, lambda ran: ran.code == 0 or "Invalid config(s)" not in ran.err)

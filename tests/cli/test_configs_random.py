@@ -6,8 +6,8 @@ One run after the other, so that default entities, which a cluster has once, tak
 
 from __future__ import annotations
 
+import functools
 import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -15,12 +15,11 @@ from typing import Final, TypeAlias
 import pytest
 
 from kquota.sandbox.cluster import Cluster
-from tests.cli.config_command import ConfigCommand, ConfigCommands
+from tests.cli.config_command import ConfigCommand, ConfigCommands, altered, settled
 from tests.cli.run import Ran, kquota_here
 from tests.servers import WAYS
 
 STEPS: Final = 16
-SEEN_SECONDS: Final = 20.0
 VALUES: Final = {
     "producer_byte_rate": ("1", "1048576", "10000000", "123456789012"),
     "consumer_byte_rate": ("1024", "20000000", "999999"),
@@ -143,20 +142,8 @@ def described(ran: Ran) -> Described:
     return sorted((head, frozenset(tail.replace(", ", ",").split(","))) for head, _, tail in lines if tail)
 
 
-def settled(tool: Callable[..., Ran], command: list[str], fits: Callable[[Described], bool]) -> Described:
-    """What a tool describes once it fits, or at the end: on KRaft brokers may be behind for a moment."""
-    give_up = time.monotonic() + SEEN_SECONDS
-    while not fits(found := described(tool(*command))) and time.monotonic() < give_up:
-        time.sleep(0.02)
-    return found
-
-
-def altered(tools: Tools, step: Step) -> Ran:
-    """Through Kafka's tool, again where the broker that it asked has not yet heard of what it is to delete."""
-    give_up = time.monotonic() + SEEN_SECONDS
-    while (ran := tools.kafka(*step.alter)).code and "Invalid config(s)" in ran.err and time.monotonic() < give_up:
-        time.sleep(0.02)
-    return ran
+def once_described(tool: Callable[..., Ran], command: list[str], fits: Callable[[Described], bool]) -> Described:
+    return settled(lambda: described(tool(*command)), fits)
 
 
 def shows(step: Step, before: dict[str, str]) -> tuple[Callable[[Described], bool], dict[str, str]]:
@@ -176,9 +163,9 @@ def through_kafka(tools: Tools, steps: list[Step]) -> list[tuple[Ran, Described]
     held: dict[frozenset[str], dict[str, str]] = {}
     for step in steps:
         fits, held[step.entity] = shows(step, held.get(step.entity, {}))
-        answer = altered(tools, step)
+        answer = altered(functools.partial(tools.kafka, *step.alter))
         assert answer.code == 0, (step, answer)
-        picture = settled(tools.kafka, step.describe, fits)
+        picture = once_described(tools.kafka, step.describe, fits)
         assert fits(picture), (step, picture)
         recorded.append((answer, picture))
     return recorded
@@ -202,9 +189,9 @@ def test_a_random_sequence_is_the_same_through_both_tools(tools: Tools, request:
         ours = tools.kquota(*step.alter)
         assert (ours.code, ours.out) == (0, answer.out), step
         for tool in (tools.kquota, tools.kafka):
-            assert settled(tool, step.describe, picture.__eq__) == picture, step
+            assert once_described(tool, step.describe, picture.__eq__) == picture, step
     for names, wanted in zip(ALL, state, strict=True):
         for tool in (tools.kquota, tools.kafka):
-            assert settled(tool, ["--describe", *names], wanted.__eq__) == wanted, names
+            assert once_described(tool, ["--describe", *names], wanted.__eq__) == wanted, names
     for step in end:
         assert tools.kquota(*step.alter).code == 0
