@@ -48,6 +48,7 @@ kquota quota apply --bootstrap-server localhost:9092 quotas.yaml --prune --chang
 
 _HASH: Final = re.compile(r"sha256:[0-9a-f]{16}")
 _SHOWN: Final = 5
+_ASKED: Final = 50
 _SECONDS_PER_ENTITY: Final = 0.001
 
 File: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="The document; - is stdin.")]
@@ -222,7 +223,9 @@ def _ask(found: Difference, again: Callable[[], Difference]) -> None:
     """One confirmation. Raises Refused without it, Conflict when the quotas changed while the operator thought."""
     from kquota.cli import difference as written
 
-    print(written.text(found.changes), file=sys.stderr)
+    print(written.text(found.changes[:_ASKED]), file=sys.stderr)
+    if (more := len(found.changes) - _ASKED) > 0:
+        say(f"... and {_count(more, 'entity')} more: `kquota quota diff` shows them all")
     say(_summary(found))
     # typer's own question leaves a blank on stdout.
     print("kquota: change them? [y/N] ", end="", file=sys.stderr, flush=True)
@@ -237,30 +240,17 @@ def _ask(found: Difference, again: Callable[[], Difference]) -> None:
 def _apply(cluster: _Cluster, found: Difference) -> dict[Entity | Throttled, str]:
     """Make the change, quotas first; why each was not made, or is not known to be, of those that were not."""
     from kquota.cli import document_throttles
+    from kquota.cli.progress import sending
     from kquota.quota.apply import apply
 
     count = len(found.replacements)
-    with _progress(count) as told:
+    with sending(count) as told:
         seconds = world.SEEN_SECONDS + count * _SECONDS_PER_ENTITY
         outcome = apply(cluster.quotas, found, world.until_seen(seconds), told)
     undone: dict[Entity | Throttled, str] = dict(outcome.undone.items())
     if cluster.configs is not None:
         undone.update(document_throttles.write(cluster.configs, found.throttlings).items())
     return undone
-
-
-@contextmanager
-def _progress(count: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("entities", total=count)
-        yield lambda more: progress.advance(task, more)
 
 
 def _end(found: Difference, undone: Mapping[Entity | Throttled, str], output: Output) -> int:

@@ -1,0 +1,41 @@
+"""How far a long write has come: a bar on a terminal, and a last word when the operator stops it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from kquota.cli.contract import say
+
+
+@contextmanager
+def sending(count: int) -> Iterator[Callable[[int], None]]:
+    """Yields what is to be told of each batch: how many entities more were sent."""
+    sent = 0
+    try:
+        with _bar(count) as advance:
+
+            def told(more: int) -> None:
+                nonlocal sent
+                sent += more
+                advance(more)
+
+            yield told
+    except KeyboardInterrupt:
+        say(f"{sent} of {count} entities were sent, and perhaps one batch more; apply again: it goes on from there")
+        raise
+
+
+@contextmanager
+def _bar(count: int) -> Iterator[Callable[[int], None]]:
+    """On stderr, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("entities", total=count)
+        yield lambda more: progress.advance(task, more)
