@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,7 +62,7 @@ def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
     """
     inline = found.get(f"{prefix}truststore.certificates")
     if inline:
-        return _certificates(inline.encode(), f"{where}: {prefix}truststore.certificates")
+        return _certificates(_unfolded(inline).encode(), f"{where}: {prefix}truststore.certificates")
     located = _located(found, f"{prefix}truststore", where)
     if located is None:
         return None
@@ -85,7 +86,7 @@ def identity(found: Mapping[str, str], prefix: str, where: str) -> Identity | No
         if not key or not chain:
             missing = f"{prefix}keystore.certificate.chain" if key else f"{prefix}keystore.key"
             raise Invalid(f"{where}: {missing} is missing; chain and key go together")
-        return InlinePem(chain=chain, key=key, password=key_password)
+        return InlinePem(chain=_unfolded(chain), key=_unfolded(key), password=key_password)
     located = _located(found, f"{prefix}keystore", where)
     if located is None:
         return None
@@ -153,6 +154,17 @@ def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, by
         kind = "PEM" if is_pem else "PKCS12"
         raise Invalid(f"{where}: {store}.type is {declared}, and {path} is {kind}")
     return path, data, is_pem
+
+
+def _unfolded(text: str) -> str:
+    """PEM as OpenSSL wants it; in properties its lines are mostly joined by blanks (KIP-651)."""
+    blocks = re.finditer(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", text, re.DOTALL)
+    return "".join(_block(block[1], "".join(block[2].split())) for block in blocks)
+
+
+def _block(kind: str, body: str) -> str:
+    lines = [body[start : start + 64] for start in range(0, len(body), 64)]
+    return "\n".join((f"-----BEGIN {kind}-----", *lines, f"-----END {kind}-----", ""))
 
 
 def _convert(path: Path) -> str:

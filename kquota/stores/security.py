@@ -22,6 +22,7 @@ _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 _SECRET: Final = re.compile(r"password|secret|jaas|keystore\.key|token(?!\.endpoint)", re.IGNORECASE)
 _PROVIDED: Final = re.compile(r"\$\{(?:file|dir|directory|env|securefile|vault)\w*:")
+_TRIMMED: Final = "".join(map(chr, range(0x21)))
 _OAUTH_SECONDS: Final = 10.0
 
 TUNING: Final = {
@@ -115,7 +116,8 @@ def security(path: Path, environment: Mapping[str, str], tell: Callable[[str], N
     Raises Invalid, naming file and property and never a value that may be secret.
     """
     where = f"{OPTION}: {path}"
-    found = properties(path, OPTION)
+    # Kafka's own settings are trimmed, passwords too, in the way of Java's String.trim.
+    found = {key: value.strip(_TRIMMED) for key, value in properties(path, OPTION).items()}
     _no_providers(found, where)
     protocol = _one_of(_PROTOCOLS, found.get("security.protocol", "PLAINTEXT").upper(), "security.protocol", where)
     _name_unused(found, protocol, where, tell)

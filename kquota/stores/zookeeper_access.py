@@ -43,7 +43,8 @@ def access(
 
 def _tls(path: Path, where: str, tell: Callable[[str], None]) -> Tls:
     # ZooKeeper itself writes keyStore and trustStore where Kafka's file has keystore and truststore.
-    found = {_kafkas_word(key): value for key, value in properties(path, TLS_OPTION).items()}
+    read = properties(path, TLS_OPTION).items()
+    found = {_kafkas_word(key): value if "password" in key.lower() else value.strip() for key, value in read}
     if found.get(f"{_PREFIX}client.enable", "").lower() != "true":
         raise Invalid(f"{where}: {_PREFIX}client.enable must be true; for a port without TLS leave the option out")
     if not found.get(_SOCKET, "ClientCnxnSocketNetty").endswith("ClientCnxnSocketNetty"):

@@ -73,7 +73,8 @@ def test_a_handshake_that_nobody_answers_ends_by_the_deadline(secured: Secured, 
         file.write_text(f"zookeeper.ssl.client.enable=true\n{trust}")
         how = ("--zk-tls-config-file", str(file))
     else:
-        how = ("--command-config", str(secured.config("client.properties", located(SSL, secured.folder))))
+        impatient = {**located(SSL, secured.folder), "default.api.timeout.ms": "1000"}
+        how = ("--command-config", str(secured.config("client.properties", impatient)))
     started = time.monotonic()
     ran = ask(option, silent, *how)
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)

@@ -187,4 +187,7 @@ def test_reading_what_one_may_not_read_is_one_line(secured_zookeeper: SecuredZoo
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert "not allowed (NoAuth)" in ran.err
     assert "log in with --zk-sasl-config-file" in ran.err
-    assert describe(secured_zookeeper.plain, "--zk-sasl-config-file", str(secured_zookeeper.login())).code == 0
+    login = secured_zookeeper.login()
+    assert describe(secured_zookeeper.plain, "--zk-sasl-config-file", str(login)) == Ran(0, "", "")
+    as_for_kafkas_tools = {"KAFKA_OPTS": f"-Xmx256m -Djava.security.auth.login.config={login}"}
+    assert describe(secured_zookeeper.plain, env=as_for_kafkas_tools) == Ran(0, "", "")

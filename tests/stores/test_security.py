@@ -41,6 +41,11 @@ def read(
 
 
 WORDS: dict[str, tuple[Mapping[str, str], dict[str, Any], dict[str, Any]]] = {
+    "blanks around what is meant": (
+        {"security.protocol": " plaintext ", "client.id": "x\t"},
+        {"security_protocol": "PLAINTEXT", "client_id": "x"},
+        {"security.protocol": "plaintext", "client.id": "x"},
+    ),
     "nothing": ({}, {"security_protocol": "PLAINTEXT"}, {"security.protocol": "plaintext"}),
     "PLAIN": (
         {**PLAINTEXT, **plain()},
@@ -275,10 +280,16 @@ def stores(folder: Path, ours: Certified, own: Certified) -> dict[str, Mapping[s
             "ssl.key.password": CANARY,
         },
         "inline trust": {"ssl.truststore.certificates": ours.pem},
+        "inline, lines joined": {
+            "ssl.keystore.key": own.key_pem(CANARY).replace("\n", " "),
+            "ssl.keystore.certificate.chain": own.pem.replace("\n", ""),
+            "ssl.key.password": f" {CANARY} ",
+            "ssl.truststore.certificates": ours.pem.replace("\n", "  "),
+        },
     }
 
 
-FORMS = ["PEM", "locked PEM", "PKCS12", "inline", "locked inline", "inline trust"]
+FORMS = ["PEM", "locked PEM", "PKCS12", "inline", "locked inline", "inline trust", "inline, lines joined"]
 
 
 @pytest.mark.parametrize("form", FORMS)
