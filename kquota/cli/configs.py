@@ -157,7 +157,7 @@ def _alter(
             return resource_configs.alter(world.where(connection), Resource(kind=kind, name=name), add, delete, output)
     from kquota.cli import quota_configs
 
-    change = quota_configs.change_of(entities, add, delete)
+    change = quota_configs.change_of(entities, add, option, delete)
     return quota_configs.alter(world.where(connection), entities, change, output)
 
 

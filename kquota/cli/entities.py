@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, Final, TypeAlias
 
 from typer.core import TyperCommand
@@ -36,12 +36,14 @@ class EntityCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Write --entity-default as an --entity-name of its own kind: order is kept only within one option."""
-        options = [param for param in self.get_params(ctx) if not getattr(param, "is_flag", False)]
+        params = self.get_params(ctx)
+        options = [param for param in params if not getattr(param, "is_flag", False)]
         valued = {name: not param.multiple for param in options for name in param.opts}
-        return super().parse_args(ctx, list(_ordered(args, valued)))
+        known = {name for param in params for name in param.opts} | set(_DEFAULT_FLAGS)
+        return super().parse_args(ctx, list(_ordered(args, valued, known)))
 
 
-def _ordered(args: Sequence[str], valued: Mapping[str, bool]) -> Iterator[str]:
+def _ordered(args: Sequence[str], valued: Mapping[str, bool], known: Set[str]) -> Iterator[str]:
     """The arguments as they are to be parsed; `valued` are the options with a value, and whether they stand once."""
     given: set[str] = set()
     rest = iter(args)
@@ -59,13 +61,11 @@ def _ordered(args: Sequence[str], valued: Mapping[str, bool]) -> Iterator[str]:
         if flag != arg:
             yield _DEFAULT
         elif name in valued and not equals:
-            yield from _next(rest)
-
-
-def _next(rest: Iterator[str]) -> Iterator[str]:
-    for value in rest:
-        yield value
-        return
+            for value in rest:
+                if value in known:
+                    raise Invalid(f"Option {name} requires an argument, and {value} is an option itself")
+                yield value
+                break
 
 
 def _twice(option: str) -> str:

@@ -45,15 +45,14 @@ def pairs(text: str) -> Mapping[str, str]:
 
 def pairs_in(path: Path) -> Mapping[str, str]:
     """The pairs of a Java properties file. Raises Invalid, naming --add-config-file."""
-    from kquota.stores.properties import properties
+    from kquota.stores.properties import entries
 
-    try:
-        path.open("rb").close()
-    except OSError as error:
-        raise Invalid(f"--add-config-file: cannot read {path}: {error.strerror}") from error
-    found = properties(path)
-    for key in found:
+    found: dict[str, str] = {}
+    for key, value in entries(path, "--add-config-file"):
         _must_be_a_key(key, "--add-config-file")
+        if key in found:
+            raise Invalid(f"--add-config-file: {path}: {key} is given twice")
+        found[key] = value
     if not found:
         raise Invalid(f"--add-config-file: {path} holds no config")
     return found

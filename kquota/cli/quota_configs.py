@@ -19,12 +19,12 @@ from kquota.quota.port import Scram
 from kquota.terms import CONSUMER_BYTE_RATE, DEFAULT, PRODUCER_BYTE_RATE
 
 
-def change_of(entities: Named, add: Mapping[str, str], delete: tuple[str, ...]) -> Change:
-    """What the options ask for. Raises Invalid for what no broker should be given."""
+def change_of(entities: Named, add: Mapping[str, str], option: str, delete: tuple[str, ...]) -> Change:
+    """What the options ask for; `add` comes from `option`. Raises Invalid for what no broker should be given."""
     names: dict[str, Name] = {kind: name for kind, name in entities.items() if not isinstance(name, Every)}
     return Change(
         entity=Entity(user=names.get(USERS), client_id=names.get(CLIENTS), ip=names.get(IPS)),
-        add=limits(add, list(entities)),
+        add=limits(add, list(entities), option),
         delete=keys(delete, list(entities)),
     )
 

@@ -73,34 +73,34 @@ def value(key: str, text: str) -> float:
     return _PARSE[key](key, text)
 
 
-def limits(pairs: Mapping[str, str], entity_types: Collection[str]) -> Limits:
-    """The limits in the pairs of --add-config; byte rates take units.
+def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str = "--add-config") -> Limits:
+    """The limits in the pairs of `option`; byte rates take units.
 
     >>> limits({"producer_byte_rate": "1MB/s", "request_percentage": "12.5"}, ["users"])
     {'producer_byte_rate': 1000000.0, 'request_percentage': 12.5}
 
     Raises Invalid for a key that is no quota of `entity_types` and for a value that no broker should be given.
     """
-    _must_be_quotas(pairs, entity_types, "add")
+    _must_be_quotas(pairs, entity_types, option, "added")
     for key, text in pairs.items():
         if not text:
-            raise Invalid(f"--add-config: {key} has no value; to remove it write --delete-config {key}")
+            raise Invalid(f"{option}: {key} has no value; to remove it write --delete-config {key}")
     return {key: value(key, text) for key, text in pairs.items()}
 
 
 def keys(named: Iterable[str], entity_types: Collection[str]) -> tuple[str, ...]:
     """The keys of --delete-config. Raises Invalid for one that is no quota of `entity_types`."""
     found = tuple(named)
-    _must_be_quotas(found, entity_types, "delete")
+    _must_be_quotas(found, entity_types, "--delete-config", "deleted")
     return found
 
 
-def _must_be_quotas(named: Iterable[str], entity_types: Collection[str], verb: str) -> None:
+def _must_be_quotas(named: Iterable[str], entity_types: Collection[str], option: str, done: str) -> None:
     allowed = quotas_of(entity_types)
     if unknown := [key for key in named if key not in allowed]:
         whose = " and ".join(f"'{entity_type}'" for entity_type in entity_types)
         raise Invalid(
-            f"--{verb}-config: Only quota configs can be {verb.rstrip('e')}ed for {whose}. "
+            f"{option}: Only quota configs can be {done} for {whose}. "
             f"Unexpected config names: {', '.join(unknown)}; quotas of {whose}: {', '.join(allowed)}"
         )
 

@@ -16,7 +16,12 @@ _CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 def properties(path: Path, option: str = "--command-config") -> dict[str, str]:
-    """A file's properties; of a key that stands there twice the last value.
+    """A file's properties; of a key that stands there twice the last value. Raises Invalid as `entries` does."""
+    return dict(entries(path, option))
+
+
+def entries(path: Path, option: str) -> list[tuple[str, str]]:
+    """Every key and value of a file, in its order.
 
     Raises Invalid, naming the option and no value: these files hold secrets.
     """
@@ -26,7 +31,7 @@ def properties(path: Path, option: str = "--command-config") -> dict[str, str]:
     except OSError as error:
         raise Invalid(f"{option}: cannot read {path}: {error.strerror or error}") from error
     try:
-        return {unescaped(key): unescaped(value) for key, value in _pairs(text)}
+        return [(unescaped(key), unescaped(value)) for key, value in _pairs(text)]
     except ValueError as error:
         raise Invalid(f"{option}: {path}: {error}") from None
 

@@ -90,6 +90,7 @@ BOTH = {
     ),
     "a short form twice": (["--alter", "--user", "a", "--user", "b", *RATE], ""),
     "an option without its value": (["--describe", TYPES], ""),
+    "an option as a value": (["--describe", "--user", "--client", "c"], "requires an argument"),
     "an unknown option": (["--describe", "--user", "a", "--quiet"], ""),
     "no pair": (
         ["--alter", "--user", "a", "--add-config", "x"],

@@ -97,9 +97,10 @@ def test_a_file_is_java_properties(tmp_path: Path) -> None:
     assert pairs_in(path) == {"producer_byte_rate": "10MB/s", "request_percentage": "12.5"}
 
 
-def test_a_file_that_is_not_there_or_is_empty_names_its_option(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_meant_names_its_option(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("# nothing\n")
-    for path in (tmp_path / "none", tmp_path / "empty", tmp_path):
+    (tmp_path / "twice").write_text("request_percentage=5\nrequest_percentage=50\n")
+    for path in (tmp_path / "none", tmp_path / "empty", tmp_path, tmp_path / "twice"):
         with pytest.raises(Invalid, match="--add-config-file"):
             pairs_in(path)
 
