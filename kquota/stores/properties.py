@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +12,8 @@ from kquota.errors import Invalid
 OTHERS: Final = 0o077
 """The permissions of everybody but a file's owner."""
 _BLANK: Final = " \t\f"
+_NAME: Final = re.compile(r"[a-z][a-z0-9]*([._-][a-z0-9]+)*([.][a-zA-Z0-9]+)?")
+_SHOWN: Final = 12
 _CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
@@ -39,6 +41,16 @@ def entries(path: Path, option: str) -> list[tuple[str, str]]:
 def readable_by_others(path: Path) -> bool:
     """Whether the file's group, or everybody, may read or change it."""
     return bool(path.stat().st_mode & OTHERS)
+
+
+def listed(found: Mapping[str, str], keys: Iterable[str]) -> str:
+    """Keys for a message. What looks like no property may be a secret, in a file that is something else: counted."""
+    named = sorted(key for key in keys if _NAME.fullmatch(key) and found[key])
+    others = len(set(keys)) - len(named)
+    shown = [*named[:_SHOWN], *([f"{len(named) - _SHOWN} more"] if len(named) > _SHOWN else [])]
+    if others:
+        shown.append(f"{others} line(s) that are no property")
+    return ", ".join(shown)
 
 
 def unescaped(text: str) -> str:

@@ -14,7 +14,7 @@ from kquota.errors import Invalid
 from kquota.stores import jaas, oauth
 from kquota.stores.jaas import Login
 from kquota.stores.oauth import ClientCredentials, TokenFile, Tokens
-from kquota.stores.properties import properties, readable_by_others
+from kquota.stores.properties import listed, properties, readable_by_others
 from kquota.stores.tls import Tls, context, tls
 
 OPTION: Final = "--command-config"
@@ -158,7 +158,7 @@ def _name_unused(found: Mapping[str, str], protocol: str, where: str, tell: Call
     if idle := sorted(found.keys() & known - used):
         tell(f"{where}: security.protocol is {protocol}, so these have no effect: {', '.join(idle)}")
     if unused := sorted(found.keys() - known):
-        tell(f"{where}: not used by kquota: {', '.join(unused)}")
+        tell(f"{where}: not used by kquota: {listed(found, unused)}")
 
 
 def _credentials(

@@ -10,7 +10,7 @@ from kquota.errors import Invalid
 from kquota.stores import jaas, keystores
 from kquota.stores.jaas import Login
 from kquota.stores.keystores import PemFile
-from kquota.stores.properties import properties, readable_by_others
+from kquota.stores.properties import listed, properties, readable_by_others
 from kquota.stores.session import SASL_OPTION, TLS_OPTION, Access, Digest
 from kquota.stores.tls import Tls, tls
 
@@ -56,7 +56,7 @@ def _tls(path: Path, where: str, tell: Callable[[str], None]) -> Tls:
         if found.get(f"{_PREFIX}{key}", "false").lower() == "true":
             raise Invalid(f"{where}: {_PREFIX}{key}=true: kquota asks nobody whether a certificate was revoked")
     if unused := sorted(found.keys() - _USED - {_SOCKET}):
-        tell(f"{where}: not used by kquota: {', '.join(unused)}")
+        tell(f"{where}: not used by kquota: {listed(found, unused)}")
     if found.get(f"{_PREFIX}hostnameVerification", "true").lower() == "false":
         found[f"{_PREFIX}endpoint.identification.algorithm"] = ""
     wanted = tls(found, _PREFIX, where, tell)

@@ -143,6 +143,11 @@ TOLD: dict[str, tuple[Mapping[str, str], str]] = {
         {"sasl.mechanism": "PLAIN"},
         "protocol is PLAINTEXT, so these have no effect: sasl.mechanism",
     ),
+    "lines that are no properties": (
+        {"acks": "all", CANARY: "", "EyJ.a.b": "x"},
+        "acks, 2 line(s) that are no property",
+    ),
+    "very many": ({f"k{n}": "x" for n in range(20)}, ", k18, k19, 8 more"),
     "for a long life": ({"sasl.login.refresh.buffer.seconds": "1"}, "not used by kquota: sasl.login.refresh.buffer."),
 }
 
@@ -151,6 +156,7 @@ TOLD: dict[str, tuple[Mapping[str, str], str]] = {
 def test_what_has_no_effect_is_named_in_one_line(tmp_path: Path, properties: Mapping[str, str], line: str) -> None:
     _, told = read(tmp_path, properties)
     assert [line in one for one in told] == [True]
+    assert CANARY not in told[0]
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
