@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from kquota.cli import drafts, pairs, world
+from kquota.cli import world
 from kquota.cli.connection import Connection, connected
 from kquota.cli.entities import Named, elsewhere, must_be_named, named
 from kquota.cli.options import Output, TableFormat
@@ -138,6 +138,8 @@ def _alter(
         raise Invalid(
             "At least one of --add-config, --add-config-file, or --delete-config must be specified with --alter"
         )
+    from kquota.cli import drafts, pairs
+
     if USERS in entities or CLIENTS in entities:
         _must_not_be_scram([add_config or "", *delete_config])
     add = pairs.pairs(add_config) if add_config is not None else {}
