@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -38,9 +38,10 @@ def entries(path: Path, option: str) -> list[tuple[str, str]]:
         raise Invalid(f"{option}: {path}: {error}") from None
 
 
-def readable_by_others(path: Path) -> bool:
-    """Whether the file's group, or everybody, may read or change it."""
-    return bool(path.stat().st_mode & OTHERS)
+def tell_if_open(path: Path, what: str, tell: Callable[[str], None]) -> None:
+    """Tell when a file with secrets may be read or changed by its group, or by everybody."""
+    if path.stat().st_mode & OTHERS:
+        tell(f"{what} holds secrets, and others than its owner may read it: chmod 600 {path}")
 
 
 def listed(found: Mapping[str, str], keys: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from kquota.errors import Invalid
 from kquota.stores import jaas, oauth
 from kquota.stores.jaas import Login
 from kquota.stores.oauth import ClientCredentials, TokenFile, Tokens
-from kquota.stores.properties import listed, properties, readable_by_others
+from kquota.stores.properties import listed, properties, tell_if_open
 from kquota.stores.tls import Tls, context, tls
 
 OPTION: Final = "--command-config"
@@ -121,8 +121,8 @@ def security(path: Path, environment: Mapping[str, str], tell: Callable[[str], N
     _no_providers(found, where)
     protocol = _one_of(_PROTOCOLS, found.get("security.protocol", "PLAINTEXT").upper(), "security.protocol", where)
     _name_unused(found, protocol, where, tell)
-    if any(_SECRET.search(key) for key in found) and readable_by_others(path):
-        tell(f"{where} holds secrets, and others than its owner may read it: chmod 600 {path}")
+    if any(_SECRET.search(key) for key in found):
+        tell_if_open(path, where, tell)
     credentials = _credentials(found, where, environment, tell) if protocol.startswith("SASL") else None
     return Security(
         where=where,

@@ -13,6 +13,7 @@ from typing import Final
 from kquota.errors import Invalid
 from kquota.stores import keystores
 from kquota.stores.keystores import Identity, KeyPair, PemFile
+from kquota.stores.properties import tell_if_open
 
 PROTOCOLS: Final = ("TLSv1.2", "TLSv1.3")
 _OLD: Final = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
@@ -45,6 +46,8 @@ def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str],
     if algorithm not in ("https", ""):
         raise Invalid(f"{where}: {prefix}endpoint.identification.algorithm must be https, or empty to check no name")
     identity = keystores.identity(found, prefix, where)
+    if isinstance(identity, PemFile) and keystores.holds_bare_key(identity):
+        tell_if_open(identity.path, f"{where}: {prefix}keystore.location: {identity.path}", tell)
     return Tls(
         trust=keystores.trusted(found, prefix, where),
         identity=identity,

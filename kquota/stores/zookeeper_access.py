@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from kquota.errors import Invalid
-from kquota.stores import jaas, keystores
+from kquota.stores import jaas
 from kquota.stores.jaas import Login
-from kquota.stores.keystores import PemFile
-from kquota.stores.properties import listed, properties, readable_by_others
+from kquota.stores.properties import listed, properties, tell_if_open
 from kquota.stores.session import SASL_OPTION, TLS_OPTION, Access, Digest
 from kquota.stores.tls import Tls, tls
 
@@ -60,9 +59,8 @@ def _tls(path: Path, where: str, tell: Callable[[str], None]) -> Tls:
     if found.get(f"{_PREFIX}hostnameVerification", "true").lower() == "false":
         found[f"{_PREFIX}endpoint.identification.algorithm"] = ""
     wanted = tls(found, _PREFIX, where, tell)
-    _name_open_secrets(path, where, any("password" in key for key in found), tell)
-    if isinstance(wanted.identity, PemFile) and keystores.holds_bare_key(wanted.identity):
-        _name_open_secrets(wanted.identity.path, str(wanted.identity.path), True, tell)
+    if any("password" in key for key in found):
+        tell_if_open(path, where, tell)
     return wanted
 
 
@@ -88,7 +86,7 @@ def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[s
         login = jaas.section(path, name, _KAFKA_OPTS)
         if login is None:
             return None
-    _name_open_secrets(path, f"{option}: {path}", True, tell)
+    tell_if_open(path, f"{option}: {path}", tell)
     return _of(login, f"{option}: {path}: section {name}")
 
 
@@ -100,8 +98,3 @@ def _of(login: Login, where: str) -> Digest:
     if missing := [key for key in ("username", "password") if not login.options.get(key)]:
         raise Invalid(f"{where} has no {' and no '.join(missing)}")
     return Digest(username=login.options["username"], password=login.options["password"])
-
-
-def _name_open_secrets(path: Path, what: str, secret: bool, tell: Callable[[str], None]) -> None:
-    if secret and readable_by_others(path):
-        tell(f"{what} holds secrets, and others than its owner may read it: chmod 600 {path}")

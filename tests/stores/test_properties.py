@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kquota.errors import Invalid
 from kquota.stores import jaas
-from kquota.stores.properties import properties, readable_by_others
+from kquota.stores.properties import properties, tell_if_open
 from tests.secured import PLAIN, escaped
 from tests.secured import jaas as quoted
 
@@ -78,7 +78,10 @@ def test_no_such_file(tmp_path: Path) -> None:
 def test_who_else_may_read_a_file(tmp_path: Path, mode: int, others: bool) -> None:
     file = written(tmp_path, "")
     file.chmod(mode)
-    assert readable_by_others(file) is others
+    told: list[str] = []
+    tell_if_open(file, "it", told.append)
+    line = f"it holds secrets, and others than its owner may read it: chmod 600 {file}"
+    assert told == ([line] if others else [])
 
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"

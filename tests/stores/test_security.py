@@ -168,6 +168,16 @@ def test_a_file_with_secrets_that_others_may_read_is_named(tmp_path: Path, mode:
     assert [line.partition(": chmod")[0] for line in told] == wanted
 
 
+@pytest.mark.parametrize(("password", "told"), [(None, True), (CANARY, False)], ids=["in clear", "enciphered"])
+def test_a_key_in_clear_that_others_may_read_is_named(
+    tmp_path: Path, own: Certified, password: str | None, told: bool
+) -> None:
+    store = own.pem_store(tmp_path / "own.pem", password)
+    store.chmod(0o644)
+    _, lines = read(tmp_path, {"security.protocol": "SSL", "ssl.keystore.location": str(store)})
+    assert [str(store) in line for line in lines] == [True] * told
+
+
 def test_a_file_without_secrets_may_be_read_by_all(tmp_path: Path) -> None:
     told: list[str] = []
     security(written(tmp_path, {"security.protocol": "PLAINTEXT", "client.id": "x"}, 0o644), {}, told.append)
