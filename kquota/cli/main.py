@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import io
 import os
 import shutil
 import sys
@@ -100,6 +101,9 @@ def main() -> None:
     """Run one command and exit with its code; no traceback unless KQUOTA_DEBUG is set."""
     # Most of a short command is imports, which make much and leave no rubbish: collect, but seldom.
     gc.set_threshold(100_000)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A locale that cannot write a name shows it escaped, as stderr does, and does not end the command.
+        sys.stdout.reconfigure(errors="backslashreplace")
     asked = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
     for name, register in COMMANDS.items():
         if name == asked or asked not in COMMANDS:

@@ -100,6 +100,15 @@ def test_names_never_drive_a_terminal(tree: Tree) -> None:
     assert json.loads(document.out)["entities"] == [{"user": SENDS_ESCAPES, "quotas": {"producer_byte_rate": 5.0}}]
 
 
+def test_a_locale_that_cannot_write_a_name_shows_it_escaped(tree: Tree) -> None:
+    assert tree.kquota("--alter", "--user", "\u2603", "--add-config", "request_percentage=5").code == 0
+    describe = ["configs", "--zookeeper", tree.connect, "--describe", "--entity-type", "users"]
+    ran = kquota(*describe, env={"PYTHONIOENCODING": "latin-1"})
+    assert ran == Ran(0, "Configs for user-principal '\\u2603' are request_percentage=5\n", "")
+    document = kquota(*describe, "--output", "json", env={"PYTHONIOENCODING": "latin-1"})
+    assert json.loads(document.out)["entities"][0]["user"] == "\u2603"
+
+
 def test_the_default_is_no_name_in_a_table(tree: Tree) -> None:
     for names in (["--user-defaults", "--client", "\\N"], ["--user", "<default>", "--client-defaults"]):
         assert tree.kquota("--alter", *names, "--add-config", "request_percentage=12.5").code == 0
