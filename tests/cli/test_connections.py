@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kquota.sandbox.cluster import kafka_tool
 from tests.cli.run import Ran, kquota, run
 from tests.logins import CLIENT, CLIENT_P12, RIGHT, SASL_SSL, SSL, TRUST_P12, WRONG, located, scram
 from tests.secured import CANARY, NOBODY, Secured
@@ -146,3 +147,25 @@ def test_pem_files_and_passwords_need_no_library_for_ciphers(secured: Secured) -
     ran = run([sys.executable, "-c", code, "configs", "--describe", "--entity-type", "clients", *where])
     assert ran.code == 0
     assert not {"cryptography", "confluent_kafka", "kazoo"} & set(eval(ran.err.splitlines()[-1]))
+
+
+SAME = [
+    "TLS, authorities as PKCS12 of no declared type",
+    "client certificate as PEM",
+    "client certificate as PKCS12",
+    "SCRAM-SHA-512 over TLS",
+    "PLAIN over TLS",
+    "an unsecured bearer token",
+]
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_same_file_serves_kafkas_own_tool(secured: Secured, name: str) -> None:
+    """Passwords with quotes, backslashes, commas and an é in them too: both read the file in the same way."""
+    listener, properties = RIGHT[name]
+    file = secured.config("client.properties", located(properties, secured.folder))
+    asked = ["--describe", "--entity-type", "users", "--bootstrap-server", secured.at[listener]]
+    kafkas = run(kafka_tool("4.3.1", "kafka.admin.ConfigCommand", *asked, "--command-config", str(file)))
+    assert kafkas.code == 0, kafkas.out
+    ours = kquota("configs", *asked, "--command-config", str(file))
+    assert sorted(ours.out.splitlines()) == sorted(kafkas.out.splitlines())
