@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,15 +49,18 @@ def started(connect: str, access: Access, deadline: float) -> KazooClient:
 
     A login is still under way then: the first answer tells whether it was taken.
     """
-    handler = None
+    handler, servers = None, addresses(connect.partition("/")[0], "--zookeeper")
     if access.tls is not None:
         from kquota.stores.tls import context
 
-        handler = _TlsHandler(context(access.tls, access.tls_where))
-    # We never call kazoo's retry(): it crosses a session's end, and a write must not.
-    client = KazooClient(hosts=connect, timeout=deadline, handler=handler, sasl_options=_sasl(access))
+        handler = _TlsHandler(context(access.tls, access.tls_where), deadline / len(servers))
+    # We never call kazoo's retry(): it crosses a session's end, and a write must not. The servers stay in the order
+    # given, which begins with one that was seen to listen.
+    client = KazooClient(
+        hosts=connect, timeout=deadline, handler=handler, sasl_options=_sasl(access), randomize_hosts=False
+    )
     try:
-        failure = _waited(client, handler, connect, deadline)
+        failure = _waited(client, handler, connect, deadline, servers)
     except (ValueError, OSError) as error:
         failure = Unreachable(f"no ZooKeeper at {connect} ({error}); check --zookeeper")
     if failure is not None:
@@ -84,11 +88,16 @@ def _bytes(text: str) -> bytes:
         return text.encode()
 
 
-def _waited(client: KazooClient, handler: _TlsHandler | None, connect: str, deadline: float) -> KquotaError | None:
+def _waited(
+    client: KazooClient,
+    handler: _TlsHandler | None,
+    connect: str,
+    deadline: float,
+    servers: Sequence[tuple[str, int]],
+) -> KquotaError | None:
     """None when the session is there; else why it is not, at once where trying again is in vain."""
     begun = time.monotonic()
     live = client.start_async()
-    servers = addresses(connect.partition("/")[0], "--zookeeper")
     asked = False
     while not live.wait(_POLL_SECONDS):
         waited = time.monotonic() - begun
@@ -111,8 +120,10 @@ def _waited(client: KazooClient, handler: _TlsHandler | None, connect: str, dead
 class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
     """kazoo's handler, with sockets of our own making: kazoo's take no PKCS12 and by default check no host name."""
 
-    def __init__(self, context: ssl.SSLContext) -> None:
+    def __init__(self, context: ssl.SSLContext, patience: float) -> None:
+        """`patience` is the most, in seconds, that one server may take of the deadline."""
         super().__init__()
+        self._patience = patience
         self.failure: OSError | None = None
         self.failures = 0
         self._context = context
@@ -139,7 +150,7 @@ class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
         self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: Any
     ) -> ssl.SSLSocket:
         """See IHandler; kazoo's own settings of TLS are none of ours."""
-        plain = socket.create_connection(address, timeout)
+        plain = socket.create_connection(address, self._patience if timeout is None else min(timeout, self._patience))
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return self._context.wrap_socket(plain, server_hostname=hostname)

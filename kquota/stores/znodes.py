@@ -96,9 +96,10 @@ class Znodes:
         # kazoo logs every request at DEBUG, digest passwords included.
         logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
         self._connect = connect
-        must_listen("ZooKeeper", connect.partition("/")[0], "--zookeeper", deadline)
+        addresses, slash, chroot = connect.partition("/")
+        servers = must_listen("ZooKeeper", addresses, "--zookeeper", deadline)
         self._access = access or Access()
-        self._client = session.started(connect, self._access, deadline)
+        self._client = session.started(f"{','.join(servers)}{slash}{chroot}", self._access, deadline)
         try:
             self._must_log_in()
             self._must_be_kafka()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -104,6 +105,15 @@ def test_tls_and_no_tls_do_not_meet(secured_zookeeper: SecuredZooKeeper) -> None
     ran = describe(secured_zookeeper.plain, "--zk-tls-config-file", str(tls_file(secured_zookeeper, TLS)))
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert "most likely that port does not speak TLS" in ran.err
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
+def test_the_next_server_is_asked_when_the_first_says_nothing(secured_zookeeper: SecuredZooKeeper, tls: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        first = f"localhost:{silent.getsockname()[1]}"
+        how = ("--zk-tls-config-file", str(tls_file(secured_zookeeper, TLS))) if tls else ()
+        there = secured_zookeeper.tls if tls else secured_zookeeper.plain
+        assert describe(f"{first},{there}", *how) == Ran(0, "", "")
 
 
 def test_tls_and_a_login_together(secured_zookeeper: SecuredZooKeeper) -> None:
