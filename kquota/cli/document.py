@@ -15,6 +15,7 @@ import typer
 from kquota.cli import world
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, NOT_YET, say
+from kquota.cli.entities import is_ip_or_host
 from kquota.cli.options import Output, OutputFormat, TableFormat
 from kquota.errors import Conflict, Incomplete, Invalid, Refused
 
@@ -167,6 +168,11 @@ def _document(file: Path, prune: bool) -> Document:
     document = read(text, name, document_throttles.check)
     if prune:
         owned(document)
+    for entity, limits in document.limits.items():
+        if isinstance(entity.ip, str) and limits and not is_ip_or_host(entity.ip):
+            raise Invalid(
+                f"{name}: {entity}: neither an IP nor a host that resolves; brokers that cannot may not start"
+            )
     if any(of == "<default>" for entity in document.limits for _, of in entity.parts()):
         say("warning: <default> is a name like any other here; defaults are default-user, default-client, default-ip")
     return document

@@ -146,12 +146,13 @@ def _must_be_a_name(kind: str, name: str) -> str:
         raise Invalid(f"--entity-name for {kind} is empty; the default entity is --entity-default")
     if kind == BROKERS and not (name.isascii() and name.isdigit()):
         raise Invalid(f"The entity name for brokers must be a valid integer broker id, but it is: {name}")
-    if kind == IPS and not _is_ip_or_host(name):
+    if kind == IPS and not is_ip_or_host(name):
         raise Invalid(f"The entity name for ips must be a valid IP or resolvable host, but it is: {name}")
     return name
 
 
-def _is_ip_or_host(name: str) -> bool:
+def is_ip_or_host(name: str) -> bool:
+    """Whether this machine can resolve the name: a broker on ZooKeeper that cannot does not even start any more."""
     import socket
 
     try:

@@ -313,6 +313,11 @@ BAD = {
     "nothing": (["apply", "--yes"], b"", "quotas.yaml:1:1: there is nothing in it"),
     "a mistake": (["apply", "--yes"], b"version: 1\nusers: {a: {rate: 5}}", "quotas.yaml:2:13: user 'a': unknown key"),
     "a name with an escape sequence": (["diff"], b'version: 1\nusers: {"\\e[31m": 5}', r"user '\x1b[31m': a mapping"),
+    "an IP that is none": (
+        ["apply", "--yes"],
+        b"version: 1\nips: {nobody.invalid: {connection_creation_rate: 5}}",
+        "quotas.yaml: ip 'nobody.invalid': neither an IP nor a host that resolves",
+    ),
     "prune without owns": (["diff", "--prune"], b"version: 1\n", "--prune needs a line owns: [patterns]"),
     "nobody to ask": (["apply"], GOOD.encode(), "give --yes, or --change"),
     "a hash that is none": (["apply", "--change", "yes"], GOOD.encode(), "sha256: and 16 digits"),
