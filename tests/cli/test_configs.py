@@ -91,7 +91,7 @@ def znodes(connect: str) -> dict[str, object]:
     client.start()
     try:
         found: dict[str, object] = {}
-        todo = ["/config/users", "/config/clients"]
+        todo = ["/config/users", "/config/clients", "/config/ips"]
         while todo:
             path = todo.pop()
             if client.exists(path):

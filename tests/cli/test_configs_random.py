@@ -17,6 +17,7 @@ import pytest
 from kquota.sandbox.cluster import Cluster
 from tests.cli.config_command import ConfigCommand, ConfigCommands, altered, settled
 from tests.cli.run import Ran, kquota_here
+from tests.cli.test_configs import znodes
 from tests.servers import WAYS
 
 STEPS: Final = 16
@@ -117,6 +118,7 @@ class Tools:
 
     connection: tuple[str, str]
     command: ConfigCommand
+    zookeeper: str | None
 
     def kafka(self, *arguments: str) -> Ran:
         return self.command(*self.connection, *arguments)
@@ -131,8 +133,8 @@ def tools(request: pytest.FixtureRequest, config_commands: ConfigCommands) -> To
     cluster: Cluster = request.getfixturevalue(fixture)
     if on_zookeeper:
         # Kafka 3's tool changes no quotas in ZooKeeper any more; 2.8's does, in any ZooKeeper.
-        return Tools(("--zookeeper", str(cluster.zookeeper)), config_commands("2.8.2"))
-    return Tools(("--bootstrap-server", cluster.bootstrap), config_commands(str(cluster.kafka)))
+        return Tools(("--zookeeper", str(cluster.zookeeper)), config_commands("2.8.2"), cluster.zookeeper)
+    return Tools(("--bootstrap-server", cluster.bootstrap), config_commands(str(cluster.kafka)), cluster.zookeeper)
 
 
 def described(ran: Ran) -> Described:
@@ -176,12 +178,17 @@ def everything(tools: Tools) -> list[Described]:
     return [described(tools.kafka("--describe", *names)) for names in ALL]
 
 
+def stored(tools: Tools) -> dict[str, object]:
+    """Every config in ZooKeeper, to the letter; nothing on KRaft. A node stays when its last quota has gone."""
+    return {path: config for path, config in znodes(tools.zookeeper).items() if config} if tools.zookeeper else {}
+
+
 def test_a_random_sequence_is_the_same_through_both_tools(tools: Tools, request: pytest.FixtureRequest) -> None:
     steps, end = sequence(f"kquota configs, {request.node.callspec.params['tools']}")
     for step in end:
         assert tools.kquota(*step.alter).code == 0
     recorded = through_kafka(tools, steps)
-    state = everything(tools)
+    state, nodes = everything(tools), stored(tools)
     for step in end:
         assert tools.kquota(*step.alter).code == 0
 
@@ -193,5 +200,6 @@ def test_a_random_sequence_is_the_same_through_both_tools(tools: Tools, request:
     for names, wanted in zip(ALL, state, strict=True):
         for tool in (tools.kquota, tools.kafka):
             assert once_described(tool, ["--describe", *names], wanted.__eq__) == wanted, names
+    assert stored(tools) == nodes
     for step in end:
         assert tools.kquota(*step.alter).code == 0
