@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kquota.cli.contract import printable
+from kquota.cli.fields import columns, named
 from kquota.cli.tsv import table
 from kquota.measure import exact_rate, human_rate
 from kquota.quota.difference import Difference
@@ -15,9 +16,8 @@ from kquota.quota.entity import ENTITY_TYPES, Entity
 from kquota.quota.limits import plain
 from kquota.quota.replacement import Replacement
 from kquota.quota.throttled import KEYS, Throttled, Throttling
-from kquota.terms import DEFAULT
 
-_COLUMNS: Final = (*ENTITY_TYPES, *KEYS)
+_KINDS: Final = (*ENTITY_TYPES, *KEYS)
 
 
 def text(changes: Sequence[Replacement | Throttling]) -> str:
@@ -34,9 +34,9 @@ def text(changes: Sequence[Replacement | Throttling]) -> str:
 def rows(found: Difference) -> str:
     r"""One row a key; an empty field is absent, `\N` the default entity or a limit that is not set."""
     return table(
-        (*(kind[:-1] for kind in _COLUMNS), "key", "old", "new"),
+        (*(kind[:-1] for kind in _KINDS), "key", "old", "new"),
         (
-            (*_fields(change.entity), key, _bare(old), _bare(new))
+            (*columns(change.entity, _KINDS), key, _bare(old), _bare(new))
             for change in found.changes
             for key, old, new in change.differing()
         ),
@@ -45,7 +45,13 @@ def rows(found: Difference) -> str:
 
 def document(found: Difference) -> str:
     """The change as JSON; a name that is null is the default entity, a limit that is null is not set."""
-    return _dumped({"change": found.hash, "changes": _changes(found.changes), "protected": _parts(found.kept)})
+    return _dumped(
+        {
+            "change": found.hash,
+            "changes": _changes(found.changes),
+            "protected": [named(entity) for entity in found.kept],
+        }
+    )
 
 
 def outcome(found: Difference, undone: Mapping[Entity | Throttled, str]) -> str:
@@ -54,8 +60,8 @@ def outcome(found: Difference, undone: Mapping[Entity | Throttled, str]) -> str:
         {
             "change": found.hash,
             "changes": _changes([change for change in found.changes if change.entity not in undone]),
-            "undone": [_named(entity) | {"why": why} for entity, why in undone.items()],
-            "protected": _parts(found.kept),
+            "undone": [named(entity) | {"why": why} for entity, why in undone.items()],
+            "protected": [named(entity) for entity in found.kept],
         }
     )
 
@@ -73,26 +79,13 @@ def sent(changes: Sequence[Replacement | Throttling]) -> str:
 
 def _changes(changes: Sequence[Replacement | Throttling]) -> list[dict[str, object]]:
     return [
-        _named(change.entity)
+        named(change.entity)
         | {
             "pruned": change.pruned,
             "limits": {key: {"old": _json(old), "new": _json(new)} for key, old, new in change.differing()},
         }
         for change in changes
     ]
-
-
-def _parts(entities: Sequence[Entity]) -> list[dict[str, object]]:
-    return [_named(entity) for entity in entities]
-
-
-def _named(entity: Entity | Throttled) -> dict[str, object]:
-    return {kind[:-1]: None if name is DEFAULT else name for kind, name in entity.parts()}
-
-
-def _fields(entity: Entity | Throttled) -> list[str | None]:
-    parts = dict(entity.parts())
-    return [None if parts.get(kind) is DEFAULT else str(parts.get(kind, "")) for kind in _COLUMNS]
 
 
 def _shown(key: str, value: float | str | None) -> str:

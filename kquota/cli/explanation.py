@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from kquota.cli import tsv
+from kquota.cli.fields import COLUMNS, columns, named, number
 from kquota.cli.options import Output
 from kquota.cli.reasons import text
 from kquota.quota.capacity import Cluster
-from kquota.quota.entity import ENTITY_TYPES, Entity
 from kquota.quota.explain import UNITS, Answer, Explanation
 from kquota.quota.limits import plain
 from kquota.quota.precedence import State
-from kquota.terms import DEFAULT, REQUEST_PERCENTAGE
+from kquota.terms import REQUEST_PERCENTAGE
 
 VERSION: Final = 1
-
-
-def named_parts(entity: Entity) -> dict[str, object]:
-    """For JSON, as `configs` writes entities: null is the default entity, so that no name can be taken for it."""
-    return {kind[:-1]: None if name is DEFAULT else name for kind, name in entity.parts()}
-
-
-def number(value: float | None) -> float | str | None:
-    """A value for JSON, which has no word for what other tools may have stored: `nan` and `inf` become text."""
-    return value if value is None or math.isfinite(value) else str(value)
 
 
 def document(explained: Explanation) -> str:
@@ -65,7 +54,7 @@ def _key(answer: Answer, cluster: Cluster) -> dict[str, object]:
         "ignored": cluster.ignores(answer.key),
         "limit": number(answer.limit),
         "level": None if won is None else won.level,
-        "entity": None if won is None or won.entity is None else named_parts(won.entity),
+        "entity": None if won is None or won.entity is None else named(won.entity),
         "broker_config": answer.static,
         "cluster": number(answer.cluster),
         "burst": number(answer.burst),
@@ -74,13 +63,13 @@ def _key(answer: Answer, cluster: Cluster) -> dict[str, object]:
         "levels": [
             {
                 "level": rung.level,
-                "entity": None if rung.entity is None else named_parts(rung.entity),
+                "entity": None if rung.entity is None else named(rung.entity),
                 "value": number(rung.value),
                 "state": rung.state.value,
             }
             for rung in answer.rungs
         ],
-        "exceptions": [named_parts(entity) for entity in answer.exceptions],
+        "exceptions": [named(entity) for entity in answer.exceptions],
     }
     if answer.key == REQUEST_PERCENTAGE:
         found["capacity"] = (
@@ -99,15 +88,6 @@ def table(explained: Explanation) -> str:
         if answer.static is not None and answer.limit is not None:
             rows.append([answer.key, None, *columns(None), plain(answer.limit), State.WINS.value])
     return tsv.table(("key", "level", *COLUMNS, "value", "state"), rows)
-
-
-COLUMNS: Final = tuple(kind[:-1] for kind in ENTITY_TYPES)
-
-
-def columns(entity: Entity | None) -> list[str | None]:
-    """An entity in COLUMNS, as `configs` writes it: empty where it does not speak of a part, null for the default."""
-    parts = {} if entity is None else dict(entity.parts())
-    return [None if parts.get(kind) is DEFAULT else str(parts.get(kind, "")) for kind in ENTITY_TYPES]
 
 
 WRITE: Final[Mapping[Output, Callable[[Explanation], str]]] = {

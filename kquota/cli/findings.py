@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from kquota.cli import tsv
 from kquota.cli.connection import Connection
 from kquota.cli.contract import printable
-from kquota.cli.explanation import COLUMNS, columns, named_parts, number
+from kquota.cli.fields import COLUMNS, columns, named, number
 from kquota.cli.options import Output
 from kquota.cli.reasons import WIDTH, amount
 from kquota.quota.change import Change
@@ -58,7 +58,7 @@ def document(found: Sequence[Finding], quotas: Quotas, given: Connection) -> str
     findings = [
         {
             "rule": one.rule,
-            "entity": None if one.entity is None else named_parts(one.entity),
+            "entity": None if one.entity is None else named(one.entity),
             "key": one.key,
             "value": number(_value(one, quotas)),
             "what": one.what,

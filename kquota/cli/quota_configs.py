@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from kquota.cli import world
 from kquota.cli.contract import DONE, printable, say
 from kquota.cli.entities import Named
+from kquota.cli.fields import COLUMNS, columns, named, number
 from kquota.cli.options import Output
 from kquota.cli.quota_words import HIDDEN, admin_lines, zookeeper_lines, zookeeper_words
 from kquota.cli.tsv import table
 from kquota.quota import actions
 from kquota.quota.change import Change
-from kquota.quota.entity import CLIENTS, ENTITY_TYPES, IPS, USERS, Entity, Every, Filter, Name
+from kquota.quota.entity import CLIENTS, IPS, USERS, Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, keys, limits, plain
 from kquota.quota.port import Scram
 from kquota.terms import CONSUMER_BYTE_RATE, DEFAULT, PRODUCER_BYTE_RATE
@@ -44,9 +45,9 @@ def alter(at: world.Where, entities: Named, change: Change, output: Output) -> i
         say(f"{change.entity}: {key} was not set; nothing to delete")
     match output:
         case Output.json:
-            print(json.dumps({"version": 1, "altered": _named_parts(change.entity)}, ensure_ascii=False))
+            print(json.dumps({"version": 1, "altered": named(change.entity)}, ensure_ascii=False))
         case Output.tsv:
-            print(table(_COLUMNS, [_fields(change.entity)]), end="")
+            print(table(COLUMNS, [columns(change.entity)]), end="")
         case Output.text:
             print(printable(_altered(at, entities, change.entity)))
     return DONE
@@ -77,7 +78,7 @@ def describe(at: world.Where, entities: Named, output: Output) -> int:
         case Output.json:
             print(json.dumps(_document(wanted, found, scram), ensure_ascii=False, indent=2))
         case Output.tsv:
-            print(table((*_COLUMNS, "key", "value"), _rows(found, scram)), end="")
+            print(table((*COLUMNS, "key", "value"), _rows(found, scram)), end="")
         case Output.text:
             if at.zookeeper is not None and (entity := wanted.entity()) is not None and not unreadable:
                 # Kafka 2.8's tool names an entity that was asked for by name even where it has no quota.
@@ -88,7 +89,10 @@ def describe(at: world.Where, entities: Named, output: Output) -> int:
 
 
 def _document(wanted: Filter, found: Mapping[Entity, Limits], scram: Scram) -> dict[str, object]:
-    entities = [{**_named_parts(entity), "quotas": dict(limits)} for entity, limits in found.items()]
+    entities = [
+        {**named(entity), "quotas": {key: number(value) for key, value in limits.items()}}
+        for entity, limits in found.items()
+    ]
     document: dict[str, object] = {"version": 1, "entities": entities}
     if wanted.user is not None and wanted.client_id is None:
         document["scram"] = [
@@ -99,28 +103,14 @@ def _document(wanted: Filter, found: Mapping[Entity, Limits], scram: Scram) -> d
     return document
 
 
-def _named_parts(entity: Entity) -> dict[str, object]:
-    """For JSON, where null is the default entity: no name that a user may have can be taken for it."""
-    return {kind[:-1]: None if name is DEFAULT else name for kind, name in entity.parts()}
-
-
-_COLUMNS = tuple(kind[:-1] for kind in ENTITY_TYPES)
-
-
-def _fields(entity: Entity) -> list[str | None]:
-    """An entity's columns: empty where it does not speak of a part, null for the default."""
-    parts = dict(entity.parts())
-    return [None if parts.get(kind) is DEFAULT else str(parts.get(kind, "")) for kind in ENTITY_TYPES]
-
-
 def _rows(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[list[str | None]]:
     for entity, held in found.items():
         for key, value in held.items():
-            yield [*_fields(entity), key, plain(value)]
+            yield [*columns(entity), key, plain(value)]
     for user, credentials in scram.items():
         for mechanism, iterations in credentials.items():
             told = HIDDEN if iterations is None else f"iterations={iterations}"
-            yield [*_fields(Entity(user=user)), mechanism, told]
+            yield [*columns(Entity(user=user)), mechanism, told]
 
 
 def _echo(change: Change) -> None:
