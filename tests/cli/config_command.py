@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
+import pytest
+
 from kquota.sandbox.cluster import kafka_tool
-from tests.cli.run import Ran
+from tests.cli.run import Ran, run
 
 T = TypeVar("T")
 SEEN_SECONDS: Final = 20.0
@@ -40,10 +42,24 @@ class ConfigCommand:
         return Ran(int(answer[0]), out.removeprefix(DEPRECATED), err)
 
 
+def told(line: str) -> tuple[str, frozenset[str]]:
+    """One described entity. Kafka's tools print a hash map's order, kquota sorts: words agree, and the set of pairs."""
+    head, are, tail = line.partition(" are ")
+    assert are, line
+    return head, frozenset(tail.replace(", ", ",").split(","))
+
+
+def must_compile(java: str) -> None:
+    """Skip where this Java runs no source file, as one that pip installs: it is then said at the end of the run."""
+    if "jdk.compiler" not in run([java, "--list-modules"]).out:
+        pytest.skip("this Java has no compiler (jdk.compiler): install a JDK")
+
+
 @contextmanager
 def config_command(version: str) -> Iterator[ConfigCommand]:
     """kafka.admin.ConfigCommand of this release, until the block ends."""
     java = kafka_tool(version, "x")
+    must_compile(java[0])
     command = [*java[: java.index("-cp") + 2], str(_SOURCE)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -12,7 +12,7 @@ from kazoo.client import KazooClient
 
 from kquota.cli.quota_words import java_double
 from kquota.sandbox.cluster import Cluster, kafka_tool
-from tests.cli.config_command import ConfigCommands, altered, settled
+from tests.cli.config_command import ConfigCommands, altered, must_compile, settled, told
 from tests.cli.run import Ran, kquota, run
 from tests.servers import WAYS
 
@@ -71,19 +71,12 @@ KEYS = "producer_byte_rate,consumer_byte_rate,request_percentage,controller_muta
 ADD = "producer_byte_rate=1048576,consumer_byte_rate=20000000,request_percentage=12.5,controller_mutation_rate=2.5"
 
 
-def pairs(line: str) -> tuple[str, set[str]]:
-    """Kafka's tools print a hash map's order, kquota sorts: the words must agree, and the set of pairs."""
-    head, are, tail = line.partition(" are ")
-    assert are, line
-    return head, set(tail.replace(", ", ",").split(","))
-
-
 def state(way: Way, names: list[str]) -> object:
     """What the cluster holds, in Kafka's own words or, on ZooKeeper, in its nodes."""
     if way.cluster.zookeeper:
         return znodes(way.cluster.zookeeper)
     ran = settled(lambda: way.kafka("--describe", *names), lambda ran: ran.out.count("=") == 4)
-    return [pairs(line) for line in ran.out.splitlines()]
+    return [told(line) for line in ran.out.splitlines()]
 
 
 def znodes(connect: str) -> dict[str, object]:
@@ -116,7 +109,7 @@ def test_same_commands_same_state_same_words(way: Way, unique: str, which: str) 
     described, by_kafka = way.both_describe(names, lambda ran: ran.out.count("=") == 4)
     set_by_us = state(way, names)
     assert (described.code, by_kafka.code, described.err) == (0, 0, "")
-    assert [pairs(line) for line in described.out.splitlines()] == [pairs(line) for line in by_kafka.out.splitlines()]
+    assert [told(line) for line in described.out.splitlines()] == [told(line) for line in by_kafka.out.splitlines()]
     assert len(described.out.splitlines()) == 1
 
     removed = way.kafka("--alter", "--delete-config", "producer_byte_rate,controller_mutation_rate", *names)
@@ -219,6 +212,7 @@ def test_java_prints_a_double_so(kafka_431: Cluster, value: float, tmp_path_fact
     source = tmp_path_factory.mktemp("java") / "D.java"
     source.write_text("class D { public static void main(String[] a) { System.out.print(Double.valueOf(a[0])); } }")
     java = kafka_tool(kafka_431, "x")[0]
+    must_compile(java)
     assert run([java, str(source), repr(value)]).out == java_double(value)
 
 
