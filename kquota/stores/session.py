@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import ssl
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -68,6 +71,26 @@ def started(connect: str, access: Access, deadline: float) -> KazooClient:
         client.close()
         raise failure
     return client
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold a Ctrl-C back while requests are handed to kazoo, and raise it then.
+
+    kazoo takes one that comes while it wakes its connection for a lost connection, and the write would go on.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    held: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if held:
+        raise KeyboardInterrupt
 
 
 def _sasl(access: Access) -> dict[str, Any] | None:

@@ -126,7 +126,8 @@ class Znodes:
 
     def read_all(self, paths: Iterable[str]) -> dict[str, Node | None]:
         """Many znodes, their requests in flight together."""
-        sent = {path: self._client.get_async(path) for path in paths}
+        with session.uninterrupted():
+            sent = {path: self._client.get_async(path) for path in paths}
         return {path: self._node(path, answer) for path, answer in sent.items()}
 
     def children(self, path: str) -> list[str]:
@@ -135,7 +136,8 @@ class Znodes:
 
     def children_all(self, paths: Iterable[str]) -> dict[str, list[str]]:
         """The children of many znodes, sorted, their requests in flight together."""
-        sent = {path: self._client.get_children_async(path) for path in paths}
+        with session.uninterrupted():
+            sent = {path: self._client.get_children_async(path) for path in paths}
         return {path: sorted(self._answer(answer, path, [])) for path, answer in sent.items()}
 
     def alter_configs(
@@ -190,7 +192,9 @@ class Znodes:
                 case SetData(path=path, data=data, version=version):
                     transaction.set_data(path, data, version)
         try:
-            results = transaction.commit_async().get(timeout=CONNECT_SECONDS)
+            with session.uninterrupted():
+                answer = transaction.commit_async()
+            results = answer.get(timeout=CONNECT_SECONDS)
         except _LOST as error:
             raise self._lost(error, "a write; whether it was made is not known, and doing it again is safe") from error
         # The results hold errors instead of raising them; those of operations that were only rolled back say nothing.
@@ -230,7 +234,8 @@ class Znodes:
         found: dict[str, list[ACL]] = {}
         todo = {_above(path) for path in created} - set(created)
         while todo:
-            sent = {path: self._client.get_acls_async(path or "/") for path in todo}
+            with session.uninterrupted():
+                sent = {path: self._client.get_acls_async(path or "/") for path in todo}
             answers = {path: self._answer(answer, path, None) for path, answer in sent.items()}
             found |= {path: list(answer[0]) for path, answer in answers.items() if answer is not None}
             todo = {_above(path) for path in todo - found.keys()} - found.keys()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
@@ -29,6 +31,32 @@ class TestAdminApi(QuotasContract):
     def quotas(self, cluster: Cluster) -> Iterator[WireQuotas]:
         with Wire(cluster.bootstrap, {}) as wire:
             yield WireQuotas(wire)
+
+
+class _Interrupted:
+    """kazoo's own socket, in a process that gets a Ctrl-C at the worst time."""
+
+    def __init__(self, socket: Any) -> None:
+        self._socket = socket
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._socket, name)
+
+    def send(self, data: bytes) -> None:
+        signal.raise_signal(signal.SIGINT)
+        self._socket.send(data)
+
+
+@pytest.mark.zookeeper
+def test_a_ctrl_c_is_not_taken_for_a_lost_connection(zookeeper: Cluster) -> None:
+    assert zookeeper.zookeeper
+    with Znodes(zookeeper.zookeeper) as znodes:
+        connection: Any = znodes._client._connection
+        connection._write_sock = _Interrupted(connection._write_sock)
+        with pytest.raises(KeyboardInterrupt):
+            znodes.read("/config")
+        connection._write_sock = connection._write_sock._socket
+        assert znodes.read("/config") is not None
 
 
 def _unreadable(line: str) -> None:
