@@ -18,7 +18,7 @@ from kquota.cli.contract import DONE, FAILED, INTERRUPTED, complain, exit_code, 
 from kquota.errors import KquotaError
 
 # As wide as the terminal, where there is one: a script must read the same help everywhere.
-WIDTH: Final = min(100, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100
+WIDTH: Final = min(100, shutil.get_terminal_size().columns) if sys.stdout and sys.stdout.isatty() else 100
 
 _NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -97,10 +97,18 @@ def options(
     """Every Kafka quota, and throttled partition moves that always give their throttles back."""
 
 
+def _open_what_is_closed() -> None:
+    """A process may start without stdin, stdout or stderr (`>&-`): its first socket would take their number."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
+
+
 def main() -> None:
     """Run one command and exit with its code; no traceback unless KQUOTA_DEBUG is set."""
     # Most of a short command is imports, which make much and leave no rubbish: collect, but seldom.
     gc.set_threshold(100_000)
+    _open_what_is_closed()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A locale that cannot write a name shows it escaped, as stderr does, and does not end the command.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -110,6 +118,8 @@ def main() -> None:
             register()
     try:
         code = app(prog_name="kquota", standalone_mode=False) or DONE
+        if code == INTERRUPTED:  # typer makes an exit code of a Ctrl-C
+            say("interrupted")
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = INTERRUPTED

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -122,7 +124,6 @@ def test_nobody_there_is_one_line_and_1(option: str) -> None:
 @pytest.mark.parametrize("option", ["--bootstrap-server", "--zookeeper"])
 def test_somebody_else_there_is_said_within_the_deadline(option: str) -> None:
     """A server that accepts and never says a word: the deadline ends it, not the operator's patience."""
-    import socket
     import time
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -147,6 +148,32 @@ def test_a_closed_pipe_is_no_traceback() -> None:
         f"{sys.executable} -m kquota configs --help | head -1", shell=True, capture_output=True, text=True, check=False
     )
     assert (piped.stdout, piped.stderr) == ("Usage: kquota configs [OPTIONS]\n", "")
+
+
+CLOSED = {
+    "stdin": ("quota diff --bootstrap-server x:1 - <&-", 2, "", "kquota: error: stdin:1:1: there is nothing in it"),
+    "stdout": ("--version >&-", 0, "", ""),
+    "stderr": ("configs --describe 2>&-", 2, "", ""),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code", "out", "err"), CLOSED.values(), ids=CLOSED)
+def test_a_stream_that_is_closed_from_the_start(arguments: str, code: int, out: str, err: str) -> None:
+    ran = run(["sh", "-c", f"exec {sys.executable} -m kquota {arguments}"])
+    assert (ran.code, ran.out) == (code, out)
+    assert ran.err.startswith(err)
+    assert ran.err.count("\n") == bool(err)
+
+
+def test_ctrl_c_is_said_and_130() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server = f"127.0.0.1:{silent.getsockname()[1]}"
+        arguments = ["configs", "--describe", "--user", "a", "--bootstrap-server", server]
+        started = subprocess.Popen([sys.executable, "-m", "kquota", *arguments], stderr=subprocess.PIPE, text=True)
+        silent.accept()[0].close()
+        started.send_signal(signal.SIGINT)
+        assert started.communicate()[1] == "kquota: interrupted\n"
+    assert started.returncode == 130
 
 
 def test_the_version() -> None:
