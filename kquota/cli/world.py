@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from kquota.stores.wire.connection import Wire
     from kquota.stores.znodes import Znodes
 
-SEEN_SECONDS: Final = 2.0
+SEEN_SECONDS: Final = 20.0
+"""A broker on ZooKeeper looks at every notification of the last 15 minutes before it is seen to know of a change."""
 _SEEN_POLL_SECONDS: Final = 0.05
 
 
@@ -140,7 +141,7 @@ class SystemClock:
 
 
 def until_seen(seconds: float = SEEN_SECONDS) -> Iterator[None]:
-    """The reads that a read-back may take: at once, then every 50 ms for 2 s (stale KRaft reads took 0.27 s)."""
+    """The reads that a read-back may take: at once, then every 50 ms (stale KRaft reads took 0.27 s)."""
     give_up = time.monotonic() + seconds
     yield
     while time.monotonic() < give_up:

@@ -48,12 +48,25 @@ class Way:
 
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
-    fixture, on_zookeeper = WAYS[request.param]
+    yield from emptied(request, *WAYS[request.param], tmp_path)
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(("kafka_431", False), id="4.3.1 Admin API", marks=pytest.mark.kafka),
+        pytest.param(("zookeeper", True), id="ZooKeeper alone", marks=pytest.mark.zookeeper),
+    ]
+)
+def unburdened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
+    """For thousands of changes: on a ZooKeeper they would hold up its brokers for the tests of the next 15 minutes."""
+    fixture, on_zookeeper = request.param
+    yield from emptied(request, fixture, on_zookeeper, tmp_path)
+
+
+def emptied(request: pytest.FixtureRequest, fixture: str, on_zookeeper: bool, folder: Path) -> Iterator[Way]:
     cluster = request.getfixturevalue(fixture)
-    connection = (
-        ("--zookeeper", str(cluster.zookeeper)) if on_zookeeper else ("--bootstrap-server", str(cluster.bootstrap))
-    )
-    found = Way(connection, tmp_path)
+    connection = ("--zookeeper", cluster.zookeeper) if on_zookeeper else ("--bootstrap-server", cluster.bootstrap)
+    found = Way(connection, folder)
     assert found.apply(EVERYBODY, "--prune").code == 0
     yield found
     assert found.apply(EVERYBODY, "--prune").code == 0
@@ -179,8 +192,8 @@ def test_who_is_protected_is_refused_by_name_and_kept_from_pruning(way: Way) -> 
     assert "dave" not in way.kquota("export").out
 
 
-@pytest.mark.kafka
-def test_killed_in_the_middle_and_applied_again_it_is_whole(way: Way) -> None:
+def test_killed_in_the_middle_and_applied_again_it_is_whole(unburdened: Way) -> None:
+    way = unburdened
     names = [f"k-{n:04}" for n in range(1_200)]
     document = "version: 1\nusers:\n" + "".join(f"  {name}: {{request_percentage: 5}}\n" for name in names)
     (way.folder / "many.yaml").write_text(document)
