@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -28,8 +29,9 @@ def entries(path: Path, option: str) -> list[tuple[str, str]]:
     Raises Invalid, naming the option and no value: these files hold secrets.
     """
     try:
-        # Kafka's tools hand the bytes to Properties.load, which takes them for Latin-1.
-        text = path.read_bytes().decode("latin-1")
+        # Kafka's tools hand the bytes to Properties.load, which takes them for Latin-1. A byte order mark would hide
+        # the first key: security.protocol would be dropped, and the connection made without it.
+        text = path.read_bytes().removeprefix(codecs.BOM_UTF8).decode("latin-1")
     except OSError as error:
         raise Invalid(f"{option}: cannot read {path}: {error.strerror or error}") from error
     try:

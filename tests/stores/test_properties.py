@@ -62,6 +62,12 @@ def test_bytes_are_latin_1_as_for_kafkas_tools(tmp_path: Path) -> None:
     assert properties(file) == {"a": "Ã©"}
 
 
+def test_a_byte_order_mark_hides_no_key(tmp_path: Path) -> None:
+    path = tmp_path / "from-windows.properties"
+    path.write_text("security.protocol=SSL\r\n", encoding="utf-8-sig")
+    assert properties(path) == {"security.protocol": "SSL"}
+
+
 @pytest.mark.parametrize("broken", [rf"a={CANARY}\u12", rf"a={CANARY}\ud83d"])
 def test_a_broken_escape_is_named_without_its_line(tmp_path: Path, broken: str) -> None:
     with pytest.raises(Invalid, match=r"\\u") as refused:
