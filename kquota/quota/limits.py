@@ -85,7 +85,10 @@ def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str 
     for key, text in pairs.items():
         if not text:
             raise Invalid(f"{option}: {key} has no value; to remove it write --delete-config {key}")
-    return {key: value(key, text) for key, text in pairs.items()}
+    try:
+        return {key: value(key, text) for key, text in pairs.items()}
+    except Invalid as error:
+        raise Invalid(f"{option}: {error}") from error
 
 
 def keys(named: Iterable[str], entity_types: Collection[str]) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ def test_limits_are_understood(pairs: dict[str, str], meant: dict[str, float]) -
 )
 def test_limits_are_refused(kind: str, pair: str, reason: str) -> None:
     key, _, text = pair.partition("=")
-    with pytest.raises(Invalid, match=re.escape(reason)):
+    with pytest.raises(Invalid, match="^--add-config: .*" + re.escape(reason)):
         limits({key: text}, [kind])
 
 
