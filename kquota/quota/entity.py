@@ -15,6 +15,8 @@ USERS: Final = "users"
 CLIENTS: Final = "clients"
 IPS: Final = "ips"
 ENTITY_TYPES: Final = (USERS, CLIENTS, IPS)
+_LONGEST: Final = 32_767
+"""Bytes of a name that Kafka's protocol can carry: at one more a broker hangs up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +65,13 @@ def _must_be_a_name(entity_type: str, name: Name | Every | None) -> None:
     if not isinstance(name, str):
         return
     if name == "":
-        raise Invalid(f"{entity_type}: a name must not be empty; the default entity is --entity-default")
+        raise Invalid(f"{entity_type}: a name must not be empty; a default entity has no name at all")
     try:
-        name.encode("utf-8")
+        size = len(name.encode("utf-8"))
     except UnicodeEncodeError as error:
         raise Invalid(f"{entity_type}: the name {name!r} is not valid UTF-8; check the shell's locale") from error
+    if size > _LONGEST:
+        raise Invalid(f"{entity_type}: the name {name[:20]!r}… is {size:,} bytes long; {_LONGEST:,} is the most")
 
 
 class Every:

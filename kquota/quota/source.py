@@ -5,6 +5,7 @@ Plain text is taken as it is written: `007` and `yes` are names, as `alice` is. 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ LARGEST: Final = 16 * 2**20
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
 _NOTHING: Final = frozenset({"", "~", "null", "Null", "NULL"})
 
 
@@ -30,6 +32,17 @@ class Scalar:
     line: int
     column: int
     plain: bool
+
+
+def _joined(text: str) -> str:
+    """JSON may write a character above U+FFFF as two escapes, which YAML refuses; in JSON they are all in strings."""
+    if not _PAIR.search(text):
+        return text
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return _PAIR.sub(lambda pair: pair[1] + json.loads(f'"{pair[2]}"'), text)
 
 
 class Source:
@@ -44,7 +57,7 @@ class Source:
             before = text[: found.start()]
             line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
             self.refuse(line, column, f"the character {found[0]!r} must be written as an escape in double quotes")
-        self._events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
+        self._events: Iterator[Any] = yaml.parse(_joined(text), Loader=_LOADER)
 
     def refuse(self, line: int, column: int, why: str) -> NoReturn:
         """Raise Invalid for what stands at this place."""

@@ -107,7 +107,7 @@ def zookeeper_files(port: int, directory: Path, extra: Mapping[str, str]) -> dic
 
 def zookeeper_command(java: Path, jars: Path, process: Process) -> list[str]:
     """ZooKeeper out of PySpark's jars; nothing here must survive a power cut, so its log is not forced to disk."""
-    options = ["-Xmx128m", *_LEAN, "-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=1024", "-Dlog4j2.level=INFO"]
+    options = ["-Xmx256m", *_LEAN, "-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=1024", "-Dlog4j2.level=INFO"]
     main = ["org.apache.zookeeper.server.ZooKeeperServerMain", str(process.directory / "zookeeper.cfg")]
     return [str(java), *options, process.mark, "-cp", f"{jars}/*", *main]
 

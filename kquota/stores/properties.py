@@ -33,7 +33,9 @@ def entries(path: Path, option: str) -> list[tuple[str, str]]:
         # the first key: security.protocol would be dropped, and the connection made without it.
         text = path.read_bytes().removeprefix(codecs.BOM_UTF8).decode("latin-1")
     except OSError as error:
-        raise Invalid(f"{option}: cannot read {path}: {error.strerror or error}") from error
+        # Whoever takes the option for another one writes k=v here, and v may be a password.
+        what = "what is given" if "=" in str(path) else path
+        raise Invalid(f"{option}: cannot read {what}: {error.strerror or error}") from None
     try:
         return [(unescaped(key), unescaped(value)) for key, value in _pairs(text)]
     except ValueError as error:

@@ -40,6 +40,9 @@ def _written(host: str, port: int) -> str:
 
 
 def _host_and_port(address: str, option: str) -> tuple[str, int]:
+    protocol, colon, _ = address.partition("://")
+    if colon:
+        raise Invalid(f"{option}: {address!r}: leave out {protocol}://; security.protocol in --command-config says it")
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 2**16:
         raise Invalid(f"{option}: {address!r} is not host:port")

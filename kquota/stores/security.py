@@ -256,7 +256,7 @@ def _kerberos(found: Mapping[str, str], where: str) -> Kerberos:
 
 def _whole(text: str, name: str, least: int, where: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,10}", text.strip()) or not least <= int(text) < 2**31:
-        raise Invalid(f"{where}: {name} must be a whole number of at least {least}")
+        raise Invalid(f"{where}: {name} must be a whole number from {least} to {2**31 - 1}")
     return int(text)
 
 

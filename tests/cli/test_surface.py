@@ -95,6 +95,14 @@ WRONG = {
         "not both",
     ),
     "no port": (["configs", "--describe", "--user", "a", "--bootstrap-server", "localhost"], "not host:port"),
+    "an address with a protocol": (
+        ["configs", "--describe", "--user", "a", "--bootstrap-server", "SSL://b:9092"],
+        "leave out SSL://",
+    ),
+    "k=v where a file belongs": (
+        ["configs", "--alter", "--user", "a", "--add-config-file", "SCRAM-SHA-512=[password=CANARY]"],
+        "--add-config-file: cannot read what is given: No such file",
+    ),
     "no ZooKeeper port": (["configs", "--describe", "--user", "a", "--zookeeper", "localhost/x"], "not host:port"),
     "log-dirs without an action": (["log-dirs"], "--describe or --snapshot"),
     "a broker that is no number": (["log-dirs", "--describe", "--broker-list", "1,x"], "broker ids"),

@@ -25,6 +25,7 @@ from kquota.terms import (
     LEADER_RATE,
     LEADER_REPLICAS,
     PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
 )
 from tests.quota.documents import AWKWARD, limits_of, names, states, texts
 
@@ -201,6 +202,13 @@ def test_what_is_no_replication_throttle(section: str, reason: str) -> None:
     with pytest.raises(Invalid) as refused:
         read(f"version: 1\nreplication-throttles: {section}", "x", check)
     assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["\N{GRINNING FACE}", "a\\\N{GRINNING FACE}", "\\ud83d\\ude00", "\\\\ud83d\\ude00"])
+def test_json_as_every_program_writes_it(name: str) -> None:
+    """Python's own `json.dumps` writes two escapes for one character above U+FFFF."""
+    document = json.dumps({"version": 1, "users": {name: {"request_percentage": 5}}})
+    assert read(document, "x").limits == {Entity(user=name): {REQUEST_PERCENTAGE: 5.0}}
 
 
 EXPLODING = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True))

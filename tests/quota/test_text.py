@@ -94,7 +94,7 @@ def test_a_stored_value_means_what_was_asked(value: float) -> None:
     assert float(plain(value)) == value
 
 
-@pytest.mark.parametrize("parts", [{}, {"user": ""}, {"client_id": ""}, {"user": "a\udcffb"}])
+@pytest.mark.parametrize("parts", [{}, {"user": ""}, {"client_id": ""}, {"user": "a\udcffb"}, {"user": "é" * 16_384}])
 def test_what_is_no_entity(parts: dict[str, str]) -> None:
     with pytest.raises(Invalid):
         Entity(user=parts.get("user"), client_id=parts.get("client_id"))

@@ -245,8 +245,8 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
         {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "ldaps"},
         "must be https, or empty",
     ),
-    "no number": ({"request.timeout.ms": "1e3"}, "request.timeout.ms must be a whole number of at least 1"),
-    "a negative number": ({"reconnect.backoff.ms": "-1"}, "must be a whole number of at least 0"),
+    "no number": ({"request.timeout.ms": "1e3"}, "request.timeout.ms must be a whole number from 1 to 2147483647"),
+    "a negative number": ({"reconnect.backoff.ms": "-1"}, "must be a whole number from 0 to 2147483647"),
 }
 
 
