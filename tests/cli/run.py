@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -40,6 +41,16 @@ def kquota(*arguments: str, env: dict[str, str] | None = None) -> Ran:
     ran = run([sys.executable, "-m", "kquota", *arguments], env)
     assert "Traceback" not in ran.err, ran.err
     return ran
+
+
+def started(*arguments: str) -> subprocess.Popen[str]:
+    """`kquota ARGUMENTS…`, going on while the test does.
+
+    A run in a shell's background is deaf to Ctrl-C, and so are its children: as from a terminal, this one hears it.
+    """
+    hears = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    command = [sys.executable, "-m", "kquota", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hears)
 
 
 def kquota_here(*arguments: str) -> Ran:

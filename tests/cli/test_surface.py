@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.run import Ran, kquota, run
+from tests.cli.run import Ran, kquota, run, started
 
 COMMANDS = [
     [],
@@ -177,11 +177,11 @@ def test_ctrl_c_is_said_and_130() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         server = f"127.0.0.1:{silent.getsockname()[1]}"
         arguments = ["configs", "--describe", "--user", "a", "--bootstrap-server", server]
-        started = subprocess.Popen([sys.executable, "-m", "kquota", *arguments], stderr=subprocess.PIPE, text=True)
+        asking = started(*arguments)
         silent.accept()[0].close()
-        started.send_signal(signal.SIGINT)
-        assert started.communicate()[1] == "kquota: interrupted\n"
-    assert started.returncode == 130
+        asking.send_signal(signal.SIGINT)
+        assert asking.communicate() == ("", "kquota: interrupted\n")
+    assert asking.returncode == 130
 
 
 def test_the_version() -> None:

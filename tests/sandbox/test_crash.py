@@ -16,7 +16,7 @@ from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import places, processes
 from kquota.sandbox.cluster import Cluster
 from kquota.sandbox.processes import Process
-from tests.cli.run import kquota
+from tests.cli.run import kquota, started
 from tests.sandbox.watch import runs, until
 
 
@@ -28,17 +28,10 @@ def name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     sandbox.down("crash")
 
 
-def start_up(name: str, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "kquota", "sandbox", "up", name, *arguments]
-    # A run in a shell's background is deaf to Ctrl-C, and so are its children: as from a terminal, this one hears it.
-    hears = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hears)
-
-
 @pytest.mark.kafka
 def test_up_killed_in_its_middle_is_cleaned_by_down(name: str) -> None:
     folder = places.directory(name)
-    with start_up(name, "--kafka", "2.8.2", "--brokers", "1") as up:
+    with started("sandbox", "up", name, "--kafka", "2.8.2", "--brokers", "1") as up:
         until(lambda: Process(name="broker-1", directory=folder).pid is not None)
         meanwhile = kquota("sandbox", "down", name)
         assert (meanwhile.code, meanwhile.out) == (75, "")
@@ -57,7 +50,7 @@ def test_up_killed_in_its_middle_is_cleaned_by_down(name: str) -> None:
 @pytest.mark.zookeeper
 def test_interrupted_up_stops_what_it_started(name: str) -> None:
     folder = places.directory(name)
-    with start_up(name, "--zookeeper-only") as up:
+    with started("sandbox", "up", name, "--zookeeper-only") as up:
         until(lambda: Process(name="zookeeper", directory=folder).pid is not None)
         up.send_signal(signal.SIGINT)
         assert up.wait(timeout=60) == 130

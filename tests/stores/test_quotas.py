@@ -47,8 +47,16 @@ class _Interrupted:
         self._socket.send(data)
 
 
+@pytest.fixture
+def hears() -> Iterator[None]:
+    """A run in a shell's background is deaf to Ctrl-C; as from a terminal, this test hears it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.zookeeper
-def test_a_ctrl_c_is_not_taken_for_a_lost_connection(zookeeper: Cluster) -> None:
+def test_a_ctrl_c_is_not_taken_for_a_lost_connection(zookeeper: Cluster, hears: None) -> None:
     assert zookeeper.zookeeper
     with Znodes(zookeeper.zookeeper) as znodes:
         connection: Any = znodes._client._connection
