@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.secured import secured, secured_zookeeper
-from tests.servers import NEEDS, cluster, kafka_282, kafka_391, kafka_431, zookeeper
+from tests.servers import NEEDS, cluster, forget_changes, kafka_282, kafka_391, kafka_431, zookeeper
 
 __all__ = ["cluster", "kafka_282", "kafka_391", "kafka_431", "secured", "secured_zookeeper", "zookeeper"]
 
@@ -31,6 +31,12 @@ def folders_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
             if key not in ("KQUOTA_OFFLINE", "KQUOTA_JAVA"):
                 patch.delenv(key)
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_brokers() -> None:
+    """No module's tests wait for what the brokers of the one before have still to work through."""
+    forget_changes()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
+from kazoo.client import KazooClient
 
+from kquota.config.change import ConfigChange
+from kquota.config.resource import BROKERS, Resource
 from kquota.errors import Unreachable
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox.cluster import Cluster
+from kquota.stores.wire.configs import WireConfigs
+from kquota.stores.wire.connection import Wire
+from kquota.terms import LOG_DIR_RATE
 
 NEEDS = {
     "zookeeper": "zookeeper",
@@ -32,6 +40,12 @@ WAYS = {
 """Every connection to every Kafka: the fixture of its servers, and whether it goes through ZooKeeper."""
 
 
+_RUNNING: Final[list[Cluster]] = []
+_FEW: Final = 100
+"""Notifications that hold up nobody."""
+_PATIENCE: Final = 120.0
+
+
 def _running(name: str, kafka: str | None) -> Iterator[Cluster]:
     """A sandbox that ends with this process, even when it is killed."""
     try:
@@ -41,8 +55,51 @@ def _running(name: str, kafka: str | None) -> Iterator[Cluster]:
         if os.environ.get("KQUOTA_OFFLINE") == "1":
             pytest.skip(f"KQUOTA_OFFLINE=1, and Kafka {kafka} is not in the cache")
         raise AssertionError(str(error)) from error
+    _RUNNING.append(started)
     yield started
+    _RUNNING.remove(started)
     sandbox.down(name)
+
+
+def forget_changes() -> None:
+    """Take the notifications of the tests before out of each ZooKeeper, once all its brokers have heard them.
+
+    Brokers keep them for 15 minutes and look at all of them before they act on a new one: of a thousand, the tests
+    after them would see brokers that are seconds behind.
+    """
+    for servers in (servers for servers in _RUNNING if servers.zookeeper and servers.brokers):
+        client = KazooClient(hosts=servers.zookeeper)
+        client.start()
+        try:
+            changes = client.get_children("/config/changes")
+            if len(changes) >= _FEW:
+                _heard(servers)
+                for change in changes:
+                    client.delete(f"/config/changes/{change}")
+        finally:
+            client.stop()
+            client.close()
+
+
+def _heard(servers: Cluster) -> None:
+    """Wait until every broker obeys a change that is newer than all others; then take it back."""
+    with Wire(servers.bootstrap, {}) as wire:
+        configs = WireConfigs(wire)
+        for value in ("987654321", None):
+            wanted = {} if value is None else {LOG_DIR_RATE: value}
+            delete = () if value is not None else (LOG_DIR_RATE,)
+            for broker in servers.brokers:
+                resource = Resource(kind=BROKERS, name=str(broker.id))
+                configs.alter([ConfigChange(resource=resource, add=wanted, delete=delete)])
+                give_up = time.monotonic() + _PATIENCE
+                while _own_rate(configs, resource) != value:
+                    assert time.monotonic() < give_up, f"{resource} has not heard of a change in {_PATIENCE:.0f} s"
+                    time.sleep(0.05)
+
+
+def _own_rate(configs: WireConfigs, resource: Resource) -> str | None:
+    entries = configs.describe([resource]).get(resource, ())
+    return next((entry.value for entry in entries if entry.key == LOG_DIR_RATE and entry.dynamic), None)
 
 
 @pytest.fixture(scope="session")

@@ -33,15 +33,15 @@ class ConfigChange:
         now = {entry.key: entry for entry in after if entry.dynamic}
         return not set(self.delete) & now.keys() and all(
             key in now
-            and (now[key].sensitive or _meaning(now[key].value or "") == _meaning(asked) or now[key] != stood.get(key))
+            and (now[key].sensitive or meaning(now[key].value or "") == meaning(asked) or now[key] != stood.get(key))
             for key, asked in self.add.items()
         )
 
 
-def _meaning(text: str) -> object:
+def meaning(text: str) -> object:
     """What a broker may make of a value: a number, or words in any case, blanks around list items being nothing.
 
-    >>> _meaning(" 0500") == _meaning("500"), _meaning("compact, DELETE") == _meaning("compact,delete")
+    >>> meaning(" 0500") == meaning("500"), meaning("compact, DELETE") == meaning("compact,delete")
     (True, True)
     """
     for number in (int, float):

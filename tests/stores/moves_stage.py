@@ -15,15 +15,12 @@ from confluent_kafka.admin import (
     NewTopic,
     ResourceType,
 )
-from kazoo.client import KazooClient
 
 from kquota.reassign.throttle import Setting
 from kquota.sandbox.cluster import Cluster
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, TopicPartition
 
 RECORD = 10_000
-FEW = 100
-"""Notifications that hold up nobody."""
 _KINDS = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
 
 
@@ -42,8 +39,6 @@ class OtherHand:
         self.servers = servers
         self.admin = AdminClient({"bootstrap.servers": servers.bootstrap, "log_level": 2})
         self._topics: list[str] = []
-        if servers.zookeeper:
-            self._forget_changes(servers.zookeeper)
 
     def topic(self, replicas: Mapping[int, Iterable[int]], size: int = 100_000) -> str:
         """A topic with so many bytes in each partition, all replicas in sync."""
@@ -109,29 +104,6 @@ class OtherHand:
         if self._topics:
             for deletion in self.admin.delete_topics(self._topics).values():
                 deletion.result(30)
-
-    def _forget_changes(self, connect: str) -> None:
-        """Take away the notifications of the tests before, once every broker has heard them.
-
-        Brokers keep them for 15 minutes and look at all of them before they act on a new one: a move that Kafka's tool
-        starts would be over before its throttle is in force.
-        """
-        client = KazooClient(hosts=connect)
-        client.start()
-        try:
-            changes = client.get_children("/config/changes")
-            if len(changes) < FEW:
-                return
-            heard = [Setting.of_broker(broker.id, FOLLOWER_RATE) for broker in self.servers.brokers]
-            for setting in heard:
-                self.write(setting, "987654321")
-            for change in changes:
-                client.delete_async(f"/config/changes/{change}")
-            for setting in heard:
-                self.write(setting, None)
-        finally:
-            client.stop()
-            client.close()
 
     def _complete(self, topic: str, assignment: list[list[int]]) -> bool:
         found = self.admin.list_topics(topic, timeout=10).topics[topic].partitions

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType
 from kazoo.client import KazooClient
 
-from kquota.config.change import ConfigChange
+from kquota.config.change import ConfigChange, meaning
 from kquota.config.port import Configs
 from kquota.config.resource import BROKERS, TOPICS, Resource
 from kquota.errors import Incomplete, Invalid, KquotaError, Refused
@@ -156,8 +156,13 @@ class SeenByBrokers(RealStage):
 
     def held(self, resource: Resource) -> Mapping[str, str]:
         (entries,) = self.configs.describe([resource]).values()
-        wanted = {entry.key for entry in entries}
-        until(lambda: RealStage.held(self, resource).keys() == wanted, f"the brokers see {wanted}")
+        wanted = {entry.key: meaning(entry.value or "") for entry in entries}
+
+        def heard() -> bool:
+            held = RealStage.held(self, resource)
+            return {key: meaning(value) for key, value in held.items()} == wanted
+
+        until(heard, f"the brokers see {wanted}")
         return RealStage.held(self, resource)
 
 
