@@ -64,7 +64,7 @@ def _znodes(at: Where) -> Iterator[Znodes]:
 @contextmanager
 def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[Principals]:
     """The cluster's client quotas. `warned` is told what of them cannot be read, by default on stderr."""
-    warn = warned or (lambda line: say(f"warning: {line}"))
+    warn = warned or _warn
     if at.zookeeper is not None:
         from kquota.stores.zookeeper import ZooKeeperQuotas
 
@@ -84,7 +84,7 @@ def configs(at: Where) -> Iterator[Configs]:
         from kquota.stores.zookeeper_configs import ZooKeeperConfigs
 
         with _znodes(at) as znodes:
-            yield ZooKeeperConfigs(znodes, unreadable=lambda line: say(f"warning: {line}"))
+            yield ZooKeeperConfigs(znodes, unreadable=_warn)
     else:
         from kquota.stores.wire.configs import WireConfigs
 

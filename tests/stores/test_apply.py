@@ -47,16 +47,6 @@ def zookeeper_quotas(zookeeper: Cluster) -> Iterator[ZooKeeperQuotas]:
         yield ZooKeeperQuotas(znodes, _unreadable)
 
 
-@pytest.fixture
-def znode(zookeeper: Cluster) -> Iterator[KazooClient]:
-    """Another client, so that what kquota wrote is seen with other eyes."""
-    client = KazooClient(hosts=zookeeper.zookeeper)
-    client.start()
-    yield client
-    client.stop()
-    client.close()
-
-
 @pytest.mark.zookeeper
 class TestZooKeeper(ConditionalContract):
     @pytest.fixture

@@ -48,13 +48,6 @@ class RealStage:
             self.configs.alter([ConfigChange(resource=resource, delete=(LOG_DIR_RATE,))])
 
 
-@pytest.fixture
-def hand(cluster: Cluster) -> Iterator[OtherHand]:
-    found = OtherHand(cluster)
-    yield found
-    found.close()
-
-
 @pytest.mark.kafka
 class TestAdminApi(ConfigsContract):
     @pytest.fixture

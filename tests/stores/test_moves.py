@@ -41,13 +41,6 @@ class RealStage:
         until(lambda: name not in self.cluster.snapshot([name.topic]).running, f"{name} has moved")
 
 
-@pytest.fixture
-def hand(cluster: Cluster) -> Iterator[OtherHand]:
-    found = OtherHand(cluster)
-    yield found
-    found.close()
-
-
 @pytest.mark.kafka
 class TestAdminApi(ClusterContract):
     @pytest.fixture

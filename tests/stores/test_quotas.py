@@ -90,16 +90,6 @@ class TestZooKeeper(QuotasContract):
             quotas.alter([Change(entity=Entity(user=name), add={PRODUCER_BYTE_RATE: 1.0})])
 
 
-@pytest.fixture
-def znode(zookeeper: Cluster) -> Iterator[KazooClient]:
-    """Another client, so that what kquota wrote is seen with other eyes."""
-    client = KazooClient(hosts=zookeeper.zookeeper)
-    client.start()
-    yield client
-    client.stop()
-    client.close()
-
-
 @pytest.mark.zookeeper
 class TestLayout:
     """FACTS: where an entity lives, what its node holds, and how the brokers hear of it."""
