@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kquota.cli import throttle as rates
-from kquota.cli import world
+from kquota.cli import rates, world
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, FAILED, NOT_YET, say
 from kquota.cli.options import Output, OutputFormat

@@ -33,7 +33,7 @@ def check_moves(moving: Collection[Move], found: Snapshot, *, additional: bool, 
     `resumed`: an open run of this very plan is on record, so its own running moves are no obstacle.
     """
     submitted = {move.partition for move in moving if move.submitted}
-    foreign = found.running - submitted if resumed else found.running
+    foreign = found.running.keys() - submitted if resumed else found.running.keys()
     only_rates = resumed and len(submitted) == len(moving)
     if foreign and not additional and not only_rates:
         raise Refused(EXISTING)

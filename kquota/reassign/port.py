@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -18,19 +18,29 @@ from kquota.terms import BrokerId, TopicPartition
 class Snapshot:
     """One reading: the brokers alive, the partitions of the topics asked for, every running move of the cluster.
 
-    A topic that does not exist has no partitions here.
+    `racks` are the live brokers with their racks. A topic that does not exist has no partitions and no id here; one of
+    a cluster that gives no ids (Kafka before 2.8) has no id. Partitions and running moves are ordered.
     """
 
-    alive: frozenset[BrokerId]
+    racks: Mapping[BrokerId, str | None]
     partitions: Mapping[TopicPartition, Partition]
-    running: frozenset[TopicPartition]
+    running: Mapping[TopicPartition, Partition]
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def alive(self) -> frozenset[BrokerId]:
+        """The live brokers."""
+        return frozenset(self.racks)
 
 
 class Cluster(Protocol):
     """A cluster as a move sees it. Every method may raise Unreachable, after a bounded time."""
 
-    def snapshot(self, topics: Collection[str]) -> Snapshot:
-        """Running moves are read before the partitions, or a move that ends in between looks as if it had failed."""
+    def snapshot(self, topics: Collection[str] | None) -> Snapshot:
+        """The partitions of `topics`, or of every topic (None).
+
+        Running moves are read before the partitions, or a move that ends in between looks as if it had failed.
+        """
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
         """The dynamic value of each setting, None when unset, whatever static or default value stands behind it.
@@ -49,11 +59,12 @@ class Cluster(Protocol):
         value is taken away.
         """
 
-    def submit(self, targets: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
+    def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
         """Start the moves, any of which may be under way already; the cluster's words for each that it refused.
 
-        Raises Unknown when the answer was lost, Conflict when nothing was submitted because another move holds the
-        cluster (ZooKeeper before 2.6 takes one at a time).
+        None in the place of a target cancels the move under way (KIP-455). Raises Unknown when the answer was lost,
+        Conflict when nothing was submitted because another move holds the cluster (ZooKeeper takes one at a time),
+        Refused for a cancellation through ZooKeeper, which has none (KIP-236).
         """
 
 

@@ -45,22 +45,23 @@ class ZooKeeperMoves:
             raise Refused("ZooKeeper: /cluster/id does not hold this cluster's id; is it Kafka 0.10.1 or newer?")
         return found
 
-    def snapshot(self, topics: Collection[str]) -> Snapshot:
+    def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         """See the port. Moves started through the Admin API are told only by the topics' own nodes (Kafka 2.4 on)."""
         submitted = self._submitted()
         every = [(topic, f"{_TOPICS}/{topic}") for topic in self._znodes.children(_TOPICS)]
         nodes = self._znodes.read_all(path for _, path in every)
         documents = {topic: _object(nodes[path], path) for topic, path in every if nodes[path] is not None}
-        running = submitted.keys() | {name for topic, found in documents.items() for name in _moving(topic, found)}
+        wanted = documents.keys() if topics is None else set(topics) & documents.keys()
         partitions = {
             name: state
-            for topic in sorted(set(topics) & documents.keys())
+            for topic in sorted(wanted)
             for name, state in _partitions(topic, documents[topic], submitted).items()
         }
         return Snapshot(
-            alive=frozenset(BrokerId(int(node)) for node in self._znodes.children(_BROKERS)),
+            racks=self._racks(),
             partitions=self._with_states(partitions),
-            running=frozenset(running),
+            running=_running(documents, submitted),
+            topic_ids={topic: str(found["topic_id"]) for topic, found in documents.items() if "topic_id" in found},
         )
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
@@ -92,17 +93,19 @@ class ZooKeeperMoves:
                 errors |= {change.setting: failed for those in batch.values() for change in those}
         return errors
 
-    def submit(self, targets: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
+    def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
         """See the port. The controller takes the node away when its last move has ended, and sees no change of it.
 
         Waits until the brokers have had time for the configs changed before: ZooKeeper does not tell when they act on
         them, and a move that starts earlier starts without its throttle (3 MB at 20 kB/s were there at once).
         """
+        if None in targets.values():
+            raise Refused("Kafka takes no cancellation through ZooKeeper (KIP-236): use --bootstrap-server")
         refused = self._nonexistent(targets)
         sent = [
             {"topic": name.topic, "partition": name.partition, "replicas": list(target)}
             for name, target in targets.items()
-            if name not in refused
+            if name not in refused and target is not None
         ]
         if not sent:
             return refused
@@ -123,6 +126,12 @@ class ZooKeeperMoves:
                 "takes one reassignment at a time; wait for its end, or use --bootstrap-server"
             )
         return refused
+
+    def _racks(self) -> dict[BrokerId, str | None]:
+        paths = {node: f"{_BROKERS}/{node}" for node in self._znodes.children(_BROKERS)}
+        nodes = self._znodes.read_all(paths.values())
+        found = {BrokerId(int(node)): _object(nodes[path], path) for node, path in paths.items()}
+        return {broker: told.get("rack") for broker, told in sorted(found.items())}
 
     def _let_brokers_act(self) -> None:
         if self._changed is not None:
@@ -228,9 +237,18 @@ def _partitions(
     return found
 
 
-def _moving(topic: str, document: Mapping[str, Any]) -> set[TopicPartition]:
-    sides = (document.get("adding_replicas", {}), document.get("removing_replicas", {}))
-    return {TopicPartition(topic, int(number)) for side in sides for number, replicas in side.items() if replicas}
+def _running(
+    documents: Mapping[str, Mapping[str, Any]], submitted: Mapping[TopicPartition, Replicas]
+) -> dict[TopicPartition, Partition]:
+    moving = {
+        topic for topic, found in documents.items() if found.get("adding_replicas") or found.get("removing_replicas")
+    }
+    found: dict[TopicPartition, Partition] = {}
+    for topic in sorted(moving | {name.topic for name in submitted if name.topic in documents}):
+        for name, state in _partitions(topic, documents[topic], submitted).items():
+            if state.moving or name in submitted:
+                found[name] = state
+    return found
 
 
 def _sent_before(sent: Iterable[Mapping[str, Any]], there: Mapping[str, Any]) -> bool:

@@ -62,7 +62,7 @@ class ClusterContract:
         assert now.leader in (one, two)
         assert set(now.isr) == {one, two}
         assert not now.moving
-        assert not found.running & set(found.partitions)
+        assert not found.running.keys() & found.partitions.keys()
 
     def test_a_topic_that_does_not_exist_has_no_partitions_and_no_values(self, stage: Stage) -> None:
         assert stage.cluster.snapshot(["no-such-topic"]).partitions == {}

@@ -39,6 +39,7 @@ class MemoryCluster:
     alive: set[BrokerId]
     partitions: dict[TopicPartition, Partition] = field(default_factory=dict)
     configs: dict[Setting, str] = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
     lag: int = 0
     writes: int = 0
     broken: dict[Setting, KquotaError] = field(default_factory=dict)
@@ -48,11 +49,12 @@ class MemoryCluster:
     _stale: dict[Setting, str] = field(default_factory=dict)
     _stale_reads: int = 0
 
-    def snapshot(self, topics: Collection[str]) -> Snapshot:
+    def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         return Snapshot(
-            alive=frozenset(self.alive),
-            partitions={name: now for name, now in self.partitions.items() if name.topic in topics},
-            running=frozenset(name for name, now in self.partitions.items() if now.moving),
+            racks=dict.fromkeys(sorted(self.alive)),
+            partitions={n: now for n, now in sorted(self.partitions.items()) if topics is None or n.topic in topics},
+            running={name: now for name, now in sorted(self.partitions.items()) if now.moving},
+            topic_ids={n.topic: self.topic_ids.get(n.topic, n.topic) for n in self.partitions},
         )
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
@@ -75,16 +77,24 @@ class MemoryCluster:
                 self.write(change.setting, change.after)
         return errors
 
-    def submit(self, targets: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
+    def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
         errors = {
             name: self.refused.get(name, "This server does not host this topic-partition.")
             for name in targets
             if name in self.refused or name not in self.partitions
         }
+        errors |= {
+            name: "No partition reassignment is in progress."
+            for name, target in targets.items()
+            if target is None and name not in errors and not self.partitions[name].moving
+        }
         for name, target in targets.items():
             if name not in errors:
                 self.writes += 1
-                self._start(name, target)
+                if target is None:
+                    self.cancel(name)
+                else:
+                    self._start(name, target)
         if self.lose_answer:
             raise Unreachable("the controller went away")
         return errors

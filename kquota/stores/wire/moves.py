@@ -33,10 +33,10 @@ class WireMoves:
         self._wire = wire
         self._settings = WireSettings(wire)
 
-    def snapshot(self, topics: Collection[str]) -> Snapshot:
+    def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         """See the port."""
         running = dict(self._running())
-        answer = self._wire.metadata(sorted(topics))
+        answer = self._wire.metadata(None if topics is None else sorted(topics))
         partitions = {}
         for topic in answer.topics:
             if topic.error_code and topic.error_code not in _NO_SUCH_TOPIC:
@@ -45,9 +45,10 @@ class WireMoves:
                 name = TopicPartition(topic.name, state.partition_index)
                 partitions[name] = _partition(state, running.get(name))
         return Snapshot(
-            alive=frozenset(self._wire.brokers()),
+            racks={broker.id: broker.rack for broker in self._wire.brokers().values()},
             partitions=dict(sorted(partitions.items())),
-            running=frozenset(running),
+            running={name: _moving(state) for name, state in sorted(running.items())},
+            topic_ids={t.name: str(t.topic_id) for t in answer.topics if not t.error_code and _given(t.topic_id)},
         )
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
@@ -58,11 +59,12 @@ class WireMoves:
         """See the port."""
         return self._settings.change(changes)
 
-    def submit(self, targets: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
+    def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
         """See the port. One request, which only the controller takes where there is a ZooKeeper."""
         by_topic: defaultdict[str, list[Any]] = defaultdict(list)
         for name, target in targets.items():
-            partition = _Topic.ReassignablePartition(partition_index=name.partition, replicas=list(target))
+            replicas = None if target is None else list(target)
+            partition = _Topic.ReassignablePartition(partition_index=name.partition, replicas=replicas)
             by_topic[name.topic].append(partition)
         topics = [_Topic(name=topic, partitions=partitions) for topic, partitions in by_topic.items()]
         try:
@@ -108,6 +110,19 @@ def _partition(state: Any, move: Any | None) -> Partition:
         leader=BrokerId(state.leader_id) if state.leader_id >= 0 else None,
         isr=_brokers(state.isr_nodes),
     )
+
+
+def _moving(move: Any) -> Partition:
+    return Partition(
+        replicas=_brokers(move.replicas),
+        adding=_brokers(move.adding_replicas),
+        removing=_brokers(move.removing_replicas),
+    )
+
+
+def _given(topic_id: Any) -> bool:
+    """Below Kafka 2.8 a topic has none, which the protocol writes as all zeros."""
+    return topic_id is not None and topic_id.int != 0
 
 
 def _words(state: Any) -> str:
