@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kquota.errors import Conflict, KquotaError, Unknown, Unreachable
 from kquota.reassign.port import Clock, Cluster, Runs
-from kquota.reassign.run import Run, changed_by_others, giving_back, handing_over, taking
+from kquota.reassign.run import Run, changed_by_others, giving_back, handing_over, less, part_of, taking
 from kquota.reassign.throttle import Change, Setting, needed
+from kquota.terms import TopicPartition
 
 SETTLE: Final = 20.0
 """Seconds within which a write must be seen. KRaft reads were stale for up to 0.27 s; a broker on ZooKeeper looks at
@@ -74,22 +75,42 @@ def enforce(world: World, run: Run, wanted: Wanted, now: Mapping[Setting, str | 
         if not errors:
             return run
         now = read(world.cluster, wanted)
-        run = _recorded(world, run, taking(run, wanted, now, world.others))
+        run = record(world, run, taking(run, wanted, now, world.others))
     raise Conflict(f"{next(iter(errors))} was changed by somebody else {_ATTEMPTS} times in a row; try again")
 
 
-def release(world: World, run: Run) -> Released:
-    """Give back what the run took, lists before rates, and close its record unless something is pending.
+def release(world: World, run: Run, *, close: bool = True) -> Released:
+    """Give back everything that the run took, lists before rates, and close its record unless something is pending.
 
-    A list without a rate, or a rate without a list, throttles nothing; lists are fewer and work at once.
+    A list without a rate, or a rate without a list, throttles nothing; lists are fewer and work at once. Without
+    `close` the run stays open, with nothing in its hands.
     """
+    released = _give_back(world, run)
+    if not released.pending:
+        # A closed record keeps what it took: it is what a person reads later.
+        record(world, run, replace(run, finished=world.clock.now()) if close else less(run, run.taken))
+    return released
+
+
+def release_ended(world: World, run: Run, ended: Collection[TopicPartition]) -> tuple[Released, Run]:
+    """Give back the run's list entries of partitions that have ended; what is left serves the others. And the run."""
+    part = part_of(run, ended)
+    if not part.taken:
+        return Released(given_back=()), run
+    released = _give_back(world, part)
+    gone = {setting: taken for setting, taken in part.taken.items() if setting not in released.pending}
+    return released, record(world, run, less(run, gone))
+
+
+def _give_back(world: World, part: Run) -> Released:
+    """Give back what `part` of the run holds. What cannot be now is pending; a conflict is read and tried again."""
     given: list[Change] = []
     for _ in range(_ATTEMPTS):
-        now = world.cluster.values(list(run.taken))
-        pending = {s: "could not be read" for s, taken in run.taken.items() if taken.ours and s not in now}
+        now = world.cluster.values(list(part.taken))
+        pending = {s: "could not be read" for s, taken in part.taken.items() if taken.ours and s not in now}
         for other in world.others:
-            _recorded(world, other, handing_over(run, now, other))
-        changes = giving_back(run, now, world.others)
+            record(world, other, handing_over(part, now, other))
+        changes = giving_back(part, now, world.others)
         errors: dict[Setting, KquotaError] = {}
         for batch in ([c for c in changes if c.setting.is_list], [c for c in changes if not c.setting.is_list]):
             errors |= _written(world, batch)
@@ -97,9 +118,8 @@ def release(world: World, run: Run) -> Released:
         pending |= {setting: str(error) for setting, error in errors.items()}
         if not any(isinstance(error, Conflict) for error in errors.values()):
             break
-    if not pending:
-        world.runs.update(replace(run, finished=world.clock.now()))
-    return Released(given_back=tuple(given), pending=pending, notes=_left_alone(run, now, world.others))
+    notes = _left_alone(part, now, world.others)
+    return Released(given_back=tuple(given), pending=pending, notes=notes)
 
 
 def _written(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
@@ -122,7 +142,8 @@ def _unseen(world: World, changes: Sequence[Change]) -> list[Change]:
     return left
 
 
-def _recorded(world: World, before: Run, after: Run) -> Run:
+def record(world: World, before: Run, after: Run) -> Run:
+    """Put `after` on record where it differs; that run."""
     if after != before:
         world.runs.update(after)
     return after

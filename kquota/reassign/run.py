@@ -1,19 +1,32 @@
-"""A run: one throttled execution of a plan, with everything needed to give back what it took."""
+"""A run: one throttled execution of a plan, with everything needed to go on, to go back, and to give back."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan
-from kquota.reassign.throttle import Change, Setting, Taken, given_back, handed_over, take
+from kquota.reassign.throttle import Change, Setting, Taken, entry_partition, given_back, handed_over, take
+from kquota.terms import TopicPartition
+
+
+class Purpose(enum.Enum):
+    """What a run is for: a move, or only a throttle that somebody set (its plan is then empty)."""
+
+    MOVE = "move"
+    THROTTLE = "throttle"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """`rollback` is the plan back; `rate` bytes per second, None without a throttle; `finished` None while open."""
+    """`rollback` is the plan back; `rate` bytes per second, None without a throttle; `finished` None while open.
+
+    `handed_over` are the partitions that the cluster has taken or refused to move, and those that were there already.
+    A run that is `aborting` is on its way to `rollback`. `topic_ids` tell a topic from a later one of its name.
+    """
 
     id: str
     begun: datetime
@@ -21,7 +34,22 @@ class Run:
     rollback: Plan
     rate: ByteRate | None
     taken: Mapping[Setting, Taken]
+    purpose: Purpose = Purpose.MOVE
+    log_dir_rate: ByteRate | None = None
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    handed_over: frozenset[TopicPartition] = frozenset()
+    aborting: bool = False
     finished: datetime | None = None
+
+    @property
+    def goal(self) -> Plan:
+        """Where it is on its way to."""
+        return self.rollback if self.aborting else self.plan
+
+    @property
+    def waiting(self) -> tuple[TopicPartition, ...]:
+        """The partitions that the cluster has not been asked to move: a wave still to come, or a kquota that died."""
+        return tuple(name for name in self.goal.targets if name not in self.handed_over)
 
 
 def held(runs: Sequence[Run], setting: Setting) -> tuple[Taken, ...]:
@@ -53,6 +81,40 @@ def giving_back(run: Run, now: Mapping[Setting, str | None], others: Sequence[Ru
     return tuple(change for change in changes if change.before != change.after)
 
 
+def part_of(run: Run, ended: Collection[TopicPartition]) -> Run:
+    """The run with nothing taken but its list entries of the partitions that have `ended`: what may go back early.
+
+    An entry for the whole topic serves until its last partition has ended, and so do rates.
+    """
+    taken = {}
+    for setting, mine in run.taken.items():
+        if setting.is_list:
+            ours = tuple(e for e in mine.ours if (n := entry_partition(setting, e)) is not None and n in ended)
+            if ours:
+                taken[setting] = replace(mine, ours=ours)
+    return replace(run, taken=taken)
+
+
+def less(run: Run, released: Mapping[Setting, Taken]) -> Run:
+    """The run without the values in `released`, which it has given back."""
+    taken = dict(run.taken)
+    for setting, gone in released.items():
+        ours = tuple(value for value in taken[setting].ours if value not in gone.ours)
+        taken[setting] = replace(taken[setting], ours=ours)
+    return replace(run, taken=taken)
+
+
+def without_topics(run: Run, topics: Collection[str]) -> Run:
+    """The run without anything on `topics`: they were deleted, and what is called so now is not its business."""
+    taken = {s: mine for s, mine in run.taken.items() if s.kind != "topic" or s.name not in topics}
+    return replace(run, taken=taken)
+
+
+def recreated(run: Run, topic_ids: Mapping[str, str]) -> tuple[str, ...]:
+    """The run's topics that were deleted and made again under the same name since it began."""
+    return tuple(t for t, known in run.topic_ids.items() if t in topic_ids and topic_ids[t] != known)
+
+
 def changed_by_others(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Setting, ...]:
     """The rates that the run set and that somebody else changed since: they stay as they are."""
     return tuple(
@@ -77,5 +139,6 @@ def handing_over(run: Run, now: Mapping[Setting, str | None], other: Run) -> Run
 
 
 def covers(plan: Plan, runs: Collection[Run]) -> Run | None:
-    """The open run of exactly this plan, if there is one."""
-    return next((run for run in runs if run.finished is None and run.plan == plan), None)
+    """The open run of exactly this plan, or one that is aborting to it, if there is one."""
+    moves = (run for run in runs if run.finished is None and run.purpose is Purpose.MOVE)
+    return next((run for run in moves if plan in (run.plan, run.goal)), None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from kquota.errors import Refused
-from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, LONGEST_VALUE, BrokerId
+from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, LONGEST_VALUE, BrokerId, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,7 +49,9 @@ class Change:
         before, after, now = (set(entries(text)) for text in (self.before, self.after, value))
         if value is not None and not now and self.after is None:
             return False
-        return EVERY_REPLICA in now or (after - before <= now and not (before - after) & now)
+        if EVERY_REPLICA in now:  # somebody's, in the place of every entry, unless it is the very thing to go
+            return EVERY_REPLICA not in before - after
+        return after - before <= now and not (before - after) & now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +72,22 @@ def entries(text: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, (entry.strip() for entry in (text or "").split(",")))))
 
 
+def entry_partition(setting: Setting, entry: str) -> TopicPartition | None:
+    """The partition that an entry of a topic's list speaks of; None where it speaks of all (`*`) or is malformed."""
+    number, colon, _ = entry.partition(":")
+    return TopicPartition(setting.name, int(number)) if colon and number.isdecimal() else None
+
+
 def merge(current: str | None, ours: Sequence[str]) -> str:
     """The list with ours added: others' entries first and in order, no duplicates, no leading comma; `*` stays.
 
-    Raises Refused when it is longer than a broker can hold.
+    `*` among ours takes the place of every entry. Raises Refused when it is longer than a broker can hold.
     """
     present = entries(current)
     if EVERY_REPLICA in present:
         return current or ""
+    if EVERY_REPLICA in ours:
+        return EVERY_REPLICA
     merged = ",".join(dict.fromkeys((*present, *ours)))
     if len(merged.encode()) > LONGEST_VALUE:
         raise Refused(
@@ -127,7 +137,8 @@ def take(
     held = {value for other in others for value in other.ours}
     own = mine.ours if mine else ()
     if EVERY_REPLICA in present and setting.is_list:
-        added: tuple[str, ...] = ()
+        # Another run's goes when the last run that needs it has ended; anybody else's stays for good.
+        added: tuple[str, ...] = (EVERY_REPLICA,) if EVERY_REPLICA in held else ()
     else:
         added = tuple(value for value in wanted if value not in present or value in held)
     holders = [t for t in (*((mine,) if mine else ()), *others) if present & set(t.ours)]
@@ -140,6 +151,8 @@ def given_back(taken: Taken, now: str | None, others: Sequence[Taken]) -> str | 
     A list loses the run's own entries that no other unfinished run holds. A rate goes back to `prior` if it is still
     one that the run set; a rate that somebody changed meanwhile, or that another unfinished run holds, stays.
     """
+    if taken.setting.is_list and EVERY_REPLICA in taken.ours and EVERY_REPLICA in entries(now):
+        return now if any(EVERY_REPLICA in other.ours for other in others) else taken.prior
     if taken.setting.is_list:
         held = {entry for other in others for entry in other.ours}
         gone = [entry for entry in taken.ours if entry not in held]
