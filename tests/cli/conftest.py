@@ -1,4 +1,4 @@
-"""Kafka's own ConfigCommand for all tests of a run: one JVM a release."""
+"""Kafka's own tools for all tests of a run: one JVM a release."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.cli.config_command import ConfigCommand, ConfigCommands, config_command
+from tests.cli.config_command import ConfigCommand, ConfigCommands
+from tests.cli.kafka_tools import KafkaTools, Tools, started
 
 
 @pytest.fixture(scope="session")
-def config_commands() -> Iterator[ConfigCommands]:
-    """The tool of a release, started when it is first asked for."""
-    opened: dict[str, ConfigCommand] = {}
+def kafka_tools() -> Iterator[Tools]:
+    """The tools of a release, started when they are first asked for."""
+    opened: dict[str, KafkaTools] = {}
     with ExitStack() as stack:
 
-        def command(version: str) -> ConfigCommand:
+        def tools(version: str) -> KafkaTools:
             if version not in opened:
-                opened[version] = stack.enter_context(config_command(version))
+                opened[version] = stack.enter_context(started(version))
             return opened[version]
 
-        yield command
+        yield tools
+
+
+@pytest.fixture(scope="session")
+def config_commands(kafka_tools: Tools) -> ConfigCommands:
+    """Kafka's ConfigCommand of a release."""
+    return lambda version: ConfigCommand(kafka_tools(version))

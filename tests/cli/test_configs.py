@@ -12,7 +12,8 @@ from kazoo.client import KazooClient
 
 from kquota.cli.quota_words import java_double
 from kquota.sandbox.cluster import Cluster, kafka_tool
-from tests.cli.config_command import ConfigCommands, altered, must_compile, settled, told
+from tests.cli.config_command import ConfigCommands, altered, settled, told
+from tests.cli.kafka_tools import must_compile
 from tests.cli.run import Ran, kquota, run
 from tests.servers import WAYS
 

@@ -4,11 +4,12 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Base64;
 import org.apache.kafka.common.utils.Exit;
 
-/** Kafka's ConfigCommand as a server: one line of base64 arguments in, one line out: exit code, stdout, stderr. */
-class ConfigCommands {
+/** Kafka's tools as a server: a line of base64 in, main class and arguments; one out: exit code, stdout, stderr. */
+class KafkaTools {
     static final class Exited extends RuntimeException {
         final int code;
 
@@ -27,24 +28,29 @@ class ConfigCommands {
         ByteArrayOutputStream err = new ByteArrayOutputStream();
         System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
         System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
-        var main = Class.forName("kafka.admin.ConfigCommand").getMethod("main", String[].class);
         var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            String[] arguments = line.split(" ");
-            for (int i = 0; i < arguments.length; i++) {
-                arguments[i] = new String(Base64.getDecoder().decode(arguments[i].substring(1)), StandardCharsets.UTF_8);
+            String[] words = line.split(" ");
+            for (int i = 0; i < words.length; i++) {
+                words[i] = new String(Base64.getDecoder().decode(words[i].substring(1)), StandardCharsets.UTF_8);
             }
-            int code = 0;
-            try {
-                main.invoke(null, (Object) arguments);
-            } catch (InvocationTargetException error) {
-                if (!(error.getCause() instanceof Exited exited)) {
-                    throw error;
-                }
-                code = exited.code;
-            }
+            int code = run(words[0], Arrays.copyOfRange(words, 1, words.length));
             answers.println(code + " =" + base64(out) + " =" + base64(err));
             answers.flush();
+        }
+    }
+
+    /** The exit code; what a tool throws ends it with 1 and its text on stderr, as it ends a JVM of its own. */
+    private static int run(String tool, String[] arguments) throws ReflectiveOperationException {
+        try {
+            Class.forName(tool).getMethod("main", String[].class).invoke(null, (Object) arguments);
+            return 0;
+        } catch (InvocationTargetException error) {
+            if (error.getCause() instanceof Exited exited) {
+                return exited.code;
+            }
+            System.err.println("Exception in thread \"main\" " + error.getCause());
+            return 1;
         }
     }
 
