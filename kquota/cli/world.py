@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -102,22 +102,30 @@ def log_dirs(at: Where) -> Iterator[LogDirs]:
 
 
 @contextmanager
-def moves(at: Where, state_dir: Path | None) -> Iterator[tuple[Cluster, Runs]]:
-    """The cluster as a move sees it, and the record of its runs, by default in the user's XDG state folder."""
+def moves(at: Where, state_dir: Path | None, holding: str | None = None) -> Iterator[tuple[Cluster, Runs]]:
+    """The cluster as a move sees it, and the record of its runs, by default in the user's XDG state folder.
+
+    What writes says what it is `holding` them for: every other kquota that does is then kept out. Raises Busy.
+    """
     from kquota.stores.runs import RunFiles, state_folder
 
     root = state_dir if state_dir is not None else state_folder(os.environ)
-    if at.zookeeper is not None:
-        from kquota.stores.zookeeper_moves import ZooKeeperMoves
+    with ExitStack() as stack:
+        if at.zookeeper is not None:
+            from kquota.stores.zookeeper_moves import ZooKeeperMoves
 
-        with _znodes(at) as znodes:
-            found = ZooKeeperMoves(znodes)
-            yield found, RunFiles(root, found.cluster_id)
-    else:
-        from kquota.stores.wire.moves import WireMoves
+            znodes = stack.enter_context(_znodes(at))
+            on_zookeeper = ZooKeeperMoves(znodes)
+            cluster: Cluster = on_zookeeper
+            files = RunFiles(root, on_zookeeper.cluster_id)
+        else:
+            from kquota.stores.wire.moves import WireMoves
 
-        with wire(at) as opened:
-            yield WireMoves(opened), RunFiles(root, opened.cluster_id)
+            opened = stack.enter_context(wire(at))
+            cluster, files = WireMoves(opened), RunFiles(root, opened.cluster_id)
+        if holding is not None:
+            stack.enter_context(files.hold(holding))
+        yield cluster, files
 
 
 def _warn(line: str) -> None:

@@ -1,25 +1,25 @@
-"""The record of runs: one JSON file a run, in a folder a cluster, safe from the moment a method returns."""
+"""The record of runs: one journal a run, in a folder a cluster, safe from the moment a method returns; and its lock."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import datetime
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Final
 
 from kquota.errors import Busy, Invalid, KquotaError, Refused
-from kquota.measure import ByteRate
-from kquota.reassign.plan import Plan, parse
 from kquota.reassign.run import Run
-from kquota.reassign.throttle import Setting, Taken
-from kquota.stores import durable
+from kquota.stores import durable, journal
 
-_VERSION: Final = 1
 _SAFE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+_SUFFIX: Final = ".journal"
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:
@@ -30,146 +30,145 @@ def state_folder(environment: Mapping[str, str]) -> Path:
     return root / "kquota"
 
 
+def holder(doing: str) -> dict[str, object]:
+    """This process, as another one names it that has to wait for it."""
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"doing": doing, "pid": os.getpid(), "host": socket.gethostname(), "since": since}
+
+
+def held_by(told: Mapping[str, object]) -> str:
+    """The same, in words."""
+    names = [str(told.get(key, "unknown")) for key in ("doing", "pid", "host", "since")]
+    return "another kquota ({}, pid {} on {}, since {})".format(*names)
+
+
 class RunFiles:
-    """Runs on one cluster, in `root`/<cluster id>/<run id>.json; readable by their owner only. Implements `Runs`."""
+    """Runs on one cluster, in `root`/<cluster id>/<run id>.journal; readable by their owner only. Implements `Runs`."""
 
     def __init__(self, root: Path, cluster_id: str) -> None:
         if not _SAFE.fullmatch(cluster_id):
             raise Invalid(f"cluster id {cluster_id!r} cannot name a folder of {root}")
         self._folder = root / cluster_id
+        self._known: dict[str, Run] = {}
+
+    @contextmanager
+    def hold(self, doing: str) -> Iterator[None]:
+        """Keep every other kquota of this folder from writing. Raises Busy, naming who holds it.
+
+        The system lets go of it when the process ends, however it does.
+        """
+        self._make_folder()
+        try:
+            descriptor = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise _unusable(self._folder / "lock", "written", error) from error
+        with os.fdopen(descriptor, "r+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                    raise _unusable(self._folder / "lock", "locked", error) from error
+                raise Busy(f"{held_by(_object(file.read()))} holds {self._folder}; try again later") from error
+            file.truncate(0)
+            file.write(json.dumps(holder(doing)))
+            file.flush()
+            yield
 
     def unfinished(self) -> tuple[Run, ...]:
-        """Oldest first. Raises Refused for a record that cannot be read or that a newer kquota wrote."""
+        """Oldest first. Raises Refused for a journal that cannot be read or that a newer kquota wrote."""
         return tuple(run for run in self.every() if run.finished is None)
 
     def every(self) -> tuple[Run, ...]:
-        """Finished runs, too: a run's record is never deleted by kquota."""
+        """Finished runs, too: a run's record is never deleted by kquota. One whose first line is torn never began."""
         try:
-            paths = sorted(self._folder.glob("*.json"))
+            paths = sorted(self._folder.glob(f"*{_SUFFIX}"))
         except OSError as error:
             raise _unusable(self._folder, "read", error) from error
-        return tuple(sorted((_read(path) for path in paths), key=lambda run: (run.begun, run.id)))
+        runs = [run for path in paths if (run := self._read(path)[0]) is not None]
+        return tuple(sorted(runs, key=lambda run: (run.begun, run.id)))
 
     def begin(self, run: Run) -> None:
         """Raises Busy when there is a record of this id, Refused when the folder cannot be written."""
         path = self._path(run)
+        self._make_folder()
         try:
-            for folder in (self._folder.parent, self._folder):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            partial = self._written(path, run)
-            try:
-                # Unlike a rename, a link never takes the place of a record that is there.
-                path.hardlink_to(partial)
-            except FileExistsError as error:
-                raise Busy(f"{path}: this plan was begun in this very second; try again") from error
-            finally:
-                partial.unlink()
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                _append(file.fileno(), journal.line(journal.first(run)))
             durable.sync(self._folder)
             durable.sync(self._folder.parent)
+        except FileExistsError as error:
+            raise Busy(f"{path}: this plan was begun in this very second; try again") from error
         except OSError as error:
+            path.unlink(missing_ok=True)
             raise _unusable(path, "written", error) from error
+        self._known[run.id] = run
 
     def update(self, run: Run) -> None:
-        """Raises Refused when the folder cannot be written."""
+        """Append what has changed. A run that is on record elsewhere only is written as a whole."""
+        path = self._path(run)
+        if not path.exists():
+            self.begin(run)
+            return
         try:
-            path = self._path(run)
-            self._written(path, run).replace(path)
-            durable.sync(self._folder)
+            before, whole = (self._known[run.id], None) if run.id in self._known else self._read(path)
+            changed = journal.change(before, run) if before else journal.first(run)
+            with path.open("r+b") as file:
+                if whole is not None:
+                    file.truncate(whole)  # a torn line would hide the one after it
+                file.seek(0, os.SEEK_END)
+                if changed:
+                    _append(file.fileno(), journal.line(changed))
         except OSError as error:
-            raise _unusable(self._path(run), "written", error) from error
+            self._known.pop(run.id, None)  # part of the line may be there
+            raise _unusable(path, "written", error) from error
+        self._known[run.id] = run
 
     def place(self, run: Run) -> str:
         return str(self._path(run))
 
+    def steps(self, run: Run) -> int:
+        """How many lines its journal has."""
+        path = self._path(run)
+        return len(journal.lines(path.read_bytes(), str(path))[0]) if path.exists() else 0
+
     def _path(self, run: Run) -> Path:
-        return self._folder / f"{run.id}.json"
+        return self._folder / f"{run.id}{_SUFFIX}"
 
-    def _written(self, path: Path, run: Run) -> Path:
-        """The record, safe on disk, under a name that no reader takes for one."""
-        partial = path.with_suffix(f".{os.getpid()}.part")
-        descriptor = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(encode(run))
-            file.flush()
-            os.fsync(file.fileno())
-        return partial
+    def _make_folder(self) -> None:
+        try:
+            for folder in (self._folder.parent, self._folder):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            owner = self._folder.stat().st_uid
+        except OSError as error:
+            raise _unusable(self._folder, "written", error) from error
+        if owner != os.geteuid():
+            raise Refused(f"{self._folder} belongs to somebody else: name a folder of your own with --state-dir")
 
-
-def encode(run: Run) -> str:
-    """The run as one JSON document; `decode` gives back the same run."""
-    document = {
-        "version": _VERSION,
-        "id": run.id,
-        "begun": run.begun.isoformat(),
-        "finished": run.finished.isoformat() if run.finished else None,
-        "rate": run.rate,
-        "plan": json.loads(run.plan.text()),
-        "rollback": json.loads(run.rollback.text()),
-        "taken": [
-            {"kind": s.kind, "name": s.name, "key": s.key, "prior": taken.prior, "ours": list(taken.ours)}
-            for s, taken in sorted(run.taken.items())
-        ],
-    }
-    return json.dumps(document, indent=1) + "\n"
+    def _read(self, path: Path) -> tuple[Run | None, int]:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise _unusable(path, "read", error) from error
+        documents, whole = journal.lines(data, str(path))
+        return (journal.replay(documents, str(path)) if documents else None), whole
 
 
-def decode(text: str, where: str) -> Run:
-    """The run in a record. Raises Refused, naming `where`, when it is damaged or a newer kquota's."""
+def _append(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
+    os.fsync(descriptor)
+
+
+def _object(text: str) -> dict[str, object]:
     try:
-        document = json.loads(text)
-        if document["version"] != _VERSION:
-            raise Refused(
-                f"{where}: is version {document['version']} of the record, this kquota reads {_VERSION}; "
-                "use the kquota that wrote it"
-            )
-        return _run(document, where)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Invalid) as error:
-        raise Refused(
-            f"{where}: is not a record that kquota wrote ({type(error).__name__}: {error}); "
-            "see what throttle stands on the cluster, then move this file away"
-        ) from error
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
-def _run(document: Mapping[str, Any], where: str) -> Run:
-    finished = document["finished"]
-    run = Run(
-        id=str(document["id"]),
-        begun=datetime.fromisoformat(document["begun"]),
-        plan=_plan(document["plan"], where),
-        rollback=_plan(document["rollback"], where),
-        rate=None if document["rate"] is None else ByteRate(int(document["rate"])),
-        taken={},
-        finished=None if finished is None else datetime.fromisoformat(finished),
-    )
-    taken = (_taken(item) for item in document["taken"])
-    return replace(run, taken={one.setting: one for one in taken})
-
-
-def _plan(document: object, where: str) -> Plan:
-    return parse(json.dumps(document), where)
-
-
-def _taken(item: Mapping[str, Any]) -> Taken:
-    kind = item["kind"]
-    if kind not in ("broker", "topic"):
-        raise ValueError(f"unknown kind {kind!r}")
-    setting = Setting(cast(Literal["broker", "topic"], kind), str(item["name"]), str(item["key"]))
-    prior = item["prior"]
-    return Taken(
-        setting=setting,
-        prior=None if prior is None else str(prior),
-        ours=tuple(str(value) for value in item["ours"]),
-    )
-
-
-def _read(path: Path) -> Run:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unusable(path, "read", error) from error
-    return decode(text, str(path))
-
-
-def _unusable(path: Path, verb: str, error: Exception) -> KquotaError:
-    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+def _unusable(path: Path, verb: str, error: OSError) -> KquotaError:
+    why = error.strerror or str(error)
     return Refused(f"{path}: cannot be {verb}: {why}; the record of a run must be safe before a move starts")

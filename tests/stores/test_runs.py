@@ -1,9 +1,12 @@
-"""The record of runs: whole or not at all, private, and never misread."""
+"""The record of runs: a journal that only grows, private, never misread; and the lock that keeps others out."""
 
 from __future__ import annotations
 
-import json
+import itertools
+import os
 import stat
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,32 +18,95 @@ from hypothesis import strategies as st
 from kquota.errors import Busy, Invalid, Refused
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan, run_id
-from kquota.reassign.run import Run
+from kquota.reassign.run import Purpose, Run
 from kquota.reassign.throttle import Setting, Taken
-from kquota.stores.runs import RunFiles, decode, encode, state_folder
-from kquota.terms import LEADER_REPLICAS, BrokerId, TopicPartition
+from kquota.stores import journal
+from kquota.stores.runs import RunFiles, state_folder
+from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, BrokerId, TopicPartition
 
 TIME = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
-PLAN = Plan(targets={TopicPartition("t", 0): (BrokerId(1), BrokerId(3))})
+T0 = TopicPartition("t", 0)
+PLAN = Plan(targets={T0: (BrokerId(1), BrokerId(3))})
+LEADERS, FOLLOWERS = (Setting.of_topic("t", key) for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS))
 
 
 def run(*, prior: str | None = None, ours: tuple[str, ...] = ("0:1",), begun: datetime = TIME) -> Run:
-    setting = Setting.of_topic("t", LEADER_REPLICAS)
     return Run(
         id=run_id(PLAN, begun),
         begun=begun,
         plan=PLAN,
-        rollback=Plan(targets={TopicPartition("t", 0): (BrokerId(1), BrokerId(2))}),
+        rollback=Plan(targets={T0: (BrokerId(1), BrokerId(2))}),
         rate=ByteRate(1000),
-        taken={setting: Taken(setting=setting, prior=prior, ours=ours)},
+        taken={LEADERS: Taken(setting=LEADERS, prior=prior, ours=ours)},
     )
 
 
-@given(st.none() | st.text(), st.lists(st.text()).map(tuple), st.datetimes(timezones=st.just(UTC)))
-def test_a_record_reads_as_it_was_written(prior: str | None, ours: tuple[str, ...], begun: datetime) -> None:
-    one = run(prior=prior, ours=ours, begun=begun)
-    assert decode(encode(one), "") == one
-    assert decode(encode(replace(one, finished=begun, rate=None)), "") == replace(one, finished=begun, rate=None)
+TAKEN = st.dictionaries(
+    st.sampled_from([LEADERS, FOLLOWERS]), st.tuples(st.none() | st.text(), st.lists(st.text()).map(tuple))
+).map(lambda found: {s: Taken(setting=s, prior=prior, ours=ours) for s, (prior, ours) in sorted(found.items())})
+RUNS = st.builds(
+    replace,
+    st.builds(run),
+    taken=TAKEN,
+    rate=st.none() | st.integers(1, 2**40).map(ByteRate),
+    log_dir_rate=st.none() | st.integers(1, 2**40).map(ByteRate),
+    purpose=st.sampled_from(Purpose),
+    plan=st.sampled_from([PLAN, Plan(targets={})]),
+    topic_ids=st.dictionaries(st.text(), st.text()),
+    handed_over=st.frozensets(st.builds(TopicPartition, st.sampled_from("tu"), st.integers(0, 9))),
+    aborting=st.booleans(),
+    finished=st.none() | st.datetimes(timezones=st.just(UTC)),
+)
+
+
+@given(st.lists(RUNS, min_size=1, max_size=4))
+def test_a_journal_tells_the_run_as_it_was_last_written(states: list[Run]) -> None:
+    written = [journal.first(states[0])]
+    written += [journal.change(before, after) for before, after in itertools.pairwise(states)]
+    data = b"".join(map(journal.line, written))
+    documents, whole = journal.lines(data, "")
+    assert whole == len(data)
+    assert journal.replay(documents, "") == states[-1]
+
+
+@given(RUNS, RUNS, st.data())
+def test_a_line_that_was_cut_short_was_never_written(before: Run, after: Run, data: st.DataObject) -> None:
+    first, second = journal.line(journal.first(before)), journal.line(journal.change(before, after))
+    cut = data.draw(st.integers(0, len(second) - 1))
+    documents, whole = journal.lines(first + second[:cut], "")
+    assert whole == len(first)
+    assert journal.replay(documents, "") == before
+
+
+def test_what_was_torn_is_written_over(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path, "c")
+    files.begin(run())
+    path = Path(files.place(run()))
+    path.write_bytes(path.read_bytes() + b'1234abcd {"aborting":tr')
+    assert RunFiles(tmp_path, "c").unfinished() == (run(),)
+    later = replace(run(), handed_over=frozenset({T0}))
+    RunFiles(tmp_path, "c").update(later)
+    assert RunFiles(tmp_path, "c").unfinished() == (later,)
+
+
+def test_a_run_that_died_before_its_first_line_never_began(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path, "c")
+    files.begin(run())
+    path = Path(files.place(run()))
+    path.write_bytes(path.read_bytes()[:50])
+    assert RunFiles(tmp_path, "c").every() == ()
+
+
+def test_a_journal_only_grows(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path, "c")
+    files.begin(run())
+    path = Path(files.place(run()))
+    before = path.read_bytes()
+    files.update(run())
+    assert path.read_bytes() == before
+    files.update(replace(run(), aborting=True))
+    assert path.read_bytes().startswith(before)
+    assert path.read_bytes()[len(before) :].endswith(b' {"aborting":true}\n')
 
 
 def test_a_run_is_open_until_it_is_finished(tmp_path: Path) -> None:
@@ -74,25 +140,24 @@ def test_one_id_begins_once(tmp_path: Path) -> None:
     assert len(list((tmp_path / "c").iterdir())) == 1
 
 
-def with_version(version: object) -> str:
-    return json.dumps(json.loads(encode(run())) | {"version": version})
-
-
+FIRST = journal.first(run())
 DAMAGED = {
-    "empty": ("", "is not a record that kquota wrote"),
-    "cut short": (encode(run())[:100], "is not a record that kquota wrote"),
-    "another document": ("[]", "is not a record that kquota wrote"),
-    "newer": (with_version(2), "use the kquota that wrote it"),
-    "a field lost": (encode(run()).replace('"rollback"', '"x"'), "KeyError"),
-    "a setting of nothing": (encode(run()).replace('"topic",\n   "name"', '"planet",\n   "name"'), "planet"),
+    "another document": (b"[]\n[]\n", "line 1 is damaged"),
+    "a changed digit": (journal.line(FIRST).replace(b"1000", b"9000") + journal.line({}), "line 1 is damaged"),
+    "newer": (journal.line(FIRST | {"version": 3}), "use the kquota that wrote it"),
+    "a field lost": (journal.line({k: v for k, v in FIRST.items() if k != "rollback"}), "KeyError"),
+    "a setting of nothing": (
+        journal.line(FIRST | {"taken": [{"kind": "planet", "name": "t", "key": "k", "prior": None, "ours": []}]}),
+        "planet",
+    ),
 }
 
 
-@pytest.mark.parametrize(("text", "complaint"), DAMAGED.values(), ids=DAMAGED)
-def test_a_damaged_record_is_refused_by_name(tmp_path: Path, text: str, complaint: str) -> None:
+@pytest.mark.parametrize(("data", "complaint"), DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_record_is_refused_by_name(tmp_path: Path, data: bytes, complaint: str) -> None:
     files = RunFiles(tmp_path, "c")
     files.begin(run())
-    Path(files.place(run())).write_text(text)
+    Path(files.place(run())).write_bytes(data)
     with pytest.raises(Refused, match=complaint) as raised:
         files.unfinished()
     assert str(raised.value).startswith(files.place(run()))
@@ -100,8 +165,45 @@ def test_a_damaged_record_is_refused_by_name(tmp_path: Path, text: str, complain
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
+    files = RunFiles(tmp_path / "file", "c")
     with pytest.raises(Refused, match="must be safe before a move starts"):
-        RunFiles(tmp_path / "file", "c").begin(run())
+        files.begin(run())
+    with pytest.raises(Refused, match="must be safe before a move starts"), files.hold("execute"):
+        pass
+
+
+def test_a_link_in_the_place_of_a_record_or_the_lock_is_not_followed(tmp_path: Path) -> None:
+    files, elsewhere = RunFiles(tmp_path, "c"), tmp_path / "elsewhere"
+    elsewhere.write_text("precious")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "lock").symlink_to(elsewhere)
+    Path(files.place(run())).symlink_to(elsewhere)
+    with pytest.raises(Busy):
+        files.begin(run())
+    with pytest.raises(Refused), files.hold("execute"):
+        pass
+    assert elsewhere.read_text() == "precious"
+
+
+def test_one_holds_the_lock_and_others_are_told_who(tmp_path: Path) -> None:
+    one, other = RunFiles(tmp_path, "c"), RunFiles(tmp_path, "c")
+    with one.hold("execute plan.json"):
+        with pytest.raises(Busy, match=rf"\(execute plan\.json, pid {os.getpid()} on .+, since \d{{4}}-"):
+            other.hold("verify").__enter__()
+        with RunFiles(tmp_path, "another").hold("verify"):
+            pass
+    with other.hold("verify"):
+        pass
+
+
+def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys; from pathlib import Path; from kquota.stores.runs import RunFiles\n"
+        "with RunFiles(Path(sys.argv[1]), 'c').hold('execute'): os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == -9
+    with RunFiles(tmp_path, "c").hold("verify"):
+        pass
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "a\0b"])
