@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from kquota.errors import KquotaError
+from kquota.reassign.log_dirs import Reading, Replica
 from kquota.reassign.moves import Partition, Replicas
 from kquota.reassign.run import Run
 from kquota.reassign.throttle import Change, Setting
@@ -36,6 +37,10 @@ class Snapshot:
 class Cluster(Protocol):
     """A cluster as a move sees it. Every method may raise Unreachable, after a bounded time."""
 
+    @property
+    def largest_submission(self) -> int | None:
+        """How many bytes of moves may be submitted at once, and only once the ones before have ended; None for any."""
+
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         """The partitions of `topics`, or of every topic (None).
 
@@ -58,6 +63,9 @@ class Cluster(Protocol):
         `after` None deletes the key. Does not wait for the effect. A topic that does not exist is no error when a
         value is taken away.
         """
+
+    def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
+        """min.insync.replicas of each topic that exists, wherever it is set; 1 where that is not told."""
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
         """Start the moves, any of which may be under way already; the cluster's words for each that it refused.
@@ -95,3 +103,32 @@ class Clock(Protocol):
 
     def sleep(self, seconds: float) -> None:
         """Let the cluster get on with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Altered:
+    """What brokers answered to the wish for other log dirs; a replica in neither is on its way, or there.
+
+    `absent` are replicas that their broker does not have. It remembers the wish until it stops, and makes the replica
+    there when it comes.
+    """
+
+    absent: frozenset[Replica] = frozenset()
+    errors: Mapping[Replica, KquotaError] = field(default_factory=dict)
+
+
+class ReplicaDirs(Protocol):
+    """The log dirs of replicas (KIP-113). Brokers are asked together, under one deadline; none holds up the others."""
+
+    def read(self, replicas: Collection[Replica]) -> Reading:
+        """Where each of `replicas` is, and every log dir of their brokers.
+
+        Raises Refused when a broker says that this user may not know.
+        """
+
+    def alter(self, moves: Mapping[Replica, str]) -> Altered:
+        """Ask each replica's broker to move it into this log dir, at the broker's own pace.
+
+        Naming the dir that a replica is in ends the copy that is under way. Errors: Refused for what the broker
+        refuses, Unknown when its answer was lost, Unreachable when it was not asked.
+        """
