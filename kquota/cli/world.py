@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kquota.sizes.port import LogDirs
     from kquota.stores.wire.connection import Wire
     from kquota.stores.znodes import Znodes
+    from kquota.throttle.port import Ports
 
 SEEN_SECONDS: Final = 20.0
 """A broker on ZooKeeper looks at every notification of the last 15 minutes before it is seen to know of a change."""
@@ -155,3 +156,38 @@ def until_seen(seconds: float = SEEN_SECONDS) -> Iterator[None]:
     while time.monotonic() < give_up:
         time.sleep(_SEEN_POLL_SECONDS)
         yield
+
+
+@contextmanager
+def throttling(at: Where, state_dir: Path | None, holding: str | None = None) -> Iterator[Ports]:
+    """All that replication throttles are made of, on one connection; `holding` as for `moves`."""
+    from kquota.stores.runs import RunFiles, state_folder
+    from kquota.stores.sightings import SightingsFile
+    from kquota.throttle.port import Ports
+
+    root = state_dir if state_dir is not None else state_folder(os.environ)
+    with ExitStack() as stack:
+        cluster: Cluster
+        stored: Configs
+        sizes: LogDirs | None = None
+        if at.zookeeper is not None:
+            from kquota.stores.zookeeper_configs import ZooKeeperConfigs
+            from kquota.stores.zookeeper_moves import ZooKeeperMoves
+
+            znodes = stack.enter_context(_znodes(at))
+            on_zookeeper = ZooKeeperMoves(znodes)
+            cluster, cluster_id = on_zookeeper, on_zookeeper.cluster_id
+            stored = ZooKeeperConfigs(znodes, unreadable=_warn)
+        else:
+            from kquota.stores.wire.configs import WireConfigs
+            from kquota.stores.wire.log_dirs import WireLogDirs
+            from kquota.stores.wire.moves import WireMoves
+
+            opened = stack.enter_context(wire(at))
+            cluster, cluster_id = WireMoves(opened), opened.cluster_id
+            stored, sizes = WireConfigs(opened), WireLogDirs(opened)
+        runs = RunFiles(root, cluster_id)
+        if holding is not None:
+            stack.enter_context(runs.hold(holding))
+        memory = SightingsFile(root, cluster_id)
+        yield Ports(cluster=cluster, configs=stored, log_dirs=sizes, runs=runs, memory=memory)

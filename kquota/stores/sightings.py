@@ -1,0 +1,72 @@
+"""What `throttle doctor` remembers between two looks: one small JSON file a cluster, whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from kquota.errors import Refused
+from kquota.reassign.throttle import Setting
+from kquota.stores import durable
+from kquota.throttle.cure import Sightings
+
+_VERSION: Final = 1
+
+
+class SightingsFile:
+    """`root`/<cluster id>/leftovers.json, beside the runs; readable by its owner only. Implements `Memory`."""
+
+    def __init__(self, root: Path, cluster_id: str) -> None:
+        self._path = root / cluster_id / "leftovers.json"
+
+    def recall(self) -> Sightings | None:
+        """See the port. A file that is damaged, or a newer kquota's, is none: everything is then seen anew."""
+        try:
+            document = json.loads(self._path.read_text(encoding="utf-8"))
+            if document["version"] != _VERSION:
+                return None
+            first: dict[Setting, dict[str, datetime]] = {}
+            for item in document["leftovers"]:
+                setting = Setting(item["kind"], item["name"], item["key"])
+                first.setdefault(setting, {})[item["value"]] = _moment(item["first_seen"])
+            return Sightings(at=_moment(document["at"]), first=first)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Refused(f"{self._path}: cannot be read: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def keep(self, sightings: Sightings) -> None:
+        """See the port."""
+        leftovers = [
+            {"kind": s.kind, "name": s.name, "key": s.key, "value": value, "first_seen": at.isoformat()}
+            for s, values in sorted(sightings.first.items())
+            for value, at in values.items()
+        ]
+        document = {"version": _VERSION, "at": sightings.at.isoformat(), "leftovers": leftovers}
+        partial = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            partial.unlink(missing_ok=True)
+            descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(document, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(self._path)
+            durable.sync(self._path.parent)
+        except OSError as error:
+            raise Refused(f"{self._path}: cannot be written: {error.strerror}; --state-dir names another") from error
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def _moment(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(f"{text} has no time zone")
+    return found

@@ -1,0 +1,56 @@
+"""What of the standing throttles is left over, in vain or wrong: the rules, in their one order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
+
+from kquota.reassign.run import Purpose
+from kquota.throttle import doctor_lists, doctor_rates
+from kquota.throttle.finding import Finding
+from kquota.throttle.standing import Standing
+
+Rule: TypeAlias = Callable[[Standing], Iterator[Finding]]
+
+
+def ended_runs(standing: Standing) -> Iterator[Finding]:
+    """Runs on record of which nothing moves any more: only their throttle is left, or they never began to move."""
+    for run in standing.runs:
+        if run.purpose is not Purpose.MOVE or any(name in standing.snapshot.running for name in run.plan.targets):
+            continue
+        waiting = len(run.waiting)
+        yield Finding(
+            rule="run-ended",
+            where=f"run {run.id}",
+            what=f"{waiting} of its {len(run.goal.targets)} partitions were never handed over to the cluster"
+            if waiting
+            else "all of its moves have ended and it is still on record",
+            effect=f"the throttle that it set on {len(run.taken)} topics and brokers stands"
+            if run.taken
+            else "its record stays open",
+            do="kquota move resume"
+            if waiting
+            else "kquota reassign-partitions --verify with its plan, or kquota move resume",
+        )
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    ended_runs,
+    doctor_rates.without_lists,
+    doctor_lists.without_rates,
+    doctor_lists.stale,
+    doctor_lists.caught_up,
+    doctor_lists.without_move,
+    doctor_lists.on_brokers,
+    doctor_rates.differ_between_brokers,
+    doctor_rates.differ_between_sides,
+    doctor_rates.not_in_force,
+    doctor_lists.malformed,
+    doctor_lists.too_long,
+    doctor_lists.wildcard,
+)
+
+
+def findings(standing: Standing) -> tuple[Finding, ...]:
+    """Every finding: rule by rule, and within a rule by broker, or by topic."""
+    return tuple(finding for rule in RULES for finding in rule(standing))

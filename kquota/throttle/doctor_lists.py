@@ -1,0 +1,195 @@
+"""What is wrong with lists: entries that outlived their move, replicas that are gone, values that brokers misread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from kquota.reassign.throttle import Setting, entries
+from kquota.terms import DEFAULT, EVERY_REPLICA, FOLLOWER_REPLICAS, LONGEST_VALUE, BrokerId
+from kquota.throttle.doctor_rates import FIX, ids
+from kquota.throttle.finding import Finding
+from kquota.throttle.standing import SHORT, SIDES, Standing, replica
+
+_NEARLY: Final = 0.9
+_SHOWN: Final = 6
+
+
+def without_rates(standing: Standing) -> Iterator[Finding]:
+    """Lists that name replicas of brokers which have no rate on that side."""
+    for setting in standing.lists:
+        key = SIDES[setting.key]
+        unlimited = {
+            broker: entry
+            for entry in standing.foreign(setting)
+            for name, broker in standing.replicas(setting, entry)
+            if broker in standing.limits and standing.rate(broker, key) is None
+        }
+        if unlimited:
+            moving = any(name.topic == setting.name for name in standing.snapshot.running)
+            yield Finding(
+                rule="lists-without-rates",
+                where=str(setting),
+                what=f"lists replicas of {brokers(unlimited)}, where no {SHORT[key]} rate is in force",
+                effect="its move runs unthrottled there" if moving else "limits nothing there",
+                do=f"kquota throttle set --throttle RATE --broker {ids(unlimited)}"
+                if moving
+                else f"{FIX}, or kquota throttle set --throttle RATE",
+                values={setting: tuple(dict.fromkeys(unlimited.values()))},
+            )
+
+
+def stale(standing: Standing) -> Iterator[Finding]:
+    """Entries whose partition does not exist, or whose broker holds no replica of it."""
+    yield from _of_entries(
+        standing,
+        _is_stale,
+        rule="stale-entry",
+        what="no such replica",
+        effect="it takes room, and throttles the replica if it ever comes there",
+    )
+
+
+def caught_up(standing: Standing) -> Iterator[Finding]:
+    """Followers that are in sync and still listed, while their partition does not move."""
+    yield from _of_entries(
+        standing,
+        _is_caught_up,
+        rule="caught-up-replica",
+        what="in sync, and no move of the partition runs",
+        effect="throttles the replica when it next falls behind",
+    )
+
+
+def without_move(standing: Standing) -> Iterator[Finding]:
+    """Every other entry of a partition that does not move: leaders above all, and followers that are behind."""
+    yield from _of_entries(
+        standing,
+        _is_idle,
+        rule="list-without-move",
+        what="no move of the partition runs, and no throttle run on record",
+        effect="in-sync followers use the leader's rate up, and replicas that fall behind come back slowly",
+    )
+
+
+def wildcard(standing: Standing) -> Iterator[Finding]:
+    """`*` on a topic of which nothing moves."""
+    for setting in standing.lists:
+        moving = any(name.topic == setting.name for name in standing.snapshot.running)
+        if EVERY_REPLICA in standing.foreign(setting) and not moving:
+            yield Finding(
+                rule="wildcard-without-move",
+                where=str(setting),
+                what="* lists every replica of the topic, and none of its partitions moves",
+                effect="every replica that falls behind comes back slowly",
+                do=FIX,
+                values={setting: (EVERY_REPLICA,)},
+                fixable=True,
+            )
+
+
+def on_brokers(standing: Standing) -> Iterator[Finding]:
+    """Lists that were set on a broker, as KIP-73's own text does: they are configs of topics."""
+    for where, keys in standing.misplaced.items():
+        option = "--broker-defaults" if where is DEFAULT else f"--broker {where}"
+        yield Finding(
+            rule="list-on-broker",
+            where="default broker" if where is DEFAULT else f"broker {where}",
+            what=f"has {', '.join(keys)}",
+            effect="a broker ignores it: these lists are configs of topics",
+            do=f"kquota configs --alter --delete-config {','.join(keys)} {option}",
+        )
+
+
+def malformed(standing: Standing) -> Iterator[Finding]:
+    """Lists with empty or repeated entries, and entries that are no `partition:broker`."""
+    for setting, text in standing.lists.items():
+        parts = text.split(",") if text else []
+        wrong = [
+            words
+            for words, found in {
+                "begins with a comma": text.startswith(","),
+                "has an empty entry": any(not part.strip() for part in parts[1:]),
+                "has an entry twice": len(set(parts)) < len(parts),
+                "has an entry that is no partition:broker": any(
+                    replica(setting, entry) is None for entry in entries(text) if entry != EVERY_REPLICA
+                ),
+                "has entries beside *": EVERY_REPLICA in entries(text) and len(entries(text)) > 1,
+            }.items()
+            if found
+        ]
+        if wrong:
+            yield Finding(
+                rule="list-malformed",
+                where=str(setting),
+                what=" and ".join(wrong),
+                effect="before Kafka 3.4 the throttle is silently off, and a broker may not start again",
+                do=f"kquota configs --alter --add-config '{setting.key}=[P:B,…]' --topic {setting.name}, "
+                "or --delete-config",
+            )
+
+
+def too_long(standing: Standing) -> Iterator[Finding]:
+    """Lists that are longer than a broker can hold, or nearly so."""
+    for setting, text in standing.lists.items():
+        size = len(text.encode())
+        if size > LONGEST_VALUE * _NEARLY:
+            over = size > LONGEST_VALUE
+            yield Finding(
+                rule="list-too-long" if over else "list-nearly-full",
+                where=str(setting),
+                what=f"is {size:,} bytes long, a broker holds {LONGEST_VALUE:,}",
+                effect="brokers cannot describe the topic" if over else "the next move of this topic may not fit in",
+                do="take entries away, or throttle the whole topic: kquota throttle set --topic",
+            )
+
+
+def _is_stale(standing: Standing, setting: Setting, entry: str) -> bool:
+    return replica(setting, entry) is not None and not standing.replicas(setting, entry)
+
+
+def _is_caught_up(standing: Standing, setting: Setting, entry: str) -> bool:
+    if setting.key != FOLLOWER_REPLICAS or not _is_at_rest(standing, setting, entry):
+        return False
+    ((name, broker),) = standing.replicas(setting, entry)
+    now = standing.snapshot.partitions[name]
+    return broker in now.isr and broker != now.leader
+
+
+def _is_idle(standing: Standing, setting: Setting, entry: str) -> bool:
+    return _is_at_rest(standing, setting, entry) and not _is_caught_up(standing, setting, entry)
+
+
+def _is_at_rest(standing: Standing, setting: Setting, entry: str) -> bool:
+    """A single replica that exists and whose partition does not move."""
+    found = () if entry == EVERY_REPLICA else standing.replicas(setting, entry)
+    running = standing.snapshot.running
+    return bool(found) and not any(name in running or standing.snapshot.partitions[name].moving for name, _ in found)
+
+
+def _of_entries(
+    standing: Standing, wrong: Callable[[Standing, Setting, str], bool], *, rule: str, what: str, effect: str
+) -> Iterator[Finding]:
+    for setting in standing.lists:
+        if found := tuple(entry for entry in standing.foreign(setting) if wrong(standing, setting, entry)):
+            yield Finding(
+                rule=rule,
+                where=str(setting),
+                what=f"{few(found)}: {what}",
+                effect=effect,
+                do=FIX,
+                values={setting: found},
+                fixable=True,
+            )
+
+
+def brokers(found: Iterable[BrokerId]) -> str:
+    """`broker 1` or `brokers 1,2`."""
+    those = sorted(found)
+    return f"broker{'s' if len(those) > 1 else ''} {ids(those)}"
+
+
+def few(found: tuple[str, ...]) -> str:
+    """The first entries, and how many more there are."""
+    more = f" and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
+    return ",".join(found[:_SHOWN]) + more

@@ -1,0 +1,117 @@
+"""What is wrong with rates: nobody listed, not heeded, or not the same everywhere."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from kquota.measure import exact_rate
+from kquota.reassign.throttle import Setting
+from kquota.terms import DEFAULT, FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId
+from kquota.throttle.finding import Finding
+from kquota.throttle.standing import OWN, SHORT, Standing
+
+_RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
+FIX: Final = "kquota throttle doctor --fix"
+
+
+def without_lists(standing: Standing) -> Iterator[Finding]:
+    """Rates of a broker that no list speaks of and that no move concerns."""
+    listed = {broker for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS) for _, broker in standing.listed(key)}
+    moving = {broker for now in standing.snapshot.running.values() for broker in now.replicas}
+    for broker in standing.brokers:
+        settings = (Setting.of_broker(broker, key) for key in _RATES)
+        values = {setting: foreign for setting in settings if (foreign := standing.foreign(setting))}
+        if values and broker not in listed | moving:
+            idle = not standing.snapshot.running
+            yield Finding(
+                rule="rates-without-lists",
+                where=f"broker {broker}",
+                what=", ".join(f"{SHORT[s.key]} rate {written(value)}" for s, (value,) in values.items())
+                + " and no list names a replica of this broker",
+                effect="limits nothing now, and whatever is listed next",
+                do=FIX if idle else f"when no move runs any more: {FIX}",
+                values=values,
+                fixable=idle,
+            )
+
+
+def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
+    """One rate of several brokers, as far as no run holds it, that is not the same on all of them."""
+    for key in _RATES:
+        brokers: defaultdict[str, list[BrokerId]] = defaultdict(list)
+        for broker in standing.brokers:
+            for value in standing.foreign(Setting.of_broker(broker, key)):
+                brokers[value].append(broker)
+        if len(brokers) > 1:
+            on = (f"{written(value)} on {ids(those)}" for value, those in sorted(brokers.items(), key=lambda i: i[1]))
+            yield Finding(
+                rule="rates-differ-between-brokers",
+                where=f"brokers {ids(b for those in brokers.values() for b in those)}",
+                what=f"{SHORT[key]} rate is {', '.join(on)}",
+                effect="the slowest broker holds up the moves of all",
+                do=f"if that is not meant: kquota configs --alter --add-config {key}=RATE --broker ID",
+                values={Setting.of_broker(b, key): (value,) for value, those in brokers.items() for b in those},
+            )
+
+
+def differ_between_sides(standing: Standing) -> Iterator[Finding]:
+    """Brokers whose leader and follower rates differ, or that have only one of them; as far as no run holds either."""
+    for broker in standing.brokers:
+        settings = {key: Setting.of_broker(broker, key) for key in _RATES}
+        values = {key: standing.foreign(setting) for key, setting in settings.items()}
+        now = {key: standing.values.get(setting) for key, setting in settings.items()}
+        held = any(now[key] is not None and not values[key] for key in _RATES)
+        if held or now[LEADER_RATE] == now[FOLLOWER_RATE]:
+            continue
+        told = (f"{SHORT[key]} {'no rate' if (value := now[key]) is None else written(value)}" for key in _RATES)
+        yield Finding(
+            rule="rates-differ-between-sides",
+            where=f"broker {broker}",
+            what=", ".join(told),
+            effect="what it sends and what it receives are not limited alike",
+            do=f"if that is not meant: kquota configs --alter --add-config KEY=RATE --broker {broker}",
+            values={settings[key]: foreign for key, foreign in values.items() if foreign},
+        )
+
+
+def not_in_force(standing: Standing) -> Iterator[Finding]:
+    """Rates that brokers store and do not heed: on the default of all before 3.9, or in server.properties."""
+    default = standing.limits.get(DEFAULT, {})
+    if stored := [key for key in SHORT if key in default and not default[key].in_force]:
+        known = "" if standing.release else "; ZooKeeper does not tell the release"
+        yield Finding(
+            rule="rate-not-in-force",
+            where="default broker",
+            what=", ".join(f"{SHORT[key]} rate {written(default[key].value)}" for key in stored),
+            effect=f"ignored before Kafka 3.9 (KAFKA-10190){known}",
+            do=f"set it on each broker, and kquota configs --alter --delete-config {','.join(stored)} "
+            "--broker-defaults",
+        )
+    for broker in standing.brokers:
+        static = {
+            key: limit
+            for key, limit in standing.limits[broker].items()
+            if not limit.in_force and limit.source not in (OWN, "DYNAMIC_DEFAULT_BROKER_CONFIG")
+        }
+        if static:
+            yield Finding(
+                rule="rate-not-in-force",
+                where=f"broker {broker}",
+                what=", ".join(
+                    f"{SHORT[key]} rate {written(static[key].value)} in server.properties" for key in static
+                ),
+                effect="brokers heed a rate only where it was set dynamically (KAFKA-20125)",
+                do="take it out of server.properties; set it with kquota throttle set",
+            )
+
+
+def written(value: str) -> str:
+    """A stored rate for people; what is no rate as it is stored."""
+    return exact_rate(int(value)) if value.isascii() and value.isdigit() else repr(value)
+
+
+def ids(brokers: Iterable[BrokerId]) -> str:
+    """Broker ids joined by commas, in order."""
+    return ",".join(map(str, sorted(brokers)))

@@ -1,0 +1,191 @@
+"""What flows under a throttle, by KIP-73's names, from two readings of the throttled partitions' logs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from kquota.sizes.port import Offsets
+from kquota.sizes.replica import LogDir
+from kquota.terms import (
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    BrokerId,
+    TopicPartition,
+)
+from kquota.throttle.standing import Standing
+
+Replica = tuple[TopicPartition, BrokerId]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Where every replica's log ended, `at` a moment in seconds; the leaders' `sizes` in bytes and first offsets."""
+
+    at: float
+    ends: Mapping[Replica, int]
+    starts: Mapping[TopicPartition, int]
+    sizes: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """What was measured for `seconds`: bytes per second and lags in offsets; None is unknown, never 0.
+
+    `leader` and `follower` are Leader- and FollowerReplicationThrottledRate of each broker, `lag` its SumReplicaLag:
+    of the throttled partitions' replicas on it. `bytes_in` is PartitionBytesInRate. `keep_up` is the part of `leader`
+    that goes to followers in sync, who are counted and not delayed (KAFKA-4313); `behind` what producers write to the
+    leader's throttled partitions for followers that are not.
+    """
+
+    seconds: float
+    leader: Mapping[BrokerId, float | None]
+    follower: Mapping[BrokerId, float | None]
+    lag: Mapping[BrokerId, int | None]
+    bytes_in: Mapping[TopicPartition, float | None]
+    lags: Mapping[TopicPartition, int | None]
+    keep_up: Mapping[BrokerId, float | None]
+    behind: Mapping[BrokerId, float | None]
+
+
+def reading(at: float, log_dirs: Iterable[LogDir], offsets: Mapping[TopicPartition, Offsets]) -> Reading:
+    """One reading of what the brokers told; replicas whose end was not told are not in it."""
+    ends: dict[Replica, int] = {}
+    sizes: dict[TopicPartition, int] = {}
+    for log_dir in log_dirs:
+        for replica in log_dir.replicas:
+            if not replica.future and replica.end_offset is not None:
+                ends[replica.partition, log_dir.broker] = replica.end_offset
+            if replica.leader and not replica.future:
+                sizes[replica.partition] = replica.size
+    return Reading(at=at, ends=ends, starts={name: told.start for name, told in offsets.items()}, sizes=sizes)
+
+
+def measured(standing: Standing, first: Reading, second: Reading) -> Flow:
+    """What flowed between the readings through every throttled replica of `standing`: offsets times the mean bytes of one."""
+    seconds = second.at - first.at
+    partitions = standing.snapshot.partitions
+    lists = {key: set(standing.listed(key)) for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)}
+    throttled = sorted({name for replicas in lists.values() for name, _ in replicas})
+    rates = _rates(standing, throttled, first, second, seconds)
+    lags = _lags(standing, throttled, second)
+    sums: dict[str, defaultdict[BrokerId, list[float | None]]] = {
+        what: defaultdict(list) for what in ("leader", "follower", "keep_up", "behind")
+    }
+    for name in throttled:
+        now = partitions[name]
+        for broker in now.replicas:
+            if broker == now.leader:
+                continue
+            rate = rates.get((name, broker))
+            if (name, broker) in lists[FOLLOWER_REPLICAS]:
+                sums["follower"][broker].append(rate)
+            if now.leader is not None and (name, now.leader) in lists[LEADER_REPLICAS]:
+                sums["leader"][now.leader].append(rate)
+                in_sync = broker in now.isr
+                written = rates.get((name, now.leader))
+                sums["keep_up" if in_sync else "behind"][now.leader].append(written)
+    behind_by: defaultdict[BrokerId, list[int | None]] = defaultdict(list)
+    for (_, broker), lag in lags.items():
+        behind_by[broker].append(lag)
+    every = sorted({*standing.brokers, *behind_by})
+    return Flow(
+        seconds=seconds,
+        **{what: {broker: _sum(of.get(broker, ())) for broker in every} for what, of in sums.items()},
+        lag={broker: _whole(behind_by.get(broker, ())) for broker in every},
+        bytes_in={name: _of_leader(standing, name, rates) for name in throttled},
+        lags={
+            name: _whole(lags[name, b] for b in partitions[name].replicas if (name, b) in lags) for name in throttled
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starved:
+    """A leader's throttle that in-sync followers use up: KIP-73's IN < T does not hold, or hardly.
+
+    `keep_up` goes to followers in sync, `behind` is written to what others must catch up with; both in bytes per
+    second. `hopeless` when what is behind can never catch up.
+    """
+
+    broker: BrokerId
+    rate: int
+    keep_up: float
+    behind: float
+
+    @property
+    def hopeless(self) -> bool:
+        return self.keep_up + self.behind >= self.rate
+
+
+def starved(standing: Standing, flow: Flow) -> tuple[Starved, ...]:
+    """Brokers of which more than half of the leader's rate goes to followers in sync, or that starve those behind."""
+    found = []
+    for broker in standing.brokers:
+        limit = standing.rate(broker, LEADER_RATE)
+        keep_up, behind = flow.keep_up.get(broker), flow.behind.get(broker)
+        if limit is None or not limit.value.isdecimal() or keep_up is None or behind is None:
+            continue
+        one = Starved(broker=broker, rate=int(limit.value), keep_up=keep_up, behind=behind)
+        if keep_up * 2 > one.rate or (behind and one.hopeless):
+            found.append(one)
+    return tuple(found)
+
+
+def _rates(
+    standing: Standing, names: Collection[TopicPartition], first: Reading, second: Reading, seconds: float
+) -> dict[Replica, float | None]:
+    """How fast each replica's log grew; one that is missing in a reading is left out."""
+    rates: dict[Replica, float | None] = {}
+    for name in names:
+        now = standing.snapshot.partitions[name]
+        mean = _bytes_per_offset(name, now.leader, second)
+        for broker in now.replicas:
+            if (name, broker) in first.ends and (name, broker) in second.ends:
+                grown = second.ends[name, broker] - first.ends[name, broker]
+                if grown <= 0:  # a follower that truncates its log fetches nothing that we could see
+                    rates[name, broker] = 0.0
+                else:
+                    rates[name, broker] = None if mean is None else grown * mean / seconds
+    return rates
+
+
+def _bytes_per_offset(name: TopicPartition, leader: BrokerId | None, told: Reading) -> float | None:
+    if leader is None or name not in told.starts or name not in told.sizes or (name, leader) not in told.ends:
+        return None
+    held = told.ends[name, leader] - told.starts[name]
+    return told.sizes[name] / held if held > 0 and told.sizes[name] > 0 else None
+
+
+def _lags(standing: Standing, names: Collection[TopicPartition], second: Reading) -> dict[Replica, int | None]:
+    """How many offsets each follower is behind its leader, None where one of the two did not tell."""
+    lags: dict[Replica, int | None] = {}
+    for name in names:
+        now = standing.snapshot.partitions[name]
+        end = None if now.leader is None else second.ends.get((name, now.leader))
+        for broker in now.replicas:
+            if broker != now.leader:
+                own = second.ends.get((name, broker))
+                lags[name, broker] = None if end is None or own is None else max(0, end - own)
+    return lags
+
+
+def _of_leader(standing: Standing, name: TopicPartition, rates: Mapping[Replica, float | None]) -> float | None:
+    leader = standing.snapshot.partitions[name].leader
+    return None if leader is None else rates.get((name, leader))
+
+
+def _sum(rates: Iterable[float | None]) -> float | None:
+    total = 0.0
+    for rate in rates:
+        if rate is None:
+            return None
+        total += rate
+    return total
+
+
+def _whole(lags: Iterable[int | None]) -> int | None:
+    total = _sum(lags)
+    return None if total is None else round(total)

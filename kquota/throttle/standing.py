@@ -1,0 +1,159 @@
+"""What replication throttle stands on a cluster: every rate and list, and whose they are (KIP-73)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from kquota.reassign.port import Snapshot
+from kquota.reassign.run import Run
+from kquota.reassign.throttle import Setting, entries, without
+from kquota.terms import (
+    DEFAULT,
+    EVERY_REPLICA,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LOG_DIR_RATE,
+    BrokerId,
+    Default,
+    TopicPartition,
+)
+
+SIDES: Final[Mapping[str, str]] = {LEADER_REPLICAS: LEADER_RATE, FOLLOWER_REPLICAS: FOLLOWER_RATE}
+"""The lists, each with the rate that limits the replicas in it."""
+RATES: Final = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
+SHORT: Final[Mapping[str, str]] = {
+    LEADER_RATE: "leader",
+    FOLLOWER_RATE: "follower",
+    LOG_DIR_RATE: "log dirs",
+    LEADER_REPLICAS: "leader",
+    FOLLOWER_REPLICAS: "follower",
+}
+OWN: Final = "DYNAMIC_BROKER_CONFIG"
+"""Kafka's word for a value that was set on this very broker."""
+
+Where: TypeAlias = BrokerId | Default
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A rate as its broker tells it: the stored text, Kafka's word for where it was set, and whether it is heeded."""
+
+    value: str
+    source: str
+    in_force: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """One reading. `limits` holds every broker that could be read, and DEFAULT of all brokers where something is set.
+
+    `lists` are the topics' lists that are set, "" too. `misplaced` are lists that stand on a broker, where nobody reads
+    them. `runs` are the unfinished runs on record here, oldest first. `release` None: not known.
+    """
+
+    limits: Mapping[Where, Mapping[str, Limit]]
+    lists: Mapping[Setting, str]
+    snapshot: Snapshot
+    misplaced: Mapping[Where, tuple[str, ...]]
+    runs: tuple[Run, ...] = ()
+    release: tuple[int, ...] | None = None
+    topics: Mapping[str, tuple[TopicPartition, ...]] = field(init=False)
+    """The partitions of each topic."""
+
+    def __post_init__(self) -> None:
+        found: defaultdict[str, list[TopicPartition]] = defaultdict(list)
+        for name in self.snapshot.partitions:
+            found[name.topic].append(name)
+        object.__setattr__(self, "topics", {topic: tuple(names) for topic, names in found.items()})
+
+    @property
+    def brokers(self) -> tuple[BrokerId, ...]:
+        """Those that could be read, by id."""
+        return tuple(sorted(where for where in self.limits if not isinstance(where, Default)))
+
+    @property
+    def unread(self) -> tuple[BrokerId, ...]:
+        """Brokers that hold replicas and did not tell their rates: unknown is not unset."""
+        known = self.snapshot.alive | {b for now in self.snapshot.partitions.values() for b in now.replicas}
+        return tuple(sorted(known - set(self.brokers)))
+
+    @property
+    def values(self) -> dict[Setting, str]:
+        """Every value that can be changed by itself: what is set on one broker or one topic; default rates are not."""
+        own = {
+            Setting.of_broker(broker, key): limit.value
+            for broker in self.brokers
+            for key, limit in self.limits[broker].items()
+            if limit.source == OWN
+        }
+        return {**own, **self.lists}
+
+    def rate(self, broker: BrokerId, key: str) -> Limit | None:
+        """What limits this side of a broker, None when nothing does."""
+        limit = self.limits.get(broker, {}).get(key) or self.limits.get(DEFAULT, {}).get(key)
+        return limit if limit is not None and limit.in_force else None
+
+    def holders(self, setting: Setting, value: str) -> tuple[Run, ...]:
+        """The unfinished runs that put this rate or list entry there."""
+        return tuple(run for run in self.runs if setting in run.taken and value in run.taken[setting].ours)
+
+    def foreign(self, setting: Setting) -> tuple[str, ...]:
+        """The entries of a list, or the rate, that no run on record holds."""
+        held = {value for run in self.runs if setting in run.taken for value in run.taken[setting].ours}
+        if setting.is_list:
+            return tuple(entry for entry in entries(self.lists.get(setting)) if entry not in held)
+        limit = self.limits.get(BrokerId(int(setting.name)), {}).get(setting.key)
+        return () if limit is None or limit.source != OWN or limit.value in held else (limit.value,)
+
+    def replicas(self, setting: Setting, entry: str) -> tuple[tuple[TopicPartition, BrokerId], ...]:
+        """The replicas that an entry of this list speaks of and that exist; a topic's all for `*`."""
+        partitions = self.snapshot.partitions
+        if entry == EVERY_REPLICA:
+            mine = self.topics.get(setting.name, ())
+            return tuple((name, broker) for name in mine for broker in partitions[name].replicas)
+        named = replica(setting, entry)
+        if named is None or named[0] not in partitions or named[1] not in partitions[named[0]].replicas:
+            return ()
+        return (named,)
+
+    def listed(self, key: str) -> Iterator[tuple[TopicPartition, BrokerId]]:
+        """Every replica that exists and stands in a list of this key."""
+        for setting, text in self.lists.items():
+            if setting.key == key:
+                for entry in entries(text):
+                    yield from self.replicas(setting, entry)
+
+    def without(self, gone: Mapping[Setting, Collection[str]]) -> Standing:
+        """As it would stand without these rates and list entries."""
+        lists = {s: left for s, text in self.lists.items() if (left := _left(text, gone.get(s, ()))) is not None}
+        limits: dict[Where, Mapping[str, Limit]] = {}
+        for where, held in self.limits.items():
+            limits[where] = {
+                key: limit
+                for key, limit in held.items()
+                if isinstance(where, Default) or Setting.of_broker(where, key) not in gone or limit.source != OWN
+            }
+        return replace(self, lists=lists, limits=limits)
+
+
+def replica(setting: Setting, entry: str) -> tuple[TopicPartition, BrokerId] | None:
+    """The replica that `partition:broker` names, whether it exists or not; None for `*` and what is malformed."""
+    number, _, broker = entry.partition(":")
+    if not (number.isascii() and number.isdigit() and broker.isascii() and broker.isdigit()):
+        return None
+    return TopicPartition(setting.name, int(number)), BrokerId(int(broker))
+
+
+def order(setting: Setting) -> tuple[object, ...]:
+    """The one order in which settings are shown: brokers by id, topics by name, leader before follower."""
+    number = int(setting.name) if setting.kind == "broker" else 0
+    return (setting.kind, number, setting.name, [*RATES, *SIDES].index(setting.key))
+
+
+def _left(text: str, gone: Collection[str]) -> str | None:
+    return without(text, gone, None) if gone else text
