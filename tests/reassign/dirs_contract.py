@@ -1,0 +1,110 @@
+"""What every ReplicaDirs must do: the port's definition. A subclass brings a `stage`, in memory or real."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from kquota.errors import Refused, Unreachable
+from kquota.reassign.log_dirs import NOWHERE, Place
+from kquota.reassign.moves import Replicas
+from kquota.reassign.port import Altered, ReplicaDirs
+from kquota.terms import BrokerId, TopicPartition
+from tests.reassign.contract import eventually
+
+_NOBODY = BrokerId(99)
+
+
+class Stage(Protocol):
+    """Brokers of two log dirs each, and another hand that works on them without our code."""
+
+    @property
+    def dirs(self) -> ReplicaDirs: ...
+
+    @property
+    def brokers(self) -> tuple[BrokerId, BrokerId, BrokerId]: ...
+
+    def paths(self, broker: BrokerId) -> tuple[str, str]:
+        """The broker's log dirs."""
+
+    def topic(self, replicas: Mapping[int, Replicas]) -> str:
+        """A new topic with data in every partition, enough for a slow copy to be seen under way."""
+
+    def slow(self, broker: BrokerId) -> None:
+        """From now on the broker hardly copies anything between its log dirs."""
+
+    def fast(self, broker: BrokerId) -> None:
+        """It copies as fast as it can; what it was slow at has ended soon after."""
+
+    def reassign(self, name: TopicPartition, target: Replicas) -> None:
+        """Have the partition moved to other brokers."""
+
+
+class ReplicaDirsContract:
+    """Subclass, and give a `stage` fixture."""
+
+    def test_a_replica_goes_to_another_log_dir_and_may_turn_back(self, stage: Stage) -> None:
+        one, two, _ = stage.brokers
+        replica, other = [(TopicPartition(stage.topic({0: (one, two)}), 0), broker) for broker in (one, two)]
+
+        def place() -> Place:
+            return stage.dirs.read([replica]).place(replica)
+
+        found = stage.dirs.read([replica, other])
+        assert found.dirs == {broker: dict.fromkeys(stage.paths(broker)) for broker in (one, two)}
+        assert found.silent == {}
+        assert found.places.keys() == {replica, other}
+        here = found.place(replica).current
+        assert here in stage.paths(one)
+        assert found.place(replica) == Place(current=here)
+        there = next(path for path in stage.paths(one) if path != here)
+
+        stage.slow(one)
+        for _ in range(2):
+            assert stage.dirs.alter({replica: there}) == Altered()
+            assert (place().current, place().future) == (here, there)
+        assert place().lag
+        assert stage.dirs.alter({replica: here}) == Altered()
+        assert place() == Place(current=here)
+
+        assert stage.dirs.alter({replica: there}) == Altered()
+        assert place().future == there
+        stage.fast(one)
+        eventually(lambda: place() == Place(current=there))
+        assert stage.dirs.alter({replica: there}) == Altered()
+        assert place() == Place(current=there)
+
+    def test_a_broker_makes_a_replica_where_it_was_asked_for_before(self, stage: Stage) -> None:
+        one, two, three = stage.brokers
+        topic = stage.topic(dict.fromkeys(range(3), (one, two)))
+        path = stage.paths(three)[1]
+        wanted = {(TopicPartition(topic, number), three): path for number in range(3)}
+        assert all(stage.dirs.read(wanted.keys()).place(replica) == NOWHERE for replica in wanted)
+        assert stage.dirs.alter(wanted) == Altered(absent=frozenset(wanted))
+        for name, _ in wanted:
+            stage.reassign(name, (one, three))
+        eventually(lambda: stage.dirs.read(wanted.keys()).places.keys() == wanted.keys())
+        assert {r: stage.dirs.read([r]).place(r).current for r in wanted} == wanted
+
+    def test_what_cannot_be_done_does_not_hold_up_the_rest(self, stage: Stage) -> None:
+        one, two, _ = stage.brokers
+        topic = stage.topic({0: (one,), 1: (two,), 2: (two,)})
+        nowhere, good, bad = (
+            (TopicPartition(topic, 99), one),
+            (TopicPartition(topic, 0), one),
+            (TopicPartition(topic, 1), two),
+        )
+        worse, dead = (TopicPartition(topic, 2), two), (TopicPartition(topic, 0), _NOBODY)
+        found = stage.dirs.read([nowhere, good, dead])
+        assert (found.dirs.keys(), found.places.keys(), found.silent.keys()) == ({one}, {good}, {_NOBODY})
+        assert "not alive" in found.silent[_NOBODY]
+        here = found.place(good).current
+        there = next(path for path in stage.paths(one) if path != here)
+        answer = stage.dirs.alter({nowhere: there, good: there, bad: "/no/such", worse: there, dead: there})
+        assert answer.absent == {nowhere}
+        assert answer.errors.keys() == {bad, worse, dead}
+        assert isinstance(answer.errors[bad], Refused)
+        assert "/no/such" in str(answer.errors[bad])
+        assert isinstance(answer.errors[worse], Refused)
+        assert isinstance(answer.errors[dead], Unreachable)
+        eventually(lambda: stage.dirs.read([good]).place(good) == Place(current=there))

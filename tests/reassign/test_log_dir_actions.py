@@ -1,0 +1,119 @@
+"""Moves between log dirs on the fake: begun once, seen, waited for, given up, turned back."""
+
+from __future__ import annotations
+
+import pytest
+
+from kquota.errors import Refused, Unreachable
+from kquota.reassign import log_dir_actions, log_dirs
+from kquota.reassign.log_dir_actions import Started
+from kquota.reassign.log_dirs import Place
+from kquota.terms import BrokerId, TopicPartition
+from tests.reassign.dirs_contract import ReplicaDirsContract, Stage
+from tests.reassign.dirs_fake import MemoryDirs
+from tests.reassign.fake import Ticks
+
+ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
+A, B = "/data/a", "/data/b"
+
+
+@pytest.fixture
+def dirs() -> MemoryDirs:
+    return MemoryDirs(log_dirs={broker: {A: None, B: None} for broker in (ONE, TWO, THREE)})
+
+
+class TestMemory(ReplicaDirsContract):
+    @pytest.fixture
+    def stage(self, dirs: MemoryDirs) -> Stage:
+        return dirs
+
+
+@pytest.fixture
+def name(dirs: MemoryDirs) -> TopicPartition:
+    """A partition on brokers 1 and 2, in their first log dirs."""
+    return TopicPartition(dirs.topic({0: (ONE, TWO)}), 0)
+
+
+@pytest.fixture
+def clock() -> Ticks:
+    return Ticks()
+
+
+def test_only_what_is_not_on_its_way_is_asked_for_and_only_once(
+    dirs: MemoryDirs, clock: Ticks, name: TopicPartition
+) -> None:
+    dirs.slow(ONE)
+    wanted = {(name, ONE): B, (name, TWO): A}
+    assert log_dir_actions.start(dirs, clock, wanted) == Started(asked={(name, ONE): B})
+    assert (dirs.writes, clock.slept) == (1, 0)
+    assert log_dir_actions.start(dirs, clock, wanted) == Started()
+    dirs.fast(ONE)
+    assert log_dir_actions.start(dirs, clock, wanted) == Started()
+    assert dirs.writes == 1
+
+
+def test_a_replica_that_is_not_there_yet_is_waited_for(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
+    replica = (name, THREE)
+    dirs.late[replica] = 5
+    assert log_dir_actions.start(dirs, clock, {replica: B}) == Started(asked={replica: B})
+    assert dirs.places[replica] == Place(current=B)
+    assert 0 < clock.slept < 1
+
+
+def test_waiting_ends(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
+    wanted = {(name, THREE): B, (name, ONE): B}
+    done = log_dir_actions.start(dirs, clock, wanted, timeout=3)
+    assert done == Started(asked={(name, ONE): B}, waiting={(name, THREE): "has not begun"})
+    assert 3 <= clock.slept < 3.2
+
+
+def test_a_dead_broker_holds_up_nobody(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
+    dirs.dead.add(TWO)
+    done = log_dir_actions.start(dirs, clock, {(name, ONE): B, (name, TWO): B})
+    assert done == Started(asked={(name, ONE): B}, waiting={(name, TWO): "is not alive"})
+    assert clock.slept < 1
+
+
+def test_a_refusal_is_told_and_the_others_begin(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
+    done = log_dir_actions.start(dirs, clock, {(name, ONE): "/no/such", (name, TWO): B})
+    assert done.asked == {(name, TWO): B}
+    assert "LogDirNotFound (57)" in str(done.refused[name, ONE])
+    assert (done.waiting, clock.slept) == ({}, 0)
+
+
+def test_a_lost_answer_is_settled_by_reading(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
+    dirs.lost.add(ONE)
+    dirs.slow(ONE)
+    assert log_dir_actions.start(dirs, clock, {(name, ONE): B}) == Started(asked={(name, ONE): B})
+    assert dirs.writes == 1
+
+
+def test_what_is_announced_is_made_there_at_once(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
+    wanted = {(name, ONE): B, (name, THREE): B}
+    reading = log_dir_actions.check(dirs, wanted)
+    log_dir_actions.announce(dirs, wanted, reading)
+    assert dirs.places[name, ONE] == Place(current=A)
+    dirs.reassign(name, (ONE, THREE))
+    assert dirs.places[name, THREE] == Place(current=B)
+    assert log_dir_actions.start(dirs, clock, wanted) == Started(asked={(name, ONE): B})
+
+
+def test_a_copy_turns_back_and_a_second_cancel_finds_none(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
+    dirs.slow(ONE)
+    wanted = {(name, ONE): B, (name, TWO): A}
+    log_dir_actions.start(dirs, clock, wanted)
+    assert log_dir_actions.cancel(dirs, clock, wanted) == Started(asked={(name, ONE): A})
+    assert dirs.places[name, ONE] == Place(current=A)
+    assert log_dir_actions.cancel(dirs, clock, wanted) == Started()
+    assert dirs.writes == 2
+
+
+def test_checked_before_the_first_write(dirs: MemoryDirs, name: TopicPartition) -> None:
+    with pytest.raises(Refused, match="broker 1 has no log dir /no/such, it has /data/a, /data/b"):
+        log_dir_actions.check(dirs, {(name, ONE): "/no/such"})
+    dirs.dead.add(TWO)
+    with pytest.raises(Unreachable, match=r"the log dirs of broker 2 are not known: is not alive; start it"):
+        log_dir_actions.check(dirs, {(name, TWO): B})
+    reading = log_dir_actions.check(dirs, {(name, ONE): B}, [(name, TWO)])
+    assert log_dirs.current(reading, [(name, ONE), (name, TWO)]) == {(name, ONE): A}
+    assert dirs.writes == 0

@@ -1,0 +1,184 @@
+"""Where replicas shall be and what has become of it: states, Kafka's sentences, what is asked for, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kquota.errors import Refused
+from kquota.measure import ByteRate
+from kquota.reassign import log_dirs
+from kquota.reassign.log_dirs import NOWHERE, Place, Reading, Replica, State
+from kquota.reassign.moves import Partition
+from kquota.reassign.plan import Plan
+from kquota.reassign.progress import Progress
+from kquota.reassign.throttle import Setting
+from kquota.terms import LOG_DIR_RATE, BrokerId, TopicPartition
+
+ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+A, B, C = "/data/a", "/data/b", "/data/c"
+HERE = Partition(replicas=(ONE, TWO))
+DONE, GOING, ELSEWHERE = Progress.DONE, Progress.IN_PROGRESS, Progress.ELSEWHERE
+
+
+def reading(place: Place = NOWHERE, silent: bool = False) -> Reading:
+    """Of replica t-0 on broker 1, which shall be in B."""
+    if silent:
+        return Reading(silent={ONE: "is not alive"})
+    return Reading(dirs={ONE: {A: None, B: None}}, places={} if place == NOWHERE else {(T0, ONE): place})
+
+
+STATES = {
+    "there": (
+        reading(Place(current=B)),
+        State.COMPLETED,
+        DONE,
+        "Reassignment of replica t-0-1 completed successfully.",
+    ),
+    "on its way": (
+        reading(Place(current=A, future=B, lag=9)),
+        State.ACTIVE,
+        GOING,
+        "Reassignment of replica t-0-1 is still in progress.",
+    ),
+    "on its way elsewhere": (
+        reading(Place(current=A, future=C, lag=9)),
+        State.ACTIVE,
+        GOING,
+        "Partition t-0 on broker 1 is being moved to log dir /data/c instead of /data/b.",
+    ),
+    "there, and on its way away": (
+        reading(Place(current=B, future=A, lag=9)),
+        State.ACTIVE,
+        GOING,
+        "Partition t-0 on broker 1 is being moved to log dir /data/a instead of /data/b.",
+    ),
+    "at rest elsewhere": (
+        reading(Place(current=A)),
+        State.CANCELLED,
+        ELSEWHERE,
+        "Partition t-0 on broker 1 is not being moved from log dir /data/a to /data/b.",
+    ),
+    "not there": (
+        reading(),
+        State.MISSING,
+        ELSEWHERE,
+        "Partition t-0 is not found in any live log dir on broker 1. "
+        "There is likely an offline log directory on the broker.",
+    ),
+    "not known": (
+        reading(silent=True),
+        State.SILENT,
+        GOING,
+        "Partition t-0 cannot be found in any live log directory on broker 1.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("found", "state", "progress", "line"), STATES.values(), ids=STATES)
+def test_a_replica_of_a_partition_at_rest(found: Reading, state: State, progress: Progress, line: str) -> None:
+    status = log_dirs.statuses({(T0, ONE): B}, found, {T0: HERE}, ())
+    assert [(s.state, s.progress) for s in status] == [(state, progress)]
+    assert log_dirs.status_lines(status) == line
+
+
+@pytest.mark.parametrize(("found", "state", "progress", "line"), STATES.values(), ids=STATES)
+def test_while_its_partition_moves_nothing_has_ended(
+    found: Reading, state: State, progress: Progress, line: str
+) -> None:
+    status = log_dirs.statuses({(T0, ONE): B}, found, {T0: HERE}, {T0})
+    assert [s.state for s in status] == [state]
+    assert {s.progress for s in status} == {DONE if progress is DONE else GOING}
+
+
+@pytest.mark.parametrize("now", [{}, {T0: Partition(replicas=(TWO,))}], ids=["topic deleted", "moved elsewhere"])
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_replica_that_its_partition_has_no_more_never_comes(
+    now: dict[TopicPartition, Partition], silent: bool
+) -> None:
+    (status,) = log_dirs.statuses({(T0, ONE): B}, reading(silent=silent), now, ())
+    assert status.progress is ELSEWHERE
+
+
+def test_lines_stand_in_kafkas_order_broker_topic_partition() -> None:
+    u0, t10 = TopicPartition("u", 0), TopicPartition("t", 10)
+    wanted = dict.fromkeys([(T0, TWO), (u0, ONE), (t10, ONE), (T1, ONE)], A)
+    order = [(T1, ONE), (t10, ONE), (u0, ONE), (T0, TWO)]
+    found = log_dirs.statuses(wanted, Reading(), {}, ())
+    assert [(s.partition, s.broker) for s in found] == order
+    assert log_dirs.started_lines(wanted).splitlines() == [
+        f"Successfully started moving log directory to /data/a for replica {name} with broker {broker} "
+        for name, broker in order
+    ]
+    assert log_dirs.timed_out(wanted) == (
+        "Timed out before log directory moves could be started for: t-1-1,t-10-1,u-0-1,t-0-2"
+    )
+    assert log_dirs.timed_out([(T0, TWO)]) == "Timed out before log directory move could be started for: t-0-2"
+    assert log_dirs.failed({(T0, TWO): "no", (T1, ONE): "why"}) == (
+        "Failed to alter dir for t-1-1: why; Failed to alter dir for t-0-2: no"
+    )
+    assert log_dirs.throttle_set(ByteRate(1000)) == "The replica-alter-dir throttle limit was set to 1000 B/s"
+
+
+def test_the_dirs_of_a_plan_are_written_as_brokers_write_them() -> None:
+    plan = Plan(
+        targets={T0: (ONE, TWO), T1: (ONE, TWO)},
+        log_dirs={(T1, ONE): "/data/b/", (T0, ONE): "/data/a", (T0, TWO): "/"},
+    )
+    assert log_dirs.of(plan) == {(T0, ONE): A, (T0, TWO): "/", (T1, ONE): B}
+    assert log_dirs.of(plan, {T1}) == {(T1, ONE): B}
+    assert log_dirs.replicas(plan) == ((T0, ONE), (T0, TWO), (T1, ONE), (T1, TWO))
+
+
+def test_the_way_back_names_where_each_replica_is_not_where_it_goes() -> None:
+    plan = Plan(targets={T0: (ONE, TWO), T1: (THREE,)})
+    found = Reading(places={(T0, ONE): Place(current=A, future=B, lag=1)}, silent={THREE: "is not alive"})
+    assert log_dirs.with_dirs(plan, found).log_dirs == {(T0, ONE): A}
+    assert log_dirs.with_dirs(plan, found).targets == plan.targets
+
+
+def test_the_rate_is_for_the_brokers_that_copy_between_their_dirs() -> None:
+    those = [(T0, TWO), (T0, ONE), (T1, ONE)]
+    assert log_dirs.rates(those, ByteRate(5)) == {Setting.of_broker(b, LOG_DIR_RATE): ("5",) for b in (ONE, TWO)}
+
+
+REFUSED = {
+    "no such dir": ({A: None}, "t-0: broker 1 has no log dir /data/b, it has /data/a; name one of them"),
+    "an offline dir": (
+        {A: None, B: "KafkaStorage (56)"},
+        "t-0: log dir /data/b of broker 1 takes no replica (KafkaStorage (56)); name another",
+    ),
+}
+
+
+@pytest.mark.parametrize(("here", "why"), REFUSED.values(), ids=REFUSED)
+def test_a_log_dir_that_cannot_be_moved_into_is_refused(here: dict[str, str | None], why: str) -> None:
+    with pytest.raises(Refused) as caught:
+        log_dirs.check({(T0, ONE): B}, Reading(dirs={ONE: here}, places={(T0, ONE): Place(current=A)}))
+    assert str(caught.value).startswith(why)
+    assert str(caught.value).endswith("nothing was written")
+
+
+def test_the_dir_a_replica_is_in_may_be_closed_to_others() -> None:
+    log_dirs.check({(T0, ONE): B}, Reading(dirs={ONE: {B: "it is cordoned"}}, places={(T0, ONE): Place(current=B)}))
+
+
+PATHS = st.sampled_from([A, B, C])
+PLACES = st.builds(Place, current=st.none() | PATHS, future=st.none() | PATHS)
+REPLICAS = st.dictionaries(st.tuples(st.sampled_from([T0, T1]), st.sampled_from([ONE, TWO])), PLACES)
+
+
+@given(REPLICAS, st.dictionaries(st.tuples(st.sampled_from([T0, T1]), st.sampled_from([ONE, TWO])), PATHS))
+def test_what_is_asked_for_is_not_done_and_what_goes_back_is_on_its_way(
+    places: dict[Replica, Place], wanted: dict[Replica, str]
+) -> None:
+    found = Reading(places=places)
+    unsettled = log_dirs.unsettled(wanted, found)
+    assert log_dirs.unasked(wanted, found).items() <= unsettled.items()
+    done = {(s.partition, s.broker) for s in log_dirs.statuses(wanted, found, {}, ()) if s.progress is DONE}
+    assert done == wanted.keys() - unsettled.keys()
+    back = log_dirs.back(wanted, found)
+    assert back.keys() <= unsettled.keys() | {r for r in wanted if found.place(r).future is not None}
+    assert all(found.place(replica).current == path for replica, path in back.items())
