@@ -24,8 +24,8 @@ def dirs() -> MemoryDirs:
 
 class TestMemory(ReplicaDirsContract):
     @pytest.fixture
-    def stage(self, dirs: MemoryDirs) -> Stage:
-        return dirs
+    def stage(self) -> Stage:
+        return MemoryDirs(log_dirs={b: {f"/{b}/a": None, f"/{b}/b": None} for b in (ONE, TWO, THREE)})
 
 
 @pytest.fixture
