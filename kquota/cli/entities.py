@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final, TypeAlias
 
-from typer.core import TyperCommand
-
+from kquota.cli.strict import StrictCommand
 from kquota.config.resource import BROKERS, TOPICS
 from kquota.errors import Invalid
 from kquota.quota.entity import CLIENTS, EVERY, IPS, USERS, Every, Name
@@ -31,47 +30,18 @@ Named: TypeAlias = Mapping[str, Name | Every]
 """Entity type to name, in the order of the command line; EVERY where only the type was given."""
 
 
-class EntityCommand(TyperCommand):
-    """A command in which the order of --entity-name and --entity-default tells which entity type each belongs to."""
+class EntityCommand(StrictCommand):
+    """A command in which the order of --entity-name and --entity-default tells which entity type each belongs to.
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Write --entity-default as an --entity-name of its own kind: order is kept only within one option."""
-        params = self.get_params(ctx)
-        options = [param for param in params if not getattr(param, "is_flag", False)]
-        valued = {name: not param.multiple for param in options for name in param.opts}
-        known = {name for param in params for name in param.opts} | set(_DEFAULT_FLAGS)
-        return super().parse_args(ctx, list(_ordered(args, valued, known)))
+    So --entity-default is written as an --entity-name of its own kind: order is kept only within one option.
+    """
 
+    written_as: ClassVar = {flag: (option, _DEFAULT) for flag, option in _DEFAULT_FLAGS.items()}
 
-def _ordered(args: Sequence[str], valued: Mapping[str, bool], known: Set[str]) -> Iterator[str]:
-    """The arguments as they are to be parsed; `valued` are the options with a value, and whether they stand once."""
-    given: set[str] = set()
-    rest = iter(args)
-    for arg in rest:
-        if arg == "--" or not arg.startswith("-"):
-            # Not repeated as it is: it may be a SCRAM credential whose --add-config was forgotten.
-            raise Invalid(f"unexpected argument {arg.partition('=')[0]!r}: every value belongs to an option before it")
-        flag = _DEFAULT_FLAGS.get(arg, arg)
-        name, equals, _ = flag.partition("=")
-        if valued.get(name, False):
-            if name in given:
-                raise Invalid(_twice(name))
-            given.add(name)
-        yield flag
-        if flag != arg:
-            yield _DEFAULT
-        elif name in valued and not equals:
-            for value in rest:
-                if value in known:
-                    raise Invalid(f"Option {name} requires an argument, and {value} is an option itself")
-                yield value
-                break
-
-
-def _twice(option: str) -> str:
-    if f"{option[2:]}s" in KINDS:
-        return f"Duplicate entity type(s) specified: {option[2:]}s"
-    return f"Found multiple arguments for option {option[2:]}, but you asked for only one"
+    def twice(self, option: str) -> str:
+        """A short form names an entity type, too."""
+        kind = f"{option[2:]}s"
+        return f"Duplicate entity type(s) specified: {kind}" if kind in KINDS else super().twice(option)
 
 
 def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | None]) -> Named:

@@ -61,8 +61,10 @@ def _quota() -> None:
 
 def _reassign_partitions() -> None:
     from kquota.cli import reassign_partitions
+    from kquota.cli.strict import StrictCommand
 
-    app.command("reassign-partitions", epilog=reassign_partitions.EPILOG)(reassign_partitions.reassign_partitions)
+    command = app.command("reassign-partitions", cls=StrictCommand, epilog=reassign_partitions.EPILOG)
+    command(reassign_partitions.reassign_partitions)
 
 
 def _sandbox() -> None:
@@ -71,11 +73,18 @@ def _sandbox() -> None:
     app.add_typer(sandbox.app, name="sandbox")
 
 
+def _throttle() -> None:
+    from kquota.cli import throttle
+
+    app.add_typer(throttle.app, name="throttle")
+
+
 COMMANDS: Final[Mapping[str, Callable[[], None]]] = {
     "configs": _configs,
     "reassign-partitions": _reassign_partitions,
     "log-dirs": _log_dirs,
     "move": _move,
+    "throttle": _throttle,
     "quota": _quota,
     "sandbox": _sandbox,
 }

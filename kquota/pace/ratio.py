@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from kquota.measure import ByteRate
 
 
+def move_ratio(partitions_to_be_moved: int, total_partition_count: int) -> float:
+    """MoveRatio = #partitions-to-be-moved / #total-partition-count; 0 when there are no partitions. Source: KIP-73."""
+    return partitions_to_be_moved / total_partition_count if total_partition_count else 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveTime:
     """MoveTime = MoveRatio x TotalLogSizePerBroker x #Brokers / (replication-quota - max(BytesInPerSec)).
@@ -24,8 +29,8 @@ class MoveTime:
 
     @property
     def move_ratio(self) -> float:
-        """MoveRatio = #partitions-to-be-moved / #total-partition-count; 0 when there are no partitions."""
-        return self.partitions_to_be_moved / self.total_partition_count if self.total_partition_count else 0.0
+        """The share of the cluster's partitions that move."""
+        return move_ratio(self.partitions_to_be_moved, self.total_partition_count)
 
     @property
     def log_size_per_broker(self) -> float:

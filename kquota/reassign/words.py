@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from kquota.measure import ByteRate
+from kquota.reassign.moves import Partition
 from kquota.reassign.plan import Plan
 from kquota.reassign.progress import Progress, Status
 from kquota.terms import BrokerId, TopicPartition
@@ -18,6 +19,32 @@ EXISTING: Final = (
 RUN_VERIFY: Final = (
     "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is removed."
 )
+NONE_CANCELLED: Final = "None of the specified partition reassignments are active."
+NONE_MOVING: Final = "None of the specified partition moves are active."
+"""Of moves between log dirs. Kafka's --cancel ends no line after it: what it prints next stands right behind it."""
+
+
+def generated(current: Plan, proposed: Plan) -> str:
+    """What --generate prints."""
+    return (
+        f"Current partition replica assignment\n{current.text()}\n\n"
+        f"Proposed partition reassignment configuration\n{proposed.text()}"
+    )
+
+
+def running(moves: Mapping[TopicPartition, Partition]) -> str:
+    """What --list prints."""
+    if not moves:
+        return "No partition reassignments found."
+    return "\n".join(
+        ("Current partition reassignments:", *(_running_line(name, moves[name]) for name in sorted(moves)))
+    )
+
+
+def _running_line(name: TopicPartition, now: Partition) -> str:
+    adding = f" adding: {_joined(now.adding)}." if now.adding else ""
+    removing = f" removing: {_joined(now.removing)}." if now.removing else ""
+    return f"{name}: replicas: {_joined(now.replicas)}.{adding}{removing}"
 
 
 def current_assignment(rollback: Plan) -> str:
@@ -41,7 +68,19 @@ def started(partitions: Collection[TopicPartition]) -> str:
 
 def failed(errors: Mapping[TopicPartition, str]) -> str:
     """The partitions that the cluster refused to move, and why; Kafka's lines joined into one, for it is an error."""
-    return f"Error reassigning partition(s): {'; '.join(f'{name}: {text}' for name, text in sorted(errors.items()))}"
+    return f"Error reassigning partition(s): {_errors(errors)}"
+
+
+def cancelled(partitions: Collection[TopicPartition]) -> str:
+    """What --cancel prints first."""
+    plural = "" if len(partitions) == 1 else "s"
+    return f"Successfully cancelled partition reassignment{plural} for: {_joined(sorted(partitions))}"
+
+
+def not_cancelled(errors: Mapping[TopicPartition, str]) -> str:
+    """As `failed`, of a cancellation."""
+    plural = "" if len(errors) == 1 else "s"
+    return f"Error cancelling partition reassignment{plural} for: {_errors(errors)}"
 
 
 def status_lines(found: Iterable[Status]) -> str:
@@ -70,6 +109,10 @@ def clearing_brokers(brokers: Collection[BrokerId]) -> str:
 def clearing_topics(topics: Collection[str]) -> str:
     """What --verify prints for the throttled-replica lists that it takes away."""
     return f"Clearing topic-level throttles on topic{'' if len(topics) == 1 else 's'} {_joined(sorted(topics))}"
+
+
+def _errors(errors: Mapping[TopicPartition, str]) -> str:
+    return "; ".join(f"{name}: {text}" for name, text in sorted(errors.items()))
 
 
 def _joined(items: Iterable[object]) -> str:

@@ -1,0 +1,140 @@
+"""Kafka's own rule for a random placement: what kafka-reassign-partitions --generate proposes, made repeatable.
+
+The rule is AdminUtils.assignReplicasToBrokers (KIP-36). The tool of 4.3 draws by KRaft's StripedReplicaPlacer instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, islice, zip_longest
+
+from kquota.errors import Refused
+from kquota.reassign.moves import Partition, Replicas
+from kquota.reassign.plan import Plan
+from kquota.terms import BrokerId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """Where the partitions are and where they would go.
+
+    `gaining` are those that get a new replica, and so are copied; the others keep theirs, in another order at most.
+    `mixed` are the topics whose partitions have no one replication factor: each with how many partitions have it.
+    """
+
+    current: Plan
+    proposed: Plan
+    gaining: tuple[TopicPartition, ...]
+    mixed: Mapping[str, Mapping[int, int]]
+
+
+def proposal(
+    partitions: Mapping[TopicPartition, Partition], racks: Mapping[BrokerId, str | None], seed: int
+) -> Proposal:
+    """A place on the brokers of `racks` for each partition of some topics; one that moves is taken for where it goes.
+
+    Today's places have no influence. A topic gets the replication factor of its first partition (Kafka: of any). The
+    same seed, brokers and partitions make the same proposal, whatever other topics are in it. Raises Refused as
+    `placed` does, and where only some brokers have a rack.
+    """
+    check_racks(racks)
+    current = Plan(targets={name: now.target for name, now in partitions.items()})
+    factors: defaultdict[str, list[int]] = defaultdict(list)
+    for name, replicas in current.targets.items():
+        factors[name.topic].append(len(replicas))
+    proposed: dict[TopicPartition, Replicas] = {}
+    for topic, those in factors.items():
+        if those[0] > len(racks):
+            raise Refused(
+                f"topic {topic}: Replication factor: {those[0]} larger than available brokers: {len(racks)}; "
+                "name more brokers in --broker-list"
+            )
+        start, shift = _begin(seed, topic, len(racks))
+        found = placed(racks, len(those), those[0], start=start, shift=shift)
+        proposed |= {TopicPartition(topic, number): replicas for number, replicas in found.items()}
+    return Proposal(
+        current=current,
+        proposed=Plan(targets=proposed),
+        gaining=tuple(name for name, before in current.targets.items() if not set(proposed[name]) <= set(before)),
+        mixed={topic: Counter(those) for topic, those in factors.items() if len(set(those)) > 1},
+    )
+
+
+def check_racks(racks: Mapping[BrokerId, str | None]) -> None:
+    """Raises Refused where some brokers have a rack and some have none."""
+    without = sorted(broker for broker, rack in racks.items() if rack is None)
+    if without and len(without) < len(racks):
+        raise Refused(
+            "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "
+            f"assignment without rack information; without a rack: {','.join(map(str, without))}"
+        )
+
+
+def placed(
+    racks: Mapping[BrokerId, str | None],
+    partitions: int,
+    replication_factor: int,
+    *,
+    start: int,
+    shift: int,
+    first: int = 0,
+) -> dict[int, Replicas]:
+    """The replicas of so many partitions, numbered from `first`, over the brokers of `racks`, the leader first.
+
+    Leaders go round the brokers, beginning at `start`; followers stand `shift` further on, one more with every round,
+    so that a broker's followers are spread over all others. Without racks it is the rule of one rack. The
+    replication factor must not be larger than the number of brokers. Source: KIP-36, AdminUtils.
+    """
+    order = alternated(racks)
+    found: dict[int, Replicas] = {}
+    for number in range(first, first + partitions):
+        if number and number % len(order) == 0:
+            shift += 1
+        leader = (number + start) % len(order)
+        followers = islice(_followers(order, racks, leader, shift), replication_factor - 1)
+        found[number] = (order[leader], *followers)
+    return found
+
+
+def alternated(racks: Mapping[BrokerId, str | None]) -> tuple[BrokerId, ...]:
+    """The brokers, each from the rack after that of the one before: racks and the brokers of one are sorted.
+
+    >>> alternated({BrokerId(0): "a", BrokerId(1): "a", BrokerId(2): "a", BrokerId(3): "b", BrokerId(4): "c"})
+    (0, 3, 4, 1, 2)
+    """
+    members: defaultdict[str, list[BrokerId]] = defaultdict(list)
+    for broker, rack in sorted(racks.items()):
+        members[rack or ""].append(broker)
+    # As Java sorts text, by its UTF-16 units.
+    by_rack = [members[rack] for rack in sorted(members, key=lambda rack: rack.encode("utf-16-be", "surrogatepass"))]
+    return tuple(broker for turn in zip_longest(*by_rack) for broker in turn if broker is not None)
+
+
+def _followers(
+    order: Sequence[BrokerId], racks: Mapping[BrokerId, str | None], leader: int, shift: int
+) -> Iterator[BrokerId]:
+    """Brokers after the leader's, without end.
+
+    A rack that has a replica waits until every rack has one, and a broker until every broker has one.
+    """
+    every_rack = set(racks.values())
+    taken, taken_racks = {order[leader]}, {racks[order[leader]]}
+    for turn in count(shift * len(every_rack)):
+        broker = order[(leader + 1 + turn % (len(order) - 1)) % len(order)]
+        waits = racks[broker] in taken_racks and taken_racks != every_rack
+        if not waits and (broker not in taken or len(taken) == len(order)):
+            taken.add(broker)
+            taken_racks.add(racks[broker])
+            yield broker
+
+
+def _begin(seed: int, topic: str, brokers: int) -> tuple[int, int]:
+    """Where a topic's leaders begin and its followers' first shift, both below the number of brokers.
+
+    By a hash, not by a random generator: Python may change the numbers of its own.
+    """
+    digest = hashlib.sha256(f"{seed} {topic}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") % brokers, int.from_bytes(digest[8:16], "big") % brokers
