@@ -1,0 +1,165 @@
+"""Bytes from full brokers to empty ones, until each is within a band around the mean. As few bytes as it takes.
+
+A move is made only if it brings the brokers nearer to the band in sum, so this ends, and on its own result it does
+nothing. Followers go before leaders, moves that push nobody out of the band before those that do, large before small.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, inf
+
+from kquota.placement.draft import Draft, Ranking, Why
+from kquota.placement.goal import Goal
+from kquota.terms import BrokerId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """The bytes that a broker should hold at least and at most."""
+
+    low: int
+    high: int
+    mean: int
+
+    @classmethod
+    def around(cls, loads: Sequence[int], tolerance: Fraction) -> Band:
+        """The mean of these brokers' bytes, and as far from it as the tolerance lets them be."""
+        mean = Fraction(sum(loads), len(loads))
+        return cls(low=ceil(mean * (1 - tolerance)), high=floor(mean * (1 + tolerance)), mean=round(mean))
+
+    def off(self, load: int) -> int:
+        """By how many bytes a broker is outside; 0 inside."""
+        return max(0, load - self.high, self.low - load)
+
+
+def level(draft: Draft, goal: Goal, movable: Sequence[int], band: Band) -> None:
+    """Every broker into the band, as far as partitions can be parted."""
+    floor_ = _Floor(draft, goal, movable, band, Why.BALANCE)
+    while floor_.relieve() or floor_.feed(goal.destinations):
+        pass
+
+
+def fill(
+    draft: Draft, goal: Goal, movable: Sequence[int], band: Band, receivers: Collection[BrokerId], why: Why
+) -> None:
+    """Each of `receivers` into the band from below, from the fullest of the others; nothing moves between others."""
+    floor_ = _Floor(draft, goal, movable, band, why)
+    while floor_.feed(receivers):
+        pass
+
+
+class _Floor:
+    """The brokers that even out, with what each could give: its followers and its leaders, by size.
+
+    All orders follow from the assignment alone, never from the way that led to it.
+    """
+
+    def __init__(self, draft: Draft, goal: Goal, movable: Sequence[int], band: Band, why: Why) -> None:
+        self.draft, self.band, self.why = draft, band, why
+        self.brokers = goal.destinations
+        self.ranking = Ranking({broker: draft.bytes[broker] for broker in self.brokers})
+        self.stock: dict[bool, dict[BrokerId, list[tuple[int, int]]]] = {
+            leading: {broker: [] for broker in self.brokers} for leading in (False, True)
+        }
+        followers, leaders = self.stock[False], self.stock[True]
+        for p in movable:
+            if size := draft.sizes[p]:
+                for broker in draft.replicas[p]:
+                    if broker in followers:
+                        (leaders if draft.leads(p, broker) else followers)[broker].append((size, p))
+        for stock in self.stock.values():
+            for held in stock.values():
+                held.sort()
+
+    def relieve(self) -> bool:
+        """Moves from brokers above the band; whether there was one."""
+        above = [broker for load, broker in reversed(self.ranking.ordered) if load > self.band.high]
+        moved = False
+        for broker in above:
+            while self.draft.bytes[broker] > self.band.high and self._send(broker):
+                moved = True
+        return moved
+
+    def feed(self, receivers: Collection[BrokerId]) -> bool:
+        """Moves to those of `receivers` that are below the band; whether there was one."""
+        below = [broker for load, broker in self.ranking.ordered if load < self.band.low and broker in receivers]
+        moved = False
+        for broker in below:
+            while self.draft.bytes[broker] < self.band.low and self._fetch(broker):
+                moved = True
+        return moved
+
+    def _send(self, source: BrokerId) -> bool:
+        excess = self.draft.bytes[source] - self.band.high
+        roomiest = self.draft.bytes[next(iter(self.ranking))]
+        size = min(excess, max(0, self.band.high - roomiest))
+        for clean in (True, False):
+            for leading in (False, True):
+                for p in _nearest(self.stock[leading][source], size):
+                    destination = next(self._receivers(p, source, clean), None)
+                    if destination is not None:
+                        self._move(p, source, destination)
+                        return True
+        return False
+
+    def _fetch(self, destination: BrokerId) -> bool:
+        low, lack = self.band.low, self.band.low - self.draft.bytes[destination]
+        for clean in (True, False):
+            for leading in (False, True):
+                for load, source in reversed(self.ranking.ordered):
+                    if load <= low or source == destination:
+                        break
+                    for p in _nearest(self.stock[leading][source], min(lack, load - low)):
+                        if self._gains(p, source, destination, clean) and self._may(p, source, destination):
+                            self._move(p, source, destination)
+                            return True
+        return False
+
+    def _receivers(self, p: int, source: BrokerId, clean: bool) -> Iterator[BrokerId]:
+        """Where one replica could go to bring the sum nearer to the band, emptiest first."""
+        for broker in self.ranking:
+            if not self._gains(p, source, broker, clean):
+                return  # the fuller it is, the less there is to gain
+            if self._may(p, source, broker):
+                yield broker
+
+    def _gains(self, p: int, source: BrokerId, destination: BrokerId, clean: bool) -> bool:
+        """Whether the two are nearer to the band afterwards; `clean`: and neither is pushed out at its other end."""
+        size, band = self.draft.sizes[p], self.band
+        of, to = self.draft.bytes[source], self.draft.bytes[destination]
+        if clean:
+            return of - size >= band.low and to + size <= band.high and (of > band.high or to < band.low)
+        return band.off(of - size) + band.off(to + size) < band.off(of) + band.off(to)
+
+    def _may(self, p: int, source: BrokerId, destination: BrokerId) -> bool:
+        draft, replicas = self.draft, self.draft.replicas[p]
+        if destination in replicas or not draft.fits(p, destination):
+            return False
+        racks = draft.racks
+        if not racks or racks.get(source) == racks.get(destination):
+            return True
+        rest = [broker for broker in replicas if broker != source]
+        return draft.spread([*rest, destination]) >= draft.spread(replicas)
+
+    def _move(self, p: int, source: BrokerId, destination: BrokerId) -> None:
+        draft = self.draft
+        row = (draft.sizes[p], p)
+        leading = draft.leads(p, source)
+        held = self.stock[leading][source]
+        del held[bisect_left(held, row)]
+        loads = {broker: draft.bytes[broker] for broker in (source, destination)}
+        draft.move(p, source, destination, self.why)
+        for broker, load in loads.items():
+            self.ranking.change(broker, load, draft.bytes[broker])
+        insort(self.stock[draft.leads(p, destination)][destination], row)
+
+
+def _nearest(held: Sequence[tuple[int, int]], size: int) -> Iterator[int]:
+    """Partitions of at most this size, the largest first; then the larger ones, the smallest first."""
+    cut = bisect_right(held, (size, inf))
+    yield from (held[n][1] for n in range(cut - 1, -1, -1))
+    yield from (held[n][1] for n in range(cut, len(held)))

@@ -1,0 +1,142 @@
+"""The working copy of an assignment: replicas come and go, the sums of every broker follow. Not a place to decide."""
+
+from __future__ import annotations
+
+import enum
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+from kquota.placement.cluster import Cluster
+from kquota.placement.goal import Goal
+from kquota.terms import BrokerId, TopicPartition
+
+
+class Why(enum.StrEnum):
+    """The goal that a replica moves for."""
+
+    DRAIN = "drain"
+    REPLICATION_FACTOR = "replication-factor"
+    RACKS = "racks"
+    ADD = "add"
+    BALANCE = "balance"
+
+
+class Ranking:
+    """Brokers from the emptiest to the fullest; of equals the lower id first."""
+
+    def __init__(self, loads: Mapping[BrokerId, int]) -> None:
+        self.ordered = sorted((load, broker) for broker, load in loads.items())
+
+    def change(self, broker: BrokerId, before: int, after: int) -> None:
+        """The load of one broker is another now."""
+        del self.ordered[bisect_left(self.ordered, (before, broker))]
+        insort(self.ordered, (after, broker))
+
+    def __iter__(self) -> Iterator[BrokerId]:
+        return (broker for _, broker in self.ordered)
+
+
+class Draft:
+    """Partitions by number, in the order of their names; a size that nobody told counts as 0.
+
+    `copies[p]` maps each broker that gets a replica to the one whose replica it takes over (None: one more replica)
+    and why; its keys are always exactly the brokers of `replicas[p]` that do not hold the partition now. `drops[p]`
+    are the replicas that go without another in their place. `incoming` are the bytes that each broker must take.
+    """
+
+    def __init__(self, cluster: Cluster, goal: Goal) -> None:
+        self.names: list[TopicPartition] = list(cluster.partitions)
+        self.now = list(cluster.partitions.values())
+        self.sizes = [cluster.sizes.get(name, 0) for name in self.names]
+        self.replicas = [list(now.replicas) for now in self.now]
+        self.copies: dict[int, dict[BrokerId, tuple[BrokerId | None, Why]]] = {}
+        self.drops: dict[int, list[BrokerId]] = {}
+        self.racks = cluster.racks()
+        self.alive = frozenset(cluster.alive)
+        self.bytes: dict[BrokerId, int] = dict.fromkeys(cluster.brokers, 0)
+        self.loads: dict[BrokerId, int] = dict.fromkeys(cluster.brokers, 0)
+        self.incoming: dict[BrokerId, int] = dict.fromkeys(cluster.brokers, 0)
+        self.room = {broker: _room(cluster, broker, goal.disk_limit) for broker in cluster.brokers}
+        # An empty partition weighs a tenth of an average one, or all empty ones would come to the emptiest broker.
+        held = sum(map(len, self.replicas))
+        every = sum(size * len(replicas) for size, replicas in zip(self.sizes, self.replicas, strict=True))
+        self.least_weight = max(1, every // (10 * held)) if held else 1
+        for size, replicas in zip(self.sizes, self.replicas, strict=True):
+            weight = max(size, self.least_weight)
+            for broker in replicas:
+                self.bytes[broker] += size
+                self.loads[broker] += weight
+        self.destinations = frozenset(goal.destinations)
+        self.ranking = Ranking({broker: self.loads[broker] for broker in self.destinations})
+
+    def spread(self, replicas: list[BrokerId]) -> int:
+        """On how many racks these replicas are."""
+        return len({self.racks[broker] for broker in replicas if broker in self.racks})
+
+    def fits(self, p: int, broker: BrokerId) -> bool:
+        """Whether the broker has room for a replica of `p` while everything that it holds now is still there."""
+        room = self.room[broker]
+        if room is None or broker in self.now[p].replicas or not self.sizes[p]:
+            return True
+        return self.incoming[broker] + self.sizes[p] <= room
+
+    def leads(self, p: int, broker: BrokerId) -> bool:
+        """Whether it is the leader, or the preferred one."""
+        return broker == self.now[p].leader or broker == self.replicas[p][0]
+
+    def add(self, p: int, broker: BrokerId, why: Why) -> None:
+        """One replica more."""
+        self.replicas[p].append(broker)
+        self._weigh(p, broker, 1)
+        self._note(p, broker, None, why)
+
+    def drop(self, p: int, broker: BrokerId) -> None:
+        """One replica less."""
+        self.replicas[p].remove(broker)
+        self._weigh(p, broker, -1)
+        self.drops.setdefault(p, []).append(broker)
+
+    def move(self, p: int, source: BrokerId, destination: BrokerId, why: Why) -> None:
+        """One replica elsewhere, in the same place of the order."""
+        replicas = self.replicas[p]
+        replicas[replicas.index(source)] = destination
+        self._weigh(p, source, -1)
+        self._weigh(p, destination, 1)
+        copies = self.copies.get(p, {})
+        if source in copies:  # it had only been going to be there
+            self._note(p, destination, *copies.pop(source))
+        else:
+            self._note(p, destination, source, why)
+
+    def _note(self, p: int, destination: BrokerId, source: BrokerId | None, why: Why) -> None:
+        copies = self.copies.setdefault(p, {})
+        if destination == source:
+            pass
+        elif destination in self.drops.get(p, ()):
+            self.drops[p].remove(destination)
+            if source is not None:
+                self.drops[p].append(source)
+        elif (freed := next((to for to, (of, _) in copies.items() if of == destination), None)) is not None:
+            # Its replica was to go to `freed`; now it stays, and what comes to `freed` comes in place of `source`.
+            copies[freed] = (source, copies[freed][1])
+        else:
+            copies[destination] = (source, why)
+        if not copies:
+            del self.copies[p]
+
+    def _weigh(self, p: int, broker: BrokerId, sign: int) -> None:
+        size = self.sizes[p]
+        self.bytes[broker] += sign * size
+        if broker not in self.now[p].replicas:
+            self.incoming[broker] += sign * size
+        before = self.loads[broker]
+        self.loads[broker] = after = before + sign * max(size, self.least_weight)
+        if broker in self.destinations:
+            self.ranking.change(broker, before, after)
+
+
+def _room(cluster: Cluster, broker: BrokerId, limit: Fraction) -> int | None:
+    """How many bytes may come; None when nobody told how big the disk is. A disk over the limit takes nothing."""
+    disk = cluster.brokers[broker].disk
+    return None if disk is None else int(disk.total * limit) - disk.used

@@ -1,0 +1,174 @@
+"""What a plan comes to: each change and why, each broker before and after, what could not be reached."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kquota.placement.balance import Band
+from kquota.placement.bound import Least
+from kquota.placement.cluster import Cluster, Disk
+from kquota.placement.draft import Draft, Why
+from kquota.placement.order import leader_after
+from kquota.reassign.moves import Replicas
+from kquota.reassign.plan import Plan
+from kquota.terms import BrokerId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """A new replica; `source` is whose place it takes, None where it is one more."""
+
+    source: BrokerId | None
+    destination: BrokerId
+    why: Why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One partition that the plan names. `size` in bytes, of each copy."""
+
+    partition: TopicPartition
+    before: Replicas
+    after: Replicas
+    copies: tuple[Copy, ...]
+    drops: Replicas
+    size: int
+    leader_before: BrokerId | None
+    leader_after: BrokerId
+
+    @property
+    def bytes(self) -> int:
+        """What is copied."""
+        return self.size * len(self.copies)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A partition that stays as it is, or that got less than the goal, and why."""
+
+    partition: TopicPartition
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What a broker holds: replicas, partitions that it leads, bytes of replicas."""
+
+    replicas: int
+    leaders: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """One broker before and after; `incoming` are the bytes that it must take before anything goes."""
+
+    rack: str | None
+    alive: bool
+    before: Holding
+    after: Holding
+    incoming: int
+    disk: Disk | None
+
+    @property
+    def disk_before(self) -> float | None:
+        """The share of its disk in use."""
+        return None if self.disk is None or not self.disk.total else self.disk.used / self.disk.total
+
+    @property
+    def disk_worst(self) -> float | None:
+        """The share in use when every copy has come and nothing has gone."""
+        if self.disk is None or not self.disk.total:
+            return None
+        return (self.disk.used + self.incoming) / self.disk.total
+
+    @property
+    def disk_after(self) -> float | None:
+        """The share in use once old replicas are deleted."""
+        if self.disk is None or not self.disk.total:
+            return None
+        return max(0, self.disk.used + self.after.bytes - self.before.bytes) / self.disk.total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """The answer. `changes` are ordered by topic, then partition; `brokers` by id."""
+
+    changes: tuple[Change, ...]
+    left: tuple[Left, ...]
+    brokers: Mapping[BrokerId, Share]
+    least: Least
+    band: Band | None
+
+    @property
+    def bytes(self) -> int:
+        """What is copied in all."""
+        return sum(change.bytes for change in self.changes)
+
+    @property
+    def ratio(self) -> float | None:
+        """Bytes copied to the fewest possible; None where the fewest is nothing."""
+        return self.bytes / self.least.bytes if self.least.bytes else None
+
+    @property
+    def plan(self) -> Plan:
+        """As kafka-reassign-partitions takes it."""
+        return Plan(targets={change.partition: change.after for change in self.changes})
+
+    @property
+    def rollback(self) -> Plan:
+        """The way back."""
+        return Plan(targets={change.partition: change.before for change in self.changes})
+
+
+def changes(draft: Draft, ordered: Mapping[int, Replicas]) -> tuple[Change, ...]:
+    """Every partition whose replicas, or their order, are others than now."""
+    return tuple(
+        Change(
+            partition=draft.names[p],
+            before=draft.now[p].replicas,
+            after=after,
+            copies=tuple(
+                Copy(source=source, destination=destination, why=why)
+                for destination, (source, why) in sorted(draft.copies.get(p, {}).items())
+            ),
+            drops=tuple(sorted(draft.drops.get(p, ()))),
+            size=draft.sizes[p],
+            leader_before=draft.now[p].leader,
+            leader_after=leader_after(draft, p, after),
+        )
+        for p, after in ordered.items()
+    )
+
+
+def shares(cluster: Cluster, draft: Draft, changed: tuple[Change, ...]) -> dict[BrokerId, Share]:
+    """Every broker, before and after."""
+    replicas: Counter[BrokerId] = Counter()
+    leaders: Counter[BrokerId] = Counter()
+    held: Counter[BrokerId] = Counter()
+    for now, size in zip(draft.now, draft.sizes, strict=True):
+        replicas.update(now.replicas)
+        for broker in now.replicas:
+            held[broker] += size
+        if now.leader is not None:
+            leaders[now.leader] += 1
+    replicas_after, leaders_after = replicas.copy(), leaders.copy()
+    for change in changed:
+        replicas_after.subtract(change.before)
+        replicas_after.update(change.after)
+        if change.leader_before is not None:
+            leaders_after[change.leader_before] -= 1
+            leaders_after[change.leader_after] += 1
+    return {
+        broker: Share(
+            rack=found.rack,
+            alive=found.alive,
+            before=Holding(replicas=replicas[broker], leaders=leaders[broker], bytes=held[broker]),
+            after=Holding(replicas=replicas_after[broker], leaders=leaders_after[broker], bytes=draft.bytes[broker]),
+            incoming=draft.incoming[broker],
+            disk=found.disk,
+        )
+        for broker, found in cluster.brokers.items()
+    }

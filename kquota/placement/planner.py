@@ -1,0 +1,185 @@
+"""From a goal to a draft: replicas that must go, that must come, and racks; then the sums of bytes. Same in, same out.
+
+Large partitions first: small ones then fill what is uneven. Each new replica comes to the emptiest broker that a rack
+and a disk allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kquota.errors import Refused
+from kquota.measure import human_bytes
+from kquota.placement import bound
+from kquota.placement.balance import Band, fill, level
+from kquota.placement.cluster import Cluster
+from kquota.placement.draft import Draft, Why
+from kquota.placement.goal import Goal, check, shown
+from kquota.placement.order import ordered
+from kquota.placement.planned import Left, Planned, changes, shares
+from kquota.terms import BrokerId, TopicPartition
+
+
+def plan(cluster: Cluster, goal: Goal) -> Planned:
+    """The plan that reaches the goal and moves the fewest bytes that this planner finds; never half of a plan.
+
+    A partition that no goal concerns, that moves already, or that has no leader to copy from stays as it is. Raises
+    Invalid where the goal cannot be meant for this cluster, Refused where brokers or disks do not suffice.
+    """
+    check(goal, cluster)
+    draft = Draft(cluster, goal)
+    left = [reason for p in range(len(draft.names)) if (reason := _untouchable(draft, goal, p)) is not None]
+    kept_out = {each.partition for each in left}
+    free = [p for p, name in enumerate(draft.names) if name not in kept_out]
+    for p in sorted((p for p in free if _concerned(draft, goal, p)), key=lambda p: -draft.sizes[p]):
+        left += _settle(draft, goal, p)
+    must = bound.forced(draft, goal, free)
+    band = _even(draft, goal, [p for p in free if draft.names[p].topic in goal.topics])
+    changed = changes(draft, ordered(draft))
+    return Planned(
+        changes=changed,
+        left=tuple(sorted(left, key=lambda each: (each.partition, each.why))),
+        brokers=shares(cluster, draft, changed),
+        least=bound.least(goal, must, band),
+        band=band,
+    )
+
+
+def _untouchable(draft: Draft, goal: Goal, p: int) -> Left | None:
+    """Why a partition that a goal may concern stays where it is."""
+    name, now = draft.names[p], draft.now[p]
+    if not now.moving and now.leader is not None:
+        return None
+    drained = name.topic in goal.drained_topics and not goal.drain.isdisjoint(now.replicas)
+    if not drained and name.topic not in goal.topics:
+        return None
+    if now.moving:
+        return Left(partition=name, why="is being moved already; plan again when that move has ended")
+    return Left(partition=name, why="has no leader, so nothing can be copied; bring one of its replicas back first")
+
+
+def _concerned(draft: Draft, goal: Goal, p: int) -> bool:
+    """Whether more than a sum of bytes asks for this partition."""
+    topic, replicas = draft.names[p].topic, draft.replicas[p]
+    if topic in goal.drained_topics and not goal.drain.isdisjoint(replicas):
+        return True
+    if topic not in goal.topics:
+        return False
+    return goal.repair_racks or (goal.replication_factor not in (None, len(replicas)))
+
+
+def _settle(draft: Draft, goal: Goal, p: int) -> Iterable[Left]:
+    """Replication factor, drain and racks of one partition; what could not be reached."""
+    name, replicas = draft.names[p], draft.replicas[p]
+    chosen = name.topic in goal.topics
+    before = draft.spread(replicas)
+    wanted = goal.replication_factor if chosen and goal.replication_factor is not None else len(replicas)
+    leaving = goal.drain if name.topic in goal.drained_topics else frozenset()
+    while len(replicas) > wanted:
+        draft.drop(p, _dispensable(draft, p, leaving))
+    for broker in [broker for broker in replicas if broker in leaving]:
+        draft.move(p, broker, _destination(draft, goal, p, leaving), Why.DRAIN)
+    while len(replicas) < wanted:
+        draft.add(p, _destination(draft, goal, p, leaving), Why.REPLICATION_FACTOR)
+    if chosen and goal.repair_racks:
+        yield from _repair(draft, goal, p)
+    if (after := draft.spread(replicas)) < min(before, wanted):
+        yield Left(partition=name, why=f"comes down from {before} racks to {after}: no broker with room in another")
+
+
+def _destination(draft: Draft, goal: Goal, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
+    """The emptiest broker in a rack without a replica that stays, else the emptiest of all. Raises Refused."""
+    staying = [broker for broker in draft.replicas[p] if broker not in leaving]
+    used = {draft.racks.get(broker) for broker in staying} if draft.racks else set()
+    second = None
+    for broker in draft.ranking:
+        if broker in draft.replicas[p] or not draft.fits(p, broker):
+            continue
+        if draft.racks.get(broker) not in used:
+            return broker
+        second = broker if second is None else second
+    if second is None:
+        raise Refused(_no_room(draft, goal, p))
+    return second
+
+
+def _no_room(draft: Draft, goal: Goal, p: int) -> str:
+    """Why no broker can take another replica of this partition."""
+    name, size = draft.names[p], draft.sizes[p]
+    full = [broker for broker in draft.ranking if broker not in draft.replicas[p]]
+    if not full:
+        return (
+            f"{name} is to have {goal.replication_factor or len(draft.replicas[p])} replicas, and only "
+            f"{len(goal.destinations)} brokers may hold one ({shown(goal.destinations)}); no plan is made: name more "
+            "--brokers, drain fewer, or give a lower --replication-factor"
+        )
+    # The one that has most room is the one that an operator would try by hand.
+    best = max(full, key=lambda broker: ((draft.room[broker] or 0) - draft.incoming[broker], -broker))
+    room = (draft.room[best] or 0) - draft.incoming[best]
+    return (
+        f"no broker has room for a replica of {name}, {human_bytes(size)} ({size} bytes): broker {best} has most, "
+        f"and {'that is nothing' if room <= 0 else f'may take {human_bytes(room)} ({room} bytes)'} more below "
+        f"{float(goal.disk_limit):.0%} of its disk, beside the {human_bytes(draft.incoming[best])} that this plan "
+        "brings; no plan is made: name more --brokers, or raise --disk-limit"
+    )
+
+
+def _dispensable(draft: Draft, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
+    """The replica that is missed least: drained, dead, not leading, sharing a rack, out of sync, on the fullest."""
+    replicas, now = draft.replicas[p], draft.now[p]
+    spread = draft.spread(replicas)
+
+    def cost(broker: BrokerId) -> tuple[object, ...]:
+        rest = [other for other in replicas if other != broker]
+        return (
+            broker not in leaving,
+            broker in draft.alive,
+            broker == now.leader,
+            draft.spread(rest) < spread,
+            broker in now.isr,
+            broker == replicas[0],
+            -draft.bytes[broker],
+            broker,
+        )
+
+    return min(replicas, key=cost)
+
+
+def _repair(draft: Draft, goal: Goal, p: int) -> Iterable[Left]:
+    """Moves replicas that share a rack into racks without one, as long as there are such."""
+    replicas, racks = draft.replicas[p], draft.racks
+    reachable = {racks[broker] for broker in goal.destinations if broker in racks}
+    while True:
+        used = [racks[broker] for broker in replicas if broker in racks]
+        sharing = [broker for broker in replicas if broker in racks and used.count(racks[broker]) > 1]
+        missing = reachable - set(used)
+        if not sharing or not missing:
+            return
+        # In one rack at most one replica leads, so that a leader never has to go.
+        source = min(sharing, key=lambda b: (b == draft.now[p].leader, b == replicas[0], -draft.bytes[b], b))
+        fitting = (b for b in draft.ranking if racks.get(b) in missing and draft.fits(p, b))
+        destination = next(fitting, None)
+        if destination is None:
+            why = f"stays on {len(set(used))} racks: no broker in rack {', '.join(sorted(missing))} has room for it"
+            yield Left(partition=draft.names[p], why=why)
+            return
+        draft.move(p, source, destination, Why.RACKS)
+
+
+def _even(draft: Draft, goal: Goal, movable: Sequence[int]) -> Band | None:
+    """Adds brokers and balances, by bytes; the band that the brokers were to come into."""
+    if not goal.add and not goal.balance:
+        return None
+    band = Band.around([draft.bytes[broker] for broker in goal.destinations], goal.tolerance)
+    if goal.add:
+        fill(draft, goal, movable, band, goal.add, Why.ADD)
+    if goal.balance:
+        level(draft, goal, movable, band)
+    return band
+
+
+def without_a_size(cluster: Cluster, planned: Planned) -> tuple[TopicPartition, ...]:
+    """The partitions of the plan that must be copied and whose size nobody told."""
+    return tuple(
+        change.partition for change in planned.changes if change.copies and change.partition not in cluster.sizes
+    )
