@@ -22,12 +22,12 @@ Replica = tuple[TopicPartition, BrokerId]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Where every replica's log ended, `at` a moment in seconds; the leaders' `sizes` in bytes and first offsets."""
+    """Where every replica's log ended and its size in bytes, `at` a moment in seconds; the leaders' first offsets."""
 
     at: float
     ends: Mapping[Replica, int]
+    sizes: Mapping[Replica, int]
     starts: Mapping[TopicPartition, int]
-    sizes: Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,18 +53,20 @@ class Flow:
 def reading(at: float, log_dirs: Iterable[LogDir], offsets: Mapping[TopicPartition, Offsets]) -> Reading:
     """One reading of what the brokers told; replicas whose end was not told are not in it."""
     ends: dict[Replica, int] = {}
-    sizes: dict[TopicPartition, int] = {}
+    sizes: dict[Replica, int] = {}
     for log_dir in log_dirs:
         for replica in log_dir.replicas:
             if not replica.future and replica.end_offset is not None:
                 ends[replica.partition, log_dir.broker] = replica.end_offset
-            if replica.leader and not replica.future:
-                sizes[replica.partition] = replica.size
-    return Reading(at=at, ends=ends, starts={name: told.start for name, told in offsets.items()}, sizes=sizes)
+                sizes[replica.partition, log_dir.broker] = replica.size
+    return Reading(at=at, ends=ends, sizes=sizes, starts={name: told.start for name, told in offsets.items()})
 
 
 def measured(standing: Standing, first: Reading, second: Reading) -> Flow:
-    """What flowed between the readings through every throttled replica of `standing`: offsets times the mean bytes of one."""
+    """What flowed between the readings through every replica that is listed: offsets times the mean bytes of one.
+
+    The mean is that of the very offsets that came, where the log only grew; else that of the leader's whole log.
+    """
     seconds = second.at - first.at
     partitions = standing.snapshot.partitions
     lists = {key: set(standing.listed(key)) for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)}
@@ -141,22 +143,26 @@ def _rates(
     rates: dict[Replica, float | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]
-        mean = _bytes_per_offset(name, now.leader, second)
         for broker in now.replicas:
             if (name, broker) in first.ends and (name, broker) in second.ends:
-                grown = second.ends[name, broker] - first.ends[name, broker]
-                if grown <= 0:  # a follower that truncates its log fetches nothing that we could see
-                    rates[name, broker] = 0.0
-                else:
-                    rates[name, broker] = None if mean is None else grown * mean / seconds
+                came = _bytes((name, broker), now.leader, first, second)
+                rates[name, broker] = None if came is None else came / seconds
     return rates
 
 
-def _bytes_per_offset(name: TopicPartition, leader: BrokerId | None, told: Reading) -> float | None:
-    if leader is None or name not in told.starts or name not in told.sizes or (name, leader) not in told.ends:
+def _bytes(replica: Replica, leader: BrokerId | None, first: Reading, second: Reading) -> float | None:
+    """What one replica's log took in; None where the size of an offset cannot be told."""
+    name = replica[0]
+    offsets = second.ends[replica] - first.ends[replica]
+    if offsets <= 0:  # a follower that truncates its log takes in nothing that we could see
+        return 0.0
+    more = second.sizes[replica] - first.sizes[replica]
+    if more > 0 and name in first.starts and first.starts[name] == second.starts.get(name):
+        return float(more)
+    if leader is None or (name, leader) not in second.ends or name not in second.starts:
         return None
-    held = told.ends[name, leader] - told.starts[name]
-    return told.sizes[name] / held if held > 0 and told.sizes[name] > 0 else None
+    held, size = second.ends[name, leader] - second.starts[name], second.sizes[name, leader]
+    return offsets * size / held if held > 0 and size > 0 else None
 
 
 def _lags(standing: Standing, names: Collection[TopicPartition], second: Reading) -> dict[Replica, int | None]:

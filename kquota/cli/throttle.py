@@ -1,0 +1,18 @@
+"""`kquota throttle`: what is throttled, by whom; set and given back; leftovers found and taken away."""
+
+from __future__ import annotations
+
+import typer
+
+from kquota.cli import throttle_doctor, throttle_show
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """What replication throttles stand on the cluster, by whom; set them, give them back, clear what was left."""
+
+
+app.command("show", epilog=throttle_show.EPILOG)(throttle_show.show)
+app.command("doctor", epilog=throttle_doctor.EPILOG)(throttle_doctor.doctor)

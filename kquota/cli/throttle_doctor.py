@@ -1,0 +1,157 @@
+"""`kquota throttle doctor`: leftovers of throttles found, and with --fix taken away."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from kquota.cli import throttle_options as options
+from kquota.cli import world
+from kquota.cli.connection import Connection, connected
+from kquota.cli.contract import DONE, NOT_YET, say
+from kquota.cli.options import Output, TableFormat
+from kquota.errors import Conflict, Invalid, Refused
+from kquota.measure import duration
+
+if TYPE_CHECKING:
+    from kquota.cli.throttle_findings import Examined
+    from kquota.reassign.throttle import Change
+    from kquota.throttle.actions import Leftovers
+    from kquota.throttle.port import Ports
+
+EPILOG: Final = """Exit codes: 0 nothing is left over, 8 something is.
+
+Examples:
+
+kquota throttle doctor --bootstrap-server localhost:9092
+
+kquota throttle doctor --bootstrap-server localhost:9092 --fix --yes --older-than 1h
+
+The second is for cron: what was seen at every look for an hour goes, and it exits 8 while younger leftovers remain."""
+
+_ASKED: Final = 50
+
+
+@connected()
+def doctor(
+    connection: Connection,
+    fix: Annotated[bool, typer.Option("--fix", help="Take away what no run holds and no move can use.")] = False,
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", metavar="TIME", help="With --fix: only what was there for so long.")
+    ] = None,
+    yes: options.Yes = False,
+    dry_run: options.DryRun = False,
+    state_dir: options.StateDir = None,
+    output: TableFormat = Output.text,
+) -> int:
+    """Find rates and lists that outlived their move, that do nothing, or that contradict each other."""
+    for option, given in (("--older-than", older_than is not None), ("--yes", yes), ("--dry-run", dry_run)):
+        if given and not fix:
+            raise Invalid(f"{option} goes with --fix")
+    asks = fix and not (yes or dry_run)
+    if asks and not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Invalid("there is no terminal to ask on: give --yes")
+    seconds = 0.0 if older_than is None else duration(older_than, "--older-than")
+    at = world.where(connection)
+    if not fix or dry_run:
+        return _look(at, state_dir, output, seconds if fix else None)
+    return _fix(at, state_dir, output, seconds, asks=asks)
+
+
+def _look(at: world.Where, state_dir: Path | None, output: Output, older_than: float | None) -> int:
+    """Find, and with `older_than` say what --fix would do."""
+    from kquota.cli import throttle_findings as written
+    from kquota.cli.throttle_show import warnings
+    from kquota.throttle import actions, doctor
+
+    with world.throttling(at, state_dir) as ports:
+        standing = actions.read(ports)
+        found = doctor.findings(standing)
+        try:
+            left: Leftovers | None = actions.leftovers(ports, standing, world.SystemClock(), older_than or 0.0)
+        except Refused as error:
+            if older_than:
+                raise
+            left = None
+            say(f"warning: since when they are there is not remembered: {error}")
+    for line in warnings(standing):
+        say(f"warning: {line}")
+    planned: Sequence[Change] = ()
+    if older_than is not None and left is not None:
+        planned = left.changes
+        _say_difference(planned)
+    sightings = None if left is None else left.sightings
+    _print(written.Examined(found=found, sightings=sightings, planned=planned), output)
+    say(written.summary(found) if found else "nothing is left over")
+    return NOT_YET if found else DONE
+
+
+def _fix(at: world.Where, state_dir: Path | None, output: Output, older_than: float, *, asks: bool) -> int:
+    """Take away what may go, look again, and tell what remains."""
+    from kquota.cli import throttle_findings as written
+    from kquota.cli.throttle_show import warnings
+    from kquota.throttle import actions, doctor
+
+    clock = world.SystemClock()
+    with world.throttling(at, state_dir, holding="throttle doctor --fix") as ports:
+        standing = actions.read(ports)
+        left = actions.leftovers(ports, standing, clock, older_than)
+        if left.changes and asks:
+            _ask(left.changes, lambda: _changes(ports, older_than))
+        removal = actions.remove(ports, clock, left.changes)
+        standing = actions.read(ports)
+        found = doctor.findings(standing)
+        sightings = actions.leftovers(ports, standing, clock, older_than).sightings
+    for line in warnings(standing):
+        say(f"warning: {line}")
+    for line in written.difference(removal.done):
+        say(f"taken away: {line}")
+    for setting, why in removal.undone.items():
+        say(f"warning: still there: {setting} ({why}); run it again")
+    if left.young:
+        say(f"some leftovers are younger than {older_than:g} s, as far as doctor has seen: they stay")
+    _print(
+        written.Examined(found=found, sightings=sightings, fixed=removal.done, pending=removal.undone),
+        output,
+    )
+    say(written.summary(found) if found else "nothing is left over")
+    return NOT_YET if found or removal.undone else DONE
+
+
+def _changes(ports: Ports, older_than: float) -> tuple[Change, ...]:
+    from kquota.throttle import actions
+
+    return actions.leftovers(ports, actions.read(ports), world.SystemClock(), older_than).changes
+
+
+def _print(examined: Examined, output: Output) -> None:
+    from kquota.cli import throttle_findings as written
+
+    writes = {Output.text: written.text, Output.json: written.document, Output.tsv: written.table}
+    print(writes[output](examined), end="")
+
+
+def _ask(changes: Sequence[Change], again: Callable[[], Sequence[Change]]) -> None:
+    """One confirmation. Raises Refused without it, Conflict when something changed while the operator thought."""
+    _say_difference(changes)
+    print("kquota: take them away? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Refused("not confirmed; nothing was written")
+    if tuple(again()) != tuple(changes):
+        raise Conflict("the throttles changed while you were asked. Nothing was written; start again to see them")
+
+
+def _say_difference(changes: Sequence[Change]) -> None:
+    from kquota.cli import throttle_findings as written
+
+    shown = list(written.difference(changes))
+    for line in shown[:_ASKED]:
+        say(line)
+    if len(shown) > _ASKED:
+        say(f"... and {len(shown) - _ASKED} more: --dry-run --output json shows them")
+    if not shown:
+        say("there is nothing that --fix may take away")

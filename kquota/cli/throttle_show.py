@@ -1,0 +1,99 @@
+"""`kquota throttle show`: what is throttled, by whom, since when, and what flows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from kquota.cli import throttle_options as options
+from kquota.cli import world
+from kquota.cli.connection import Connection, connected
+from kquota.cli.contract import DONE, say
+from kquota.cli.options import Output, TableFormat
+from kquota.errors import Unreachable
+from kquota.measure import duration, human_rate
+
+if TYPE_CHECKING:
+    from kquota.throttle.flow import Flow
+    from kquota.throttle.port import Ports
+    from kquota.throttle.standing import Standing
+
+EPILOG: Final = """Examples:
+
+kquota throttle show --bootstrap-server localhost:9092
+
+kquota throttle show --bootstrap-server localhost:9092 --topic orders --sample 0 --output json
+
+What flows is measured from the ends of the logs. Through ZooKeeper it is unknown: nobody tells it there."""
+
+
+@connected()
+def show(
+    connection: Connection,
+    topic: options.Topics = None,
+    broker: options.Brokers = None,
+    sample: Annotated[
+        str, typer.Option("--sample", metavar="TIME", help="How long to measure what flows; 0: configs only.")
+    ] = "3s",
+    no_sample: Annotated[bool, typer.Option("--no-sample", help="The same as --sample 0.")] = False,
+    state_dir: options.StateDir = None,
+    output: TableFormat = Output.text,
+) -> int:
+    """Show which brokers and topics are throttled, by which run, since when, and what flows there."""
+    topics, brokers = options.names(topic, "--topic"), options.ids(broker, "--broker")
+    seconds = 0.0 if no_sample or sample.strip() in ("0", "0s") else duration(sample, "--sample")
+    at = world.where(connection)
+    from kquota.cli import throttle_standing as written
+    from kquota.throttle import actions
+
+    with world.throttling(at, state_dir) as ports:
+        standing = actions.read(ports)
+        options.must_exist(standing, topics, brokers)
+        flow = _flow(ports, standing, seconds)
+    for line in (*warnings(standing), *starving(standing, flow)):
+        say(f"warning: {line}")
+    shown = written.Shown(standing=standing, flow=flow, topics=topics, brokers=brokers)
+    writes = {Output.text: written.text, Output.json: written.document, Output.tsv: written.table}
+    print(writes[output](shown), end="")
+    return DONE
+
+
+def _flow(ports: Ports, standing: Standing, seconds: float) -> Flow | None:
+    from kquota.throttle import actions
+
+    if not standing.lists or not seconds:
+        return None
+    if ports.log_dirs is None:
+        say("note: through ZooKeeper nobody tells what flows: it is unknown; ask with --bootstrap-server")
+        return None
+    say(f"measuring what flows for {seconds:g} s ...")
+    try:
+        return actions.sample(ports, standing, seconds, world.SystemClock())
+    except Unreachable as error:
+        say(f"warning: what flows is unknown: {error}")
+        return None
+
+
+def warnings(standing: Standing) -> Iterator[str]:
+    """What could not be read, so that nobody takes it for unset."""
+    if unread := standing.unread:
+        yield f"broker {','.join(map(str, unread))} did not tell its rates: they are unknown; is it alive?"
+
+
+def starving(standing: Standing, flow: Flow | None) -> Iterator[str]:
+    """Where followers in sync use a leader's throttle up (KIP-73: IN < T)."""
+    from kquota.throttle.flow import starved
+
+    for one in () if flow is None else starved(standing, flow):
+        yield (
+            f"broker {one.broker}: followers in sync take {human_rate(one.keep_up)} of its leader rate of "
+            f"{human_rate(one.rate)}; they are counted and not delayed (KIP-73: IN < T). "
+            + (
+                f"What is behind is written to at {human_rate(one.behind)} and can never catch up: "
+                if one.hopeless and one.behind
+                else "Little is left for what falls behind: "
+            )
+            + "raise the rate, or list only what must catch up"
+        )
