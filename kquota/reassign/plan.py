@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NoReturn, TypeVar, cast
+from typing import Any, Final, TypeAlias, cast
 
 from kquota.errors import Invalid
+from kquota.reassign import document
+from kquota.reassign.document import MOST, Value, brief, cut, repeated
 from kquota.terms import BrokerId, TopicPartition
 
-_T = TypeVar("_T")
-_MOST: Final = 2**31 - 1
+ANY: Final = "any"
+"""In the place of a log dir: the broker chooses."""
+_ANY_TEXT: Final = json.dumps(ANY)
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_FIELDS: Final = ("topic", "partition", "replicas", "log_dirs")
 _EXAMPLE: Final = '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}'
-_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_CURRENT: Final = "Current partition replica assignment"
+_PROPOSED: Final = "Proposed partition reassignment configuration"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,7 @@ class Plan:
     log_dirs: Mapping[tuple[TopicPartition, BrokerId], str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "targets", dict(sorted(self.targets.items())))
+        object.__setattr__(self, "targets", {name: self.targets[name] for name in sorted(self.targets)})
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -43,16 +46,19 @@ class Plan:
 
     def text(self) -> str:
         """The plan as Kafka's tools write it, one line, ordered: equal plans have equal text."""
-        partitions = [
-            {
-                "topic": p.topic,
-                "partition": p.partition,
-                "replicas": list(replicas),
-                "log_dirs": ["any"] * len(replicas),
-            }
-            for p, replicas in self.targets.items()
-        ]
-        return json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":"))
+        return "".join(self.pieces())
+
+    def pieces(self) -> Iterator[str]:
+        """The text bit by bit: that of 100,000 partitions is 9 MB, and so is every copy."""
+        names = {topic: json.dumps(topic) for topic in self.topics}
+        before = '{"version":1,"partitions":['
+        for (topic, number), replicas in self.targets.items():
+            yield (
+                f'{before}{{"topic":{names[topic]},"partition":{number},"replicas":[{",".join(map(str, replicas))}],'
+                f'"log_dirs":[{",".join([_ANY_TEXT] * len(replicas))}]}}'
+            )
+            before = ","
+        yield "]}" if self.targets else f"{before}]}}"
 
 
 def run_id(plan: Plan, time: datetime) -> str:
@@ -61,152 +67,145 @@ def run_id(plan: Plan, time: datetime) -> str:
     >>> run_id(Plan(targets={}), datetime(2026, 3, 1, 12, 30, tzinfo=UTC))
     '20260301T123000Z-c4eb806c53c4'
     """
-    digest = hashlib.sha256(plan.text().encode()).hexdigest()
-    return f"{time.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digest[:12]}"
+    digest = hashlib.sha256()
+    for piece in plan.pieces():
+        digest.update(piece.encode())
+    return f"{time.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digest.hexdigest()[:12]}"
 
 
-def read(path: Path) -> Plan:
-    """The plan in a file of kafka-reassign-partitions' JSON (UTF-8, a byte order mark is allowed). Raises Invalid."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise Invalid(f"{path}: cannot be read: {error.strerror}; name a reassignment JSON file") from error
-    if data.startswith(_UTF16) or b"\0" in data[:2]:
-        raise Invalid(f"{path}: is UTF-16, not UTF-8; save it as UTF-8")
-    try:
-        return parse(data.decode("utf-8-sig"), str(path))
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise Invalid(f"{path}: line {line}: is not UTF-8; save the file as UTF-8") from error
+def read(path: Path, warn: Callable[[str], None] = lambda _: None) -> Plan:
+    """The plan in a file of kafka-reassign-partitions' JSON, in a pipe, or on stdin (`-`). Raises Invalid.
+
+    `warn` is told of fields that neither kquota nor Kafka's tools read.
+    """
+    text, name = document.read(path, "a reassignment JSON file")
+    return parse(text, name, warn)
 
 
-def parse(text: str, where: str) -> Plan:
+def parse(text: str, where: str, warn: Callable[[str], None] = lambda _: None) -> Plan:
     """The plan in kafka-reassign-partitions' JSON; a missing version is 1 and missing log_dirs are "any", as for Kafka.
 
     Raises Invalid beginning with `where` (a file's name), then line and column or the JSON path of what is wrong.
     """
-    if not text.strip():
-        raise Invalid(f"{where}: is empty; write for example {_EXAMPLE}")
-    document = _Value(_json(text, where), where, "")
-    version = document.field("version", 1).number()
+    found = _load(text, where)
+    version = found.field("version", 1).number()
     if version != 1:
         raise Invalid(f"{where}: Not supported version field value {version}; kquota reads version 1")
+    partitions = found.field("partitions")
+    if not partitions.list():
+        raise Invalid(f"{where}: Partition reassignment list cannot be empty")
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     log_dirs: dict[tuple[TopicPartition, BrokerId], str] = {}
-    entries = document.field("partitions").items()
-    if not entries:
-        raise Invalid(f"{where}: Partition reassignment list cannot be empty")
-    for entry in entries:
-        partition, replicas, chosen = _target(entry)
+    unread = found.fields().keys() - {"version", "partitions"}
+    for n, entry in enumerate(partitions.list()):
+        target = entry if isinstance(entry, tuple) else _target(partitions.item(n), unread)
+        partition, replicas, chosen = cast(_Target, target)
         if partition in targets:
-            raise entry.wrong(f"Partition reassignment contains duplicate topic partitions: {partition}")
+            raise partitions.item(n).wrong(f"Partition reassignment contains duplicate topic partitions: {partition}")
         targets[partition] = replicas
-        log_dirs |= {(partition, broker): log_dir for broker, log_dir in chosen.items()}
+        log_dirs.update(chosen)
+    if unread:
+        warn(f"{where}: nobody reads field {cut(', '.join(map(json.dumps, sorted(unread))))}: is it misspelt?")
     return Plan(targets=targets, log_dirs=log_dirs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """A JSON value that knows where it stands, so that every complaint names the place."""
-
-    value: object
-    where: str
-    path: str
-
-    def wrong(self, what: str) -> Invalid:
-        return Invalid(f"{self.where}: {self.path or 'the document'}: {what}")
-
-    def field(self, name: str, default: object = None) -> _Value:
-        if not isinstance(self.value, dict):
-            raise self.wrong(f"must be an object, is {_kind(self.value)}; write for example {_EXAMPLE}")
-        path = f"{self.path}.{name}" if self.path else name
-        if name not in self.value and default is None:
-            raise self.wrong(f"field {name!r} is missing; write for example {_EXAMPLE}")
-        return _Value(self.value.get(name, default), self.where, path)
-
-    def items(self) -> list[_Value]:
-        if not isinstance(self.value, list):
-            raise self.wrong(f"must be a list, is {_kind(self.value)}")
-        return [_Value(item, self.where, f"{self.path}[{n}]") for n, item in enumerate(self.value)]
-
-    def number(self) -> int:
-        if not isinstance(self.value, int) or isinstance(self.value, bool):
-            raise self.wrong(f"must be a whole number, is {_kind(self.value)}")
-        if not 0 <= self.value <= _MOST:
-            raise self.wrong(f"must be from 0 to {_MOST}, is {_brief(self.value)}")
-        return self.value
-
-    def text(self) -> str:
-        if not isinstance(self.value, str):
-            raise self.wrong(f"must be a string, is {_kind(self.value)}")
-        return self.value
+def _load(text: str, where: str) -> Value:
+    topics: dict[str, str] = {}
+    try:
+        found = document.load(text, where, _EXAMPLE, lambda entry: _plain(entry, topics))
+    except Invalid as error:
+        if _PROPOSED in text:
+            raise Invalid(
+                f'{where}: is all that --generate printed; keep only the line below "{_PROPOSED}", and save the one '
+                f'below "{_CURRENT}" as the plan back'
+            ) from error
+        if _CURRENT in text:
+            raise Invalid(
+                f'{where}: is all that --execute printed; keep only the line below "{_CURRENT}": it is the plan back'
+            ) from error
+        raise
+    if isinstance(found.value, tuple):
+        raise found.wrong(f"is one entry; put it in a list, for example {_EXAMPLE}")
+    if "topics" in found.fields() and "partitions" not in found.fields():
+        raise Invalid(f"{where}: names topics, not partitions: it is a file for --topics-to-move-json-file")
+    return found
 
 
-def _target(entry: _Value) -> tuple[TopicPartition, tuple[BrokerId, ...], dict[BrokerId, str]]:
+_Target: TypeAlias = tuple[TopicPartition, tuple[BrokerId, ...], Mapping[tuple[TopicPartition, BrokerId], str]]
+"""A partition, its replicas, and the log dirs that the file names for them."""
+
+
+def _plain(entry: dict[str, Any], topics: dict[str, str]) -> _Target | dict[str, Any]:
+    """What an entry says if Kafka's tools may have written it and nothing is wrong; any other object as it is.
+
+    A plan has 100,000 of these. This only knows what is right; `_target` knows the rest. `topics` are the names so far.
+    """
+    topic, number, replicas = entry.get("topic"), entry.get("partition"), entry.get("replicas")
+    log_dirs = entry.get("log_dirs")
+    if (
+        len(entry) != (3 if log_dirs is None else 4)
+        or type(topic) is not str
+        or (topic not in topics and not _is_name(topic))
+        or type(number) is not int
+        or not 0 <= number <= MOST
+        or type(replicas) is not list
+        or set(map(type, replicas)) != {int}
+        or len(set(replicas)) != len(replicas)
+        or min(replicas) < 0
+        or max(replicas) > MOST
+    ):
+        return entry
+    partition = TopicPartition(topics.setdefault(topic, topic), number)
+    if log_dirs is None or log_dirs == [ANY] * len(replicas):
+        return partition, tuple(replicas), {}
+    if type(log_dirs) is not list or len(log_dirs) != len(replicas) or not all(map(_is_log_dir, log_dirs)):
+        return entry
+    return partition, tuple(replicas), _chosen(partition, replicas, log_dirs)
+
+
+def _target(entry: Value, unread: set[str]) -> _Target:
+    """Any entry, or Invalid that says what is wrong with it. Adds to `unread` the fields that are not looked at."""
+    unread |= entry.fields().keys() - set(_FIELDS)
     topic = entry.field("topic")
     name = topic.text()
-    if name in (".", "..") or not _TOPIC.fullmatch(name):
-        raise topic.wrong(f"{_brief(name)} is not a topic's name (1 to 249 of a-z A-Z 0-9 . _ -, not . or ..)")
+    if not _is_name(name):
+        raise topic.wrong(f"{brief(name)} is not a topic's name (1 to 249 of a-z A-Z 0-9 . _ -, not . or ..)")
     partition = TopicPartition(name, entry.field("partition").number())
     field = entry.field("replicas")
     replicas = tuple(BrokerId(item.number()) for item in field.items())
     if not replicas:
         raise field.wrong(f"{partition}: Partition replica list cannot be empty")
-    if repeated := _repeated(replicas):
+    if twice := repeated(replicas):
         raise field.wrong(
             f"Partition replica lists may not contain duplicate entries: {partition} contains multiple entries for "
-            f"{','.join(map(str, repeated))}"
+            f"{cut(','.join(map(str, twice)))}"
         )
-    return partition, replicas, _log_dirs(entry.field("log_dirs", ["any"] * len(replicas)), partition, replicas)
-
-
-def _log_dirs(field: _Value, partition: TopicPartition, replicas: tuple[BrokerId, ...]) -> dict[BrokerId, str]:
-    log_dirs = field.items()
-    if len(log_dirs) != len(replicas):
-        raise field.wrong(
+    log_dirs = entry.field("log_dirs", [ANY] * len(replicas))
+    if len(log_dirs.list()) != len(replicas):
+        raise log_dirs.wrong(
             f"Size of replicas list {_listed(replicas)} is different from size of log dirs list "
-            f"{_listed(item.value for item in log_dirs)} for partition {partition}"
+            f"{_listed(log_dirs.list())} for partition {partition}"
         )
-    for log_dir in log_dirs:
-        if log_dir.text() != "any" and not log_dir.text().startswith("/"):
-            raise log_dir.wrong(f'{_brief(log_dir.text())} is neither "any" nor an absolute path')
-    return {broker: item.text() for broker, item in zip(replicas, log_dirs, strict=True) if item.text() != "any"}
+    for log_dir in log_dirs.items():
+        if not _is_log_dir(log_dir.text()):
+            raise log_dir.wrong(f'{brief(log_dir.text())} is neither "any" nor an absolute path')
+    return partition, replicas, _chosen(partition, replicas, log_dirs.list())
 
 
-def _json(text: str, where: str) -> object:
-    def no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        if repeated := _repeated(key for key, _ in pairs):
-            raise Invalid(f"{where}: key {_brief(repeated[0])} stands twice in one object; keep one of them")
-        return dict(pairs)
-
-    def no_constant(name: str) -> NoReturn:
-        raise Invalid(f"{where}: {name} is not JSON; write a whole number")
-
-    try:
-        return cast(object, json.loads(text, object_pairs_hook=no_duplicates, parse_constant=no_constant))
-    except json.JSONDecodeError as error:
-        raise Invalid(f"{where}: line {error.lineno} column {error.colno}: is not JSON: {error.msg}") from error
-    except RecursionError as error:
-        raise Invalid(f"{where}: is nested too deeply for a reassignment; write for example {_EXAMPLE}") from error
-    except ValueError as error:
-        # Python refuses to convert very long digit strings.
-        raise Invalid(f"{where}: holds a number too long for any broker or partition") from error
+def _is_name(topic: str) -> bool:
+    return _TOPIC.fullmatch(topic) is not None and topic not in (".", "..")
 
 
-def _repeated(items: Iterable[_T]) -> list[_T]:
-    counts = Counter(items)
-    return [item for item, count in counts.items() if count > 1]
+def _is_log_dir(log_dir: object) -> bool:
+    return type(log_dir) is str and (log_dir == ANY or log_dir.startswith("/"))
+
+
+def _chosen(
+    partition: TopicPartition, replicas: Iterable[BrokerId], log_dirs: Iterable[Any]
+) -> dict[tuple[TopicPartition, BrokerId], str]:
+    named = zip(replicas, log_dirs, strict=True)
+    return {(partition, broker): log_dir for broker, log_dir in named if log_dir != ANY}
 
 
 def _listed(items: Iterable[object]) -> str:
-    return f"[{', '.join(map(str, items))}]"
-
-
-def _kind(value: object) -> str:
-    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", float: "a fraction"}
-    return "null" if value is None else names.get(type(value), "a number")
-
-
-def _brief(value: object) -> str:
-    shown = json.dumps(value) if isinstance(value, str) else str(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}…"
+    return cut(f"[{', '.join(map(str, items))}]")

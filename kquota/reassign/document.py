@@ -1,0 +1,206 @@
+"""JSON that operators hand over: read once from a file, a pipe or stdin; every complaint names the place."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import re
+import stat
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, NoReturn, TypeAlias, TypeVar, cast
+
+from kquota.errors import Invalid
+
+LARGEST: Final = 100_000_000
+"""Bytes of a file: a million partitions of three replicas, as Kafka's tools write them."""
+MOST: Final = 2**31 - 1
+"""The highest number of a partition or a broker."""
+Shorten: TypeAlias = Callable[[dict[str, object]], object]
+_T = TypeVar("_T")
+_WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
+_LONGEST_NUMBER: Final = 4000
+_SMALL: Final = 1_000_000
+_SPARSE: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A JSON value that knows where it stands, and an example of the document that it should be part of."""
+
+    value: object
+    where: str
+    example: str
+    path: str = ""
+
+    def wrong(self, what: str) -> Invalid:
+        """The error to raise."""
+        return Invalid(f"{self.where}: {self.path or 'the document'}: {what}")
+
+    def fields(self) -> dict[str, object]:
+        """Of an object, by name. Raises Invalid for another kind of value, and for a name that stands twice."""
+        if not isinstance(self.value, dict):
+            raise self.wrong(f"must be an object, is {_kind(self.value)}; write for example {self.example}")
+        if isinstance(self.value, _Ambiguous):
+            raise self.wrong(f"key {brief(self.value.key)} stands twice in one object; keep one of them")
+        return self.value
+
+    def field(self, name: str, default: object = None) -> Value:
+        """One field; `default` where it is missing. Raises Invalid when there is neither."""
+        fields = self.fields()
+        if name not in fields and default is None:
+            raise self.wrong(f"field {name!r} is missing; write for example {self.example}")
+        path = f"{self.path}.{name}" if self.path else name
+        return Value(fields.get(name, default), self.where, self.example, path)
+
+    def list(self) -> list[object]:
+        """The bare items."""
+        if not isinstance(self.value, list):
+            raise self.wrong(f"must be a list, is {_kind(self.value)}")
+        return self.value
+
+    def item(self, n: int) -> Value:
+        """The n-th item of a list, from 0."""
+        return Value(self.list()[n], self.where, self.example, f"{self.path}[{n}]")
+
+    def items(self) -> Iterator[Value]:
+        """The items of a list."""
+        return (self.item(n) for n in range(len(self.list())))
+
+    def number(self) -> int:
+        """A whole number that a partition or a broker may have."""
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            raise self.wrong(f"must be a whole number, is {_kind(self.value)}")
+        if not 0 <= self.value <= MOST:
+            raise self.wrong(f"must be from 0 to {MOST}, is {brief(self.value)}")
+        return self.value
+
+    def text(self) -> str:
+        """A string."""
+        if not isinstance(self.value, str):
+            raise self.wrong(f"must be a string, is {_kind(self.value)}")
+        return self.value
+
+
+def read(path: Path, what: str) -> tuple[str, str]:
+    """The text of a UTF-8 file (a byte order mark is allowed), of a pipe, or of stdin (`-`); and its name in messages.
+
+    `what` is the option's file in words, "a reassignment JSON file". Raises Invalid, and for a file beyond LARGEST
+    before it is read.
+    """
+    name = "stdin" if str(path) == "-" else str(path)
+    try:
+        data = _bytes(sys.stdin.buffer, name) if name == "stdin" else _opened(path, name)
+    except OSError as error:
+        raise Invalid(f"{name}: cannot be read: {error.strerror}; name {what}") from error
+    if not data.strip(b"\0 \t\r\n"):
+        # Zeros are what a power cut leaves of a file.
+        raise Invalid(f"{name}: is empty; name {what}")
+    if data.startswith(_WIDE) or b"\0" in data[:2]:
+        raise Invalid(f"{name}: is UTF-16, not UTF-8; save it as UTF-8")
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        return data.decode(), name
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode()
+        raise Invalid(f"{name}: {_place(before, len(before))}: is not UTF-8; save the file as UTF-8") from error
+
+
+def _opened(path: Path, name: str) -> bytes:
+    with path.open("rb") as file:
+        return _bytes(file, name)
+
+
+def _bytes(file: BinaryIO, name: str) -> bytes:
+    found = os.fstat(file.fileno())
+    known = stat.S_ISREG(found.st_mode) and found.st_size > LARGEST
+    data = b"" if known else file.read(LARGEST + 1)
+    if known or len(data) > LARGEST:
+        size = f"{found.st_size:,}" if known else f"more than {LARGEST:,}"
+        raise Invalid(f"{name}: is {size} bytes long, and a plan of a million partitions has {LARGEST:,}; split it")
+    return data
+
+
+def load(text: str, where: str, example: str, shorten: Shorten = lambda found: found) -> Value:
+    """The JSON document in a text. Raises Invalid beginning with `where`, then line and column.
+
+    `shorten` is given every object, inner ones first, and answers what is to stand in its place, so that a long
+    document need not be held as it is written.
+    """
+    if not text.strip():
+        raise Invalid(f"{where}: is empty; write for example {example}")
+    # A short text may be a large value: [[],[],…] takes 30 bytes of memory for each of its own.
+    if len(text) > _SMALL and (text.count("[") + text.count("{")) * _SPARSE > len(text):
+        raise Invalid(f"{where}: is nothing but lists and objects; write for example {example}")
+
+    def no_constant(name: str) -> NoReturn:
+        raise Invalid(f"{where}: {_token(name, text)}: {name} is not JSON; write a whole number")
+
+    def object_(pairs: list[tuple[str, object]]) -> object:
+        found = dict(pairs)
+        return shorten(found) if len(found) == len(pairs) else _Ambiguous(found, repeated(key for key, _ in pairs)[0])
+
+    try:
+        value = cast(object, json.loads(text, object_pairs_hook=object_, parse_constant=no_constant))
+    except json.JSONDecodeError as error:
+        raise Invalid(f"{where}: {_place(text, error.pos)}: {_not_json(text, error)}") from error
+    except RecursionError as error:
+        raise Invalid(f"{where}: is nested too deeply; write for example {example}") from error
+    except ValueError as error:
+        # Python refuses to convert very long digit strings.
+        place = _token(rf"-?\d{{{_LONGEST_NUMBER},}}", text)
+        raise Invalid(f"{where}: {place}: is a number too long for any broker or partition") from error
+    return Value(value, where, example)
+
+
+def _not_json(text: str, error: json.JSONDecodeError) -> str:
+    if error.msg == "Extra data":
+        return "more stands here, behind the end of the JSON; keep one document only"
+    object_ = re.search(r"^[ \t]*\{", text, re.MULTILINE)
+    if object_ and not text[: error.pos].strip() and text[error.pos] not in '{["':
+        return f"is text, not JSON; the JSON begins in {_place(text, object_.start())}: keep nothing else"
+    return f"is not JSON: {error.msg}"
+
+
+class _Ambiguous(dict[str, object]):
+    """An object with a key that stands twice: whoever opens it knows its place, and complains."""
+
+    def __init__(self, found: dict[str, object], key: str) -> None:
+        super().__init__(found)
+        self.key = key
+
+
+def repeated(items: Iterable[_T]) -> list[_T]:
+    """Those that stand there more than once."""
+    counts = Counter(items)
+    return [item for item, count in counts.items() if count > 1]
+
+
+def brief(value: object) -> str:
+    """A value to be shown, cut to 60 characters: a string as JSON writes it."""
+    return cut(json.dumps(value) if isinstance(value, str) else str(value))
+
+
+def cut(shown: str) -> str:
+    """At most 60 characters."""
+    return shown if len(shown) <= 60 else f"{shown[:57]}…"
+
+
+def _token(pattern: str, text: str) -> str:
+    """Where the pattern stands first outside of a string."""
+    found = next(found for found in re.finditer(f"{_STRING}|({pattern})", text) if found[1])
+    return _place(text, found.start())
+
+
+def _place(text: str, at: int) -> str:
+    return f"line {text.count(chr(10), 0, at) + 1} column {at - text.rfind(chr(10), 0, at)}"
+
+
+def _kind(value: object) -> str:
+    names = {list: "a list", str: "a string", bool: "true or false", int: "a number", float: "a fraction"}
+    return "null" if value is None else names.get(type(value), "an object")
