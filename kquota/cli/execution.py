@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kquota.cli import world
 from kquota.cli.contract import DONE, FAILED, NOT_YET, say
 from kquota.cli.options import Output
-from kquota.errors import Refused
 from kquota.measure import ByteRate
 
 if TYPE_CHECKING:
     from kquota.reassign.plan import Plan
-    from kquota.terms import BrokerId, TopicPartition
+    from kquota.reassign.verification import Verification
 
 
 def execute(
@@ -31,80 +32,95 @@ def execute(
     timeout: float,
     dry_run: bool,
 ) -> int:
-    """Start the moves of the plan."""
-    del timeout
-    if log_dir_throttle is not None or disallow_replication_factor_change or force or throttle_whole_topics or dry_run:
-        raise Refused("this option is not carried out yet")
+    """Start the moves of the plan, and say where the way back is on record."""
     from kquota.cli import reassignment
-    from kquota.reassign import actions
+    from kquota.reassign.execution import Asked, carry_out, prepare
 
-    _check_log_dirs(at, plan)
-    with world.moves(at, state_dir) as (cluster, runs):
-        done = actions.execute(cluster, runs, world.SystemClock(), plan, throttle=throttle, additional=additional)
+    del timeout
+    asked = Asked(
+        throttle=throttle,
+        log_dir_throttle=log_dir_throttle,
+        additional=additional,
+        same_replication_factor=disallow_replication_factor_change,
+        whole_topics=throttle_whole_topics,
+        force=force,
+    )
+    holding = None if dry_run else "reassign-partitions --execute"
+    with resumable(), world.moves(at, state_dir, holding) as (cluster, runs):
+        prepared = prepare(cluster, runs, world.SystemClock(), plan, asked)
+        for note in prepared.notes:
+            say(f"warning: {note}")
+        if dry_run:
+            print(reassignment.prepared(prepared, output))
+            return DONE
+        done = carry_out(prepared, say)
         record = None if done.run is None else runs.place(done.run)
-    for note in done.notes:
-        say(f"warning: {note}")
-    if done.run is None:
-        say("every partition is where the plan wants it: nothing was written")
-    else:
-        say(f"run {done.run.id} is on record, with every prior value and the plan back, in {record}")
-    if done.running:
-        say(f"under way already: {', '.join(map(str, done.running))}")
-    document = reassignment.executed_document if output is Output.json else reassignment.executed_text
-    print(document(done, throttle, record))
+    for line in reassignment.executed_remarks(done, record):
+        say(line)
+    print(reassignment.executed(done, throttle, record, output))
     return DONE
 
 
 def verify(
     at: world.Where, plan: Plan, state_dir: Path | None, output: Output, *, preserve: bool, clear_all: bool
 ) -> int:
-    """Say whether they are done; then give the throttle back."""
-    if clear_all:
-        raise Refused("--clear-all is not carried out yet")
+    """Say what has become of the plan, and give back what has ended."""
     from kquota.cli import reassignment
-    from kquota.reassign import actions
-    from kquota.reassign.progress import Progress
+    from kquota.reassign import verification
 
-    if plan.log_dirs:
-        say("note: log_dirs of the plan are not verified, only which brokers hold the replicas")
-    with world.moves(at, state_dir) as (cluster, runs):
-        found = actions.verify(cluster, runs, world.SystemClock(), plan, preserve=preserve)
+    holding = None if preserve else "reassign-partitions --verify"
+    with resumable(), world.moves(at, state_dir, holding) as (cluster, runs):
+        found = verification.verify(cluster, runs, world.SystemClock(), plan, preserve=preserve, clear_all=clear_all)
     for line in reassignment.remarks(found):
         say(line)
-    print(reassignment.verified_document(found) if output is Output.json else reassignment.verified_text(found))
+    print(reassignment.verified(found, output))
+    return verdict(found)
+
+
+def cancel(
+    at: world.Where,
+    plan: Plan,
+    state_dir: Path | None,
+    output: Output,
+    *,
+    preserve: bool,
+    force: bool,
+    dry_run: bool,
+) -> int:
+    """Stop the plan's moves that are under way, put the replicas back and give the throttle back."""
+    from kquota.cli import reassignment
+    from kquota.reassign import cancellation
+
+    holding = None if dry_run else "reassign-partitions --cancel"
+    with resumable(), world.moves(at, state_dir, holding) as (cluster, runs):
+        what = cancellation.cancellable(cluster, runs, plan, force=force)
+        if dry_run:
+            print(reassignment.cancellable(what, output))
+            return DONE
+        done = cancellation.cancel(cluster, runs, world.SystemClock(), what, preserve=preserve)
+    for line in reassignment.cancelled_remarks(done):
+        say(line)
+    print(reassignment.cancelled(done, output))
+    return NOT_YET if done.verification.pending else DONE
+
+
+def verdict(found: Verification) -> int:
+    """0 done, 8 moving or something still to be given back, 1 ended elsewhere."""
+    from kquota.reassign.progress import Progress
+
     if found.verdict is Progress.ELSEWHERE:
         return FAILED
     return NOT_YET if found.pending or found.verdict is Progress.IN_PROGRESS else DONE
 
 
-def cancel(
-    at: world.Where, plan: Plan, state_dir: Path | None, output: Output, *, preserve: bool, force: bool, dry_run: bool
-) -> int:
-    """Stop the moves of the plan."""
-    del at, plan, state_dir, output, preserve, force, dry_run
-    raise Refused("--cancel is not carried out yet")
-
-
-def _check_log_dirs(at: world.Where, plan: Plan) -> None:
-    """Raises Refused when a replica that stays would have to change its log dir, which is a move of its own (KIP-113).
-
-    Plans as Kafka's tool prints them for a rollback name the log dir of every replica.
-    """
-    if not plan.log_dirs:
-        return
-    found: dict[tuple[TopicPartition, BrokerId], str] = {}
-    if at.zookeeper is None:
-        with world.log_dirs(at) as cluster:
-            brokers = {broker for _, broker in plan.log_dirs} & set(cluster.brokers())
-            for log_dir in cluster.describe(sorted(brokers), plan.topics):
-                replicas = (replica for replica in log_dir.replicas if not replica.future)
-                found |= {(replica.partition, log_dir.broker): log_dir.path for replica in replicas}
-    for (partition, broker), wanted in plan.log_dirs.items():
-        now = found.get((partition, broker), wanted)
-        if now.rstrip("/") != wanted.rstrip("/"):
-            raise Refused(
-                f"{partition} on broker {broker} is in {now} and the plan wants it in {wanted}: moves between log dirs "
-                'come later; write "any", or use Kafka\'s own tool for this plan. Nothing was written'
-            )
-    if plan.log_dirs.keys() - found.keys():
-        say("note: log_dirs of the plan are not used: each broker chooses where its new replicas go")
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Whoever stops a move half-way is told how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(
+            "stopped: kquota move status says what is open; kquota move resume goes on, kquota move abort goes back; "
+            "what is on record stays on record"
+        )
+        raise

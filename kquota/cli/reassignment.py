@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from kquota.cli.options import Output
 from kquota.measure import ByteRate
 from kquota.reassign import words
-from kquota.reassign.actions import Execution, Verification
-from kquota.reassign.progress import Progress
+from kquota.reassign.cancellation import Cancellable, Cancellation
+from kquota.reassign.execution import Execution, Prepared
+from kquota.reassign.progress import Progress, Status
 from kquota.reassign.throttle import Change, Setting
+from kquota.reassign.verification import Verification
 from kquota.terms import BrokerId, TopicPartition
 
 VERSION: Final = 1
+_SHOWN: Final = 10
 
 
-def executed_text(done: Execution, throttle: ByteRate | None, _record: str | None) -> str:
-    """As kafka-reassign-partitions prints it; without its last line where nothing had to be started."""
+def executed(done: Execution, throttle: ByteRate | None, record: str | None, output: Output) -> str:
+    """As kafka-reassign-partitions prints it, but without its last line where nothing had to be started; or JSON."""
+    if output is Output.json:
+        return _document(
+            run=None if done.run is None else done.run.id,
+            record=record,
+            throttle=throttle,
+            started=_partitions(done.started),
+            running=_partitions(done.running),
+            rollback=json.loads(done.rollback.text()),
+        )
     lines = [words.current_assignment(done.rollback)]
     if done.run is not None and throttle is not None and done.run.taken:
         lines += [words.RUN_VERIFY, words.throttle_set(throttle)]
@@ -26,67 +39,135 @@ def executed_text(done: Execution, throttle: ByteRate | None, _record: str | Non
     return "\n".join(lines)
 
 
-def executed_document(done: Execution, throttle: ByteRate | None, record: str | None) -> str:
-    """One line; the throttle in bytes per second."""
-    return json.dumps(
-        {
-            "version": VERSION,
-            "run": None if done.run is None else done.run.id,
-            "record": record,
-            "throttle": throttle,
-            "started": [_partition(name) for name in done.started],
-            "running": [_partition(name) for name in done.running],
-            "rollback": json.loads(done.rollback.text()),
-        }
-    )
+def executed_remarks(done: Execution, record: str | None) -> Iterator[str]:
+    """For stderr."""
+    if done.run is None:
+        yield "every partition is where the plan wants it: nothing was written"
+    else:
+        yield f"run {done.run.id} is on record, with every prior value and the plan back, in {record}"
+    if done.running:
+        yield f"under way already: {_named(done.running)}"
 
 
-def verified_text(found: Verification) -> str:
-    """As kafka-reassign-partitions prints it, but cleared is only what was given back."""
-    lines = [words.status_lines(found.statuses), ""]
-    settings = [change.setting for change in found.given_back]
-    if brokers := {BrokerId(int(setting.name)) for setting in settings if setting.kind == "broker"}:
-        lines.append(words.clearing_brokers(brokers))
-    if topics := {setting.name for setting in settings if setting.kind == "topic"}:
-        lines.append(words.clearing_topics(topics))
+def prepared(found: Prepared, output: Output) -> str:
+    """What --execute would write: every value, then the moves of the first wave. Nothing was written."""
+    moves = {move.partition: move.target for move in found.wave if not move.submitted}
+    later = max(0, len(found.moving) - len(found.wave))
+    if output is Output.json:
+        return _document(
+            dry_run=True,
+            changes=[_change(change) for change in found.changes],
+            moves=[{**_partition(name), "replicas": target} for name, target in moves.items()],
+            later=later,
+            rollback=json.loads(found.rollback.text()),
+        )
+    lines = [words.current_assignment(found.rollback), "", "Would be written (nothing was):"]
+    lines += _changes(found.changes)
+    lines += [f"  move {name} to {_joined(target)}" for name, target in moves.items()]
+    if later:
+        lines.append(f"  and {later} more partitions in later waves")
+    if not found.changes and not moves:
+        lines.append("  nothing")
     return "\n".join(lines)
 
 
-def verified_document(found: Verification) -> str:
-    """One line; null is unset."""
-    return json.dumps(
-        {
-            "version": VERSION,
-            "verdict": found.verdict.value,
-            "partitions": [
-                {
-                    **_partition(status.partition),
-                    "status": status.progress.value,
-                    "replicas": status.replicas,
-                    "target": status.target,
-                }
-                for status in found.statuses
-            ],
-            "given_back": [_given_back(change) for change in found.given_back],
-            "pending": [{**_setting(setting), "why": why} for setting, why in sorted(found.pending.items())],
-        }
-    )
+def verified(found: Verification, output: Output) -> str:
+    """As kafka-reassign-partitions prints it, but cleared is only what was given back; or JSON, null for unset."""
+    if output is Output.json:
+        return _document(**_verification(found))
+    return "\n".join([words.status_lines(found.statuses), "", *_clearing(found)])
+
+
+def cancellable(found: Cancellable, output: Output) -> str:
+    """What --cancel would submit."""
+    if output is Output.json:
+        moves = [{**_partition(name), "replicas": target} for name, target in found.targets.items()]
+        return _document(dry_run=True, cancel=moves)
+    if not found.targets:
+        return words.NONE_CANCELLED
+    lines = [
+        f"  {name}{'' if target is None else f', back to {_joined(target)}'}" for name, target in found.targets.items()
+    ]
+    return "\n".join(["Would be cancelled (nothing was):", *lines])
+
+
+def cancelled(done: Cancellation, output: Output) -> str:
+    """As kafka-reassign-partitions prints it; or JSON."""
+    if output is Output.json:
+        return _document(cancelled=_partitions(done.cancelled), **_verification(done.verification))
+    first = words.cancelled(done.cancelled) if done.cancelled else words.NONE_CANCELLED
+    return f"{first}\n{words.NONE_MOVING}" + "\n".join(_clearing(done.verification))
+
+
+def cancelled_remarks(done: Cancellation) -> Iterator[str]:
+    """For stderr."""
+    found = done.verification
+    yield from _given_back_remarks(found)
+    if ended := [status.partition for status in found.statuses if status.progress is Progress.DONE]:
+        yield f"ended before, and stay where the plan wanted them: {_named(ended)}; kquota move abort takes them back"
 
 
 def remarks(found: Verification) -> Iterator[str]:
     """For stderr: what does not come back as unset, what is still to come, and what to do next."""
+    yield from _given_back_remarks(found)
+    done = sum(status.progress is Progress.DONE for status in found.statuses)
+    count = f"{done} of {len(found.statuses)} partitions are where the plan wants them"
+    if found.waiting:
+        run = "" if found.run is None else f" of run {found.run.id}"
+        yield (
+            f"error: {len(found.waiting)} partitions{run} were never handed over, as its kquota died: "
+            "kquota move resume goes on, kquota move abort goes back"
+        )
+    elif found.verdict is Progress.ELSEWHERE:
+        yield f"error: no move runs any more and only {count}: execute the plan again, or correct it"
+    if found.verdict is Progress.IN_PROGRESS:
+        yield f"{count}; run --verify again until it exits 0: it gives the throttle back"
+
+
+def _given_back_remarks(found: Verification) -> Iterator[str]:
     for change in found.given_back:
-        if change.after is not None:
+        if change.after is not None and not change.setting.is_list:
             yield f"{change.setting} is {change.after!r} again"
     yield from found.notes
     for setting, why in sorted(found.pending.items()):
         yield f"warning: still to be given back: {setting} ({why}); run --verify again"
-    done = sum(status.progress is Progress.DONE for status in found.statuses)
-    count = f"{done} of {len(found.statuses)} partitions are where the plan wants them"
-    if found.verdict is Progress.IN_PROGRESS:
-        yield f"{count}; run --verify again until it exits 0: it gives the throttle back"
-    elif found.verdict is Progress.ELSEWHERE:
-        yield f"error: no move runs any more and only {count}: execute the plan again, or correct it"
+
+
+def _clearing(found: Verification) -> list[str]:
+    settings = [change.setting for change in found.given_back]
+    lines = []
+    if brokers := {BrokerId(int(setting.name)) for setting in settings if setting.kind == "broker"}:
+        lines.append(words.clearing_brokers(brokers))
+    if topics := {setting.name for setting in settings if setting.kind == "topic"}:
+        lines.append(words.clearing_topics(topics))
+    return lines
+
+
+def _verification(found: Verification) -> dict[str, object]:
+    return {
+        "verdict": found.verdict.value,
+        "partitions": [_status(status) for status in found.statuses],
+        "given_back": [_change(change) for change in found.given_back],
+        "pending": [{**_setting(setting), "why": why} for setting, why in sorted(found.pending.items())],
+        "waiting": _partitions(found.waiting),
+    }
+
+
+def _status(status: Status) -> dict[str, object]:
+    return {
+        **_partition(status.partition),
+        "status": status.progress.value,
+        "replicas": status.replicas,
+        "target": status.target,
+    }
+
+
+def _document(**more: object) -> str:
+    return json.dumps({"version": VERSION, **more})
+
+
+def _partitions(names: Iterable[TopicPartition]) -> list[dict[str, object]]:
+    return [_partition(name) for name in names]
 
 
 def _partition(name: TopicPartition) -> dict[str, object]:
@@ -97,5 +178,23 @@ def _setting(setting: Setting) -> dict[str, str]:
     return {"kind": setting.kind, "name": setting.name, "key": setting.key}
 
 
-def _given_back(change: Change) -> dict[str, str | None]:
+def _change(change: Change) -> Mapping[str, str | None]:
     return {**_setting(change.setting), "from": change.before, "to": change.after}
+
+
+def _changes(changes: Iterable[Change]) -> list[str]:
+    return [f"  {c.setting}: {_value(c.before)} -> {_value(c.after)}" for c in changes]
+
+
+def _value(value: str | None) -> str:
+    return "unset" if value is None else value or "empty"
+
+
+def _named(names: Iterable[TopicPartition]) -> str:
+    every = [str(name) for name in names]
+    more = len(every) - _SHOWN
+    return ", ".join(every[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _joined(brokers: Iterable[int]) -> str:
+    return ",".join(map(str, brokers))

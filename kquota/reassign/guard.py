@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 from kquota.errors import Refused
-from kquota.reassign.moves import Move
+from kquota.reassign.moves import Move, Partition
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
 from kquota.reassign.words import EXISTING
+from kquota.terms import TopicPartition
+
+_SHOWN = 5
 
 
 def check_names(plan: Plan, found: Snapshot) -> None:
-    """Raises Refused unless every topic, partition and broker of the plan exists and every broker is alive."""
+    """Raises Refused unless every topic and partition of the plan exists."""
     topics = {name.topic for name in found.partitions}
     for topic in plan.topics:
         if topic not in topics:
             raise Refused(f"Topic {topic} not found. Take it out of the plan or correct its name; nothing was written")
-    if missing := [str(name) for name in plan.targets if name not in found.partitions]:
-        raise Refused(f"Unable to find partition: {', '.join(missing)}; take it out of the plan; nothing was written")
-    wanted = {broker for target in plan.targets.values() for broker in target}
+    if missing := [name for name in plan.targets if name not in found.partitions]:
+        raise Refused(f"Unable to find partition: {named(missing)}; take it out of the plan; nothing was written")
+
+
+def check_brokers(plan: Plan, moving: Sequence[Move], found: Snapshot) -> None:
+    """Raises Refused unless every broker that is to hold a replica is alive, but where its move is under way already.
+
+    A broker that died in the middle of a move is no reason not to go on with the others.
+    """
+    under_way = {move.partition for move in moving if move.submitted}
+    wanted = {broker for name, target in plan.targets.items() if name not in under_way for broker in target}
     if unknown := sorted(wanted - found.alive):
         raise Refused(
             f"Unknown broker id {unknown[0]}; alive are {','.join(map(str, sorted(found.alive)))}: "
@@ -27,8 +38,8 @@ def check_names(plan: Plan, found: Snapshot) -> None:
         )
 
 
-def check_moves(moving: Collection[Move], found: Snapshot, *, additional: bool, resumed: bool) -> None:
-    """Raises Refused for moves that cannot start or that would run into others.
+def check_running(moving: Sequence[Move], found: Snapshot, *, resumed: bool, additional: bool) -> None:
+    """Raises Refused while other moves run, unless the caller wants `additional` ones.
 
     `resumed`: an open run of this very plan is on record, so its own running moves are no obstacle.
     """
@@ -37,9 +48,61 @@ def check_moves(moving: Collection[Move], found: Snapshot, *, additional: bool, 
     only_rates = resumed and len(submitted) == len(moving)
     if foreign and not additional and not only_rates:
         raise Refused(EXISTING)
+
+
+def check_overridden(moving: Sequence[Move], found: Snapshot, own: Mapping[TopicPartition, Sequence[int]]) -> None:
+    """Raises Refused for a partition that is on its way to somewhere else, except where `own` says that we sent it."""
+    for move in moving:
+        now = found.partitions[move.partition]
+        if now.moving and not move.submitted and now.target != own.get(move.partition):
+            raise Refused(
+                f"{move.partition} is on its way to {','.join(map(str, now.target))} already: cancel that move first, "
+                "or give --force to override it; nothing was written"
+            )
+
+
+def check_leaders(moving: Sequence[Move], found: Snapshot) -> None:
+    """Raises Refused for a copy that nobody could send."""
     for move in moving:
         if move.destinations and found.partitions[move.partition].leader is None:
             raise Refused(
                 f"{move.partition} has no leader, so no copy of it can start: bring one of the brokers "
                 f"{','.join(map(str, move.sources))} back, or take it out of the plan; nothing was written"
             )
+
+
+def check_replication_factor(plan: Plan, found: Snapshot) -> None:
+    """Raises Refused where the plan would change a replication factor."""
+    for name, target in plan.targets.items():
+        if len(target) != (now := len(found.partitions[name].before)):
+            raise Refused(
+                f"{name}: the plan has {len(target)} replicas, there are {now}: "
+                "--disallow-replication-factor-change forbids that; nothing was written"
+            )
+
+
+def check_return(
+    going_back: Mapping[TopicPartition, Partition], found: Snapshot, minimum_in_sync: Mapping[str, int]
+) -> None:
+    """Raises Refused where cancelling would leave a partition without enough replicas in sync (KAFKA-14424).
+
+    Without a live replica in sync it has no leader; with fewer than min.insync.replicas it takes no writes with
+    acks=all. A partition that has too few already is none the worse for it.
+    """
+    for name, now in going_back.items():
+        in_sync = {broker for broker in now.isr if broker in found.alive}
+        left = in_sync & set(now.before)
+        least = max(1, min(minimum_in_sync.get(name.topic, 1), len(now.before)))
+        if len(left) < least and (not left or len(left) < len(in_sync)):
+            raise Refused(
+                f"{name}: of its replicas before the move, {','.join(map(str, now.before))}, "
+                f"{','.join(map(str, sorted(left))) or 'none'} would be in sync and {least} must be: bring its brokers "
+                "back, let the move end, or give --force; nothing was written"
+            )
+
+
+def named(partitions: Collection[TopicPartition]) -> str:
+    """Some of them by name, and how many more there are."""
+    shown = [str(name) for name in partitions][:_SHOWN]
+    more = len(partitions) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")

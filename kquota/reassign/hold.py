@@ -40,9 +40,9 @@ class Released:
     notes: tuple[str, ...] = ()
 
 
-def wait_until(done: Callable[[], bool], clock: Clock) -> bool:
-    """Ask until it is so, for SETTLE seconds at most; whether it was. The only loop that waits."""
-    deadline = clock.monotonic() + SETTLE
+def wait_until(done: Callable[[], bool], clock: Clock, seconds: float = SETTLE) -> bool:
+    """Ask until it is so, for so many seconds at most; whether it was. The only loop that waits for an effect."""
+    deadline = clock.monotonic() + seconds
     while not done():
         if clock.monotonic() >= deadline:
             return False
@@ -113,7 +113,7 @@ def _give_back(world: World, part: Run) -> Released:
         changes = giving_back(part, now, world.others)
         errors: dict[Setting, KquotaError] = {}
         for batch in ([c for c in changes if c.setting.is_list], [c for c in changes if not c.setting.is_list]):
-            errors |= _written(world, batch)
+            errors |= written(world, batch)
         given += [change for change in changes if change.setting not in errors]
         pending |= {setting: str(error) for setting, error in errors.items()}
         if not any(isinstance(error, Conflict) for error in errors.values()):
@@ -122,7 +122,8 @@ def _give_back(world: World, part: Run) -> Released:
     return Released(given_back=tuple(given), pending=pending, notes=notes)
 
 
-def _written(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
+def written(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
+    """Write the changes and read them back; those that were not written, or not seen in time, and why."""
     errors = dict(world.cluster.change(changes)) if changes else {}
     for change in _unseen(world, [c for c in changes if c.setting not in errors]):
         errors[change.setting] = Unknown(f"was written and not seen within {SETTLE:.0f} s")

@@ -19,6 +19,7 @@ _TOPICS: Final = "/brokers/topics"
 _SUBMITTED: Final = "/admin/reassign_partitions"
 _LARGEST_NODE: Final = 1_000_000
 """Bytes; ZooKeeper refuses a packet of 1 MiB (jute.maxbuffer), and the path and the ACL are in it, too."""
+_SUBMISSION_BYTES: Final = 900_000
 
 _ENTITY_BYTES: Final = 2_000
 """In a transaction, for an entity's other configs and its notification: more than they take."""
@@ -92,6 +93,17 @@ class ZooKeeperMoves:
             else:
                 errors |= {change.setting: failed for those in batch.values() for change in those}
         return errors
+
+    @property
+    def largest_submission(self) -> int | None:
+        """See the port. The controller takes its node away when the last move in it has ended."""
+        return _SUBMISSION_BYTES
+
+    def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
+        """See the port. What brokers were started with is not told here."""
+        nodes = self._znodes.read_all(f"/config/topics/{topic}" for topic in topics)
+        found = {topic: config_in(nodes[f"/config/topics/{topic}"], f"topics/{topic}") for topic in topics}
+        return {topic: int(config.get("min.insync.replicas", 1)) for topic, config in found.items()}
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
         """See the port. The controller takes the node away when its last move has ended, and sees no change of it.

@@ -40,6 +40,8 @@ class MemoryCluster:
     partitions: dict[TopicPartition, Partition] = field(default_factory=dict)
     configs: dict[Setting, str] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
+    least_in_sync: int = 1
+    largest_submission: int | None = None
     lag: int = 0
     writes: int = 0
     broken: dict[Setting, KquotaError] = field(default_factory=dict)
@@ -76,6 +78,9 @@ class MemoryCluster:
                 self.writes += 1
                 self.write(change.setting, change.after)
         return errors
+
+    def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
+        return {topic: self.least_in_sync for topic in topics}
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
         errors = {

@@ -59,6 +59,15 @@ class WireMoves:
         """See the port."""
         return self._settings.change(changes)
 
+    @property
+    def largest_submission(self) -> int | None:
+        """See the port."""
+        return None
+
+    def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
+        """See the port."""
+        return self._settings.minimum_in_sync(topics)
+
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
         """See the port. One request, which only the controller takes where there is a ZooKeeper."""
         by_topic: defaultdict[str, list[Any]] = defaultdict(list)

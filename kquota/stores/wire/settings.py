@@ -34,6 +34,7 @@ _DYNAMIC: Final = {"topic": 1, "broker": 2}
 _APPEND_IS_SOUND: Final = (3, 4)
 """Below this release APPEND and SUBTRACT corrupt lists: the broker does not start again (measured on 2.8.2)."""
 _SEEN_POLL_SECONDS: Final = 0.05
+_MIN_IN_SYNC: Final = "min.insync.replicas"
 
 
 class WireSettings:
@@ -59,6 +60,17 @@ class WireSettings:
                     found |= _values(answers[broker], sent[broker])
                 return found
             self._silent |= lost
+
+    def minimum_in_sync(self, topics: Collection[str]) -> dict[str, int]:
+        """See the port."""
+        asked: dict[WireResource, list[str]] = {(TOPIC, topic): [_MIN_IN_SYNC] for topic in topics}
+        answer = self._wire.ask(describe_request(asked, synonyms=False))
+        return {
+            result.resource_name: int(config.value)
+            for result in answer.results
+            for config in result.configs or ()
+            if config.name == _MIN_IN_SYNC and config.value is not None
+        }
 
     def change(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
         """See the port. Reads just before it writes; only for lists, from 3.4, is nothing lost in between."""

@@ -1,0 +1,174 @@
+"""`kquota move status`, `resume` and `abort`: what is on record and not at its end, and what becomes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import typer
+
+from kquota.cli import world
+from kquota.cli.connection import Connection, connected
+from kquota.cli.contract import DONE, NOT_YET, say
+from kquota.cli.options import Output, OutputFormat
+from kquota.errors import Invalid
+
+if TYPE_CHECKING:
+    from kquota.cli.runs import Recovered
+    from kquota.reassign.port import Cluster, Runs
+    from kquota.reassign.run import Run
+
+EPILOGS: Final = {
+    "status": """Examples:
+
+kquota move status --bootstrap-server localhost:9092
+
+kquota move status --cluster prod --output json
+
+Exits 8 while a run is open, 0 when none is.""",
+    "resume": """Examples:
+
+kquota move resume --bootstrap-server localhost:9092
+
+kquota move resume --cluster prod --run 20260301T123000Z-c4eb806c53c4
+
+Exits 0 when the runs are done, 8 while they move, 1 when replicas ended elsewhere.""",
+    "abort": """Examples:
+
+kquota move abort --bootstrap-server localhost:9092
+
+kquota move abort --cluster prod --reassignment-json-file plan.json --dry-run
+
+Exits 0 when all is as it was before the run, 8 while replicas are copied back.""",
+}
+
+RunOption: TypeAlias = Annotated[
+    str | None, typer.Option("--run", metavar="ID", help="The run, as status and --execute name it.")
+]
+PlanFile: TypeAlias = Annotated[
+    Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="The run of this plan.")
+]
+StateDir: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--state-dir", metavar="DIR", help="Where runs are on record; by default in XDG_STATE_HOME."),
+]
+DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")]
+Force: TypeAlias = Annotated[
+    bool, typer.Option("--force", help="Also where too few replicas stay in sync, and over others' moves.")
+]
+
+
+@connected()
+def status(connection: Connection, state_dir: StateDir = None, output: OutputFormat = Output.text) -> int:
+    """Say which runs are on record and not at their end, and how far each is."""
+    from kquota.cli import runs as shown
+    from kquota.reassign.recovery import state
+
+    at = world.where(connection)
+    with world.moves(at, state_dir) as (cluster, runs):
+        unfinished = runs.unfinished()
+        found = cluster.snapshot(sorted({topic for run in unfinished for topic in run.plan.topics}))
+        told = [shown.Told(run=run, state=state(run, found), found=found, place=runs.place(run)) for run in unfinished]
+    if not told:
+        say("no run is open")
+    if told or output is Output.json:
+        print(shown.document(told) if output is Output.json else shown.text(told))
+    return NOT_YET if told else DONE
+
+
+@connected()
+def resume(
+    connection: Connection,
+    run: RunOption = None,
+    reassignment_json_file: PlanFile = None,
+    state_dir: StateDir = None,
+    dry_run: DryRun = False,
+    force: Force = False,
+    output: OutputFormat = Output.text,
+) -> int:
+    """Bring interrupted runs to where undisturbed ones would be: all that are open, or the one that is named."""
+    return _recover(connection, "resume", run, reassignment_json_file, state_dir, output, dry_run=dry_run, force=force)
+
+
+@connected()
+def abort(
+    connection: Connection,
+    run: RunOption = None,
+    reassignment_json_file: PlanFile = None,
+    state_dir: StateDir = None,
+    dry_run: DryRun = False,
+    force: Force = False,
+    output: OutputFormat = Output.text,
+) -> int:
+    """Take a run back: cancel what moves, copy back what has moved, give its throttle back."""
+    return _recover(connection, "abort", run, reassignment_json_file, state_dir, output, dry_run=dry_run, force=force)
+
+
+def _recover(
+    connection: Connection,
+    verb: str,
+    run: str | None,
+    plan: Path | None,
+    state_dir: Path | None,
+    output: Output,
+    *,
+    dry_run: bool,
+    force: bool,
+) -> int:
+    from kquota.cli import execution
+    from kquota.cli import runs as shown
+
+    if run is not None and plan is not None:
+        raise Invalid("--run and --reassignment-json-file both name a run: give one of them")
+    at = world.where(connection)
+    with execution.resumable(), world.moves(at, state_dir, None if dry_run else f"move {verb}") as (cluster, runs):
+        chosen = _chosen(runs, run, plan, verb)
+        told = [_one(cluster, runs, each, verb, dry_run=dry_run, force=force) for each in chosen]
+    if not told:
+        say(f"no run is open: nothing to {verb}")
+        return DONE
+    print(shown.recovered_document(told) if output is Output.json else shown.recovered_text(told))
+    return max((one.code for one in told), key=lambda code: (code != DONE, code != NOT_YET))
+
+
+def _chosen(runs: Runs, run: str | None, plan: Path | None, verb: str) -> list[Run]:
+    """The open runs that are meant. Raises Invalid where that is not clear."""
+    from kquota.reassign.plan import read
+    from kquota.reassign.run import Purpose, covers
+
+    unfinished = runs.unfinished()
+    moving = [each for each in unfinished if each.purpose is Purpose.MOVE]
+    ids = ", ".join(each.id for each in moving) or "none"
+    if plan is not None:
+        covered = covers(read(plan), unfinished)
+        if covered is None:
+            raise Invalid(f"{plan}: no run of this plan is open; open are: {ids}")
+        return [covered]
+    if run is not None:
+        named = [each for each in moving if each.id == run]
+        if not named:
+            raise Invalid(f"--run {run}: no such run is open; open are: {ids}")
+        return named
+    if verb == "abort" and len(moving) > 1:
+        raise Invalid(f"{len(moving)} runs are open: say which to abort with --run: {ids}")
+    return moving
+
+
+def _one(cluster: Cluster, runs: Runs, run: Run, verb: str, *, dry_run: bool, force: bool) -> Recovered:
+    from kquota.cli import execution, reassignment
+    from kquota.cli.runs import Recovered
+    from kquota.reassign.execution import prepare_again
+    from kquota.reassign.recovery import backwards, recover
+
+    wanted = backwards(run) if verb == "abort" else run
+    clock = world.SystemClock()
+    prepared = prepare_again(cluster, runs, clock, wanted, force=force)
+    for note in prepared.notes:
+        say(f"warning: {note}")
+    if dry_run:
+        return Recovered(run=wanted, prepared=prepared, recovery=None, code=DONE)
+    recovery = recover(cluster, runs, clock, wanted, prepared, say)
+    for line in reassignment.remarks(recovery.verification):
+        say(line)
+    code = execution.verdict(recovery.verification)
+    return Recovered(run=wanted, prepared=prepared, recovery=recovery, code=code)

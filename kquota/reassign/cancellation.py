@@ -1,0 +1,94 @@
+"""The order of reads and writes of --cancel: stop the moves of a plan, then give their throttle back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kquota.errors import Incomplete, Unknown, Unreachable
+from kquota.reassign import guard, words
+from kquota.reassign.hold import SETTLE, wait_until
+from kquota.reassign.moves import Replicas
+from kquota.reassign.plan import Plan
+from kquota.reassign.port import Clock, Cluster, Runs, Snapshot
+from kquota.reassign.run import covers
+from kquota.reassign.verification import Verification, verify
+from kquota.terms import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancellable:
+    """The moves of a plan that are under way, and what to submit for each: its replicas as they were, if that is known.
+
+    None stands for "as they were", in an order that the cluster may choose (KIP-455).
+    """
+
+    plan: Plan
+    found: Snapshot
+    targets: Mapping[TopicPartition, Replicas | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancellation:
+    """What was cancelled, and what was given back."""
+
+    cancelled: tuple[TopicPartition, ...]
+    verification: Verification
+
+
+def cancellable(cluster: Cluster, runs: Runs, plan: Plan, *, force: bool) -> Cancellable:
+    """Check what can be checked. Raises Refused where too few replicas would be left in sync, unless `force`.
+
+    Also moves that only add replicas are cancelled, which Kafka's tool left running in 3.7 to 4.0.
+    """
+    found = cluster.snapshot(plan.topics)
+    active = {name: now for name in plan.targets if (now := found.partitions.get(name)) is not None and now.moving}
+    if active and not force:
+        guard.check_return(active, found, cluster.minimum_in_sync(sorted({name.topic for name in active})))
+    run = covers(plan, runs.unfinished())
+    known = {} if run is None else run.rollback.targets
+    targets = {
+        name: known[name] if set(known.get(name, ())) == set(now.before) else None for name, now in active.items()
+    }
+    return Cancellable(plan=plan, found=found, targets=targets)
+
+
+def cancel(cluster: Cluster, runs: Runs, clock: Clock, what: Cancellable, *, preserve: bool = False) -> Cancellation:
+    """Cancel, wait until it is seen, and give back what the moves had taken, unless `preserve`.
+
+    What the run had still to hand over is never handed over. Raises Incomplete for moves that the cluster would not
+    cancel; Unknown when the end was not seen in time.
+    """
+    run = covers(what.plan, runs.unfinished())
+    if run is not None:
+        runs.update(replace(run, handed_over=frozenset(run.plan.targets)))
+    refused = _submitted(cluster, clock, what)
+    cancelled = tuple(name for name in what.targets if name not in refused)
+    verification = verify(cluster, runs, clock, what.plan, preserve=preserve)
+    if refused:
+        raise Incomplete(
+            words.failed(refused), done=[str(name) for name in cancelled], undone=[str(name) for name in refused]
+        )
+    return Cancellation(cancelled=cancelled, verification=verification)
+
+
+def _submitted(cluster: Cluster, clock: Clock, what: Cancellable) -> Mapping[TopicPartition, str]:
+    if not what.targets:
+        return {}
+    lost: Exception | None = None
+    refused: Mapping[TopicPartition, str] = {}
+    try:
+        refused = cluster.submit(what.targets)
+    except (Unknown, Unreachable) as error:
+        lost = error
+
+    def ended() -> bool:
+        found = cluster.snapshot(what.plan.topics)
+        refused_still = {name: why for name, why in refused.items() if name in found.running}
+        return all(name not in found.running for name in what.targets if name not in refused_still)
+
+    if not wait_until(ended, clock):
+        why = f"the cancellation was submitted and not seen within {SETTLE:.0f} s: give the same command again"
+        raise Unknown(f"{lost}; {why}" if lost else why) from lost
+    now = cluster.snapshot(what.plan.topics).running
+    return {name: why for name, why in refused.items() if name in now}

@@ -1,0 +1,47 @@
+"""Which throttle entries a plan alone proves to be of its own move, for a host that has no record of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kquota.reassign.moves import Replicas
+from kquota.reassign.throttle import Change, Setting, entries, entry_partition, without
+from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, TopicPartition
+
+
+def proven(done: Mapping[TopicPartition, Replicas], now: Mapping[Setting, str | None]) -> tuple[Change, ...]:
+    """The changes that take away the entries of partitions that are at their target, where they can be nobody else's.
+
+    A move from S to T leaves `p:b` for every b of S on the leader list and for every b of T - S on the follower list
+    (KIP-73). So entries of p are the move's when followers and leaders are disjoint, the followers are in T and all
+    others of T are leaders. A throttle of whole topics, with the same replicas on both lists, never looks like that.
+    A list that becomes empty is unset: what stood there before cannot be known.
+    """
+    changes = []
+    for topic in sorted({name.topic for name in done}):
+        lists = {key: now.get(Setting.of_topic(topic, key)) for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)}
+        if any(EVERY_REPLICA in entries(text) for text in lists.values()):
+            continue
+        own = _own(topic, done, lists)
+        for key, text in lists.items():
+            setting = Setting.of_topic(topic, key)
+            after = without(text, own & set(entries(text)), None)
+            if own & set(entries(text)):
+                changes.append(Change(setting=setting, before=text, after=after))
+    return tuple(changes)
+
+
+def _own(topic: str, done: Mapping[TopicPartition, Replicas], lists: Mapping[str, str | None]) -> set[str]:
+    by_partition: dict[TopicPartition, dict[str, set[str]]] = {}
+    for key, text in lists.items():
+        for entry in entries(text):
+            name = entry_partition(Setting.of_topic(topic, key), entry)
+            if name is not None and name in done:
+                by_partition.setdefault(name, {LEADER_REPLICAS: set(), FOLLOWER_REPLICAS: set()})[key].add(entry)
+    own: set[str] = set()
+    for name, found in by_partition.items():
+        leaders, followers = found[LEADER_REPLICAS], found[FOLLOWER_REPLICAS]
+        target = {f"{name.partition}:{broker}" for broker in done[name]}
+        if followers and leaders and not leaders & followers and followers <= target and target - followers <= leaders:
+            own |= leaders | followers
+    return own

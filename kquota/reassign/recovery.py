@@ -1,0 +1,64 @@
+"""What becomes of a run that was interrupted: on to its plan, or back to where it began."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from kquota.reassign.execution import Execution, Prepared, carry_out
+from kquota.reassign.port import Clock, Cluster, Runs, Snapshot
+from kquota.reassign.progress import Progress, statuses, verdict
+from kquota.reassign.run import Run
+from kquota.reassign.verification import Verification, verify
+
+
+class State(enum.Enum):
+    """How far a run is, as the cluster and its record tell."""
+
+    NOT_SUBMITTED = "throttled, not submitted"
+    WAITING = "under way, and partitions wait to be handed over"
+    MOVING = "under way"
+    ENDED = "ended, its throttle stands"
+    ABORTING = "on its way back"
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """What was started now, and what is to be said of the run after it."""
+
+    execution: Execution
+    verification: Verification
+
+
+def state(run: Run, found: Snapshot) -> State:
+    """How far the run is; `found` holds the topics of its plan."""
+    if run.finished is not None:
+        return State.FINISHED
+    if run.aborting:
+        return State.ABORTING
+    moving = any(name in found.running for name in run.plan.targets)
+    waiting = [name for name in run.waiting if name in found.partitions]
+    at_rest = [s for s in statuses(run.plan, found.partitions, found.running) if s.partition in set(waiting)]
+    left = bool(at_rest) and verdict(at_rest) is not Progress.DONE
+    if left:
+        return State.WAITING if moving or len(waiting) < len(run.plan.targets) else State.NOT_SUBMITTED
+    return State.MOVING if moving else State.ENDED
+
+
+def backwards(run: Run) -> Run:
+    """The run on its way back; one that is already stays as it is."""
+    return run if run.aborting else replace(run, aborting=True, handed_over=frozenset())
+
+
+def recover(
+    cluster: Cluster, runs: Runs, clock: Clock, run: Run, prepared: Prepared, told: Callable[[str], None]
+) -> Recovery:
+    """Bring the run to where an undisturbed one would be by now, and give back what has ended.
+
+    A replica that an abort cannot simply forget is copied back, at the run's rate.
+    """
+    runs.update(run)
+    execution = carry_out(prepared, told)
+    return Recovery(execution=execution, verification=verify(cluster, runs, clock, run.goal))

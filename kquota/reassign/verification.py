@@ -1,0 +1,169 @@
+"""The order of reads and writes of --verify: what has become of a plan, and everything that has ended given back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kquota.reassign.hold import Released, World, record, release, release_ended, wait_until, written
+from kquota.reassign.plan import Plan
+from kquota.reassign.port import Clock, Cluster, Runs, Snapshot
+from kquota.reassign.progress import Progress, Status, statuses, verdict
+from kquota.reassign.proof import proven
+from kquota.reassign.run import Run, covers, held, recreated, without_topics
+from kquota.reassign.throttle import Change, Setting
+from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE, TopicPartition
+
+SETTLED: Final = 3.0
+"""Seconds after which a partition that is somewhere else is there to stay: reads on KRaft were stale for 0.27 s."""
+_LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+_RATES: Final = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What --verify found and gave back; `pending` are settings still to be given back, and why not now.
+
+    `waiting` are partitions that no kquota has handed over yet, because the one that was to do it died.
+    """
+
+    statuses: tuple[Status, ...]
+    verdict: Progress
+    given_back: tuple[Change, ...] = ()
+    pending: Mapping[Setting, str] = field(default_factory=dict)
+    waiting: tuple[TopicPartition, ...] = ()
+    run: Run | None = None
+    notes: tuple[str, ...] = ()
+
+
+def verify(
+    cluster: Cluster, runs: Runs, clock: Clock, plan: Plan, *, preserve: bool = False, clear_all: bool = False
+) -> Verification:
+    """What has become of the plan. What its run took is given back: per partition at once, the rates with the last.
+
+    Ended elsewhere gives back, too. Without a run of this plan on record, list entries go that the plan alone proves to
+    be its own. With `preserve` nothing is written; with `clear_all` what Kafka's own tool takes away goes as well: once
+    no move runs anywhere, every rate of every live broker, and the lists of the plan's topics. Raises Unreachable.
+    """
+    found, seen = _settled(cluster, clock, plan)
+    outcome = verdict(found)
+    if preserve:
+        return Verification(statuses=found, verdict=outcome)
+    unfinished = runs.unfinished()
+    run = covers(plan, unfinished)
+    others = tuple(other for other in unfinished if run is None or other.id != run.id)
+    world = World(cluster=cluster, runs=runs, clock=clock, others=others)
+    if run is not None:
+        done = _of_a_run(world, run, found, seen)
+    else:
+        done = _without_a_record(world, plan, found, seen, unfinished)
+    if clear_all:
+        done = _cleared(world, plan, seen, done, unfinished)
+    return replace(done, statuses=found, verdict=outcome)
+
+
+def _settled(cluster: Cluster, clock: Clock, plan: Plan) -> tuple[tuple[Status, ...], Snapshot]:
+    """Statuses in which "elsewhere" is no stale read: a KRaft broker may still show what was before the move's end."""
+    found: tuple[Status, ...] = ()
+    seen: Snapshot | None = None
+
+    def certain() -> bool:
+        nonlocal found, seen
+        seen = cluster.snapshot(plan.topics)
+        found = statuses(plan, seen.partitions, seen.running)
+        return verdict(found) is not Progress.ELSEWHERE
+
+    wait_until(certain, clock, SETTLED)
+    assert seen is not None
+    return found, seen
+
+
+def _of_a_run(world: World, run: Run, found: Sequence[Status], seen: Snapshot) -> Verification:
+    moving = {status.partition for status in found if status.progress is Progress.IN_PROGRESS}
+    at_rest = {status.partition for status in found if status.progress is Progress.ELSEWHERE and status.replicas}
+    gone = recreated(run, seen.topic_ids)
+    run = record(world, run, without_topics(run, gone))
+    waiting = tuple(name for name in run.waiting if name in at_rest and name.topic not in gone)
+    if moving:
+        released, run = release_ended(world, run, run.plan.targets.keys() - moving)
+    else:
+        released = release(world, run, close=not waiting)
+    notes = tuple(f"topic {topic} was deleted and made again since: it is left alone" for topic in gone)
+    return _told(released, run=run, waiting=waiting, notes=notes)
+
+
+def _without_a_record(
+    world: World, plan: Plan, found: Sequence[Status], seen: Snapshot, unfinished: Sequence[Run]
+) -> Verification:
+    """What the plan alone proves goes; of everything else that stands there is only word."""
+    settings = [Setting.of_topic(topic, key) for topic in plan.topics for key in _LISTS]
+    now = world.cluster.values(settings)
+    done = {status.partition: status.target for status in found if status.progress is Progress.DONE}
+    changes = [
+        change for change in proven(done, now) if not any(taken.ours for taken in held(unfinished, change.setting))
+    ]
+    errors = written(world, changes)
+    given = tuple(change for change in changes if change.setting not in errors)
+    standing = _standing(world.cluster, plan, seen, unfinished)
+    pending = {setting: str(error) for setting, error in errors.items()}
+    return _told(Released(given_back=given, pending=pending), notes=standing)
+
+
+def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]) -> Verification:
+    """As Kafka's own --verify: whoever set it, once no move runs anywhere."""
+    if seen.running:
+        return replace(done, notes=(*done.notes, "moves are running, so --clear-all took nothing else away, as Kafka"))
+    settings = [
+        *(Setting.of_topic(topic, key) for topic in plan.topics for key in _LISTS),
+        *(Setting.of_broker(broker, key) for broker in sorted(seen.alive) for key in _RATES),
+    ]
+    now = world.cluster.values(settings)
+    changes = [Change(setting=s, before=now[s], after=None) for s in settings if now.get(s) is not None]
+    errors = written(world, changes)
+    given = tuple(change for change in changes if change.setting not in errors)
+    robbed = {run.id for change in given for run in unfinished if held([run], change.setting)}
+    return replace(
+        done,
+        given_back=(*done.given_back, *given),
+        pending={**done.pending, **{setting: str(error) for setting, error in errors.items()}},
+        notes=(*done.notes, *(f"--clear-all took away what run {run} had set" for run in sorted(robbed))),
+    )
+
+
+def _told(
+    released: Released,
+    *,
+    run: Run | None = None,
+    waiting: tuple[TopicPartition, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> Verification:
+    return Verification(
+        statuses=(),
+        verdict=Progress.DONE,
+        given_back=released.given_back,
+        pending=released.pending,
+        waiting=waiting,
+        run=run,
+        notes=(*notes, *released.notes),
+    )
+
+
+def _standing(cluster: Cluster, plan: Plan, seen: Snapshot, unfinished: Sequence[Run]) -> tuple[str, ...]:
+    """A throttle on the plan's topics and the live brokers that no unfinished run holds."""
+    settings = [
+        *(Setting.of_topic(topic, key) for topic in plan.topics for key in _LISTS),
+        *(Setting.of_broker(broker, key) for broker in sorted(seen.alive) for key in (LEADER_RATE, FOLLOWER_RATE)),
+    ]
+    now = cluster.values(settings)
+    names: dict[tuple[str, str], list[str]] = {}
+    for setting in settings:
+        if now.get(setting) and not held(unfinished, setting):
+            names.setdefault((setting.key, setting.kind), []).append(setting.name)
+    if not names:
+        return ()
+    what = "; ".join(f"{key} on {kind} {','.join(those)}" for (key, kind), those in names.items())
+    return (
+        f"a throttle stands that no unfinished run of kquota here set: {what}; left as it is "
+        "(kquota throttle doctor says whether anybody needs it)",
+    )
