@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,12 +18,12 @@ _STEP: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """What was `asked` for and seen to begin; what brokers refused; what had not begun when time was up, and why.
+    """What has `begun` and had not before; what brokers refused; what had not begun when time was up, and why.
 
-    A replica that was in its log dir already, or on its way there, is in none of them.
+    A replica that was in its log dir before, or on its way there, is in none of them.
     """
 
-    asked: Wanted = field(default_factory=dict)
+    begun: Wanted = field(default_factory=dict)
     refused: Mapping[Replica, KquotaError] = field(default_factory=dict)
     waiting: Mapping[Replica, str] = field(default_factory=dict)
 
@@ -55,40 +55,51 @@ def announce(dirs: ReplicaDirs, wanted: Wanted, reading: Reading) -> None:
         dirs.alter(new)
 
 
-def start(dirs: ReplicaDirs, clock: Clock, wanted: Wanted, timeout: float = TIMEOUT) -> Started:
+def start(
+    dirs: ReplicaDirs, clock: Clock, wanted: Wanted, timeout: float = TIMEOUT, before: Reading | None = None
+) -> Started:
     """Bring every wanted replica on its way into its log dir, and see it there, within `timeout` seconds.
 
     Asking twice changes nothing: what is there or on its way is not asked for. A replica that is not there yet is
-    waited for; one of a silent broker is not, unless others are.
+    waited for; one of a silent broker is not, unless others are. `before`, what `check` read, tells what is new.
     """
-    give_up = clock.monotonic() + timeout
-    asked: dict[Replica, str] = {}
-    refused: dict[Replica, KquotaError] = {}
-    reading = dirs.read(wanted.keys())
-    left = log_dirs.unasked(wanted, reading)
-    while left and not _all_silent(left, reading):
-        altered = dirs.alter(left)
-        refused |= {r: e for r, e in altered.errors.items() if not isinstance(e, (Unknown, Unreachable))}
-        asked |= {replica: path for replica, path in left.items() if replica not in refused}
-        reading = dirs.read(left.keys() - refused.keys())
-        left = {r: path for r, path in log_dirs.unasked(left, reading).items() if r not in refused}
-        if clock.monotonic() >= give_up:
-            break
-        if left:
-            clock.sleep(_STEP)
-    waiting = {(name, broker): reading.silent.get(broker, "has not begun") for name, broker in left}
-    begun = {replica: path for replica, path in asked.items() if replica not in waiting}
-    return Started(asked=dict(sorted(begun.items())), refused=refused, waiting=waiting)
+    return _ask(dirs, clock, wanted.keys(), lambda reading: log_dirs.unasked(wanted, reading), timeout, before)
 
 
 def cancel(dirs: ReplicaDirs, clock: Clock, wanted: Wanted, timeout: float = TIMEOUT) -> Started:
     """End the copies under way of the wanted replicas, into whatever log dir: each stays where it still is.
 
-    As Kafka's --cancel. None was under way when nothing was asked, refused or waited for.
+    As Kafka's --cancel; a copy that ends by itself meanwhile has ended. None was under way when nothing has begun, was
+    refused or is waited for.
     """
-    reading = dirs.read(wanted.keys())
-    return start(dirs, clock, log_dirs.back(wanted, reading), timeout)
+    return _ask(dirs, clock, wanted.keys(), lambda reading: log_dirs.back(wanted, reading), timeout, None)
 
 
-def _all_silent(left: Mapping[Replica, str], reading: Reading) -> bool:
-    return all(broker in reading.silent for _, broker in left)
+def _ask(
+    dirs: ReplicaDirs,
+    clock: Clock,
+    replicas: Collection[Replica],
+    todo: Callable[[Reading], Mapping[Replica, str]],
+    timeout: float,
+    before: Reading | None,
+) -> Started:
+    """Ask for what is still to do by each new reading, until that is nothing or time is up."""
+    give_up = clock.monotonic() + timeout
+    refused: dict[Replica, KquotaError] = {}
+    reading = dirs.read(replicas)
+    fresh = todo(before or reading)
+    left = todo(reading)
+    while any(broker not in reading.silent for _, broker in left):
+        errors = dirs.alter(left).errors
+        refused |= {r: error for r, error in errors.items() if not isinstance(error, (Unknown, Unreachable))}
+        reading = dirs.read(replicas)
+        left = {replica: path for replica, path in todo(reading).items() if replica not in refused}
+        if clock.monotonic() >= give_up:
+            break
+        if left:
+            clock.sleep(_STEP)
+    silent = {replica: reading.silent[replica[1]] for replica in replicas if replica[1] in reading.silent}
+    waiting = {**dict.fromkeys(left, "has not begun"), **silent}
+    ended = {*refused, *waiting, *log_dirs.unasked(fresh, reading)}
+    begun = {replica: path for replica, path in sorted(fresh.items()) if replica not in ended}
+    return Started(begun=begun, refused=refused, waiting=dict(sorted(waiting.items())))

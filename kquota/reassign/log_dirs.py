@@ -12,8 +12,7 @@ from kquota.measure import ByteRate
 from kquota.reassign.moves import Partition
 from kquota.reassign.plan import Plan
 from kquota.reassign.progress import Progress
-from kquota.reassign.throttle import Setting
-from kquota.terms import LOG_DIR_RATE, BrokerId, TopicPartition
+from kquota.terms import BrokerId, TopicPartition
 
 Replica: TypeAlias = tuple[TopicPartition, BrokerId]
 Wanted: TypeAlias = Mapping[Replica, str]
@@ -97,6 +96,11 @@ def current(reading: Reading, those: Iterable[Replica]) -> dict[Replica, str]:
     return {replica: path for replica in those if (path := reading.place(replica).current) is not None}
 
 
+def with_dirs(plan: Plan, reading: Reading) -> Plan:
+    """The plan with the log dir of every replica that is known, for the way back."""
+    return Plan(targets=plan.targets, log_dirs=current(reading, replicas(plan)))
+
+
 def unsettled(wanted: Wanted, reading: Reading) -> dict[Replica, str]:
     """Those not in their log dir for good: on their way, elsewhere, not there yet, or not known."""
     return {
@@ -144,10 +148,9 @@ def check(wanted: Wanted, reading: Reading) -> None:
             )
 
 
-def rates(those: Iterable[Replica], rate: ByteRate) -> dict[Setting, tuple[str, ...]]:
-    """The rate, in bytes per second, of every broker that holds one of them: what a broker copies between its dirs."""
-    brokers = sorted({broker for _, broker in those})
-    return {Setting.of_broker(broker, LOG_DIR_RATE): (str(rate),) for broker in brokers}
+def brokers(those: Iterable[Replica]) -> tuple[BrokerId, ...]:
+    """Their brokers, sorted: whose LOG_DIR_RATE a throttle is. Kafka's tool takes every broker with a named dir."""
+    return tuple(sorted({broker for _, broker in those}))
 
 
 def statuses(
@@ -260,8 +263,3 @@ def _name(replica: Replica) -> str:
 def _in_order(replica: Replica) -> tuple[BrokerId, TopicPartition]:
     """As Kafka's tool sorts replicas."""
     return replica[1], replica[0]
-
-
-def with_dirs(plan: Plan, reading: Reading) -> Plan:
-    """The plan with the log dir of every replica that is known, for the way back."""
-    return Plan(targets=plan.targets, log_dirs=current(reading, replicas(plan)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kquota.reassign.moves import Partition, Replicas
@@ -47,7 +47,12 @@ def _status(name: TopicPartition, target: Replicas, now: Partition | None, runni
 
 def verdict(found: Sequence[Status]) -> Progress:
     """The plan as a whole: in progress while any partition is, else elsewhere if any ended there, else done."""
-    seen = {status.progress for status in found}
+    return overall(status.progress for status in found)
+
+
+def overall(parts: Iterable[Progress]) -> Progress:
+    """The same of partitions and log dirs alike."""
+    seen = set(parts)
     for progress in (Progress.IN_PROGRESS, Progress.ELSEWHERE):
         if progress in seen:
             return progress

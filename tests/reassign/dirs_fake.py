@@ -17,13 +17,15 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(kw_only=True)
 class MemoryDirs:
-    """`writes` counts the wishes that reached a broker; `lost` brokers carry out what they are asked, in silence."""
+    """`writes` counts the wishes that reached a broker; `lost` brokers carry out what they are asked, in silence,
+    and `deaf` ones nothing."""
 
     log_dirs: dict[BrokerId, dict[str, str | None]]
     places: dict[Replica, Place] = field(default_factory=dict)
     wishes: dict[Replica, str] = field(default_factory=dict)
     dead: set[BrokerId] = field(default_factory=set)
     lost: set[BrokerId] = field(default_factory=set)
+    deaf: set[BrokerId] = field(default_factory=set)
     slowed: set[BrokerId] = field(default_factory=set)
     late: dict[Replica, int] = field(default_factory=dict)
     writes: int = 0
@@ -44,6 +46,9 @@ class MemoryDirs:
             broker = replica[1]
             if not self._answers(broker):
                 errors[replica] = Unreachable(f"broker {broker} is not alive")
+                continue
+            if broker in self.deaf:
+                errors[replica] = Unknown(f"broker {broker} said nothing")
                 continue
             self.writes += 1
             if self.log_dirs[broker].get(path, "no such dir") is not None:

@@ -44,7 +44,7 @@ def test_only_what_is_not_on_its_way_is_asked_for_and_only_once(
 ) -> None:
     dirs.slow(ONE)
     wanted = {(name, ONE): B, (name, TWO): A}
-    assert log_dir_actions.start(dirs, clock, wanted) == Started(asked={(name, ONE): B})
+    assert log_dir_actions.start(dirs, clock, wanted) == Started(begun={(name, ONE): B})
     assert (dirs.writes, clock.slept) == (1, 0)
     assert log_dir_actions.start(dirs, clock, wanted) == Started()
     dirs.fast(ONE)
@@ -55,7 +55,7 @@ def test_only_what_is_not_on_its_way_is_asked_for_and_only_once(
 def test_a_replica_that_is_not_there_yet_is_waited_for(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
     replica = (name, THREE)
     dirs.late[replica] = 5
-    assert log_dir_actions.start(dirs, clock, {replica: B}) == Started(asked={replica: B})
+    assert log_dir_actions.start(dirs, clock, {replica: B}) == Started(begun={replica: B})
     assert dirs.places[replica] == Place(current=B)
     assert 0 < clock.slept < 1
 
@@ -63,20 +63,20 @@ def test_a_replica_that_is_not_there_yet_is_waited_for(dirs: MemoryDirs, clock: 
 def test_waiting_ends(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
     wanted = {(name, THREE): B, (name, ONE): B}
     done = log_dir_actions.start(dirs, clock, wanted, timeout=3)
-    assert done == Started(asked={(name, ONE): B}, waiting={(name, THREE): "has not begun"})
+    assert done == Started(begun={(name, ONE): B}, waiting={(name, THREE): "has not begun"})
     assert 3 <= clock.slept < 3.2
 
 
 def test_a_dead_broker_holds_up_nobody(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
     dirs.dead.add(TWO)
     done = log_dir_actions.start(dirs, clock, {(name, ONE): B, (name, TWO): B})
-    assert done == Started(asked={(name, ONE): B}, waiting={(name, TWO): "is not alive"})
+    assert done == Started(begun={(name, ONE): B}, waiting={(name, TWO): "is not alive"})
     assert clock.slept < 1
 
 
 def test_a_refusal_is_told_and_the_others_begin(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
     done = log_dir_actions.start(dirs, clock, {(name, ONE): "/no/such", (name, TWO): B})
-    assert done.asked == {(name, TWO): B}
+    assert done.begun == {(name, TWO): B}
     assert "LogDirNotFound (57)" in str(done.refused[name, ONE])
     assert (done.waiting, clock.slept) == ({}, 0)
 
@@ -84,7 +84,7 @@ def test_a_refusal_is_told_and_the_others_begin(dirs: MemoryDirs, clock: Ticks, 
 def test_a_lost_answer_is_settled_by_reading(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
     dirs.lost.add(ONE)
     dirs.slow(ONE)
-    assert log_dir_actions.start(dirs, clock, {(name, ONE): B}) == Started(asked={(name, ONE): B})
+    assert log_dir_actions.start(dirs, clock, {(name, ONE): B}) == Started(begun={(name, ONE): B})
     assert dirs.writes == 1
 
 
@@ -95,17 +95,40 @@ def test_what_is_announced_is_made_there_at_once(dirs: MemoryDirs, clock: Ticks,
     assert dirs.places[name, ONE] == Place(current=A)
     dirs.reassign(name, (ONE, THREE))
     assert dirs.places[name, THREE] == Place(current=B)
-    assert log_dir_actions.start(dirs, clock, wanted) == Started(asked={(name, ONE): B})
+    assert log_dir_actions.start(dirs, clock, wanted, before=reading) == Started(begun=wanted)
+    assert dirs.writes == 2
 
 
 def test_a_copy_turns_back_and_a_second_cancel_finds_none(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
     dirs.slow(ONE)
     wanted = {(name, ONE): B, (name, TWO): A}
     log_dir_actions.start(dirs, clock, wanted)
-    assert log_dir_actions.cancel(dirs, clock, wanted) == Started(asked={(name, ONE): A})
+    assert log_dir_actions.cancel(dirs, clock, wanted) == Started(begun={(name, ONE): A})
     assert dirs.places[name, ONE] == Place(current=A)
     assert log_dir_actions.cancel(dirs, clock, wanted) == Started()
     assert dirs.writes == 2
+
+
+def test_a_copy_that_ends_before_it_can_be_turned_back_stays(
+    dirs: MemoryDirs, clock: Ticks, name: TopicPartition
+) -> None:
+    class CopyingMeanwhile(Ticks):
+        def sleep(self, seconds: float) -> None:
+            dirs.fast(ONE)
+
+    replica = (name, ONE)
+    dirs.slow(ONE)
+    log_dir_actions.start(dirs, clock, {replica: B})
+    dirs.deaf.add(ONE)
+    assert log_dir_actions.cancel(dirs, CopyingMeanwhile(), {replica: B}) == Started()
+    assert dirs.places[replica] == Place(current=B)
+
+
+def test_what_a_dead_broker_copies_is_not_known_to_be_cancelled(
+    dirs: MemoryDirs, clock: Ticks, name: TopicPartition
+) -> None:
+    dirs.dead.add(ONE)
+    assert log_dir_actions.cancel(dirs, clock, {(name, ONE): B}) == Started(waiting={(name, ONE): "is not alive"})
 
 
 def test_checked_before_the_first_write(dirs: MemoryDirs, name: TopicPartition) -> None:

@@ -13,8 +13,7 @@ from kquota.reassign.log_dirs import NOWHERE, Place, Reading, Replica, State
 from kquota.reassign.moves import Partition
 from kquota.reassign.plan import Plan
 from kquota.reassign.progress import Progress
-from kquota.reassign.throttle import Setting
-from kquota.terms import LOG_DIR_RATE, BrokerId, TopicPartition
+from kquota.terms import BrokerId, TopicPartition
 
 ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -140,8 +139,7 @@ def test_the_way_back_names_where_each_replica_is_not_where_it_goes() -> None:
 
 
 def test_the_rate_is_for_the_brokers_that_copy_between_their_dirs() -> None:
-    those = [(T0, TWO), (T0, ONE), (T1, ONE)]
-    assert log_dirs.rates(those, ByteRate(5)) == {Setting.of_broker(b, LOG_DIR_RATE): ("5",) for b in (ONE, TWO)}
+    assert log_dirs.brokers([(T0, TWO), (T0, ONE), (T1, ONE)]) == (ONE, TWO)
 
 
 REFUSED = {
