@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,18 +13,37 @@ from kquota.cli import world
 from kquota.cli.contract import DONE, say
 from kquota.cli.options import Output
 from kquota.cli.reassign_options import Given
-from kquota.errors import Invalid, Refused
+from kquota.errors import Invalid, Refused, Unreachable
 from kquota.pace.ratio import move_ratio
+from kquota.reassign import words
+from kquota.reassign.document import MOST
 from kquota.terms import BrokerId, TopicPartition
 
 if TYPE_CHECKING:
     from kquota.placement.generate import Proposal
+    from kquota.reassign.moves import Partition
+    from kquota.reassign.plan import Plan
     from kquota.reassign.port import Snapshot
 
 VERSION: Final = 1
-_MOST_ID: Final = 2**31 - 1
 _SEEDS: Final = 1_000_000
 _NEARLY_ALL: Final = 0.75
+_DIGITS: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One answer of --generate; `total` are all partitions of the cluster."""
+
+    made: Proposal
+    total: int
+    seed: int
+    warnings: tuple[str, ...]
+
+    @property
+    def move_ratio(self) -> float:
+        """KIP-73's: the share of the cluster's partitions that would be copied."""
+        return move_ratio(len(self.made.gaining), self.total)
 
 
 def propose(at: world.Where, given: Given) -> int:
@@ -32,32 +52,28 @@ def propose(at: world.Where, given: Given) -> int:
     from kquota.placement.generate import proposal
 
     brokers = broker_list(given.broker_list or "")
+    # `action` refuses a --generate without a file.
     file = given.topics_to_move_json_file or Path()
     topics = topics_to_move.read(file)
     seed = secrets.randbelow(_SEEDS) if given.seed is None else given.seed
     with world.moves(at, None) as (cluster, _):
         found = cluster.snapshot(None)
     racks = _racks(found, brokers, rack_aware=not given.disable_rack_aware)
-    partitions = {name: now for name, now in found.partitions.items() if name.topic in set(topics)}
-    if missing := sorted(set(topics) - {name.topic for name in partitions}):
-        others = f" (nor {', '.join(missing[1:])})" if missing[1:] else ""
-        raise Refused(f"Topic {missing[0]} not found{others}. Take it out of {file} or correct its name")
+    partitions = _partitions(found, topics, file)
     made = proposal(partitions, racks, seed)
-    moving = [name for name, now in partitions.items() if now.moving]
-    total, noted = len(found.partitions), tuple(warnings(made, moving))
-    for warning in noted:
-        say(f"warning: {warning}")
-    ratio = move_ratio(len(made.gaining), total)
-    say(f"MoveRatio {ratio:.3f} = {len(made.gaining)} partitions to be moved / {total} partitions (KIP-73)")
-    say(f"--seed {seed} makes this proposal again, while brokers and partitions stay the same")
-    print(document(made, total, seed, noted) if given.output is Output.json else text(made))
+    noted = tuple(warnings(made, [name for name, now in partitions.items() if now.moving]))
+    current = replace(made.current, log_dirs=_log_dirs(at, made.current, found.alive))
+    answer = Answer(made=replace(made, current=current), total=len(found.partitions), seed=seed, warnings=noted)
+    for line in remarks(answer):
+        say(line)
+    print(document(answer) if given.output is Output.json else text(answer))
     return DONE
 
 
 def broker_list(text: str) -> tuple[BrokerId, ...]:
     """The brokers, sorted. Raises Invalid for what is no broker's id, and for one that stands twice."""
     parts = text.split(",")
-    if not all(part.isascii() and part.isdigit() and int(part) <= _MOST_ID for part in parts):
+    if not all(part.isascii() and part.isdigit() and len(part) <= _DIGITS and int(part) <= MOST for part in parts):
         raise Invalid(f"--broker-list {text!r}: write broker ids joined by commas, as 1,2,3")
     ids = sorted(BrokerId(int(part)) for part in parts)
     if twice := sorted({broker for broker in ids if ids.count(broker) > 1}):
@@ -85,27 +101,63 @@ def warnings(made: Proposal, moving: Sequence[TopicPartition]) -> Iterator[str]:
         )
 
 
-def text(made: Proposal) -> str:
+def remarks(answer: Answer) -> Iterator[str]:
+    """For stderr: the warnings, KIP-73's MoveRatio with its counts, and how to get the same again."""
+    yield from (f"warning: {warning}" for warning in answer.warnings)
+    moved = len(answer.made.gaining)
+    yield f"MoveRatio {answer.move_ratio:.3f} = {moved} partitions to be moved / {answer.total} partitions (KIP-73)"
+    yield f"--seed {answer.seed} makes this proposal again, while brokers and partitions stay the same"
+
+
+def text(answer: Answer) -> str:
     """As kafka-reassign-partitions prints it."""
-    from kquota.reassign import words
-
-    return words.generated(made.current, made.proposed)
+    return words.generated(answer.made.current, answer.made.proposed)
 
 
-def document(made: Proposal, total: int, seed: int, noted: Sequence[str]) -> str:
+def document(answer: Answer) -> str:
     """One line; `current` and `proposed` are plans as --reassignment-json-file takes them."""
     return json.dumps(
         {
             "version": VERSION,
-            "current": json.loads(made.current.text()),
-            "proposed": json.loads(made.proposed.text()),
-            "move_ratio": move_ratio(len(made.gaining), total),
-            "partitions_to_be_moved": len(made.gaining),
-            "total_partition_count": total,
-            "seed": seed,
-            "warnings": list(noted),
+            "current": json.loads(words.assignment(answer.made.current)),
+            "proposed": json.loads(words.assignment(answer.made.proposed)),
+            "move_ratio": answer.move_ratio,
+            "partitions_to_be_moved": len(answer.made.gaining),
+            "total_partition_count": answer.total,
+            "seed": answer.seed,
+            "warnings": answer.warnings,
         }
     )
+
+
+def _partitions(found: Snapshot, topics: Collection[str], file: Path) -> dict[TopicPartition, Partition]:
+    wanted = set(topics)
+    partitions = {name: now for name, now in found.partitions.items() if name.topic in wanted}
+    if missing := sorted(wanted - {name.topic for name in partitions}):
+        others = f" (nor {', '.join(missing[1:])})" if missing[1:] else ""
+        raise Refused(f"Topic {missing[0]} not found{others}. Take it out of {file} or correct its name")
+    return partitions
+
+
+def _log_dirs(
+    at: world.Where, current: Plan, alive: Collection[BrokerId]
+) -> Mapping[tuple[TopicPartition, BrokerId], str]:
+    """Where the replicas lie, as far as the brokers tell; a ZooKeeper does not know."""
+    holders = {broker for replicas in current.targets.values() for broker in replicas} & set(alive)
+    if at.zookeeper is not None:
+        return {}
+    try:
+        with world.log_dirs(at) as cluster:
+            described = cluster.describe(sorted(holders), current.topics)
+    except (Refused, Unreachable) as error:
+        say(f'note: the log dirs of the current replicas are shown as "any": {error}')
+        return {}
+    return {
+        (replica.partition, log_dir.broker): log_dir.path
+        for log_dir in described
+        for replica in log_dir.replicas
+        if not replica.future
+    }
 
 
 def _racks(found: Snapshot, brokers: Sequence[BrokerId], *, rack_aware: bool) -> Mapping[BrokerId, str | None]:

@@ -35,6 +35,8 @@ kquota reassign-partitions --cluster prod --generate --topics-to-move-json-file 
 --verify exits 0 when the move is done, 8 while it runs, 1 when replicas ended elsewhere."""
 
 _TIMEOUT: Final = "10000"
+_LONGEST: Final = 15
+"""Digits: more milliseconds than there will be operators."""
 
 
 @connected()
@@ -128,11 +130,15 @@ def _told(rate: ByteRate) -> str:
 
 def _seconds(text: str) -> float:
     """A bare number is Kafka's, of milliseconds."""
-    return int(text) / 1000 if text.isascii() and text.isdigit() else duration(text, "--timeout")
+    if text.isascii() and text.isdigit() and len(text) <= _LONGEST:
+        return int(text) / 1000
+    if not text[-1:].isalpha():
+        raise Invalid(f"--timeout {text!r}: write whole milliseconds, or a time with its unit, as 10000 or 10s")
+    return duration(text, "--timeout")
 
 
 def _plan(given: Given) -> Plan:
     from kquota.reassign import plan
 
     # `action` refuses every action that needs a plan and has none.
-    return plan.read(given.reassignment_json_file or Path())
+    return plan.read(given.reassignment_json_file or Path(), lambda line: say(f"warning: {line}"))

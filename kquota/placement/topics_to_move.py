@@ -31,7 +31,7 @@ def parse(text: str, where: str) -> tuple[str, ...]:
     if not topics:
         raise entries.wrong(f"names no topic; write for example {_EXAMPLE}")
     if twice := document.repeated(topics):
-        raise entries.wrong(f"List of topics to reassign contains duplicate entries: {', '.join(twice)}")
+        raise entries.wrong(f"List of topics to reassign contains duplicate entries: [{', '.join(twice)}]")
     return tuple(sorted(topics))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -24,11 +25,25 @@ NONE_MOVING: Final = "None of the specified partition moves are active."
 """Of moves between log dirs. Kafka's --cancel ends no line after it: what it prints next stands right behind it."""
 
 
+def assignment(plan: Plan) -> str:
+    """A plan as Kafka's tools print it: as `Plan.text`, but with the log dirs that it names."""
+    partitions = [
+        {
+            "topic": name.topic,
+            "partition": name.partition,
+            "replicas": replicas,
+            "log_dirs": [plan.log_dirs.get((name, broker), "any") for broker in replicas],
+        }
+        for name, replicas in plan.targets.items()
+    ]
+    return json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":"), ensure_ascii=False)
+
+
 def generated(current: Plan, proposed: Plan) -> str:
-    """What --generate prints."""
+    """What --generate prints; from 4.2 on `current` with the log dir of every replica."""
     return (
-        f"Current partition replica assignment\n{current.text()}\n\n"
-        f"Proposed partition reassignment configuration\n{proposed.text()}"
+        f"Current partition replica assignment\n{assignment(current)}\n\n"
+        f"Proposed partition reassignment configuration\n{assignment(proposed)}"
     )
 
 

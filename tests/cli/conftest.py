@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.config_command import ConfigCommand, ConfigCommands
 from tests.cli.kafka_tools import KafkaTools, Tools, started
+from tests.cli.reassign_command import ReassignCommand, ReassignCommands
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +30,9 @@ def kafka_tools() -> Iterator[Tools]:
 def config_commands(kafka_tools: Tools) -> ConfigCommands:
     """Kafka's ConfigCommand of a release."""
     return lambda version: ConfigCommand(kafka_tools(version))
+
+
+@pytest.fixture(scope="session")
+def reassign_commands(kafka_tools: Tools) -> ReassignCommands:
+    """Kafka's ReassignPartitionsCommand of a release."""
+    return lambda version: ReassignCommand(kafka_tools(version), version)

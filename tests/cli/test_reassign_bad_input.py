@@ -19,8 +19,8 @@ GOOD = json.dumps({"version": 1, "partitions": [ENTRY]})
 TWICE = json.dumps({"version": 1, "partitions": [ENTRY, ENTRY]})
 
 WRONG = {
-    "no action": (GOOD, [], "exactly one action: --execute, --verify"),
-    "two actions": (GOOD, ["--execute", "--verify"], "exactly one action: --execute, --verify"),
+    "no action": (GOOD, [], "exactly one action: --generate, --execute, --verify, --cancel, --list"),
+    "two actions": (GOOD, ["--execute", "--verify"], "exactly one action: --generate, --execute, --verify, "),
     "throttle with verify": (GOOD, ["--verify", "--throttle", "1MB/s"], 'Option "[throttle]" can\'t be used'),
     "additional with verify": (GOOD, ["--verify", "--additional"], 'Option "[additional]" can\'t be used'),
     "preserve with execute": (GOOD, ["--execute", "--preserve-throttles"], 'Option "[preserve-throttles]"'),
