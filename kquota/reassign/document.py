@@ -9,7 +9,7 @@ import re
 import stat
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, NoReturn, TypeAlias, TypeVar, cast
@@ -26,7 +26,8 @@ _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
 _LONGEST_NUMBER: Final = 4000
 _SMALL: Final = 1_000_000
-_SPARSE: Final = 10
+_SHORTEST_OBJECT: Final = 10
+_LONGEST_OBJECT: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,14 @@ class Value:
         if not 0 <= self.value <= MOST:
             raise self.wrong(f"must be from 0 to {MOST}, is {brief(self.value)}")
         return self.value
+
+    def numbers(self) -> Sequence[int]:
+        """The items of a list of such numbers."""
+        found = self.list()
+        for n, item in enumerate(found):
+            if type(item) is not int or not 0 <= item <= MOST:
+                self.item(n).number()
+        return cast(Sequence[int], found)
 
     def text(self) -> str:
         """A string."""
@@ -134,9 +143,8 @@ def load(text: str, where: str, example: str, shorten: Shorten = lambda found: f
     """
     if not text.strip():
         raise Invalid(f"{where}: is empty; write for example {example}")
-    # A short text may be a large value: [[],[],…] takes 30 bytes of memory for each of its own.
-    if len(text) > _SMALL and (text.count("[") + text.count("{")) * _SPARSE > len(text):
-        raise Invalid(f"{where}: is nothing but lists and objects; write for example {example}")
+    if len(text) > _SMALL and not _is_many_objects(text):
+        raise Invalid(f"{where}: is long and yet no list of many objects; write for example {example}")
 
     def no_constant(name: str) -> NoReturn:
         raise Invalid(f"{where}: {_token(name, text)}: {name} is not JSON; write a whole number")
@@ -156,6 +164,12 @@ def load(text: str, where: str, example: str, shorten: Shorten = lambda found: f
         place = _token(rf"-?\d{{{_LONGEST_NUMBER},}}", text)
         raise Invalid(f"{where}: {place}: is a number too long for any broker or partition") from error
     return Value(value, where, example)
+
+
+def _is_many_objects(text: str) -> bool:
+    """Whether a long text may be what is read here; of [[],[],…] each byte would become 30 in memory."""
+    objects, lists = text.count("{"), text.count("[")
+    return len(text) / _LONGEST_OBJECT <= objects <= objects + lists <= len(text) / _SHORTEST_OBJECT
 
 
 def _not_json(text: str, error: json.JSONDecodeError) -> str:

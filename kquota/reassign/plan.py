@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
@@ -172,7 +173,7 @@ def _target(entry: Value, unread: set[str]) -> _Target:
         raise topic.wrong(f"{brief(name)} is not a topic's name (1 to 249 of a-z A-Z 0-9 . _ -, not . or ..)")
     partition = TopicPartition(name, entry.field("partition").number())
     field = entry.field("replicas")
-    replicas = tuple(BrokerId(item.number()) for item in field.items())
+    replicas = tuple(map(BrokerId, field.numbers()))
     if not replicas:
         raise field.wrong(f"{partition}: Partition replica list cannot be empty")
     if twice := repeated(replicas):
@@ -186,8 +187,9 @@ def _target(entry: Value, unread: set[str]) -> _Target:
             f"Size of replicas list {_listed(replicas)} is different from size of log dirs list "
             f"{_listed(log_dirs.list())} for partition {partition}"
         )
-    for log_dir in log_dirs.items():
-        if not _is_log_dir(log_dir.text()):
+    for n, path in enumerate(log_dirs.list()):
+        if not _is_log_dir(path):
+            log_dir = log_dirs.item(n)
             raise log_dir.wrong(f'{brief(log_dir.text())} is neither "any" nor an absolute path')
     return partition, replicas, _chosen(partition, replicas, log_dirs.list())
 
@@ -208,4 +210,4 @@ def _chosen(
 
 
 def _listed(items: Iterable[object]) -> str:
-    return cut(f"[{', '.join(map(str, items))}]")
+    return cut(f"[{', '.join(map(str, islice(items, 60)))}]")
