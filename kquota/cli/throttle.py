@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from kquota.cli import throttle_doctor, throttle_show
+from kquota.cli import throttle_clear, throttle_doctor, throttle_set, throttle_show
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -15,4 +15,6 @@ def group() -> None:
 
 
 app.command("show", epilog=throttle_show.EPILOG)(throttle_show.show)
+app.command("set", epilog=throttle_set.EPILOG)(throttle_set.set_)
+app.command("clear", epilog=throttle_clear.EPILOG)(throttle_clear.clear)
 app.command("doctor", epilog=throttle_doctor.EPILOG)(throttle_doctor.doctor)

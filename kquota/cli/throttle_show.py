@@ -51,7 +51,7 @@ def show(
     with world.throttling(at, state_dir) as ports:
         standing = actions.read(ports)
         options.must_exist(standing, topics, brokers)
-        flow = _flow(ports, standing, seconds)
+        flow = flowing(ports, standing, seconds)
     for line in (*warnings(standing), *starving(standing, flow)):
         say(f"warning: {line}")
     shown = written.Shown(standing=standing, flow=flow, topics=topics, brokers=brokers)
@@ -60,7 +60,8 @@ def show(
     return DONE
 
 
-def _flow(ports: Ports, standing: Standing, seconds: float) -> Flow | None:
+def flowing(ports: Ports, standing: Standing, seconds: float) -> Flow | None:
+    """What flows through what is listed, or None and why on stderr; nothing is measured for 0 seconds."""
     from kquota.throttle import actions
 
     if not standing.lists or not seconds:
@@ -93,7 +94,7 @@ def starving(standing: Standing, flow: Flow | None) -> Iterator[str]:
             + (
                 f"What is behind is written to at {human_rate(one.behind)} and can never catch up: "
                 if one.hopeless and one.behind
-                else "Little is left for what falls behind: "
+                else f"{'Nothing' if one.hopeless else 'Little'} is left for what falls behind: "
             )
             + "raise the rate, or list only what must catch up"
         )

@@ -113,7 +113,11 @@ def _rate_lines(shown: Shown) -> Iterator[str]:
         together[group].append(where)
     for (index, value, source, in_force, whose), brokers in together.items():
         of_all = [where for where in brokers if isinstance(where, Default)]
-        on = "the default of all brokers" if of_all else f"broker {spans(b for b in brokers if isinstance(b, int))}"
+        on = (
+            "the default of all brokers"
+            if of_all
+            else f"broker{'s' if len(brokers) > 1 else ''} {spans(b for b in brokers if isinstance(b, int))}"
+        )
         told = whose if source == OWN else f"from {source}"
         unheeded = "" if in_force else ", not in force"
         yield f"{SHORT[RATES[index]]:<9} {_rate(value)} on {on}, {told}{unheeded}"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from kquota.reassign.port import Snapshot
 from kquota.reassign.run import Run
-from kquota.reassign.throttle import Setting, entries, without
+from kquota.reassign.throttle import Change, Setting, entries, without
 from kquota.terms import (
     DEFAULT,
     EVERY_REPLICA,
@@ -139,6 +139,21 @@ class Standing:
                 if isinstance(where, Default) or Setting.of_broker(where, key) not in gone or limit.source != OWN
             }
         return replace(self, lists=lists, limits=limits)
+
+    def after(self, changes: Iterable[Change]) -> Standing:
+        """As it would stand after these changes, whatever stood before."""
+        lists = dict(self.lists)
+        limits: dict[Where, dict[str, Limit]] = {where: dict(held) for where, held in self.limits.items()}
+        for change in changes:
+            setting = change.setting
+            if setting.is_list:
+                lists.pop(setting, None)
+                if change.after is not None:
+                    lists[setting] = change.after
+            elif change.after is not None:
+                limit = Limit(value=change.after, source=OWN, in_force=True)
+                limits.setdefault(BrokerId(int(setting.name)), {})[setting.key] = limit
+        return replace(self, lists=dict(sorted(lists.items())), limits=limits)
 
 
 def replica(setting: Setting, entry: str) -> tuple[TopicPartition, BrokerId] | None:

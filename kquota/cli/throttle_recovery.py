@@ -1,0 +1,91 @@
+"""`kquota throttle set --recovering`: a returning broker's catching up, followed to its end, or one look of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kquota.cli import throttle_held as written
+from kquota.cli import world
+from kquota.cli.contract import DONE, NOT_YET, say
+from kquota.cli.options import Output
+from kquota.errors import Refused
+from kquota.measure import ByteRate
+from kquota.terms import BrokerId
+
+if TYPE_CHECKING:
+    from kquota.throttle.holding import Recovery
+    from kquota.throttle.port import Ports
+
+_EVERY_SECONDS: Final = 2.0
+
+
+def recover(
+    at: world.Where,
+    state_dir: Path | None,
+    broker: BrokerId,
+    rate: ByteRate,
+    output: Output,
+    *,
+    once: bool,
+    dry_run: bool,
+) -> int:
+    """List what the broker is behind with, release each as it rejoins; 0 when nothing is left, 8 while something is."""
+    if dry_run:
+        return _dry_run(at, state_dir, broker, rate, output)
+    clock = world.SystemClock()
+    with world.throttling(at, state_dir, holding=f"throttle set --recovering {broker}") as ports:
+        _must_exist(ports, broker)
+        try:
+            seen = _look(ports, broker, rate)
+            while not once and seen.behind:
+                clock.sleep(_EVERY_SECONDS)
+                if output is Output.text:
+                    print(written.recovery(seen, output), end="", flush=True)
+                seen = _look(ports, broker, rate)
+        except KeyboardInterrupt:
+            say("the throttle stands: the same command goes on, kquota throttle clear takes it back")
+            raise
+    print(written.recovery(seen, output), end="")
+    written.say_back(seen.given_back)
+    if seen.done:
+        say(f"broker {broker} is in sync everywhere: nothing of this throttle is left")
+        return DONE
+    return NOT_YET
+
+
+def _look(ports: Ports, broker: BrokerId, rate: ByteRate) -> Recovery:
+    from kquota.throttle import holding
+
+    seen = holding.recover(ports.cluster, ports.runs, world.SystemClock(), broker, rate)
+    if seen.behind:
+        said = f"broker {broker}: {len(seen.behind):,} replicas are out of sync"
+        unlimited = f"; no rate on broker {','.join(map(str, seen.unlimited))}, not alive" if seen.unlimited else ""
+        if seen.changes or seen.given_back.given_back or sys.stderr.isatty():
+            say(said + unlimited)
+    return seen
+
+
+def _dry_run(at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, output: Output) -> int:
+    from kquota.throttle import holding
+    from kquota.throttle import wanted as wishes
+
+    with world.throttling(at, state_dir) as ports:
+        _must_exist(ports, broker)
+        snapshot = ports.cluster.snapshot(None)
+        wanted = wishes.recovering(snapshot, broker, rate, snapshot.alive)
+        title = wishes.recovery(broker)
+        held = holding.prepare(ports.cluster, ports.runs, world.SystemClock(), title, wanted, rate)
+    written.say_held(held, None, dry_run=True)
+    print(written.held(held, None, output, dry_run=True), end="")
+    return DONE
+
+
+def _must_exist(ports: Ports, broker: BrokerId) -> None:
+    """Raises Refused for a broker that is neither alive nor named by any partition."""
+    snapshot = ports.cluster.snapshot(None)
+    known = snapshot.alive | {b for now in snapshot.partitions.values() for b in now.replicas}
+    if broker not in known:
+        there = ",".join(map(str, sorted(known)))
+        raise Refused(f"broker {broker} does not exist, there are {there}; correct --recovering. Nothing was written")

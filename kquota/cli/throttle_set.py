@@ -1,0 +1,226 @@
+"""`kquota throttle set`: throttle topics and brokers without a move, a returning broker, or a running move anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from kquota.cli import rates, world
+from kquota.cli import throttle_options as options
+from kquota.cli.connection import Connection, connected
+from kquota.cli.contract import DONE, say
+from kquota.cli.options import Output, OutputFormat
+from kquota.errors import Invalid, Refused
+from kquota.measure import ByteRate, duration, human_rate
+from kquota.terms import BrokerId
+
+if TYPE_CHECKING:
+    from kquota.reassign.run import Run
+    from kquota.throttle.port import Ports
+    from kquota.throttle.standing import Standing
+
+EPILOG: Final = """Examples:
+
+kquota throttle set --bootstrap-server localhost:9092 --topic orders --throttle 50MB/s
+
+kquota throttle set --bootstrap-server localhost:9092 --recovering 3 --throttle 50MB/s
+
+kquota throttle set --bootstrap-server localhost:9092 --reassignment-json-file plan.json --throttle 100MB/s
+
+What is set is on record: kquota throttle clear gives back what stood before, value by value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """The options of a throttle without a move."""
+
+    topics: tuple[str, ...]
+    all_topics: bool
+    brokers: tuple[BrokerId, ...]
+    all_brokers: bool
+    rate: ByteRate | None
+    sides: tuple[str, ...]
+
+
+@connected()
+def set_(
+    connection: Connection,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="T,…", help="Throttle every replica of these topics.")
+    ] = None,
+    all_topics: Annotated[bool, typer.Option("--all-topics", help="Throttle every replica of every topic.")] = False,
+    broker: Annotated[
+        list[str] | None,
+        typer.Option("--broker", metavar="ID,…", help="Set the rate on these; by default on all that hold replicas."),
+    ] = None,
+    all_brokers: Annotated[bool, typer.Option("--all-brokers", help="Set the rate on every broker.")] = False,
+    throttle: Annotated[
+        str | None, typer.Option("--throttle", metavar="RATE", help="50MB/s; bare: bytes per second.")
+    ] = None,
+    leader: Annotated[bool, typer.Option("--leader", help="Only what leaders send.")] = False,
+    follower: Annotated[bool, typer.Option("--follower", help="Only what followers receive.")] = False,
+    recovering: Annotated[
+        int | None,
+        typer.Option("--recovering", metavar="BROKER", min=0, help="Throttle just what this broker is behind with."),
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="With --recovering: one look; exits 8 while the broker is behind.")
+    ] = False,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="RUN", help="Give the rates of this open run another value.")
+    ] = None,
+    reassignment_json_file: Annotated[
+        Path | None,
+        typer.Option("--reassignment-json-file", metavar="FILE", help="The same for the open run of this plan."),
+    ] = None,
+    sample: Annotated[
+        str, typer.Option("--sample", metavar="TIME", help="How long to measure what in-sync followers take; 0: not.")
+    ] = "3s",
+    dry_run: options.DryRun = False,
+    state_dir: options.StateDir = None,
+    output: OutputFormat = Output.text,
+) -> int:
+    """Throttle topics and brokers, a broker that comes back, or a move under way; on record, to be given back."""
+    topics, brokers = options.names(topic, "--topic"), options.ids(broker, "--broker")
+    seconds = 0.0 if sample.strip() in ("0", "0s") else duration(sample, "--sample")
+    selects = bool(topics or brokers or all_topics or all_brokers)
+    chosen = [selects, recovering is not None, run is not None, reassignment_json_file is not None]
+    if sum(chosen) != 1:
+        raise Invalid(
+            "throttle what? Give --topic, --all-topics, --broker or --all-brokers; or --recovering BROKER; or --run "
+            "RUN or --reassignment-json-file FILE of a move under way"
+        )
+    if not selects and (leader or follower):
+        raise Invalid("--leader and --follower go with --topic, --all-topics, --broker and --all-brokers")
+    if (topics and all_topics) or (brokers and all_brokers):
+        raise Invalid("name topics or brokers, or take them all, not both")
+    if once and recovering is None:
+        raise Invalid("--once goes with --recovering")
+    rate = None if throttle is None else rates.throttle(throttle, "--throttle")
+    if rate is None and (not selects or brokers or all_brokers):
+        raise Invalid("how fast? Give --throttle RATE")
+    if rate is not None:
+        say(f"throttle: {rate} bytes per second ({human_rate(rate)}) on each broker")
+    at = world.where(connection)
+    if recovering is not None and rate is not None:
+        from kquota.cli import throttle_recovery
+
+        return throttle_recovery.recover(at, state_dir, BrokerId(recovering), rate, output, once=once, dry_run=dry_run)
+    if not selects and rate is not None:
+        return _adjust(at, state_dir, run, reassignment_json_file, rate, output, dry_run=dry_run)
+    sides = tuple(side for side, given in (("leader", leader), ("follower", follower)) if given)
+    asked = _Asked(
+        topics=topics,
+        all_topics=all_topics,
+        brokers=brokers,
+        all_brokers=all_brokers,
+        rate=rate,
+        sides=sides or ("leader", "follower"),
+    )
+    return _set(at, state_dir, asked, output, seconds, dry_run=dry_run)
+
+
+def _set(
+    at: world.Where, state_dir: Path | None, asked: _Asked, output: Output, seconds: float, *, dry_run: bool
+) -> int:
+    from kquota.cli import throttle_held as written
+    from kquota.throttle import actions, holding
+    from kquota.throttle import wanted as wishes
+
+    clock = world.SystemClock()
+    with world.throttling(at, state_dir, holding=None if dry_run else "throttle set") as ports:
+        standing = actions.read(ports)
+        topics = tuple(standing.topics) if asked.all_topics else asked.topics
+        wanted = wishes.whole_topics(topics, _brokers(standing, asked, topics), asked.rate, asked.sides)
+        title = wishes.title(wanted)
+        held = holding.prepare(ports.cluster, ports.runs, clock, title, wanted, asked.rate)
+        _warn(ports, standing.after(held.changes), seconds)
+        if not dry_run:
+            held = holding.bring(ports.cluster, ports.runs, clock, title, wanted, asked.rate)
+        record = None if held.run is None or dry_run else ports.runs.place(held.run)
+    if topics:
+        say(
+            "note: replicas in sync are counted and never delayed (KAFKA-4313); what falls out of sync comes back at "
+            "this rate"
+        )
+    if topics and asked.rate is None:
+        say("note: lists without rates limit nothing: give --throttle RATE, too")
+    if asked.rate is not None and not topics:
+        say("note: rates without lists limit nothing: give --topic, too")
+    written.say_held(held, record, dry_run=dry_run)
+    print(written.held(held, record, output, dry_run=dry_run), end="")
+    return DONE
+
+
+def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[BrokerId, ...]:
+    """Where the rate goes. Raises Refused for what does not exist, and for a broker that cannot be told."""
+    options.must_exist(standing, topics, asked.brokers)
+    if asked.rate is None:
+        return ()
+    if dead := [broker for broker in asked.brokers if broker in standing.unread]:
+        raise Refused(f"broker {dead[0]} is not alive, and only itself takes its rate. Nothing was written")
+    if asked.brokers:
+        return asked.brokers
+    if asked.all_brokers:
+        every = {*standing.brokers, *standing.unread}
+    else:
+        partitions = standing.snapshot.partitions
+        every = {b for topic in topics for name in standing.topics[topic] for b in partitions[name].replicas}
+    if dead := sorted(every & set(standing.unread)):
+        say(f"warning: broker {','.join(map(str, dead))} is not alive: it gets no rate; set it again when it is back")
+    return tuple(sorted(every - set(standing.unread)))
+
+
+def _warn(ports: Ports, standing: Standing, seconds: float) -> None:
+    """Whether the throttle leaves anything for what has to catch up, as far as brokers tell."""
+    from kquota.cli.throttle_show import flowing, starving
+
+    for line in starving(standing, flowing(ports, standing, seconds)):
+        say(f"warning: {line}")
+
+
+def _adjust(
+    at: world.Where,
+    state_dir: Path | None,
+    run_id: str | None,
+    plan_file: Path | None,
+    rate: ByteRate,
+    output: Output,
+    *,
+    dry_run: bool,
+) -> int:
+    from kquota.cli import throttle_held as written
+    from kquota.reassign import plan as plans
+    from kquota.throttle import holding
+
+    plan = None if plan_file is None else plans.read(plan_file)
+    with world.throttling(at, state_dir, holding=None if dry_run else "throttle set") as ports:
+        open_runs = ports.runs.unfinished()
+        if plan is None:
+            found = next((one for one in open_runs if one.id == run_id), None)
+        else:
+            from kquota.reassign.run import covers
+
+            found = covers(plan, open_runs)
+        run = _must_be_open(found, open_runs, run_id)
+        adjust = holding.prepare_adjusted if dry_run else holding.adjust
+        held = adjust(ports.cluster, ports.runs, world.SystemClock(), run, rate)
+        record = None if dry_run else ports.runs.place(run)
+    written.say_held(held, record, dry_run=dry_run)
+    print(written.held(held, record, output, dry_run=dry_run), end="")
+    return DONE
+
+
+def _must_be_open(found: Run | None, open_runs: Sequence[Run], run_id: str | None) -> Run:
+    if found is not None:
+        return found
+    there = ", ".join(run.id for run in open_runs) or "none"
+    which = "no open run of this plan" if run_id is None else f"no open run {run_id}"
+    raise Refused(
+        f"there is {which} on record here, open are: {there}; a plan that runs without a record: kquota "
+        "reassign-partitions --execute it again with --throttle. Nothing was written"
+    )

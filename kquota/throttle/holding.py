@@ -1,0 +1,209 @@
+"""The order of reads and writes of `throttle set` and `clear`: a throttle without a move, on record like any."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kquota.errors import Incomplete, KquotaError, Refused, Unknown
+from kquota.measure import ByteRate
+from kquota.reassign.hold import Wanted, World, enforce, read, record, release, release_ended
+from kquota.reassign.port import Clock, Cluster, Runs
+from kquota.reassign.run import Run, giving_back, taking
+from kquota.reassign.throttle import Change, Setting, entry_partition, needed
+from kquota.terms import FOLLOWER_RATE, LEADER_RATE, BrokerId, TopicPartition
+from kquota.throttle import wanted as wishes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What `throttle set` would write or wrote, and the run that holds it; None when all of it stood already."""
+
+    run: Run | None
+    changes: tuple[Change, ...]
+
+
+def prepare(cluster: Cluster, runs: Runs, clock: Clock, title: str, wanted: Wanted, rate: ByteRate | None) -> Held:
+    """What bringing `wanted` into force would write. Raises Unreachable, and Refused for a list that gets too long."""
+    open_runs = runs.unfinished()
+    known = wishes.known(title, open_runs)
+    now = read(cluster, wanted)
+    others = tuple(run for run in open_runs if known is None or run.id != known.id)
+    run = taking(replace(known or wishes.new(title, rate, clock.now()), rate=rate), wanted, now, others)
+    changes = needed(wanted, now)
+    idle = known is None and not changes and not any(taken.ours for taken in run.taken.values())
+    return Held(run=None if idle else run, changes=changes)
+
+
+def bring(cluster: Cluster, runs: Runs, clock: Clock, title: str, wanted: Wanted, rate: ByteRate | None) -> Held:
+    """The same, done: on record before the first write, lists before rates, each seen. Twice changes nothing.
+
+    Raises Refused, or what the cluster answered, when all that was written was taken back; Incomplete when something
+    still stands; Unknown when a write was not seen.
+    """
+    held = prepare(cluster, runs, clock, title, wanted, rate)
+    if held.run is None:
+        return held
+    known = wishes.known(title, runs.unfinished())
+    others = tuple(run for run in runs.unfinished() if run.id != held.run.id)
+    world = World(cluster=cluster, runs=runs, clock=clock, others=others)
+    if known is None:
+        runs.begin(held.run)
+    else:
+        record(world, known, held.run)
+    try:
+        run = _enforced(world, held.run, wanted)
+    except Unknown as error:
+        raise Unknown(f"{error}; {_stays(held.run)}") from error
+    except KquotaError as error:
+        if known is not None:
+            raise Incomplete(f"{error}; {_stays(held.run)}", [], []) from error
+        raise _undone(world, held.run, error) from error
+    return Held(run=run, changes=held.changes)
+
+
+def adjust(cluster: Cluster, runs: Runs, clock: Clock, run: Run, rate: ByteRate) -> Held:
+    """Give every rate that an open run holds another value, on record; its list entries stay. Twice changes nothing.
+
+    Raises Refused for a run that holds no rate, Unknown when a write was not seen.
+    """
+    wanted = rates_of(run, rate)
+    now = read(cluster, wanted)
+    others = tuple(other for other in runs.unfinished() if other.id != run.id)
+    world = World(cluster=cluster, runs=runs, clock=clock, others=others)
+    adjusted = record(world, run, taking(replace(run, rate=rate), wanted, now, others))
+    changes = needed(wanted, now)
+    return Held(run=enforce(world, adjusted, wanted, now), changes=changes)
+
+
+def prepare_adjusted(cluster: Cluster, _runs: Runs, _clock: Clock, run: Run, rate: ByteRate) -> Held:
+    """What `adjust` would write."""
+    wanted = rates_of(run, rate)
+    return Held(run=run, changes=needed(wanted, read(cluster, wanted)))
+
+
+def rates_of(run: Run, rate: ByteRate) -> Wanted:
+    """The replication rates that a run holds, at another value. Raises Refused when it holds none."""
+    held = [s for s, taken in run.taken.items() if s.key in (LEADER_RATE, FOLLOWER_RATE) and taken.ours]
+    if not held:
+        raise Refused(f"run {run.id} has set no rate: there is nothing to adjust. Nothing was written")
+    return {setting: (str(rate),) for setting in held}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenBack:
+    """What came back, what could not yet and why, and what a person should know."""
+
+    given_back: tuple[Change, ...] = ()
+    pending: Mapping[Setting, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def give_back(cluster: Cluster, runs: Runs, clock: Clock, ending: Sequence[Run]) -> GivenBack:
+    """End the throttle of each run, value by value; a record stays open while something of it is pending."""
+    done: list[Change] = []
+    pending: dict[Setting, str] = {}
+    notes: list[str] = []
+    for run in ending:
+        open_runs = runs.unfinished()
+        mine = next((one for one in open_runs if one.id == run.id), None)
+        if mine is None:
+            continue
+        others = tuple(other for other in open_runs if other.id != run.id)
+        released = release(World(cluster=cluster, runs=runs, clock=clock, others=others), mine)
+        done += released.given_back
+        pending |= released.pending
+        notes += released.notes
+    return GivenBack(given_back=tuple(done), pending=pending, notes=tuple(notes))
+
+
+def would_give_back(cluster: Cluster, runs: Runs, ending: Sequence[Run]) -> GivenBack:
+    """What `give_back` would write, were these runs ended one by one."""
+    done: list[Change] = []
+    for run in ending:
+        others = [other for other in runs.unfinished() if other.id != run.id]
+        done += giving_back(run, cluster.values(list(run.taken)), others)
+    return GivenBack(given_back=tuple(done))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """One look at a returning broker: what it is behind with, and what was listed and given back now.
+
+    `done`: nothing is behind, and nothing is pending. `unlimited` are brokers that take part and could not be given
+    their rate, because they are not alive.
+    """
+
+    run: Run | None
+    behind: tuple[TopicPartition, ...]
+    changes: tuple[Change, ...] = ()
+    given_back: GivenBack = field(default_factory=GivenBack)
+    unlimited: tuple[BrokerId, ...] = ()
+
+    @property
+    def done(self) -> bool:
+        return not self.behind and not self.given_back.pending
+
+
+def recover(cluster: Cluster, runs: Runs, clock: Clock, broker: BrokerId, rate: ByteRate) -> Recovery:
+    """Release what has rejoined, list what is out of sync, end the run when nothing is: again and again, to the end.
+
+    Raises what `bring` does.
+    """
+    snapshot = cluster.snapshot(None)
+    late = wishes.behind(snapshot, broker)
+    title = wishes.recovery(broker)
+    known = wishes.known(title, runs.unfinished())
+    back = GivenBack()
+    if known is not None and not late:
+        return Recovery(run=known, behind=(), given_back=give_back(cluster, runs, clock, [known]))
+    if known is not None:
+        others = tuple(run for run in runs.unfinished() if run.id != known.id)
+        world = World(cluster=cluster, runs=runs, clock=clock, others=others)
+        released, known = release_ended(world, known, _listed(known) - set(late))
+        back = GivenBack(given_back=released.given_back, pending=released.pending, notes=released.notes)
+    if not late:
+        return Recovery(run=None, behind=())
+    readable = _readable(cluster, snapshot.alive)
+    wanted = wishes.recovering(snapshot, broker, rate, readable)
+    held = bring(cluster, runs, clock, title, wanted, rate)
+    concerned = {b for name in late for b in snapshot.partitions[name].replicas}
+    return Recovery(
+        run=held.run,
+        behind=late,
+        changes=held.changes,
+        given_back=back,
+        unlimited=tuple(sorted(concerned - readable)),
+    )
+
+
+def _readable(cluster: Cluster, alive: Collection[BrokerId]) -> set[BrokerId]:
+    settings = [Setting.of_broker(broker, LEADER_RATE) for broker in alive]
+    return {BrokerId(int(setting.name)) for setting in cluster.values(settings)}
+
+
+def _listed(run: Run) -> set[TopicPartition]:
+    found = (entry_partition(s, entry) for s, taken in run.taken.items() if s.is_list for entry in taken.ours)
+    return {name for name in found if name is not None}
+
+
+def _enforced(world: World, run: Run, wanted: Wanted) -> Run:
+    for part in (
+        {s: values for s, values in wanted.items() if s.is_list},
+        {s: values for s, values in wanted.items() if not s.is_list},
+    ):
+        run = enforce(world, run, part, read(world.cluster, part))
+    return run
+
+
+def _stays(run: Run) -> str:
+    return f"run {run.id} stays open: the same command goes on, kquota throttle clear --run {run.id} takes it back"
+
+
+def _undone(world: World, run: Run, error: KquotaError) -> KquotaError:
+    """Take back what was written of a run that could not be brought into force; the error to raise then."""
+    released = release(world, run)
+    if not released.pending:
+        return Refused(f"{error}; what was written was taken back")
+    left = [str(setting) for setting in released.pending]
+    return Incomplete(f"{error}; still standing: {', '.join(left)}; {_stays(run)}", [], left)
