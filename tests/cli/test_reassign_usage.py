@@ -33,8 +33,8 @@ NOT_TAKEN = {
     "generate": "reassignment-json-file throttle replica-alter-log-dirs-throttle timeout additional preserve-throttles "
     "disallow-replication-factor-change",
     "execute": "topics-to-move-json-file broker-list disable-rack-aware preserve-throttles",
-    "verify": "topics-to-move-json-file broker-list disable-rack-aware throttle replica-alter-log-dirs-throttle timeout "
-    "additional disallow-replication-factor-change",
+    "verify": "topics-to-move-json-file broker-list disable-rack-aware throttle replica-alter-log-dirs-throttle "
+    "timeout additional disallow-replication-factor-change",
     "cancel": "topics-to-move-json-file broker-list disable-rack-aware throttle replica-alter-log-dirs-throttle "
     "additional disallow-replication-factor-change",
     "list": "reassignment-json-file topics-to-move-json-file broker-list disable-rack-aware throttle "
