@@ -51,6 +51,20 @@ def byte_rate(text: str, what: str = "rate") -> ByteRate:
     return ByteRate(int(rate))
 
 
+def byte_size(text: str, what: str = "size") -> int:
+    """`2TB`, `500GiB` or a bare number of bytes, as whole bytes. Raises Invalid, naming `what`.
+
+    >>> byte_size("1.5TB")
+    1500000000000
+    """
+    examples = "write for example 2TB or 500GiB"
+    units = {unit: size for unit, size in _BYTES_PER_UNIT.items() if not unit.endswith("bit")}
+    size = _scaled(text, text, units, what, examples)
+    if size < 1 or size != int(size):
+        raise Invalid(f"{what} {text!r} is not a whole number of bytes, 1 or more; {examples}")
+    return int(size)
+
+
 def duration(text: str, what: str = "duration") -> float:
     """`90s`, `15m`, `6h` or a bare number of seconds, as seconds. Raises Invalid, naming `what`."""
     seconds = float(_scaled(text, text, _SECONDS_PER_UNIT, what, "write for example 90s, 15m or 6h"))

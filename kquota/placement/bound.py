@@ -29,7 +29,7 @@ class Least:
     """The lower bound: the largest of its terms, in bytes. A term of a goal that was not asked for is 0.
 
     `forced`: each partition's size, times the replicas that it must get because of drain, replication factor or racks.
-    `lack`: what brokers lack below the band. `excess`: what brokers hold above it, and `forced`, which is copied besides.
+    `lack`: what brokers lack below the band. `excess`: what brokers hold above it, and besides all that is `forced`.
     """
 
     forced: int

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from kquota.sizes.replica import LogDir
+from kquota.errors import Invalid
+from kquota.sizes.replica import LogDir, Replica
+from kquota.terms import BrokerId, TopicPartition
 
 VERSION: Final = 1
 
@@ -38,3 +41,42 @@ def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterat
                 "volume_usable": log_dir.volume_usable,
             }
             yield json.dumps(row, separators=(",", ":"), ensure_ascii=False)
+
+
+def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
+    """The log dirs that a snapshot's lines tell, ordered; one that held no replica left no line.
+
+    Raises Invalid, naming `where` and the line, for what is no row of a snapshot.
+    """
+    volumes: dict[tuple[BrokerId, str], tuple[str | None, int | None, int | None]] = {}
+    held: dict[tuple[BrokerId, str], list[Replica]] = defaultdict(list)
+    for number, line in enumerate(rows, 1):
+        try:
+            row = json.loads(line)
+            place = (BrokerId(int(row["broker"])), str(row["log_dir"]))
+            volumes[place] = (row["rack"], row["volume_total"], row["volume_usable"])
+            held[place].append(
+                Replica(
+                    partition=TopicPartition(str(row["topic"]), int(row["partition"])),
+                    size=int(row["size"]),
+                    offset_lag=0,
+                    future=bool(row["future"]),
+                    end_offset=row["end_offset"],
+                    leader=row["leader"],
+                    in_sync=row["in_sync"],
+                )
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise Invalid(f"{where}: line {number} is not a row of a snapshot; take a new one") from error
+    return [
+        LogDir(
+            broker=broker,
+            rack=rack,
+            path=path,
+            error=None,
+            volume_total=total,
+            volume_usable=usable,
+            replicas=tuple(held[broker, path]),
+        )
+        for (broker, path), (rack, total, usable) in sorted(volumes.items(), key=lambda item: item[0])
+    ]

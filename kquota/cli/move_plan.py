@@ -1,0 +1,197 @@
+"""`kquota move plan`: which replicas to move so that a goal is reached, and the fewest bytes are copied."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import tempfile
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from kquota.cli import world
+from kquota.cli.connection import Connection, connected
+from kquota.cli.contract import DONE
+from kquota.cli.options import Output, OutputFormat
+from kquota.errors import Invalid
+from kquota.measure import byte_size
+from kquota.terms import BrokerId
+
+if TYPE_CHECKING:
+    from kquota.placement.cluster import Cluster
+    from kquota.placement.goal import Goal
+    from kquota.sizes.replica import LogDir
+
+EPILOG: Final = """Examples:
+
+kquota move plan --bootstrap-server localhost:9092 --drain 3 > plan.json
+
+kquota move plan --bootstrap-server localhost:9092 --add 7,8 --tolerance 5% > plan.json
+
+kquota move plan --bootstrap-server localhost:9092 --topics 'orders.*' --replication-factor 3 --repair-racks > plan.json
+
+The plan on stdout is what kquota reassign-partitions --reassignment-json-file takes. Nothing is written to the cluster.
+
+Internal topics are drained with all others; for other goals name them: --topics '__*'."""
+
+
+@connected(zookeeper=False)
+def plan(
+    connection: Connection,
+    drain: Annotated[
+        str | None, typer.Option("--drain", metavar="ID,…", help="Leave no replica on these brokers, alive or dead.")
+    ] = None,
+    add: Annotated[
+        str | None, typer.Option("--add", metavar="ID,…", help="Bring these brokers their fair share of the bytes.")
+    ] = None,
+    replication_factor: Annotated[
+        int | None, typer.Option("--replication-factor", metavar="N", min=1, help="Give each partition N replicas.")
+    ] = None,
+    repair_racks: Annotated[
+        bool, typer.Option("--repair-racks", help="Put each partition on as many racks as there are.")
+    ] = False,
+    balance: Annotated[
+        bool, typer.Option("--balance", help="Bring every broker's bytes within --tolerance of the mean.")
+    ] = False,
+    tolerance: Annotated[
+        str, typer.Option("--tolerance", metavar="PERCENT", help="How far from the mean --add and --balance leave one.")
+    ] = "10%",
+    topics: Annotated[
+        list[str] | None,
+        typer.Option("--topics", metavar="GLOB,…", help="Only these topics, repeatable. All but internal ones."),
+    ] = None,
+    brokers: Annotated[
+        str | None, typer.Option("--brokers", metavar="ID,…", help="Replicas come to these only. All live ones.")
+    ] = None,
+    disk_limit: Annotated[
+        str, typer.Option("--disk-limit", metavar="PERCENT", help="How full the plan may make a broker's disks.")
+    ] = "85%",
+    disk: Annotated[
+        str | None,
+        typer.Option("--disk", metavar="SIZE", help="The disk of every broker, as 2TB, where brokers do not tell."),
+    ] = None,
+    history: Annotated[
+        list[str] | None,
+        typer.Option("--history", metavar="PATH", help="Sizes from the newest snapshot of a file or folder."),
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show every move on stderr, not the first 20.")] = False,
+    output: OutputFormat = Output.text,
+) -> int:
+    """Plan the fewest bytes to move: drain or add brokers, set replication factors, repair racks, balance."""
+    if not (drain or add or replication_factor or repair_racks or balance):
+        raise Invalid("plan for what? Give --drain, --add, --replication-factor, --repair-racks or --balance")
+    leaving, coming = _ids(drain, "--drain"), _ids(add, "--add")
+    allowed = None if brokers is None else _ids(brokers, "--brokers")
+    near, full = _percent(tolerance, "--tolerance"), _percent(disk_limit, "--disk-limit")
+    volume = None if disk is None else byte_size(disk, "--disk")
+    cluster, source = _read(world.where(connection), history, volume)
+
+    from kquota.placement.goal import Goal
+
+    chosen, drained = _topics(cluster, topics)
+    goal = Goal(
+        brokers=frozenset(cluster.alive) if allowed is None else allowed,
+        topics=chosen,
+        drained_topics=drained,
+        drain=leaving,
+        add=coming,
+        replication_factor=replication_factor,
+        repair_racks=repair_racks,
+        balance=balance,
+        tolerance=near,
+        disk_limit=full,
+    )
+    return _answer(cluster, goal, source, output, explain=explain)
+
+
+def _answer(cluster: Cluster, goal: Goal, source: str, output: Output, *, explain: bool) -> int:
+    from kquota.cli import planned
+    from kquota.placement import planner
+
+    found = planner.plan(cluster, goal)
+    planned.tell(cluster, goal, found, source, explain=explain)
+    if output is Output.json:
+        print(planned.document(cluster, goal, found, source))
+    elif found.changes:
+        print(found.plan.text())
+    return DONE
+
+
+def _read(at: world.Where, history: list[str] | None, disk: int | None) -> tuple[Cluster, str]:
+    """The cluster as it is, with sizes from itself or from the newest snapshot; and where the sizes come from."""
+    from kquota.placement.cluster import cluster
+
+    with world.log_dirs(at) as logs:
+        if history:
+            sizes, source = _newest(history, logs.cluster_id)
+        else:
+            sizes, source = logs.describe(logs.brokers(), None), "the live cluster"
+    # After the sizes: a partition that is new in between has no size yet, and one that went away is not planned for.
+    with world.moves(at, None) as (moves, _):
+        return cluster(moves.snapshot(None), sizes, disk), source
+
+
+def _newest(history: list[str], cluster_id: str) -> tuple[list[LogDir], str]:
+    import json
+
+    from kquota.sizes import snapshot
+    from kquota.spark import files
+
+    with tempfile.TemporaryDirectory(prefix="kquota-") as folder:
+        found = files.snapshots(history, Path(folder))
+        lines: list[bytes] = []
+        for link in found.names:
+            path = found.folder / link
+            with gzip.open(path) if link.endswith(".gz") else path.open("rb") as file:
+                lines += file
+    names = ", ".join(found.names.values())
+    sizes = snapshot.log_dirs(lines, names)
+    row = json.loads(lines[0])
+    if row["cluster"] != cluster_id:
+        raise Invalid(
+            f"--history: {names} is of cluster {row['cluster']}, this is {cluster_id}; name its own snapshots"
+        )
+    return sizes, f"{names}, {row['time']}"
+
+
+def _topics(cluster: Cluster, patterns: Iterable[str] | None) -> tuple[frozenset[str], frozenset[str]]:
+    """The topics of all goals, and those of a drain; a `*` in front matches no internal topic, as a shell's no dotfile.
+
+    Raises Invalid for a pattern that matches none.
+    """
+    from kquota.placement.cluster import INTERNAL
+
+    every = frozenset(name.topic for name in cluster.partitions)
+    if patterns is None:
+        return every - INTERNAL, every
+    found: set[str] = set()
+    for pattern in (part.strip() for text in patterns for part in text.split(",")):
+        matching = {
+            topic
+            for topic in every
+            if fnmatchcase(topic, pattern) and (topic not in INTERNAL or pattern.startswith("_"))
+        }
+        if not matching:
+            raise Invalid(f"--topics {pattern!r}: no topic of this cluster has such a name")
+        found |= matching
+    return frozenset(found), frozenset(found)
+
+
+def _ids(text: str | None, option: str) -> frozenset[BrokerId]:
+    if text is None:
+        return frozenset()
+    ids = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in ids):
+        raise Invalid(f"{option} {text!r}: write broker ids joined by commas, as 1,2,3")
+    return frozenset(BrokerId(int(part)) for part in ids)
+
+
+def _percent(text: str, option: str) -> Fraction:
+    match = re.fullmatch(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%\s*", text)
+    if match is None or Fraction(match[1]) > 100:
+        raise Invalid(f"{option} {text!r}: write a percentage from 0% to 100%, as 10%")
+    return Fraction(match[1]) / 100

@@ -1,0 +1,306 @@
+"""How `move plan` tells its answer: tables and remarks for the person, one JSON document for a program."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from kquota.cli.contract import printable, say
+from kquota.measure import human_bytes
+from kquota.placement.bound import Least
+from kquota.placement.cluster import INTERNAL, Cluster
+from kquota.placement.draft import Why
+from kquota.placement.goal import Goal, shown
+from kquota.placement.planned import Change, Holding, Left, Planned, Share
+from kquota.terms import BrokerId, TopicPartition
+
+VERSION: Final = 1
+FIRST: Final = 20
+"""Rows of a table that nobody asked to see in full."""
+
+_WORDS: Final = {
+    Why.DRAIN: "drain",
+    Why.REPLICATION_FACTOR: "replication factor",
+    Why.RACKS: "racks",
+    Why.ADD: "add",
+    Why.BALANCE: "balance",
+}
+
+
+def tell(cluster: Cluster, goal: Goal, found: Planned, source: str, *, explain: bool) -> None:
+    """Everything for the person, on stderr: why each replica moves, what brokers come to, what was not reached."""
+    most = sys.maxsize if explain else FIRST
+    say(f"sizes: {source}; a partition's size is its leader's log")
+    for line in _unknown(cluster, goal, found):
+        say(line)
+    if found.changes:
+        _show(_moves_table(found.changes[:most]), len(found.changes) - most, "moves")
+        touched = {broker: share for broker, share in found.brokers.items() if explain or _touched(share)}
+        _show(_brokers_table(touched), 0, "")
+        untouched = len(found.brokers) - len(touched)
+        print(
+            f"({_count(untouched, 'broker')} not shown: nothing changes there)\n" if untouched else "", file=sys.stderr
+        )
+    for line in _remarks(cluster, goal, found, most):
+        say(line)
+    for line in _sum(found):
+        say(line)
+
+
+def _show(lines: Sequence[str], more: int, what: str) -> None:
+    rest = [f"... and {more} more {what}; --explain shows all"] if more > 0 else []
+    print("", *map(printable, lines), *rest, sep="\n", file=sys.stderr)
+
+
+def _unknown(cluster: Cluster, goal: Goal, found: Planned) -> Iterator[str]:
+    """What the answer could not look at."""
+    untold = [broker for broker in goal.destinations if cluster.brokers[broker].disk is None]
+    if untold:
+        yield (
+            f"warning: disk not checked on {_brokers(untold)}: not told by the sizes (Kafka tells from 3.3; a "
+            "snapshot only of brokers that held replicas); give --disk SIZE"
+        )
+    if unsized := [change.partition for change in found.changes if change.partition not in cluster.sizes]:
+        yield f"warning: sizes unknown, counted as nothing: {_names(unsized)}"
+
+
+def _moves_table(changes: Iterable[Change]) -> list[str]:
+    rows = [
+        (
+            change.partition,
+            _listed(change.before),
+            _listed(change.after),
+            human_bytes(change.bytes),
+            _leader(change),
+            "; ".join(_reasons(change)),
+        )
+        for change in changes
+    ]
+    heads = ("partition", "replicas", "will be", "copied", "leader", "why")
+    return _table(rows, heads, ("left", "left", "left", "right", "left", "left"))
+
+
+def _reasons(change: Change) -> Iterator[str]:
+    for why, copies in groupby(sorted(change.copies, key=lambda copy: (copy.why, copy.destination)), lambda c: c.why):
+        moves = ", ".join(
+            f"new on {copy.destination}" if copy.source is None else f"{copy.source} -> {copy.destination}"
+            for copy in copies
+        )
+        yield f"{_WORDS[why]}: {moves}"
+    if change.drops:
+        yield f"{_WORDS[Why.REPLICATION_FACTOR]}: not on {_listed(change.drops)}"
+
+
+def _leader(change: Change) -> str:
+    if change.leader_before == change.leader_after:
+        return f"{change.leader_after}"
+    return f"{change.leader_before} -> {change.leader_after}"
+
+
+def _brokers_table(brokers: dict[BrokerId, Share]) -> list[str]:
+    rows = [
+        (
+            broker if share.alive else f"{broker} (dead)",
+            share.rack or "",
+            _change(share.before.replicas, share.after.replicas),
+            _change(share.before.leaders, share.after.leaders),
+            _change(human_bytes(share.before.bytes), human_bytes(share.after.bytes)),
+            human_bytes(share.incoming) if share.incoming else "",
+            _change(_percent(share.disk_before), _percent(share.disk_after)),
+            _percent(share.disk_worst),
+        )
+        for broker, share in brokers.items()
+    ]
+    heads = ("broker", "rack", "replicas", "leaders", "bytes", "to copy in", "disk", "disk at worst")
+    return _table(rows, heads, ("right", "left", *["right"] * 6))
+
+
+def _touched(share: Share) -> bool:
+    return share.before != share.after or share.incoming > 0
+
+
+def _remarks(cluster: Cluster, goal: Goal, found: Planned, most: int) -> Iterator[str]:
+    """What was not reached and why, and what was left out on purpose."""
+    for left in found.left[:most]:
+        yield f"warning: {left.partition} {left.why}"
+    if len(found.left) > most:
+        yield f"warning: ... and {len(found.left) - most} more partitions like these; --explain shows all"
+    yield from _outside(goal, found)
+    kept = [broker for broker in sorted(goal.drain) if found.brokers[broker].after.replicas]
+    for broker in kept:
+        yield (
+            f"warning: broker {broker} is not empty after this plan: "
+            f"{_count(found.brokers[broker].after.replicas, 'replica')} stay, in partitions named above or in topics "
+            "that --topics does not name"
+        )
+    inside = {name.topic for name in cluster.partitions} & INTERNAL - goal.topics
+    if inside and (goal.add or goal.balance or goal.repair_racks or goal.replication_factor):
+        drained = ", except for the drain" if goal.drain else ""
+        yield f"left out: {', '.join(sorted(inside))}{drained}; --topics can name them"
+    if any(copy.why is Why.BALANCE or copy.why is Why.ADD for change in found.changes for copy in change.copies):
+        led = sum(change.leader_before != change.leader_after for change in found.changes)
+        if led:
+            yield f"{_count(led, 'leader')} will be on another broker: no follower would do, or its broker is drained"
+
+
+def _outside(goal: Goal, found: Planned) -> Iterator[str]:
+    """The brokers that stay outside the band."""
+    band = found.band
+    if band is None:
+        return
+    looked_at = goal.destinations if goal.balance else sorted(goal.add)
+    load = {broker: found.brokers[broker].after.bytes for broker in looked_at}
+    below = [broker for broker in looked_at if load[broker] < band.low]
+    above = [broker for broker in looked_at if load[broker] > band.high and goal.balance]
+    wanted = f"{human_bytes(band.low)} to {human_bytes(band.high)}, around a mean of {human_bytes(band.mean)}"
+    if below or above:
+        sides = " and ".join(
+            f"{_brokers(side)} {'stays' if len(side) == 1 else 'stay'} {where}"
+            for side, where in ((above, "above"), (below, "below"))
+            if side
+        )
+        yield (
+            f"warning: {sides} the band ({wanted}): no single partition can move that brings them nearer, for its "
+            "size, its racks, a disk, or because --topics leaves it out"
+        )
+    else:
+        yield f"band: every broker {'' if goal.balance else 'added '}comes to {wanted}"
+
+
+def _sum(found: Planned) -> Iterator[str]:
+    """What it costs, against the fewest bytes that any plan could, and what to do next."""
+    if not found.changes:
+        yield "nothing to do: no replica has to move for this goal; there is no plan"
+        return
+    copies = sum(len(change.copies) for change in found.changes)
+    drops = sum(len(change.drops) for change in found.changes)
+    yield (
+        f"plan: {_count(len(found.changes), 'partition')}, {_count(copies, 'replica')} to copy"
+        f"{f', {drops} to drop' if drops else ''}, {human_bytes(found.bytes)} ({found.bytes} bytes)"
+    )
+    if found.ratio is not None:
+        reached = f"the plan copies {found.ratio:.3f} times that"
+        if found.ratio < 1:
+            reached = f"the plan copies {found.ratio:.3f} times that, for it stops short of the band"
+        yield f"any plan must copy at least {human_bytes(found.least.bytes)}: {_terms(found.least)}; {reached}"
+    yield "next: kquota reassign-partitions --execute --reassignment-json-file FILE --throttle RATE"
+
+
+def _terms(least: Least) -> str:
+    """How the lower bound comes about: its largest term."""
+    if least.bytes == least.forced:
+        return "each new replica that drain, replication factor or racks force"
+    if least.bytes == least.lack:
+        return "what brokers lack below the band"
+    forced = f", and {human_bytes(least.forced)} of new replicas besides" if least.forced else ""
+    return f"what brokers hold above the band{forced}"
+
+
+def document(cluster: Cluster, goal: Goal, found: Planned, source: str) -> str:
+    """One line; bytes, shares of 1, null where nobody told. `plan` is null when there is nothing to do."""
+    return json.dumps(
+        {
+            "version": VERSION,
+            "sizes": source,
+            "plan": json.loads(found.plan.text()) if found.changes else None,
+            "rollback": json.loads(found.rollback.text()) if found.changes else None,
+            "bytes": found.bytes,
+            "least": {
+                "bytes": found.least.bytes,
+                "forced": found.least.forced,
+                "lack": found.least.lack,
+                "excess": found.least.excess,
+            },
+            "ratio": found.ratio,
+            "band": None
+            if found.band is None
+            else {"low": found.band.low, "mean": found.band.mean, "high": found.band.high},
+            "disk_limit": float(goal.disk_limit),
+            "moves": [_move(change, cluster) for change in found.changes],
+            "brokers": [_broker(broker, share) for broker, share in found.brokers.items()],
+            "left": [_left(left) for left in found.left],
+        }
+    )
+
+
+def _move(change: Change, cluster: Cluster) -> dict[str, object]:
+    known = change.partition in cluster.sizes
+    return {
+        **_partition(change.partition),
+        "before": change.before,
+        "after": change.after,
+        "size": change.size if known else None,
+        "bytes": change.bytes if known or not change.copies else None,
+        "copies": [
+            {"source": copy.source, "destination": copy.destination, "why": copy.why.value} for copy in change.copies
+        ],
+        "dropped": change.drops,
+        "leader": {"before": change.leader_before, "after": change.leader_after},
+    }
+
+
+def _broker(broker: BrokerId, share: Share) -> dict[str, object]:
+    disk = share.disk
+    return {
+        "broker": broker,
+        "rack": share.rack,
+        "alive": share.alive,
+        "before": _holding(share.before),
+        "after": _holding(share.after),
+        "incoming": share.incoming,
+        "disk": None
+        if disk is None
+        else {
+            "total": disk.total,
+            "used": disk.used,
+            "share_before": share.disk_before,
+            "share_at_worst": share.disk_worst,
+            "share_after": share.disk_after,
+        },
+    }
+
+
+def _holding(held: Holding) -> dict[str, int]:
+    return {"replicas": held.replicas, "leaders": held.leaders, "bytes": held.bytes}
+
+
+def _left(left: Left) -> dict[str, object]:
+    return {**_partition(left.partition), "why": left.why}
+
+
+def _partition(name: TopicPartition) -> dict[str, object]:
+    return {"topic": name.topic, "partition": name.partition}
+
+
+def _table(rows: Sequence[Sequence[object]], heads: Sequence[str], align: Sequence[str]) -> list[str]:
+    from tabulate import tabulate
+
+    return str(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=align)).splitlines()
+
+
+def _change(before: object, after: object) -> str:
+    return f"{before}" if before == after else f"{before} -> {after}"
+
+
+def _percent(share: float | None) -> str:
+    return "?" if share is None else f"{share:.0%}"
+
+
+def _listed(brokers: Iterable[BrokerId]) -> str:
+    return ",".join(map(str, brokers))
+
+
+def _brokers(brokers: Sequence[BrokerId]) -> str:
+    return f"broker{'s' if len(brokers) > 1 else ''} {shown(brokers)}"
+
+
+def _names(names: Sequence[TopicPartition], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(map(str, names[:most]))}{more}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
