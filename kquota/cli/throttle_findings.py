@@ -10,7 +10,7 @@ from typing import Final
 
 from kquota.cli import tsv
 from kquota.cli.contract import printable
-from kquota.cli.throttle_standing import compact
+from kquota.cli.throttle_entries import compact
 from kquota.reassign.throttle import Change, Setting, entries
 from kquota.throttle.cure import Sightings
 from kquota.throttle.doctor_rates import written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -10,9 +11,10 @@ from kquota.cli import throttle_held as written
 from kquota.cli import world
 from kquota.cli.contract import DONE, NOT_YET, say
 from kquota.cli.options import Output
-from kquota.errors import Refused
+from kquota.errors import Busy, Refused, Unreachable
 from kquota.measure import ByteRate
 from kquota.terms import BrokerId
+from kquota.throttle.holding import GivenBack
 
 if TYPE_CHECKING:
     from kquota.throttle.holding import Recovery
@@ -34,19 +36,20 @@ def recover(
     """List what the broker is behind with, release each as it rejoins; 0 when nothing is left, 8 while something is."""
     if dry_run:
         return _dry_run(at, state_dir, broker, rate, output)
-    clock = world.SystemClock()
-    with world.throttling(at, state_dir, holding=f"throttle set --recovering {broker}") as ports:
-        _must_exist(ports, broker)
-        try:
-            seen = _look(ports, broker, rate)
-            while not once and seen.behind:
-                clock.sleep(_EVERY_SECONDS)
-                if output is Output.text:
-                    print(written.recovery(seen, output), end="", flush=True)
-                seen = _look(ports, broker, rate)
-        except KeyboardInterrupt:
-            say("the throttle stands: the same command goes on, kquota throttle clear takes it back")
-            raise
+    seen = _look(at, state_dir, broker, rate)
+    try:
+        while not once and seen.behind:
+            if output is Output.text:
+                print(written.recovery(seen, output), end="", flush=True)
+            world.SystemClock().sleep(_EVERY_SECONDS)
+            try:
+                seen = _look(at, state_dir, broker, rate)
+            except (Busy, Unreachable) as error:
+                say(f"{error}; the throttle stands, trying again")
+                seen = replace(seen, changes=(), given_back=GivenBack())
+    except KeyboardInterrupt:
+        say("the throttle stands: the same command goes on, kquota throttle clear takes it back")
+        raise
     print(written.recovery(seen, output), end="")
     written.say_back(seen.given_back)
     if seen.done:
@@ -55,15 +58,17 @@ def recover(
     return NOT_YET
 
 
-def _look(ports: Ports, broker: BrokerId, rate: ByteRate) -> Recovery:
+def _look(at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate) -> Recovery:
+    """One look, on a connection of its own: between two others may write, and a broker may go."""
     from kquota.throttle import holding
 
-    seen = holding.recover(ports.cluster, ports.runs, world.SystemClock(), broker, rate)
-    if seen.behind:
-        said = f"broker {broker}: {len(seen.behind):,} replicas are out of sync"
+    with world.throttling(at, state_dir, holding=f"throttle set --recovering {broker}") as ports:
+        _must_exist(ports, broker)
+        seen = holding.recover(ports.cluster, ports.runs, world.SystemClock(), broker, rate)
+    if seen.behind and (seen.changes or seen.given_back.given_back or sys.stderr.isatty()):
         unlimited = f"; no rate on broker {','.join(map(str, seen.unlimited))}, not alive" if seen.unlimited else ""
-        if seen.changes or seen.given_back.given_back or sys.stderr.isatty():
-            say(said + unlimited)
+        count = f"{len(seen.behind):,} replica{'s are' if len(seen.behind) > 1 else ' is'}"
+        say(f"broker {broker}: {count} out of sync{unlimited}")
     return seen
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Final
 
 from kquota.cli import tsv
 from kquota.cli.contract import printable
+from kquota.cli.throttle_entries import compact, spans
 from kquota.measure import exact_rate, human_rate
 from kquota.reassign.run import Run
 from kquota.reassign.throttle import Setting, entries
 from kquota.terms import BrokerId, Default, TopicPartition
 from kquota.throttle.flow import Flow
-from kquota.throttle.standing import OWN, RATES, SHORT, Limit, Standing, Where, replica
+from kquota.throttle.standing import OWN, RATES, SHORT, Limit, Standing, Where
 
 VERSION: Final = 1
 LEADER_FLOW: Final = "LeaderReplicationThrottledRate"
@@ -24,8 +25,7 @@ FOLLOWER_FLOW: Final = "FollowerReplicationThrottledRate"
 SUM_LAG: Final = "SumReplicaLag"
 BYTES_IN: Final = "PartitionBytesInRate"
 _UNKNOWN: Final = "unknown"
-_GROUPS: Final = 6
-_ROWS: Final = 20
+_MOST: Final = 20
 NOBODY: Final = "by no run on record here"
 
 
@@ -144,7 +144,7 @@ def _flow_lines(shown: Shown) -> Iterator[str]:
     table = tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=("left", *["right"] * 3))
     yield from (f"  {line}".rstrip() for line in table.splitlines())
     busiest = sorted(shown.partitions, key=lambda name: (-(flow.bytes_in.get(name) or 0.0), name))
-    cells = [[str(n), _human(flow.bytes_in.get(n)), _count(flow.lags.get(n))] for n in busiest[:_ROWS]]
+    cells = [[str(n), _human(flow.bytes_in.get(n)), _count(flow.lags.get(n))] for n in busiest[:_MOST]]
     table = tabulate(
         cells,
         ["partition", BYTES_IN, "lag (offsets)"],
@@ -154,7 +154,7 @@ def _flow_lines(shown: Shown) -> Iterator[str]:
     )
     yield ""
     yield from (f"  {line}".rstrip() for line in table.splitlines())
-    if (more := len(busiest) - _ROWS) > 0:
+    if (more := len(busiest) - _MOST) > 0:
         yield f"  and {more:,} more: --output json shows them all"
 
 
@@ -272,44 +272,6 @@ def by(held: Sequence[Run]) -> str:
 def since(run: Run) -> str:
     """When a run began, in UTC."""
     return run.begun.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def compact(setting: Setting, values: Sequence[str]) -> str:
-    """Entries in few words: `0-4:1,2` is ten of them.
-
-    >>> compact(Setting.of_topic("t", "leader.replication.throttled.replicas"), ["0:1", "0:2", "1:1", "1:2", "7:3"])
-    '0-1:1,2 7:3'
-    """
-    by_partition: defaultdict[int, set[int]] = defaultdict(set)
-    odd = []
-    for value in values:
-        named = replica(setting, value)
-        if named is None:
-            odd.append(value)
-        else:
-            by_partition[named[0].partition].add(named[1])
-    together: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
-    for number in sorted(by_partition):
-        together[tuple(sorted(by_partition[number]))].append(number)
-    groups = sorted((numbers[0], f"{spans(numbers)}:{','.join(map(str, of))}") for of, numbers in together.items())
-    words = [*odd, *(words for _, words in groups)]
-    more = f" and more, {len(values):,} entries in all" if len(words) > _GROUPS else ""
-    return (" ".join(words[:_GROUPS]) or "(empty)") + more
-
-
-def spans(numbers: Iterable[int]) -> str:
-    """Numbers in order, three and more in a row as a span.
-
-    >>> spans([1, 2, 3, 5, 6])
-    '1-3,5,6'
-    """
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs)
 
 
 def _rate(value: str) -> str:
