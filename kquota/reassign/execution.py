@@ -192,6 +192,11 @@ def _check(
         for move in moving
         if not move.submitted and (now := found.partitions[move.partition]).moving and not move.destinations
     }
+    if going_back and cluster.largest_submission is not None:
+        raise Refused(
+            f"{guard.named(going_back)}: Kafka takes nothing back through ZooKeeper while it moves (KIP-236): wait for its "
+            "end, or use --bootstrap-server; nothing was written"
+        )
     guard.check_brokers(plan, [move for move in moving if move.partition not in going_back], found)
     if going_back and not asked.force:
         topics = sorted({name.topic for name in going_back})

@@ -92,6 +92,8 @@ class RunFiles:
         path = self._path(run)
         self._make_folder()
         try:
+            if path.is_file() and not path.is_symlink() and self._read(path)[0] is None:
+                path.unlink()  # torn before it began
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 _append(file.fileno(), journal.line(journal.first(run)))

@@ -5,7 +5,7 @@ Gaps: no log dirs, no replication factor rules, moves end only through `finish`,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -19,8 +19,9 @@ from kquota.terms import BrokerId, TopicPartition
 class Ticks:
     """Time that passes only when somebody sleeps."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_sleep: Callable[[float], object] = lambda _: None) -> None:
         self.slept = 0.0
+        self._on_sleep = on_sleep
 
     def now(self) -> datetime:
         return datetime(2026, 3, 1, 12, 30, tzinfo=UTC) + timedelta(seconds=self.slept)
@@ -30,6 +31,7 @@ class Ticks:
 
     def sleep(self, seconds: float) -> None:
         self.slept += seconds
+        self._on_sleep(seconds)
 
 
 @dataclass(kw_only=True)
@@ -80,9 +82,11 @@ class MemoryCluster:
         return errors
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
-        return {topic: self.least_in_sync for topic in topics}
+        return dict.fromkeys(topics, self.least_in_sync)
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
+        if self.largest_submission is not None and any(now.moving for now in self.partitions.values()):
+            raise Conflict("one submission at a time")
         errors = {
             name: self.refused.get(name, "This server does not host this topic-partition.")
             for name in targets

@@ -1,0 +1,121 @@
+"""A process that dies, or loses an answer, at its n-th step: a remote call or a line of the journal."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from kquota.errors import KquotaError, Unreachable
+from kquota.reassign.moves import Replicas
+from kquota.reassign.port import Snapshot
+from kquota.reassign.run import Run
+from kquota.reassign.throttle import Change, Setting
+from kquota.stores.runs import RunFiles
+from kquota.terms import TopicPartition
+from tests.reassign.fake import MemoryCluster
+
+T = TypeVar("T")
+
+
+class Killed(BaseException):
+    """kill -9: no handler of ours may see it."""
+
+
+class Death(enum.Enum):
+    """When it happens. A lost answer kills nobody: the call was carried out, and its caller is told that none came."""
+
+    BEFORE = "before the step"
+    TORN = "in the middle of the step"
+    AFTER = "after the step"
+    LOST = "the answer is lost"
+
+
+@dataclass(slots=True)
+class Fate:
+    """Counts steps; at the n-th one `death` comes. `reached` tells whether there was one."""
+
+    n: int
+    death: Death
+    steps: int = 0
+    reached: bool = False
+
+    def step(self, done: Callable[[], T], torn: Callable[[], None] | None = None) -> T:
+        self.steps += 1
+        now = self.steps == self.n
+        self.reached |= now
+        if now and self.death is Death.BEFORE:
+            raise Killed
+        answer = done()
+        if now and self.death is Death.TORN and torn is not None:
+            torn()
+        if now and self.death is Death.LOST and torn is None:
+            raise Unreachable("the answer was lost")
+        if now and self.death is not Death.LOST:
+            raise Killed
+        return answer
+
+
+@dataclass(slots=True)
+class MortalCluster:
+    """The fake, each call of which is a step."""
+
+    cluster: MemoryCluster
+    fate: Fate
+
+    @property
+    def largest_submission(self) -> int | None:
+        return self.cluster.largest_submission
+
+    def snapshot(self, topics: Collection[str] | None) -> Snapshot:
+        return self.fate.step(lambda: self.cluster.snapshot(topics))
+
+    def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
+        return self.fate.step(lambda: self.cluster.values(settings))
+
+    def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
+        """Dying in its middle leaves half of the changes written: no request holds them all."""
+        half = len(changes) // 2
+        if self.fate.death is Death.TORN and self.fate.steps + 1 == self.fate.n:
+            self.fate.step(lambda: self.cluster.change(changes[:half]))
+        return self.fate.step(lambda: self.cluster.change(changes))
+
+    def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
+        return self.fate.step(lambda: self.cluster.minimum_in_sync(topics))
+
+    def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
+        return self.fate.step(lambda: self.cluster.submit(targets))
+
+
+class MortalRuns(RunFiles):
+    """The real journal, each write of which is a step; dying in its middle leaves half a line."""
+
+    def __init__(self, root: Path, fate: Fate) -> None:
+        super().__init__(root, "cluster")
+        self._fate = fate
+        self._nested = False
+
+    def begin(self, run: Run) -> None:
+        if self._nested:
+            super().begin(run)
+        else:
+            self._written(run, lambda: RunFiles.begin(self, run))
+
+    def update(self, run: Run) -> None:
+        self._written(run, lambda: RunFiles.update(self, run))
+
+    def _written(self, run: Run, write: Callable[[], None]) -> None:
+        path = Path(self.place(run))
+        before = path.stat().st_size if path.exists() else 0
+
+        def torn() -> None:
+            data = path.read_bytes()
+            path.write_bytes(data[: before + (len(data) - before) // 2])
+
+        self._nested = True
+        try:
+            self._fate.step(write, torn)
+        finally:
+            self._nested = False

@@ -1,0 +1,186 @@
+"""Killed at any step, in any way: one more command brings the run to its end, or back, and every value as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kquota.errors import KquotaError
+from kquota.measure import ByteRate
+from kquota.reassign.cancellation import cancel, cancellable
+from kquota.reassign.execution import Asked, carry_out, prepare, prepare_again
+from kquota.reassign.moves import Partition
+from kquota.reassign.plan import Plan
+from kquota.reassign.port import Cluster, Runs
+from kquota.reassign.recovery import backwards, recover
+from kquota.reassign.throttle import Setting
+from kquota.reassign.verification import verify
+from kquota.stores.runs import RunFiles
+from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
+from tests.reassign.fake import MemoryCluster, Ticks
+from tests.reassign.mortal import Death, Fate, Killed, MortalCluster, MortalRuns
+
+
+def b(*ids: int) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, ids))
+
+
+T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
+ORIGINAL = {T0: b(1, 2), T1: b(2, 1), U0: b(3)}
+PLAN = Plan(targets={T0: b(1, 3), T1: b(3, 4), U0: b(3, 1)})
+PRIOR = {
+    Setting.of_topic("t", LEADER_REPLICAS): "0:1,9:9",  # an entry of its own that the move needs, and a foreign one
+    Setting.of_topic("u", FOLLOWER_REPLICAS): "",
+    Setting.of_broker(BrokerId(1), LEADER_RATE): "1000",  # equal to ours
+    Setting.of_broker(BrokerId(2), FOLLOWER_RATE): "77",
+    Setting.of_topic("t", "retention.ms"): "5",
+}
+ASKED = Asked(throttle=ByteRate(1000))
+
+Command = Callable[["Stage", Cluster, Runs], object]
+
+
+class Stage:
+    """One cluster, one state folder, and an operator."""
+
+    def __init__(self, folder: Path, largest: int | None) -> None:
+        self.folder = folder
+        self.cluster = MemoryCluster(
+            alive=set(b(1, 2, 3, 4)),
+            partitions={name: Partition(replicas=r, leader=r[0], isr=r) for name, r in ORIGINAL.items()},
+            configs=dict(PRIOR),
+            largest_submission=largest,
+        )
+        # Between two waves the moves of the first one end.
+        self.clock = Ticks(on_sleep=lambda seconds: self.finish() if seconds >= 1 else None)
+
+    @property
+    def runs(self) -> RunFiles:
+        return RunFiles(self.folder, "cluster")
+
+    def finish(self) -> None:
+        for name, now in self.cluster.partitions.items():
+            if now.moving:
+                self.cluster.finish(name)
+
+    def execute(self, cluster: Cluster, runs: Runs) -> None:
+        carry_out(prepare(cluster, runs, self.clock, PLAN, ASKED))
+
+    def verify(self, cluster: Cluster, runs: Runs) -> None:
+        verify(cluster, runs, self.clock, PLAN)
+
+    def cancel(self, cluster: Cluster, runs: Runs) -> None:
+        cancel(cluster, runs, self.clock, cancellable(cluster, runs, PLAN, force=False))
+
+    def resume(self, cluster: Cluster, runs: Runs) -> None:
+        for run in runs.unfinished():
+            recover(cluster, runs, self.clock, run, prepare_again(cluster, runs, self.clock, run), lambda _: None)
+
+    def abort(self, cluster: Cluster, runs: Runs) -> None:
+        for run in runs.unfinished():
+            back = backwards(run)
+            recover(cluster, runs, self.clock, back, prepare_again(cluster, runs, self.clock, back), lambda _: None)
+
+    def part(self) -> None:
+        """One of the moves has ended, the others run."""
+        self.cluster.finish(T1)
+
+    def where(self) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+        return {name: now.replicas for name, now in self.cluster.partitions.items()}
+
+    def throttled(self) -> dict[Setting, str]:
+        return {s: v for s, v in self.cluster.configs.items() if PRIOR.get(s) != v}
+
+
+COMMANDS: dict[str, tuple[list[Command], Command]] = {
+    "execute": ([], Stage.execute),
+    "verify while it moves": ([Stage.execute, lambda stage, *_: stage.part()], Stage.verify),
+    "verify at the end": ([Stage.execute, lambda stage, *_: stage.finish()], Stage.verify),
+    "cancel": ([Stage.execute, lambda stage, *_: stage.part()], Stage.cancel),
+    "abort": ([Stage.execute, lambda stage, *_: stage.part()], Stage.abort),
+    "resume": ([Stage.execute, lambda stage, *_: stage.part()], Stage.resume),
+}
+WAYS = {f"{name}, at once": (name, None) for name in COMMANDS} | {
+    # As through ZooKeeper: one submission at a time, and no way back while it moves.
+    f"{name}, wave by wave": (name, 100)
+    for name in ("execute", "verify while it moves", "verify at the end", "resume")
+}
+
+
+def killed(stage: Stage, command: Command, fate: Fate) -> bool:
+    """Whether the command met its fate."""
+    try:
+        command(stage, MortalCluster(stage.cluster, fate), MortalRuns(stage.folder, fate))
+    except (Killed, KquotaError):
+        assert fate.reached
+    return fate.reached
+
+
+def fates(tmp_path: Path, name: str, largest: int | None, death: Death) -> list[Stage]:
+    """A stage for each n: the command died there."""
+    before, command = COMMANDS[name]
+    found: list[Stage] = []
+    while True:
+        stage = Stage(tmp_path / str(len(found)), largest)
+        for earlier in before:
+            earlier(stage, stage.cluster, stage.runs)
+        if not killed(stage, command, Fate(n=len(found) + 1, death=death)):
+            assert found
+            return found
+        found.append(stage)
+
+
+@pytest.mark.parametrize("death", Death, ids=lambda death: death.value)
+@pytest.mark.parametrize(("name", "largest"), WAYS.values(), ids=WAYS)
+class TestKilledAtEveryStep:
+    def test_resume_ends_where_an_undisturbed_run_does(
+        self, tmp_path: Path, name: str, largest: int | None, death: Death
+    ) -> None:
+        for n, stage in enumerate(fates(tmp_path, name, largest, death), 1):
+            begun = bool(stage.runs.unfinished())
+            aborting = begun and stage.runs.unfinished()[0].aborting
+            cancelled = name == "cancel"
+            stage.resume(stage.cluster, stage.runs)
+            if not begun and name == "execute":
+                assert stage.throttled() == {}, f"step {n}: neither on record nor taken back"
+                stage.clock.sleep(1)
+                stage.execute(stage.cluster, stage.runs)
+            stage.finish()
+            for _ in range(2):  # what a dead kquota had not handed over is, and then it ends
+                stage.resume(stage.cluster, stage.runs)
+                stage.finish()
+            verify(stage.cluster, stage.runs, stage.clock, PLAN)
+            assert stage.cluster.configs == PRIOR, f"step {n}"
+            assert stage.runs.unfinished() == (), f"step {n}"
+            if not aborting and not (cancelled and not begun) and name != "abort":
+                assert stage.where() == dict(PLAN.targets), f"step {n}"
+            if aborting:
+                assert stage.where() == ORIGINAL, f"step {n}"
+
+    def test_abort_ends_where_it_began(self, tmp_path: Path, name: str, largest: int | None, death: Death) -> None:
+        for n, stage in enumerate(fates(tmp_path, name, largest, death), 1):
+            begun = bool(stage.runs.unfinished())
+            if largest is not None:
+                stage.finish()
+            stage.abort(stage.cluster, stage.runs)
+            stage.finish()
+            stage.abort(stage.cluster, stage.runs)
+            assert stage.cluster.configs == PRIOR, f"step {n}"
+            assert stage.runs.unfinished() == (), f"step {n}"
+            if begun or not stage.runs.every():
+                assert stage.where() == ORIGINAL, f"step {n}"
+
+
+def test_a_verify_after_the_kill_leaves_no_throttle_once_nothing_moves(tmp_path: Path) -> None:
+    """A cron job does not know that a kquota died: it gives back, and the run can still go on or back."""
+    for n, stage in enumerate(fates(tmp_path, "execute", None, Death.AFTER), 1):
+        stage.finish()
+        verify(stage.cluster, stage.runs, stage.clock, PLAN)
+        assert stage.cluster.configs == PRIOR, f"step {n}"
+        stage.resume(stage.cluster, stage.runs)
+        stage.finish()
+        stage.resume(stage.cluster, stage.runs)
+        assert stage.cluster.configs == PRIOR, f"step {n}"
+        assert stage.runs.unfinished() == (), f"step {n}"
