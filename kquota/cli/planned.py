@@ -129,13 +129,7 @@ def _remarks(cluster: Cluster, goal: Goal, found: Planned, most: int) -> Iterato
     if len(found.left) > most:
         yield f"warning: ... and {len(found.left) - most} more partitions like these; --explain shows all"
     yield from _outside(goal, found)
-    kept = [broker for broker in sorted(goal.drain) if found.brokers[broker].after.replicas]
-    for broker in kept:
-        yield (
-            f"warning: broker {broker} is not empty after this plan: "
-            f"{_count(found.brokers[broker].after.replicas, 'replica')} stay, in partitions named above or in topics "
-            "that --topics does not name"
-        )
+    yield from _not_empty(cluster, goal, found)
     inside = {name.topic for name in cluster.partitions} & INTERNAL - goal.topics
     if inside and (goal.add or goal.balance or goal.repair_racks or goal.replication_factor):
         drained = ", except for the drain" if goal.drain else ""
@@ -144,6 +138,19 @@ def _remarks(cluster: Cluster, goal: Goal, found: Planned, most: int) -> Iterato
         led = sum(change.leader_before != change.leader_after for change in found.changes)
         if led:
             yield f"{_count(led, 'leader')} will be on another broker: no follower would do, or its broker is drained"
+
+
+def _not_empty(cluster: Cluster, goal: Goal, found: Planned) -> Iterator[str]:
+    """Drained brokers that keep something."""
+    for broker in sorted(goal.drain):
+        staying = found.brokers[broker].after.replicas
+        unnamed = sum(
+            broker in now.replicas and name.topic not in goal.drained_topics for name, now in cluster.partitions.items()
+        )
+        if staying:
+            where = [f"{unnamed} of topics that --topics does not name"] if unnamed else []
+            where += [f"{staying - unnamed} named above"] if staying > unnamed else []
+            yield f"warning: broker {broker} keeps {_count(staying, 'replica')}: {', '.join(where)}"
 
 
 def _outside(goal: Goal, found: Planned) -> Iterator[str]:

@@ -1,0 +1,79 @@
+"""`move plan` of 100,000 partitions on 200 brokers: the planner alone, on a cluster of our own making."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from bench.document import Measured
+from bench.race import say
+from kquota.placement.cluster import Broker, Cluster, Disk
+from kquota.placement.goal import Goal
+from kquota.placement.planner import plan
+from kquota.reassign.moves import Partition
+from kquota.terms import BrokerId, TopicPartition
+
+PARTITIONS: Final = 100_000
+BROKERS: Final = 200
+RACKS: Final = 4
+NEW: Final = frozenset(BrokerId(BROKERS + n) for n in range(8))
+PROMISED: Final = 10.0
+ROUNDS: Final = 3
+
+
+def plans() -> list[Measured]:
+    """Seconds from a cluster in memory to the plan and all that is said of it, for each goal."""
+    cluster = skewed()
+    say(f"move plan, {PARTITIONS} partitions on {BROKERS} brokers: {ROUNDS} rounds of {len(_goals(cluster))} goals")
+    return [
+        Measured(
+            name=f"move plan, {PARTITIONS} partitions, {name}",
+            ours=tuple(_seconds(cluster, goal) for _ in range(ROUNDS)),
+            promised=PROMISED,
+        )
+        for name, goal in _goals(cluster).items()
+    ]
+
+
+def skewed() -> Cluster:
+    """Three replicas on three of four racks, placed at random; a few partitions hold most of the bytes. 8 new brokers.
+
+    Seeded: every run plans for the same cluster.
+    """
+    dice = random.Random(1)
+    racks = [[BrokerId(n) for n in range(rack, BROKERS, RACKS)] for rack in range(RACKS)]
+    partitions, sizes = {}, {}
+    for number in range(PARTITIONS):
+        replicas = tuple(dice.choice(racks[rack]) for rack in dice.sample(range(RACKS), 3))
+        name = TopicPartition(f"topic-{number // 100:04d}", number % 100)
+        partitions[name] = Partition(replicas=replicas, leader=replicas[0], isr=replicas)
+        sizes[name] = int(dice.paretovariate(1.2) * 10**8) % 10**12
+    disk = Disk(total=20 * 10**12, used=10**12)
+    brokers = {BrokerId(n): Broker(rack=f"rack-{n % RACKS}", disk=disk) for n in range(BROKERS)}
+    brokers |= {broker: Broker(rack=f"rack-{broker % RACKS}", disk=replace(disk, used=0)) for broker in NEW}
+    return Cluster(brokers=brokers, partitions=partitions, sizes=sizes)
+
+
+def _goals(cluster: Cluster) -> Mapping[str, Goal]:
+    topics = frozenset(name.topic for name in cluster.partitions)
+    old = Goal(brokers=frozenset(cluster.alive) - NEW, topics=topics, drained_topics=topics)
+    drain = frozenset(BrokerId(n) for n in range(8))
+    return {
+        "drain of 8 brokers": replace(old, drain=drain),
+        "8 brokers added": replace(old, brokers=old.brokers | NEW, add=NEW),
+        "balance": replace(old, balance=True),
+        "replication factor 3 -> 4": replace(old, replication_factor=4),
+        "replication factor 3 -> 2": replace(old, replication_factor=2),
+        "all goals": replace(
+            old, brokers=old.brokers | NEW, add=NEW, drain=drain, balance=True, repair_racks=True, replication_factor=3
+        ),
+    }
+
+
+def _seconds(cluster: Cluster, goal: Goal) -> float:
+    started = time.perf_counter()
+    plan(cluster, goal).plan.text()
+    return time.perf_counter() - started

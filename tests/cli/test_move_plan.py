@@ -1,0 +1,140 @@
+"""`kquota move plan` as an operator sees it: goldens of the answer, wrong usage, and one broker drained for real."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kquota.cli import planned
+from kquota.errors import Invalid
+from kquota.placement.cluster import Cluster
+from kquota.placement.goal import Goal
+from kquota.placement.planner import plan
+from kquota.reassign.plan import read
+from kquota.sandbox.cluster import Cluster as Servers
+from kquota.sizes import snapshot
+from kquota.terms import BrokerId, TopicPartition
+from tests.cli.run import kquota
+from tests.placement.clusters import goal, ids, small
+from tests.stores.moves_stage import OtherHand, until
+
+GOLDEN = Path(__file__).parent / "golden"
+GB = 10**9
+RACKS = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"}
+MIXED = small(
+    [[1, 3], [3, 1], [2, 4], [4, 2], [1, 2], [3, 4, 5], [4], [5]],
+    sizes=[40 * GB, 30 * GB, 25 * GB, 60 * GB, 5 * GB, 1 * GB, 2 * GB, 0],
+    brokers=(1, 2, 3, 4, 5),
+    racks=RACKS,
+    dead=[5],
+    disks={1: (200 * GB, 90 * GB), 2: (200 * GB, 95 * GB), 3: (300 * GB, 80 * GB), 4: (200 * GB, 100 * GB)},
+)
+NARROW = small([[1, 2]] * 30, sizes=[10 * GB] * 30, brokers=(1, 2, 3))
+TOLD: dict[str, tuple[Cluster, Goal, bool]] = {
+    "move-plan-drain": (MIXED, goal(MIXED, drain=ids(4)), False),
+    "move-plan-all-goals": (
+        MIXED,
+        goal(MIXED, drain=ids(5), replication_factor=2, repair_racks=True, balance=True),
+        False,
+    ),
+    "move-plan-nothing": (MIXED, goal(MIXED, replication_factor=2, topics=frozenset()), False),
+    "move-plan-first-20": (NARROW, goal(NARROW, replication_factor=3), False),
+    "move-plan-explain": (NARROW, goal(NARROW, add=ids(3)), True),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_a_person_reads_and_the_document(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """As on file; REWRITE_GOLDEN=1 writes it anew, for the eye to read."""
+    cluster, wanted, explain = TOLD[name]
+    found = plan(cluster, wanted)
+    planned.tell(cluster, wanted, found, "a test", explain=explain)
+    document = json.dumps(json.loads(planned.document(cluster, wanted, found, "a test")))
+    seen = f"--- stderr\n{capsys.readouterr().err}--- document\n{document}\n"
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("REWRITE_GOLDEN") == "1":
+        path.write_text(seen)
+    assert seen == path.read_text()
+
+
+WRONG = {
+    "no goal": ([], "plan for what?"),
+    "no percentage": (["--balance", "--tolerance", "10"], "--tolerance '10': write a percentage"),
+    "more than all of a disk": (["--balance", "--disk-limit", "101%"], "--disk-limit '101%': write a percentage"),
+    "a disk that is none": (["--balance", "--disk", "2TBit"], "--disk '2TBit': unknown unit"),
+    "a broker that is no number": (["--drain", "a"], "--drain 'a': write broker ids"),
+    "no replica at all": (["--replication-factor", "0"], "--replication-factor"),
+    "no cluster": (["--balance"], "which cluster?"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "reason"), WRONG.values(), ids=WRONG)
+def test_wrong_usage_is_one_line_and_2(arguments: list[str], reason: str) -> None:
+    ran = kquota("move", "plan", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert reason in ran.err
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("row", ["{}", "not JSON", '{"broker": 1}', "[]"])
+def test_a_snapshot_that_is_none_is_named_with_its_line(row: str) -> None:
+    with pytest.raises(Invalid, match=r"h\.jsonl: line 1 is not a row of a snapshot"):
+        snapshot.log_dirs([row], "h.jsonl")
+
+
+@pytest.fixture
+def hand(kafka_431: Servers) -> Iterator[OtherHand]:
+    stage = OtherHand(kafka_431)
+    yield stage
+    stage.close()
+
+
+@pytest.mark.kafka
+def test_a_broker_is_drained_for_real(hand: OtherHand, tmp_path: Path) -> None:
+    """From live sizes and from a snapshot the same plan; kquota executes it, and another client sees broker 3 empty."""
+    topics = [
+        hand.topic({0: [3], 1: [1]}),
+        hand.topic({0: [1, 3], 1: [3, 2]}),
+        hand.topic({0: [3, 1]}, size=300_000),
+        hand.topic({0: [1, 2]}),
+    ]
+    at = ("--bootstrap-server", hand.servers.bootstrap)
+    drain = ("move", "plan", *at, "--drain", "3", "--topics", ",".join(topics))
+    found = kquota(*drain)
+    assert found.code == 0, found.err
+    path = tmp_path / "plan.json"
+    path.write_text(found.out)
+    assert {name.topic for name in read(path).targets} == set(topics[:3])
+
+    assert kquota("log-dirs", *at, "--snapshot", str(tmp_path / "history")).code == 0
+    assert kquota(*drain, "--history", str(tmp_path / "history")).out == found.out
+
+    execute = (
+        "reassign-partitions",
+        *at,
+        "--state-dir",
+        str(tmp_path / "state"),
+        "--reassignment-json-file",
+        str(path),
+    )
+    assert kquota(*execute, "--execute").code == 0
+    for name, replicas in read(path).targets.items():
+        until(lambda name=name, replicas=replicas: hand.replicas(name) == list(replicas), f"{name} is on {replicas}")  # type: ignore[misc]
+    until(lambda: not _held(hand, topics, BrokerId(3)), "broker 3 is empty")
+    again = kquota(*drain)
+    assert (again.code, again.out) == (0, "")
+    assert "nothing to do" in again.err
+
+
+def _held(hand: OtherHand, topics: list[str], broker: BrokerId) -> list[TopicPartition]:
+    found = hand.admin.list_topics(timeout=10).topics
+    return [
+        TopicPartition(topic, number)
+        for topic in topics
+        for number, state in found[topic].partitions.items()
+        if broker in state.replicas
+    ]
