@@ -13,8 +13,8 @@ from kquota.cli.contract import printable
 from kquota.cli.throttle_entries import compact
 from kquota.reassign.throttle import Change, Setting, entries
 from kquota.throttle.cure import Sightings
-from kquota.throttle.doctor_rates import written
 from kquota.throttle.finding import Finding
+from kquota.throttle.standing import written
 
 VERSION: Final = 1
 

@@ -37,7 +37,7 @@ def names(texts: Sequence[str] | None, option: str) -> tuple[str, ...]:
 def ids(texts: Sequence[str] | None, option: str) -> tuple[BrokerId, ...]:
     """Broker ids, each once. Raises Invalid."""
     found = names(texts, option)
-    if wrong := [text for text in found if not (text.isascii() and text.isdigit() and int(text) < 2**31)]:
+    if wrong := [text for text in found if not (text.isascii() and text.isdigit() and len(text) <= 10)]:
         raise Invalid(f"{option} {wrong[0]!r}: write broker ids joined by commas, as 1,2,3")
     return tuple(dict.fromkeys(BrokerId(int(text)) for text in found))
 

@@ -12,12 +12,12 @@ from typing import Final
 from kquota.cli import tsv
 from kquota.cli.contract import printable
 from kquota.cli.throttle_entries import compact, spans
-from kquota.measure import exact_rate, human_rate
+from kquota.measure import human_rate
 from kquota.reassign.run import Run
 from kquota.reassign.throttle import Setting, entries
 from kquota.terms import BrokerId, Default, TopicPartition
 from kquota.throttle.flow import Flow
-from kquota.throttle.standing import OWN, RATES, SHORT, Limit, Standing, Where
+from kquota.throttle.standing import OWN, RATES, SHORT, Limit, Standing, Where, written
 
 VERSION: Final = 1
 LEADER_FLOW: Final = "LeaderReplicationThrottledRate"
@@ -120,7 +120,7 @@ def _rate_lines(shown: Shown) -> Iterator[str]:
         )
         told = whose if source == OWN else f"from {source}"
         unheeded = "" if in_force else ", not in force"
-        yield f"{SHORT[RATES[index]]:<9} {_rate(value)} on {on}, {told}{unheeded}"
+        yield f"{SHORT[RATES[index]]:<9} {written(value)} on {on}, {told}{unheeded}"
 
 
 def _flow_lines(shown: Shown) -> Iterator[str]:
@@ -272,10 +272,6 @@ def by(held: Sequence[Run]) -> str:
 def since(run: Run) -> str:
     """When a run began, in UTC."""
     return run.begun.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def _rate(value: str) -> str:
-    return exact_rate(int(value)) if value.isascii() and value.isdigit() else repr(value)
 
 
 def _human(rate: float | None) -> str:

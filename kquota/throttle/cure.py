@@ -30,7 +30,7 @@ def removable(standing: Standing, allowed: Callable[[Setting, str], bool] = anyt
     gone: dict[Setting, tuple[str, ...]] = {}
     while True:
         more: defaultdict[Setting, list[str]] = defaultdict(list)
-        for finding in findings(standing.without(gone)):
+        for finding in findings(standing.after(changes(standing, gone))):
             if finding.fixable:
                 for setting, values in finding.values.items():
                     more[setting] += [value for value in values if allowed(setting, value)]

@@ -6,11 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kquota.measure import exact_rate
 from kquota.reassign.throttle import Setting
 from kquota.terms import DEFAULT, FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId
 from kquota.throttle.finding import Finding
-from kquota.throttle.standing import OWN, SHORT, Standing
+from kquota.throttle.standing import OWN, SHORT, Standing, written
 
 _RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
 FIX: Final = "kquota throttle doctor --fix"
@@ -105,11 +104,6 @@ def not_in_force(standing: Standing) -> Iterator[Finding]:
                 effect="brokers heed a rate only where it was set dynamically (KAFKA-20125)",
                 do="take it out of server.properties; set it with kquota throttle set",
             )
-
-
-def written(value: str) -> str:
-    """A stored rate for people; what is no rate as it is stored."""
-    return exact_rate(int(value)) if value.isascii() and value.isdigit() else repr(value)
 
 
 def ids(brokers: Iterable[BrokerId]) -> str:

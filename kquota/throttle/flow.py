@@ -15,7 +15,7 @@ from kquota.terms import (
     BrokerId,
     TopicPartition,
 )
-from kquota.throttle.standing import Standing
+from kquota.throttle.standing import Standing, bytes_per_second
 
 Replica = tuple[TopicPartition, BrokerId]
 
@@ -128,9 +128,10 @@ def starved(standing: Standing, flow: Flow) -> tuple[Starved, ...]:
     for broker in standing.brokers:
         limit = standing.rate(broker, LEADER_RATE)
         keep_up, behind = flow.keep_up.get(broker), flow.behind.get(broker)
-        if limit is None or not limit.value.isdecimal() or keep_up is None or behind is None:
+        rate = None if limit is None else bytes_per_second(limit.value)
+        if rate is None or keep_up is None or behind is None:
             continue
-        one = Starved(broker=broker, rate=int(limit.value), keep_up=keep_up, behind=behind)
+        one = Starved(broker=broker, rate=rate, keep_up=keep_up, behind=behind)
         if keep_up * 2 > one.rate or (behind and one.hopeless):
             found.append(one)
     return tuple(found)

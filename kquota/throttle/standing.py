@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
+from kquota.measure import exact_rate
 from kquota.reassign.port import Snapshot
 from kquota.reassign.run import Run
-from kquota.reassign.throttle import Change, Setting, entries, without
+from kquota.reassign.throttle import Change, Setting, entries
 from kquota.terms import (
     DEFAULT,
     EVERY_REPLICA,
@@ -35,6 +37,9 @@ SHORT: Final[Mapping[str, str]] = {
 }
 OWN: Final = "DYNAMIC_BROKER_CONFIG"
 """Kafka's word for a value that was set on this very broker."""
+
+_RATE: Final = re.compile(r"[0-9]{1,19}")
+_REPLICA: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
 
 Where: TypeAlias = BrokerId | Default
 
@@ -128,18 +133,6 @@ class Standing:
                 for entry in entries(text):
                     yield from self.replicas(setting, entry)
 
-    def without(self, gone: Mapping[Setting, Collection[str]]) -> Standing:
-        """As it would stand without these rates and list entries."""
-        lists = {s: left for s, text in self.lists.items() if (left := _left(text, gone.get(s, ()))) is not None}
-        limits: dict[Where, Mapping[str, Limit]] = {}
-        for where, held in self.limits.items():
-            limits[where] = {
-                key: limit
-                for key, limit in held.items()
-                if isinstance(where, Default) or Setting.of_broker(where, key) not in gone or limit.source != OWN
-            }
-        return replace(self, lists=lists, limits=limits)
-
     def after(self, changes: Iterable[Change]) -> Standing:
         """As it would stand after these changes, whatever stood before."""
         lists = dict(self.lists)
@@ -150,25 +143,32 @@ class Standing:
                 lists.pop(setting, None)
                 if change.after is not None:
                     lists[setting] = change.after
-            elif change.after is not None:
-                limit = Limit(value=change.after, source=OWN, in_force=True)
-                limits.setdefault(BrokerId(int(setting.name)), {})[setting.key] = limit
+            else:
+                held = limits.setdefault(BrokerId(int(setting.name)), {})
+                held.pop(setting.key, None)
+                if change.after is not None:
+                    held[setting.key] = Limit(value=change.after, source=OWN, in_force=True)
         return replace(self, lists=dict(sorted(lists.items())), limits=limits)
 
 
 def replica(setting: Setting, entry: str) -> tuple[TopicPartition, BrokerId] | None:
     """The replica that `partition:broker` names, whether it exists or not; None for `*` and what is malformed."""
-    number, _, broker = entry.partition(":")
-    if not (number.isascii() and number.isdigit() and broker.isascii() and broker.isdigit()):
-        return None
-    return TopicPartition(setting.name, int(number)), BrokerId(int(broker))
+    named = _REPLICA.fullmatch(entry)
+    return None if named is None else (TopicPartition(setting.name, int(named[1])), BrokerId(int(named[2])))
+
+
+def bytes_per_second(value: str) -> int | None:
+    """A stored rate; None for text that is none, which only ZooKeeper can hold."""
+    return int(value) if _RATE.fullmatch(value) else None
+
+
+def written(value: str) -> str:
+    """A stored rate for people; what is no rate as it is stored."""
+    rate = bytes_per_second(value)
+    return repr(value) if rate is None else exact_rate(rate)
 
 
 def order(setting: Setting) -> tuple[object, ...]:
     """The one order in which settings are shown: brokers by id, topics by name, leader before follower."""
     number = int(setting.name) if setting.kind == "broker" else 0
     return (setting.kind, number, setting.name, [*RATES, *SIDES].index(setting.key))
-
-
-def _left(text: str, gone: Collection[str]) -> str | None:
-    return without(text, gone, None) if gone else text

@@ -1,0 +1,87 @@
+"""Clusters in a line or two, for the rules of what stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from kquota.measure import ByteRate
+from kquota.reassign.moves import Partition
+from kquota.reassign.plan import Plan
+from kquota.reassign.port import Snapshot
+from kquota.reassign.run import Purpose, Run
+from kquota.reassign.throttle import Setting, Taken
+from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
+from kquota.throttle.standing import OWN, Limit, Standing, Where
+
+BEGUN = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
+LEADER, FOLLOWER = LEADER_REPLICAS, FOLLOWER_REPLICAS
+BOTH_RATES = (LEADER_RATE, FOLLOWER_RATE)
+
+
+def partition(*replicas: int, isr: Sequence[int] | None = None, adding: Sequence[int] = ()) -> Partition:
+    """Led by the first of its replicas; all in sync but those that are being added, unless `isr` says otherwise."""
+    there = [b for b in replicas if b not in adding] if isr is None else isr
+    return Partition(
+        replicas=_ids(replicas), adding=_ids(adding), leader=BrokerId(replicas[0]) if there else None, isr=_ids(there)
+    )
+
+
+def _ids(numbers: Sequence[int]) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, numbers))
+
+
+def rate(value: str, source: str = OWN, *, in_force: bool = True) -> Limit:
+    return Limit(value=value, source=source, in_force=in_force)
+
+
+def on(broker: int, value: str) -> dict[Where, dict[str, Limit]]:
+    """The same rate on both sides of one broker."""
+    return {BrokerId(broker): {key: rate(value) for key in BOTH_RATES}}
+
+
+def standing(
+    partitions: Mapping[str, Sequence[Partition]],
+    lists: Mapping[tuple[str, str], str] | None = None,
+    limits: Mapping[Where, Mapping[str, Limit]] | None = None,
+    *,
+    runs: Sequence[Run] = (),
+    misplaced: Mapping[Where, tuple[str, ...]] | None = None,
+    alive: Sequence[int] = (1, 2, 3),
+    release: tuple[int, ...] | None = (4, 1),
+) -> Standing:
+    """What stands on brokers 1, 2 and 3; a partition that gains replicas is on its way."""
+    named = {TopicPartition(topic, n): now for topic, all_ in partitions.items() for n, now in enumerate(all_)}
+    snapshot = Snapshot(
+        racks={BrokerId(b): None for b in alive},
+        partitions=named,
+        running={name: now for name, now in named.items() if now.moving},
+    )
+    return Standing(
+        limits={**{BrokerId(b): {} for b in alive}, **(limits or {})},
+        lists={Setting.of_topic(topic, key): text for (topic, key), text in (lists or {}).items()},
+        snapshot=snapshot,
+        misplaced=misplaced or {},
+        runs=tuple(runs),
+        release=release,
+    )
+
+
+def run(
+    taken: Mapping[Setting, Sequence[str]],
+    targets: Mapping[TopicPartition, Sequence[int]] | None = None,
+    *,
+    purpose: Purpose = Purpose.MOVE,
+) -> Run:
+    """An open run that put these values there, all handed over."""
+    plan = Plan(targets={name: tuple(map(BrokerId, replicas)) for name, replicas in (targets or {}).items()})
+    return Run(
+        id="20260301T123000Z-0123456789ab",
+        begun=BEGUN,
+        plan=plan,
+        rollback=plan,
+        rate=ByteRate(1000),
+        taken={s: Taken(setting=s, prior=None, ours=tuple(values)) for s, values in taken.items()},
+        purpose=purpose,
+        handed_over=frozenset(plan.targets),
+    )

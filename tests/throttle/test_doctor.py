@@ -1,0 +1,194 @@
+"""Each rule of doctor: what it finds, and what it leaves alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from kquota.reassign.run import Purpose
+from kquota.reassign.throttle import Setting
+from kquota.terms import DEFAULT, EVERY_REPLICA, FOLLOWER_RATE, LEADER_RATE, BrokerId, TopicPartition
+from kquota.throttle.doctor import findings
+from kquota.throttle.standing import Standing
+from tests.throttle.stage import FOLLOWER, LEADER, on, partition, rate, run, standing
+
+ONE = BrokerId(1)
+T0 = TopicPartition("t", 0)
+AT_REST = {"t": [partition(1, 2)]}
+MOVING = {"t": [partition(1, 2, 3, adding=[3])]}
+BOTH_LISTS = {("t", LEADER): "0:1,0:2", ("t", FOLLOWER): "0:3"}
+RATES = on(1, "1000") | on(2, "1000") | on(3, "1000")
+LEADERS, FOLLOWERS = Setting.of_topic("t", LEADER), Setting.of_topic("t", FOLLOWER)
+HELD = {
+    LEADERS: ["0:1", "0:2"],
+    FOLLOWERS: ["0:3"],
+    **{Setting.of_broker(BrokerId(b), key): ["1000"] for b in (1, 2, 3) for key in (LEADER_RATE, FOLLOWER_RATE)},
+}
+STATIC = "STATIC_BROKER_CONFIG"
+OF_ALL = "DYNAMIC_DEFAULT_BROKER_CONFIG"
+
+Expected = list[tuple[str, str, bool]]
+CASES: dict[str, tuple[Standing, Expected]] = {
+    "nothing stands": (standing(AT_REST), []),
+    "a foreign move under way": (standing(MOVING, BOTH_LISTS, RATES), []),
+    "our move under way": (standing(MOVING, BOTH_LISTS, RATES, runs=[run(HELD, {T0: [1, 3]})]), []),
+    "a throttle that was set and is on record": (
+        standing(
+            AT_REST,
+            {("t", LEADER): "*"},
+            on(1, "1"),
+            runs=[
+                run(
+                    {LEADERS: ["*"], **{Setting.of_broker(ONE, k): ["1"] for k in (LEADER_RATE, FOLLOWER_RATE)}},
+                    purpose=Purpose.THROTTLE,
+                )
+            ],
+        ),
+        [],
+    ),
+    "our move has ended": (
+        standing(AT_REST, BOTH_LISTS, RATES, runs=[run(HELD, {T0: [1, 2]})]),
+        [("run-ended", "run 20260301T123000Z-0123456789ab", False)],
+    ),
+    "rates without lists": (standing(AT_REST, limits=on(2, "1000")), [("rates-without-lists", "broker 2", True)]),
+    "rates while something moves elsewhere": (
+        standing({"t": [partition(1, 2, adding=[2])]}, limits=on(3, "1000")),
+        [("rates-without-lists", "broker 3", False)],
+    ),
+    "rates of a broker that takes part in a move": (standing(MOVING, limits=on(3, "1000")), []),
+    "lists without rates, and nothing moves": (
+        standing(AT_REST, {("t", LEADER): "0:1"}),
+        [
+            ("lists-without-rates", "topic t leader.replication.throttled.replicas", False),
+            ("list-without-move", "topic t leader.replication.throttled.replicas", True),
+        ],
+    ),
+    "lists without rates, and it moves": (
+        standing(MOVING, BOTH_LISTS, on(1, "1000") | on(2, "1000")),
+        [("lists-without-rates", "topic t follower.replication.throttled.replicas", False)],
+    ),
+    "a rate on the default of all is a rate from 3.9": (
+        standing(MOVING, BOTH_LISTS, {DEFAULT: {k: rate("1", OF_ALL) for k in (LEADER_RATE, FOLLOWER_RATE)}}),
+        [],
+    ),
+    "an entry of a partition that does not exist": (
+        standing(MOVING, BOTH_LISTS | {("t", LEADER): "0:1,9:1"}, RATES),
+        [("stale-entry", "topic t leader.replication.throttled.replicas", True)],
+    ),
+    "an entry of a topic that does not exist": (
+        standing(MOVING, BOTH_LISTS | {("gone", LEADER): "0:1"}, RATES),
+        [("stale-entry", "topic gone leader.replication.throttled.replicas", True)],
+    ),
+    "an entry of a broker that holds no such replica": (
+        standing(MOVING, {("t", FOLLOWER): "0:3,0:4"}, RATES),
+        [("stale-entry", "topic t follower.replication.throttled.replicas", True)],
+    ),
+    "a follower in sync that is still listed": (
+        standing(AT_REST, {("t", FOLLOWER): "0:2"}, RATES),
+        [
+            ("rates-without-lists", "broker 1", True),
+            ("rates-without-lists", "broker 3", True),
+            ("caught-up-replica", "topic t follower.replication.throttled.replicas", True),
+        ],
+    ),
+    "a follower that is behind, without a move": (
+        standing({"t": [partition(1, 2, isr=[1])]}, {("t", FOLLOWER): "0:2"}, on(2, "1000")),
+        [("list-without-move", "topic t follower.replication.throttled.replicas", True)],
+    ),
+    "everything without a move": (
+        standing({"t": [partition(1, 2)]}, {("t", LEADER): "*"}, RATES),
+        [
+            ("rates-without-lists", "broker 3", True),
+            ("wildcard-without-move", "topic t leader.replication.throttled.replicas", True),
+        ],
+    ),
+    "everything while one partition moves": (standing(MOVING, {("t", LEADER): "*"}, RATES), []),
+    "a list on a broker": (
+        standing(AT_REST, misplaced={ONE: (LEADER,), DEFAULT: (LEADER, FOLLOWER)}),
+        [("list-on-broker", "broker 1", False), ("list-on-broker", "default broker", False)],
+    ),
+    "rates that differ between brokers": (
+        standing(MOVING, BOTH_LISTS, RATES | {BrokerId(3): {LEADER_RATE: rate("2000"), FOLLOWER_RATE: rate("1000")}}),
+        [
+            ("rates-differ-between-brokers", "brokers 1,2,3", False),
+            ("rates-differ-between-sides", "broker 3", False),
+        ],
+    ),
+    "a side without a rate": (
+        standing(MOVING, limits={ONE: {LEADER_RATE: rate("1000")}}),
+        [("rates-differ-between-sides", "broker 1", False)],
+    ),
+    "a side that a run set and another that somebody did": (
+        standing(
+            MOVING,
+            {},
+            {ONE: {LEADER_RATE: rate("1000"), FOLLOWER_RATE: rate("7")}},
+            runs=[run({Setting.of_broker(ONE, LEADER_RATE): ["1000"]}, {T0: [1, 3]})],
+        ),
+        [],
+    ),
+    "a rate on the default of all before 3.9": (
+        standing(AT_REST, limits={DEFAULT: {LEADER_RATE: rate("1", OF_ALL, in_force=False)}}, release=(3, 8)),
+        [("rate-not-in-force", "default broker", False)],
+    ),
+    "a rate in server.properties": (
+        standing(AT_REST, limits={ONE: {FOLLOWER_RATE: rate("1", STATIC, in_force=False)}}),
+        [("rate-not-in-force", "broker 1", False)],
+    ),
+    "a leading comma": (
+        standing(MOVING, BOTH_LISTS | {("t", LEADER): ",0:1"}, RATES),
+        [("list-malformed", "topic t leader.replication.throttled.replicas", False)],
+    ),
+    "an entry twice": (
+        standing(MOVING, BOTH_LISTS | {("t", LEADER): "0:1,0:1"}, RATES),
+        [("list-malformed", "topic t leader.replication.throttled.replicas", False)],
+    ),
+    "an entry in KIP-73's draft form": (
+        standing(MOVING, BOTH_LISTS | {("t", LEADER): "0-1"}, RATES),
+        [("list-malformed", "topic t leader.replication.throttled.replicas", False)],
+    ),
+    "an entry with more digits than a number can have": (
+        standing(MOVING, BOTH_LISTS | {("t", LEADER): "1" * 5000 + ":1"}, RATES),
+        [("list-malformed", "topic t leader.replication.throttled.replicas", False)],
+    ),
+    "an empty list": (standing(AT_REST, {("t", LEADER): ""}), []),
+}
+
+
+@pytest.mark.parametrize(("now", "expected"), CASES.values(), ids=CASES)
+def test_what_is_found(now: Standing, expected: Expected) -> None:
+    assert [(one.rule, one.where, one.fixable) for one in findings(now)] == expected
+
+
+LENGTHS = {"short": (29_490, []), "nearly full": (29_491, ["list-nearly-full"]), "full": (32_768, ["list-too-long"])}
+
+
+@pytest.mark.parametrize(("length", "rules"), LENGTHS.values(), ids=LENGTHS)
+def test_a_list_that_nears_what_a_broker_holds(length: int, rules: list[str]) -> None:
+    moving = {"t": [partition(1, 2, 3, adding=[3]) for _ in range(10_000)]}
+    count, more = divmod(length + 1, 7)
+    text = "0" * more + ",".join(f"{number:04}:1" for number in range(count))
+    found = findings(standing(moving, {("t", LEADER): text}, RATES))
+    assert len(text) == length
+    assert [one.rule for one in found if one.rule.startswith("list-")] == rules
+
+
+def test_every_finding_says_what_it_does_and_what_to_do() -> None:
+    for now, _ in CASES.values():
+        for one in findings(now):
+            assert all((one.what, one.effect, one.do)), one
+            assert "\n" not in one.what + one.effect + one.do
+
+
+def test_a_run_whose_moves_were_never_handed_over_is_to_be_resumed() -> None:
+    from dataclasses import replace
+
+    waiting = replace(run(HELD, {T0: [1, 3]}), handed_over=frozenset())
+    (found,) = findings(standing(AT_REST, BOTH_LISTS, RATES, runs=[waiting]))
+    assert found.rule == "run-ended"
+    assert "1 of its 1 partitions were never handed over" in found.what
+    assert found.do == "kquota move resume"
+
+
+def test_a_wildcard_lists_every_replica() -> None:
+    now = standing(AT_REST, {("t", LEADER): EVERY_REPLICA})
+    assert list(now.listed(LEADER)) == [(T0, 1), (T0, 2)]
