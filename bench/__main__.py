@@ -1,4 +1,7 @@
-"""Times whole processes, in turn, and prints medians, spread and ratios; `--json` prints them as one document."""
+"""Times whole processes, in turn, and prints medians, spread and ratios; `--json` prints them as one document.
+
+`python -m bench quotas` or `moves` runs that part alone.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from typing import Final
 
 from tabulate import tabulate
 
-from bench import document
+from bench import document, moves
 from bench.document import CONFIGS, ENTITIES, Measured
 from bench.race import ROUNDS, Race, Result, kquota, run, say, spread
 from kquota.quota.change import Change
@@ -26,20 +29,35 @@ from kquota.stores.wire.quotas import WireQuotas
 ONE: Final = 0.25
 EVERY: Final = 0.35
 MEGABYTES: Final = 60.0
+PARTS: Final = ("quotas", "moves")
 LOG_DIRS: Final = "org.apache.kafka.tools.LogDirsCommand"
 
 
 def main() -> int:
     """Print the tables (or JSON); 1 when a promise does not hold."""
+    named = [argument for argument in sys.argv[1:] if argument != "--json"]
+    if unknown := set(named) - set(PARTS):
+        say(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+        return 2
+    parts = named or PARTS
+    results: list[Result] = []
+    measured: list[Measured] = []
     say("starting a sandbox ...")
     found = sandbox.up(name="bench", owner_pid=os.getpid())
     try:
-        measured = document.through_the_admin_api(found)
-        _seed(found.bootstrap)
-        results = [run(race) for race in _races(found)]
+        if "quotas" in parts:
+            measured += document.through_the_admin_api(found)
+            _seed(found.bootstrap)
+            results += [run(race) for race in _races(found)]
+        if "moves" in parts:
+            with moves.races(found) as races:
+                results += [run(race) for race in races]
     finally:
         sandbox.down("bench")
-    measured += document.in_zookeeper()
+    if "quotas" in parts:
+        measured += document.in_zookeeper()
+    if "moves" in parts:
+        measured += moves.scale()
     print(_json(results, measured) if "--json" in sys.argv[1:] else f"{_races_table(results)}\n\n{_table(measured)}")
     return 0 if all(result.kept for result in results) and all(each.kept for each in measured) else 1
 
@@ -108,12 +126,20 @@ def _table(measured: Sequence[Measured]) -> str:
             each.name,
             spread(each.ours),
             "" if each.theirs is None else f"{each.theirs * ENTITIES:.0f} = {ENTITIES} x {each.theirs:.2f}",
-            "" if each.promised is None else f"{each.promised:.0f} s: {'kept' if each.kept else 'BROKEN'}",
+            "" if each.megabytes is None else f"{each.megabytes:.0f}",
+            _kept(each),
         ]
         for each in measured
     ]
-    headers = ["", "kquota, s", f"Kafka's tool, s (median of {document.CALLS})", "promised"]
+    headers = ["", "kquota, s", f"Kafka's tool, s (median of {document.CALLS})", "kquota, MB", "promised"]
     return tabulate(rows, headers=headers, disable_numparse=True)
+
+
+def _kept(each: Measured) -> str:
+    if each.promised is None:
+        return ""
+    memory = "" if each.promised_megabytes is None else f" and {each.promised_megabytes:.0f} MB"
+    return f"{each.promised:g} s{memory}: {'kept' if each.kept else 'BROKEN'}"
 
 
 def _json(results: Sequence[Result], measured: Sequence[Measured]) -> str:
@@ -137,12 +163,14 @@ def _json(results: Sequence[Result], measured: Sequence[Measured]) -> str:
                 }
                 for result in results
             ],
-            "apply": [
+            "measured": [
                 {
                     "name": each.name.strip(),
                     "kquota_seconds": each.ours,
                     "kafka_seconds_a_call": each.theirs,
                     "promised_seconds": each.promised,
+                    "kquota_megabytes": each.megabytes,
+                    "promised_megabytes": each.promised_megabytes,
                 }
                 for each in measured
             ],

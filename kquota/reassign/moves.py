@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from sys import intern
+from typing import NamedTuple
 
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan
@@ -43,8 +44,7 @@ class Partition:
         return tuple(b for b in self.replicas if b not in self.removing) if self.removing else self.replicas
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Move(NamedTuple):
     """One partition on its way: `sources` are all replicas before the move, `destinations` the new ones only.
 
     `submitted` when the cluster is already moving it to this very `target`.
@@ -67,14 +67,9 @@ def moves(plan: Plan, partitions: Mapping[TopicPartition, Partition]) -> tuple[M
 
 
 def _move(name: TopicPartition, now: Partition, target: Replicas) -> Move:
-    before = now.before
-    return Move(
-        partition=name,
-        sources=before,
-        destinations=tuple([b for b in target if b not in before]),
-        target=target,
-        submitted=now.moving and now.target == target,
-    )
+    sources = now.before
+    destinations = tuple([b for b in target if b not in sources])
+    return Move(name, sources, destinations, target, now.moving and now.target == target)
 
 
 def rollback(plan: Plan, partitions: Mapping[TopicPartition, Partition]) -> Plan:

@@ -19,7 +19,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 ANY: Final = "any"
 """In the place of a log dir: the broker chooses."""
-_ANY_TEXT: Final = json.dumps(ANY)
+_ANY_TOO: Final = f',"{ANY}"'
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _FIELDS: Final = ("topic", "partition", "replicas", "log_dirs")
 _EXAMPLE: Final = '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}'
@@ -56,7 +56,7 @@ class Plan:
         for (topic, number), replicas in self.targets.items():
             yield (
                 f'{before}{{"topic":{names[topic]},"partition":{number},"replicas":[{",".join(map(str, replicas))}],'
-                f'"log_dirs":[{",".join([_ANY_TEXT] * len(replicas))}]}}'
+                f'"log_dirs":[{(_ANY_TOO * len(replicas))[1:]}]}}'
             )
             before = ","
         yield "]}" if self.targets else f"{before}]}}"
@@ -150,10 +150,9 @@ def _plain(entry: dict[str, Any], topics: dict[str, str]) -> _Target | dict[str,
         or type(number) is not int
         or not 0 <= number <= MOST
         or type(replicas) is not list
-        or set(map(type, replicas)) != {int}
+        or not replicas
+        or not _are_brokers(replicas)
         or len(set(replicas)) != len(replicas)
-        or min(replicas) < 0
-        or max(replicas) > MOST
     ):
         return entry
     partition = TopicPartition(topics.setdefault(topic, topic), number)
@@ -192,6 +191,14 @@ def _target(entry: Value, unread: set[str]) -> _Target:
             log_dir = log_dirs.item(n)
             raise log_dir.wrong(f'{brief(log_dir.text())} is neither "any" nor an absolute path')
     return partition, replicas, _chosen(partition, replicas, log_dirs.list())
+
+
+def _are_brokers(replicas: list[Any]) -> bool:
+    # A loop, for it is three times as fast as all(), min() and max() are here.
+    for broker in replicas:  # noqa: SIM110
+        if type(broker) is not int or not 0 <= broker <= MOST:
+            return False
+    return True
 
 
 def _is_name(topic: str) -> bool:
