@@ -1,0 +1,88 @@
+"""Moves: Kafka's ReassignPartitionsCommand raced on a small plan, and what a plan of 100,000 partitions takes."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from bench.document import ROUNDS, Measured
+from bench.race import Race, kquota, say
+from bench.scale import BROKERS
+from kquota.sandbox import cluster as sandbox
+from kquota.sandbox import traffic
+from kquota.sandbox.cluster import kafka_tool
+
+RATIO: Final = 0.5
+PLAN_SECONDS: Final = 0.9
+PLAN_MEGABYTES: Final = 120.0
+VERIFY_SECONDS: Final = 3.0
+_TOOL: Final = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+_TOPICS: Final = 1_000
+_EACH: Final = 100
+
+
+@contextmanager
+def races(found: sandbox.Cluster) -> Iterator[list[Race]]:
+    """Whole processes, on a topic whose plan is done and with no move under way."""
+    at = ["--bootstrap-server", found.bootstrap]
+    traffic.create(found.bootstrap, "bench-moves", [[1, 2]])
+    with TemporaryDirectory(prefix="kquota-bench-") as folder:
+        plan = Path(folder) / "plan.json"
+        plan.write_text(json.dumps({"version": 1, "partitions": [_entry("bench-moves", 0, [1, 2])]}))
+        verify = [*at, "--verify", "--reassignment-json-file", str(plan)]
+        yield [
+            Race(
+                name=f"reassign-partitions {name}",
+                ours=kquota("reassign-partitions", *arguments),
+                theirs=kafka_tool(found, _TOOL, *arguments),
+                promised=RATIO,
+            )
+            for name, arguments in (("--list", [*at, "--list"]), ("--verify, one partition", verify))
+        ]
+
+
+def scale() -> list[Measured]:
+    """A plan of 100,000 partitions, as its own rules work it out: the cluster's answers are there at once."""
+    partitions = _TOPICS * _EACH
+    say(f"a plan of {partitions:,} partitions: {ROUNDS} rounds")
+    with TemporaryDirectory(prefix="kquota-bench-") as folder:
+        plan = Path(folder) / "plan.json"
+        chance = random.Random(1)
+        entries = [
+            _entry(f"topic-{n:04d}", number, chance.sample(range(BROKERS), 3))
+            for n in range(_TOPICS)
+            for number in range(_EACH)
+        ]
+        plan.write_text(json.dumps({"version": 1, "partitions": entries}, separators=(",", ":")))
+        costs = [_cost(plan) for _ in range(ROUNDS)]
+    return [
+        Measured(
+            name=f"a plan of {partitions:,}: read, check, moves, lists, way back",
+            ours=tuple(cost["plan"] for cost in costs),
+            promised=PLAN_SECONDS,
+            megabytes=max(cost["megabytes"] for cost in costs),
+            promised_megabytes=PLAN_MEGABYTES,
+        ),
+        Measured(
+            name="  ... verify, after the cluster's answer",
+            ours=tuple(cost["verify"] for cost in costs),
+            promised=VERIFY_SECONDS,
+        ),
+    ]
+
+
+def _cost(plan: Path) -> dict[str, float]:
+    ran = subprocess.run([sys.executable, "-m", "bench.scale", str(plan)], stdout=subprocess.PIPE, check=True)
+    found: dict[str, float] = json.loads(ran.stdout)
+    return found
+
+
+def _entry(topic: str, partition: int, replicas: list[int]) -> dict[str, object]:
+    return {"topic": topic, "partition": partition, "replicas": replicas, "log_dirs": ["any"] * len(replicas)}

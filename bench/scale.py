@@ -1,0 +1,68 @@
+"""What a plan of this many partitions costs before and after the cluster answers. A process of its own, for its memory.
+
+`python -m bench.scale PLAN` prints seconds of both, and the most memory in MB, as one JSON object.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from kquota.measure import ByteRate
+from kquota.reassign import words
+from kquota.reassign.moves import Partition, list_entries, moves, rates, rollback, throttled_brokers
+from kquota.reassign.plan import Plan, read, run_id
+from kquota.reassign.progress import statuses, verdict
+from kquota.terms import BrokerId, TopicPartition
+
+BROKERS: Final = 200
+
+
+def main() -> None:
+    """Read, check, compute what moves and its lists, the way back and the run's id; then verify, nothing done yet."""
+    gc.set_threshold(100_000)  # as kquota's own main does
+    started = time.perf_counter()
+    plan = read(Path(sys.argv[1]))
+    done = time.perf_counter() - started
+    now = _answer(plan)
+    started = time.perf_counter()
+    moving = moves(plan, now)
+    back = rollback(plan, now)
+    lists = list_entries(moving)
+    limits = rates(throttled_brokers(moving), ByteRate(10**7))
+    name = run_id(plan, datetime.now(UTC))
+    text = back.text()
+    done += time.perf_counter() - started
+    megabytes = _megabytes()
+    assert len(moving) == len(plan.targets) and lists and limits and name and text
+    started = time.perf_counter()
+    found = statuses(plan, now, ())
+    verdict(found)
+    words.status_lines(found)
+    verified = time.perf_counter() - started
+    print(json.dumps({"plan": done, "verify": verified, "megabytes": megabytes}))
+
+
+def _answer(plan: Plan) -> dict[TopicPartition, Partition]:
+    """Where the partitions are, as a cluster would say: the last replica of each is still on another broker."""
+    found = {}
+    for name, target in plan.targets.items():
+        free = next(b for b in range(BROKERS) if b not in target)
+        replicas = (*target[:-1], BrokerId(free))
+        found[name] = Partition(replicas=replicas, leader=replicas[0], isr=(*replicas,))
+    return found
+
+
+def _megabytes() -> float:
+    """The most memory of this process alone: ru_maxrss counts that of whoever started it, too."""
+    status = Path("/proc/self/status").read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024
+
+
+if __name__ == "__main__":
+    main()
