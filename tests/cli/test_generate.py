@@ -1,0 +1,130 @@
+"""`reassign-partitions --generate` beside Kafka's own tool, on real brokers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kquota.sandbox.cluster import Cluster
+from kquota.terms import TopicPartition
+from tests.cli.reassign_command import ReassignCommand, ReassignCommands
+from tests.cli.run import Ran, kquota_here
+from tests.stores.moves_stage import OtherHand, until
+
+pytestmark = pytest.mark.kafka
+
+WAYS = {
+    "4.3.1 Admin API": ("kafka_431", "--bootstrap-server"),
+    "2.8.2 ZooKeeper": ("kafka_282", "--zookeeper"),
+}
+DEPRECATED = "Warning: --zookeeper is deprecated, and will be removed in a future version of Kafka.\n"
+TITLES = ["Current partition replica assignment", None, "", "Proposed partition reassignment configuration", None, ""]
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """One operator at one cluster, with both tools at hand."""
+
+    hand: OtherHand
+    connection: tuple[str, str]
+    tool: ReassignCommand
+    folder: Path
+
+    def topics(self, *names: str) -> list[str]:
+        path = self.folder / "topics.json"
+        path.write_text(json.dumps({"version": 1, "topics": [{"topic": name} for name in names]}))
+        return ["--generate", "--topics-to-move-json-file", str(path)]
+
+    def moved(self, topic: str, partition: int, replicas: list[int]) -> None:
+        name = TopicPartition(topic, partition)
+        until(lambda: self.hand.replicas(name) == replicas, f"{name} is on {replicas}")
+
+    def ours(self, *arguments: str) -> Ran:
+        return kquota_here("reassign-partitions", *self.connection, *arguments)
+
+    def theirs(self, *arguments: str) -> Ran:
+        return self.tool(*self.connection, *arguments)
+
+
+@pytest.fixture(params=WAYS)
+def desk(request: pytest.FixtureRequest, reassign_commands: ReassignCommands, tmp_path: Path) -> Iterator[Desk]:
+    fixture, option = WAYS[request.param]
+    servers: Cluster = request.getfixturevalue(fixture)
+    hand = OtherHand(servers)
+    address = servers.bootstrap if option == "--bootstrap-server" else str(servers.zookeeper)
+    yield Desk(hand, (option, address), reassign_commands(str(servers.kafka)), tmp_path)
+    hand.close()
+
+
+def plans(ran: Ran) -> tuple[Any, Any]:
+    """The current and the proposed assignment; everything around them is fixed."""
+    assert ran.code == 0, ran
+    lines = ran.out.split("\n")
+    assert [title and line for title, line in zip(TITLES, lines, strict=True)] == TITLES
+    return json.loads(lines[1]), json.loads(lines[4])
+
+
+def test_the_output_is_kafkas_and_kafkas_tool_executes_it(desk: Desk) -> None:
+    """All but the proposal is Kafka's to the letter, the log dirs of today's replicas included; theirs is random."""
+    topic = desk.hand.topic({0: (1, 2), 1: (2, 3), 2: (3, 1)}, size=10_000)
+    asked = [*desk.topics(topic), "--broker-list", "3,1"]
+    theirs, ran = desk.theirs(*asked), desk.ours(*asked, "--seed", "7")
+    _, proposed = plans(ran)
+    assert ran.out.split("\n")[:4] == theirs.out.removeprefix(DEPRECATED).split("\n")[:4]
+    _, random = plans(Ran(theirs.code, theirs.out.removeprefix(DEPRECATED), theirs.err))
+    assert [list(entry) for entry in proposed["partitions"]] == [list(entry) for entry in random["partitions"]]
+    assert {broker for entry in proposed["partitions"] for broker in entry["replicas"]} == {1, 3}
+    assert "MoveRatio 0." in ran.err
+    assert desk.ours(*asked, "--seed", "7").out == ran.out
+
+    plan = desk.folder / "plan.json"
+    plan.write_text(ran.out.split("\n")[4])
+    started = desk.theirs("--execute", "--reassignment-json-file", str(plan))
+    assert started.code == 0, started
+    for entry in proposed["partitions"]:
+        desk.moved(topic, entry["partition"], entry["replicas"])
+
+
+def test_the_document_and_the_warnings(desk: Desk) -> None:
+    topic = desk.hand.topic({0: (1,), 1: (2,), 2: (2,), 3: (2,)}, size=10_000)
+    plan = desk.folder / "plan.json"
+    more = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [1, 2]}]}
+    plan.write_text(json.dumps(more))
+    assert desk.theirs("--execute", "--reassignment-json-file", str(plan)).code == 0
+    desk.moved(topic, 0, [1, 2])
+    until(lambda: topic not in desk.ours("--list").out, "the copy is complete")
+    ran = desk.ours(*desk.topics(topic), "--broker-list", "1,3", "--output", "json")
+    assert ran.code == 0, ran
+    found = json.loads(ran.out)
+    assert set(found) == {
+        *("version", "current", "proposed", "move_ratio", "partitions_to_be_moved", "total_partition_count"),
+        *("seed", "warnings"),
+    }
+    assert found["partitions_to_be_moved"] == 4
+    assert found["move_ratio"] == 4 / found["total_partition_count"]
+    assert [entry["replicas"] for entry in found["current"]["partitions"]] == [[1, 2], [2], [2], [2]]
+    assert all(set(entry["replicas"]) == {1, 3} for entry in found["proposed"]["partitions"])
+    mixed, nearly_all = found["warnings"]
+    assert mixed.startswith(f"topic {topic} has no one replication factor (partitions of each: 3 of 1, 1 of 2)")
+    assert nearly_all.startswith("4 of 4 partitions would be copied")
+    assert f"kquota: warning: {mixed}\nkquota: warning: {nearly_all}\n" in ran.err
+    again = desk.ours(*desk.topics(topic), "--broker-list", "1,3", "--seed", str(found["seed"]))
+    assert plans(again) == (found["current"], found["proposed"])
+
+
+def test_what_the_cluster_does_not_have(desk: Desk) -> None:
+    topic = desk.hand.topic({0: (1, 2)}, size=10_000)
+    cases = {
+        "Topic no-such-topic not found": ("no-such-topic", "1,2"),
+        "names brokers that are not alive: 8,9; alive are 1,2,3": (topic, "1,9,2,8"),
+        f"topic {topic}: Replication factor: 2 larger than available brokers: 1": (topic, "1"),
+    }
+    for words, (name, brokers) in cases.items():
+        ran = desk.ours(*desk.topics(name), "--broker-list", brokers)
+        assert (ran.code, ran.out) == (1, ""), ran
+        assert words in ran.err
