@@ -89,7 +89,8 @@ class _Floor:
         below = [broker for load, broker in self.ranking.ordered if load < self.band.low and broker in receivers]
         moved = False
         for broker in below:
-            while self.draft.bytes[broker] < self.band.low and self._fetch(broker):
+            spent: set[tuple[bool, bool, BrokerId]] = set()
+            while self.draft.bytes[broker] < self.band.low and self._fetch(broker, spent):
                 moved = True
         return moved
 
@@ -106,17 +107,21 @@ class _Floor:
                         return True
         return False
 
-    def _fetch(self, destination: BrokerId) -> bool:
+    def _fetch(self, destination: BrokerId, spent: set[tuple[bool, bool, BrokerId]]) -> bool:
+        """One replica to a broker. A source that had none for it is `spent`: as it fills, it can take fewer still."""
         low, lack = self.band.low, self.band.low - self.draft.bytes[destination]
         for clean in (True, False):
             for leading in (False, True):
                 for load, source in reversed(self.ranking.ordered):
                     if load <= low or source == destination:
                         break
+                    if (clean, leading, source) in spent:
+                        continue
                     for p in _nearest(self.stock[leading][source], min(lack, load - low)):
                         if self._gains(p, source, destination, clean) and self._may(p, source, destination):
                             self._move(p, source, destination)
                             return True
+                    spent.add((clean, leading, source))
         return False
 
     def _receivers(self, p: int, source: BrokerId, clean: bool) -> Iterator[BrokerId]:
@@ -140,10 +145,10 @@ class _Floor:
         if destination in replicas or not draft.fits(p, destination):
             return False
         racks = draft.racks
-        if not racks or racks.get(source) == racks.get(destination):
+        if not racks or racks[source] == racks[destination]:
             return True
-        rest = [broker for broker in replicas if broker != source]
-        return draft.spread([*rest, destination]) >= draft.spread(replicas)
+        others = [racks.get(broker) for broker in replicas if broker != source]
+        return racks[destination] not in others or racks[source] in others
 
     def _move(self, p: int, source: BrokerId, destination: BrokerId) -> None:
         draft = self.draft

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 
 from kquota.placement.cluster import Cluster
@@ -68,7 +68,10 @@ class Draft:
                 self.bytes[broker] += size
                 self.loads[broker] += weight
         self.destinations = frozenset(goal.destinations)
-        self.ranking = Ranking({broker: self.loads[broker] for broker in self.destinations})
+        self.rankings = {
+            rack: Ranking({b: self.loads[b] for b in self.destinations if self.racks.get(b) == rack})
+            for rack in sorted({self.racks.get(b) for b in self.destinations}, key=str)
+        }
 
     def spread(self, replicas: list[BrokerId]) -> int:
         """On how many racks these replicas are."""
@@ -80,6 +83,21 @@ class Draft:
         if room is None or broker in self.now[p].replicas or not self.sizes[p]:
             return True
         return self.incoming[broker] + self.sizes[p] <= room
+
+    def emptiest(self, p: int, barred: Collection[str | None] = ()) -> BrokerId | None:
+        """The destination of the least load for one more replica of `p`, in a rack that is not barred; None: no room."""
+        replicas = self.replicas[p]
+        best: tuple[int, BrokerId] | None = None
+        for rack, ranking in self.rankings.items():
+            if rack in barred:
+                continue
+            for entry in ranking.ordered:
+                if best is not None and entry > best:
+                    break
+                if entry[1] not in replicas and self.fits(p, entry[1]):
+                    best = entry
+                    break
+        return None if best is None else best[1]
 
     def leads(self, p: int, broker: BrokerId) -> bool:
         """Whether it is the leader, or the preferred one."""
@@ -133,7 +151,7 @@ class Draft:
         before = self.loads[broker]
         self.loads[broker] = after = before + sign * max(size, self.least_weight)
         if broker in self.destinations:
-            self.ranking.change(broker, before, after)
+            self.rankings[self.racks.get(broker)].change(broker, before, after)
 
 
 def _room(cluster: Cluster, broker: BrokerId, limit: Fraction) -> int | None:

@@ -91,22 +91,18 @@ def _destination(draft: Draft, goal: Goal, p: int, leaving: frozenset[BrokerId])
     """The emptiest broker in a rack without a replica that stays, else the emptiest of all. Raises Refused."""
     staying = [broker for broker in draft.replicas[p] if broker not in leaving]
     used = {draft.racks.get(broker) for broker in staying} if draft.racks else set()
-    second = None
-    for broker in draft.ranking:
-        if broker in draft.replicas[p] or not draft.fits(p, broker):
-            continue
-        if draft.racks.get(broker) not in used:
-            return broker
-        second = broker if second is None else second
-    if second is None:
+    found = draft.emptiest(p, used)
+    if found is None:
+        found = draft.emptiest(p)
+    if found is None:
         raise Refused(_no_room(draft, goal, p))
-    return second
+    return found
 
 
 def _no_room(draft: Draft, goal: Goal, p: int) -> str:
     """Why no broker can take another replica of this partition."""
     name, size = draft.names[p], draft.sizes[p]
-    full = [broker for broker in draft.ranking if broker not in draft.replicas[p]]
+    full = [broker for broker in goal.destinations if broker not in draft.replicas[p]]
     if not full:
         return (
             f"{name} is to have {goal.replication_factor or len(draft.replicas[p])} replicas, and only "
@@ -157,8 +153,7 @@ def _repair(draft: Draft, goal: Goal, p: int) -> Iterable[Left]:
             return
         # In one rack at most one replica leads, so that a leader never has to go.
         source = min(sharing, key=lambda b: (b == draft.now[p].leader, b == replicas[0], -draft.bytes[b], b))
-        fitting = (b for b in draft.ranking if racks.get(b) in missing and draft.fits(p, b))
-        destination = next(fitting, None)
+        destination = draft.emptiest(p, set(used))
         if destination is None:
             why = f"stays on {len(set(used))} racks: no broker in rack {', '.join(sorted(missing))} has room for it"
             yield Left(partition=draft.names[p], why=why)
