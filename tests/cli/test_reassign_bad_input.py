@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from kquota.sandbox.cluster import Cluster
 from kquota.terms import TopicPartition
-from tests.cli.run import kquota
+from tests.cli.run import kquota, kquota_here, run
 from tests.stores.moves_stage import OtherHand
 
 NOWHERE = ("--bootstrap-server", "127.0.0.1:1")
@@ -57,6 +59,59 @@ def test_no_plan() -> None:
     ran = kquota("reassign-partitions", *NOWHERE, "--execute")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == 'kquota: error: Missing required argument "[reassignment-json-file]"\n'
+
+
+HOSTILE = {
+    "ESC": "\x1b[2J",
+    "NUL": "t\0",
+    "a line end": "t\nkquota: all is well",
+    "from right to left": "\u202et",
+    "an emoji": "\U0001f600",
+    "a lone surrogate": "\ud800",
+    "C1": "\x9b2J",
+    "a path": "../../etc",
+}
+
+
+@pytest.mark.parametrize("where", ["topic", "log_dirs", "an unread field"])
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
+def test_no_name_drives_the_terminal(tmp_path: Path, name: str, where: str) -> None:
+    entry = {"topic": ENTRY | {"topic": name}, "log_dirs": ENTRY | {"log_dirs": [name, "any"]}}.get(where, {name: 1})
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"partitions": [entry], name: 1}))
+    ran = kquota_here("reassign-partitions", *NOWHERE, "--reassignment-json-file", str(plan), "--verify")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.count("\n") == 1
+    assert ran.err.removesuffix("\n").isprintable()
+    assert ran.err.isascii()
+
+
+def test_a_field_that_nobody_reads_is_named_on_one_line(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"partitions": [ENTRY | {"logDirs": ["/a", "/b"], "\x1b": 1}]}))
+    ran = kquota("reassign-partitions", *NOWHERE, "--reassignment-json-file", str(plan), "--verify")
+    assert (ran.code, ran.out) == (1, "")
+    first, _, rest = ran.err.partition("\n")
+    assert first == f'kquota: warning: {plan}: nobody reads field "\\u001b", "logDirs": is it misspelt?'
+    assert "127.0.0.1:1" in rest
+
+
+TOLD = {
+    "a sound plan": (GOOD, 1, "127.0.0.1:1"),
+    "a wrong one": ("{", 2, "{name}: line 1 column 2: is not JSON"),
+    "nothing": ("", 2, "{name}: is empty; name a reassignment JSON file"),
+}
+
+
+@pytest.mark.parametrize(("text", "code", "complaint"), TOLD.values(), ids=TOLD)
+@pytest.mark.parametrize("name", ["-", "/dev/stdin", "<(cat)"])
+def test_a_plan_from_a_pipe(name: str, text: str, code: int, complaint: str) -> None:
+    """Reached nobody: the plan itself was read, and sound."""
+    command = [sys.executable, "-m", "kquota", "reassign-partitions", *NOWHERE, "--verify", "--reassignment-json-file"]
+    ran = run(["bash", "-c", f"{shlex.join(command)} {name}"], stdin=text)
+    assert (ran.code, ran.out) == (code, "")
+    assert complaint.format(name={"-": "stdin", "<(cat)": "/dev/fd/63"}.get(name, name)) in ran.err
+    assert ran.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("where", [NOWHERE, ("--zookeeper", "127.0.0.1:1")], ids=["brokers", "ZooKeeper"])
