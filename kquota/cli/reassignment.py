@@ -29,7 +29,7 @@ def executed(done: Execution, throttle: ByteRate | None, record: str | None, out
             throttle=throttle,
             started=_partitions(done.started),
             running=_partitions(done.running),
-            rollback=json.loads(done.rollback.text()),
+            rollback=json.loads(words.assignment(done.rollback)),
         )
     lines = [words.current_assignment(done.rollback)]
     if done.run is not None and throttle is not None and done.run.taken:
@@ -59,7 +59,7 @@ def prepared(found: Prepared, output: Output) -> str:
             changes=[_change(change) for change in found.changes],
             moves=[{**_partition(name), "replicas": target} for name, target in moves.items()],
             later=later,
-            rollback=json.loads(found.rollback.text()),
+            rollback=json.loads(words.assignment(found.rollback)),
         )
     lines = [words.current_assignment(found.rollback), "", "Would be written (nothing was):"]
     lines += _changes(found.changes)

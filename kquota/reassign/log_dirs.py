@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from kquota.errors import Refused
+from kquota.errors import Invalid, Refused
 from kquota.measure import ByteRate
 from kquota.reassign.moves import Partition
 from kquota.reassign.plan import Plan
@@ -28,7 +28,8 @@ NONE_ACTIVE: Final = "None of the specified partition moves are active."
 class Place:
     """Where a broker has a replica, and where it is copying it to; None for neither.
 
-    `lag` is how many offsets the copy is behind, None without one. A replica in a dir that is offline has no place.
+    `lag` is how many offsets the copy is behind, None without one; after its broker's restart it may be told as 0 long
+    before the copy ends (4.3.1), so it decides nothing. A replica in a dir that is offline has no place.
     """
 
     current: str | None = None
@@ -202,6 +203,19 @@ def _progress(state: State, *, moving: bool, held: bool) -> Progress:
             return Progress.IN_PROGRESS if moving or held else Progress.ELSEWHERE
         case State.CANCELLED | State.MISSING:
             return Progress.IN_PROGRESS if moving else Progress.ELSEWHERE
+
+
+def must_have_brokers(plan: Plan) -> None:
+    """Raises Invalid for a plan that names a log dir, where only a ZooKeeper is asked: as Kafka 2.8 did, to the word.
+
+    Nothing could be checked, moved or verified there, and a replica would land in a dir that the plan forbids.
+    """
+    if plan.log_dirs:
+        (partition, broker), path = next(iter(sorted(plan.log_dirs.items())))
+        raise Invalid(
+            f"{ZOOKEEPER} {partition} names log dir {path} on broker {broker}: give --bootstrap-server, "
+            'or write "any" for every log dir'
+        )
 
 
 def throttle_set(rate: ByteRate) -> str:

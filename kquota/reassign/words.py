@@ -65,7 +65,7 @@ def _running_line(name: TopicPartition, now: Partition) -> str:
 def current_assignment(rollback: Plan) -> str:
     """What --execute prints first: the way back."""
     return (
-        f"Current partition replica assignment\n\n{rollback.text()}\n\n"
+        f"Current partition replica assignment\n\n{assignment(rollback)}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback"
     )
 

@@ -18,6 +18,7 @@ from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan, parse
 from kquota.reassign.run import Purpose, Run
 from kquota.reassign.throttle import Setting, Taken
+from kquota.reassign.words import assignment
 from kquota.terms import TopicPartition
 
 VERSION: Final = 2
@@ -103,7 +104,7 @@ def _plan(document: object) -> Plan:
 
 
 def _plan_document(plan: Plan) -> object:
-    return json.loads(plan.text())
+    return json.loads(assignment(plan) if plan.log_dirs else plan.text())
 
 
 def _when(time: datetime | None) -> str | None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.errors import Refused
+from kquota.errors import Invalid, Refused
 from kquota.measure import ByteRate
 from kquota.reassign import log_dirs
 from kquota.reassign.log_dirs import NOWHERE, Place, Reading, Replica, State
@@ -140,6 +140,16 @@ def test_the_way_back_names_where_each_replica_is_not_where_it_goes() -> None:
 
 def test_the_rate_is_for_the_brokers_that_copy_between_their_dirs() -> None:
     assert log_dirs.brokers([(T0, TWO), (T0, ONE), (T1, ONE)]) == (ONE, TWO)
+
+
+def test_through_a_zookeeper_a_plan_names_no_log_dir() -> None:
+    log_dirs.must_have_brokers(Plan(targets={T0: (ONE,)}))
+    with pytest.raises(Invalid) as caught:
+        log_dirs.must_have_brokers(Plan(targets={T0: (ONE,)}, log_dirs={(T0, ONE): A}))
+    assert str(caught.value) == (
+        "bootstrap-server needs to be provided when replica reassignments are present. t-0 names log dir /data/a on "
+        'broker 1: give --bootstrap-server, or write "any" for every log dir'
+    )
 
 
 REFUSED = {

@@ -69,6 +69,14 @@ def test_a_journal_tells_the_run_as_it_was_last_written(states: list[Run]) -> No
     assert journal.replay(documents, "") == states[-1]
 
 
+def test_a_journal_tells_the_log_dirs_of_a_plan() -> None:
+    """Which are no part of what makes two plans equal."""
+    dirs = {(T0, BrokerId(3)): "/data/b"}
+    written = journal.line(journal.first(replace(run(), plan=replace(PLAN, log_dirs=dirs))))
+    documents, _ = journal.lines(written, "")
+    assert journal.replay(documents, "").plan.log_dirs == dirs
+
+
 @given(RUNS, RUNS, st.data())
 def test_a_line_that_was_cut_short_was_never_written(before: Run, after: Run, data: st.DataObject) -> None:
     first, second = journal.line(journal.first(before)), journal.line(journal.change(before, after))
