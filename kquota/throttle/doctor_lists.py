@@ -68,7 +68,7 @@ def without_move(standing: Standing) -> Iterator[Finding]:
         _is_idle,
         rule="list-without-move",
         what="no move of the partition runs, and no throttle run on record",
-        effect="in-sync followers use the leader's rate up, and replicas that fall behind come back slowly",
+        effect="replicas in sync use the rate up, and those that fall behind come back slowly",
     )
 
 

@@ -165,7 +165,10 @@ def bytes_per_second(value: str) -> int | None:
 def written(value: str) -> str:
     """A stored rate for people; what is no rate as it is stored."""
     rate = bytes_per_second(value)
-    return repr(value) if rate is None else exact_rate(rate)
+    if rate is None:
+        return repr(value)
+    text = exact_rate(rate)
+    return f"{text} B/s" if text.isdigit() else text
 
 
 def order(setting: Setting) -> tuple[object, ...]:

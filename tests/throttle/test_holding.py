@@ -1,0 +1,222 @@
+"""A throttle without a move: set, adjusted, followed and given back value by value, on a cluster in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kquota.errors import Refused, Unreachable
+from kquota.measure import ByteRate
+from kquota.reassign.hold import Wanted
+from kquota.reassign.run import Purpose
+from kquota.reassign.throttle import Setting
+from kquota.stores.runs import RunFiles
+from kquota.terms import FOLLOWER_RATE, LEADER_RATE, BrokerId, TopicPartition
+from kquota.throttle import holding, wanted
+from tests.reassign.fake import MemoryCluster, Ticks
+from tests.throttle.stage import FOLLOWER, LEADER, partition
+
+ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
+RATE = ByteRate(1000)
+LEADERS, FOLLOWERS = Setting.of_topic("t", LEADER), Setting.of_topic("t", FOLLOWER)
+SENT, RECEIVED = Setting.of_broker(ONE, LEADER_RATE), Setting.of_broker(ONE, FOLLOWER_RATE)
+TITLE = "a test"
+
+
+class Desk:
+    """One cluster, one state folder; time passes only when somebody sleeps."""
+
+    def __init__(self, folder: Path) -> None:
+        self.cluster = MemoryCluster(alive={ONE, TWO, THREE})
+        self.cluster.partitions = {
+            TopicPartition("t", 0): partition(1, 2),
+            TopicPartition("t", 1): partition(2, 3, isr=[2]),
+            TopicPartition("t", 2): partition(1, 3, isr=[1]),
+            TopicPartition("u", 0): partition(3, 1),
+        }
+        self.runs = RunFiles(folder, "here")
+        self.clock = Ticks()
+
+    def bring(self, wish: Wanted, title: str = TITLE) -> holding.Held:
+        self.clock.sleep(1)
+        return holding.bring(self.cluster, self.runs, self.clock, title, wish, RATE)
+
+    def clear(self) -> holding.GivenBack:
+        return holding.give_back(self.cluster, self.runs, self.clock, self.runs.unfinished())
+
+    def recover(self, broker: BrokerId = THREE) -> holding.Recovery:
+        self.clock.sleep(1)
+        return holding.recover(self.cluster, self.runs, self.clock, broker, RATE)
+
+    def rejoin(self, name: TopicPartition) -> None:
+        now = self.cluster.partitions[name]
+        self.cluster.partitions[name] = replace(now, isr=now.replicas)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+WHOLE = wanted.whole_topics(["t"], [ONE], RATE)
+
+
+def test_what_a_whole_topic_needs() -> None:
+    assert WHOLE == {LEADERS: ("*",), FOLLOWERS: ("*",), SENT: ("1000",), RECEIVED: ("1000",)}
+    assert wanted.whole_topics(["t"], [ONE], RATE, ["leader"]) == {LEADERS: ("*",), SENT: ("1000",)}
+    assert wanted.whole_topics(["t"], [ONE], None) == {LEADERS: ("*",), FOLLOWERS: ("*",)}
+
+
+PRIOR: dict[str, dict[Setting, str]] = {
+    "unset": {},
+    "empty": {LEADERS: ""},
+    "others' entries": {LEADERS: "7:7,0:1", FOLLOWERS: "0:2"},
+    "others' rates": {SENT: "5000", RECEIVED: "1"},
+    "* already": {LEADERS: "*"},
+    "all of it already": {LEADERS: "*", FOLLOWERS: "*", SENT: "1000", RECEIVED: "1000"},
+}
+
+
+@pytest.mark.parametrize("prior", PRIOR.values(), ids=PRIOR)
+def test_what_stood_before_comes_back_value_by_value(desk: Desk, prior: dict[Setting, str]) -> None:
+    desk.cluster.configs = dict(prior)
+    desk.bring(WHOLE)
+    assert desk.cluster.configs == {setting: values[0] for setting, values in WHOLE.items()}
+    assert desk.clear().pending == {}
+    assert desk.cluster.configs == prior
+    assert desk.runs.unfinished() == ()
+
+
+def test_twice_writes_nothing_the_second_time(desk: Desk) -> None:
+    first = desk.bring(WHOLE)
+    writes, steps = desk.cluster.writes, first.run and desk.runs.steps(first.run)
+    second = desk.bring(WHOLE)
+    assert (desk.cluster.writes, second.changes) == (writes, ())
+    assert first.run is not None
+    assert second.run is not None
+    assert (second.run.id, desk.runs.steps(second.run)) == (first.run.id, steps)
+    assert first.run.purpose is Purpose.THROTTLE
+
+
+def test_what_stands_by_anothers_hand_is_no_run_of_ours(desk: Desk) -> None:
+    desk.cluster.configs = {setting: values[0] for setting, values in WHOLE.items()}
+    assert desk.bring(WHOLE).run is None
+    assert desk.runs.unfinished() == ()
+
+
+def test_two_throttles_end_in_any_order(desk: Desk) -> None:
+    desk.bring(WHOLE)
+    desk.bring(wanted.whole_topics(["t", "u"], [ONE, TWO], RATE), "another")
+    first, second = desk.runs.unfinished()
+    for run in (first, second):
+        holding.give_back(desk.cluster, desk.runs, desk.clock, [run])
+    assert desk.cluster.configs == {}
+
+
+def test_another_rate_for_an_open_run(desk: Desk) -> None:
+    desk.cluster.configs = {SENT: "5000"}
+    run = desk.bring(WHOLE).run
+    assert run is not None
+    for _ in range(2):
+        (run,) = desk.runs.unfinished()
+        holding.adjust(desk.cluster, desk.runs, desk.clock, run, ByteRate(7))
+    assert desk.cluster.configs == {LEADERS: "*", FOLLOWERS: "*", SENT: "7", RECEIVED: "7"}
+    desk.clear()
+    assert desk.cluster.configs == {SENT: "5000"}
+
+
+def test_a_run_without_rates_cannot_be_adjusted(desk: Desk) -> None:
+    run = desk.bring(wanted.whole_topics(["t"], [], None)).run
+    assert run is not None
+    with pytest.raises(Refused, match="has set no rate"):
+        holding.adjust(desk.cluster, desk.runs, desk.clock, run, RATE)
+
+
+def test_what_cannot_be_written_is_taken_back(desk: Desk) -> None:
+    desk.cluster.broken = {RECEIVED: Refused("no")}
+    with pytest.raises(Refused, match="was taken back"):
+        desk.bring(WHOLE)
+    assert (desk.cluster.configs, desk.runs.unfinished()) == ({}, ())
+
+
+def test_a_broker_that_is_gone_is_pending_until_it_is_back(desk: Desk) -> None:
+    desk.bring(WHOLE)
+    desk.cluster.alive.remove(ONE)
+    assert set(desk.clear().pending) == {SENT, RECEIVED}
+    assert len(desk.runs.unfinished()) == 1
+    desk.cluster.alive.add(ONE)
+    assert desk.clear().pending == {}
+    assert desk.cluster.configs == {}
+
+
+BEHIND = {
+    LEADERS: "1:2,2:1",
+    FOLLOWERS: "1:3,2:3",
+    Setting.of_broker(ONE, LEADER_RATE): "1000",
+    Setting.of_broker(TWO, LEADER_RATE): "1000",
+    Setting.of_broker(THREE, FOLLOWER_RATE): "1000",
+}
+
+
+def test_a_returning_broker_is_listed_exactly_and_released_as_it_rejoins(desk: Desk) -> None:
+    desk.cluster.configs = {LEADERS: "0:1"}
+    first = desk.recover()
+    assert desk.cluster.configs == BEHIND | {LEADERS: "0:1,1:2,2:1"}
+    assert first.behind == (TopicPartition("t", 1), TopicPartition("t", 2))
+    writes = desk.cluster.writes
+    assert desk.recover().changes == ()
+    assert desk.cluster.writes == writes
+
+    desk.rejoin(TopicPartition("t", 1))
+    second = desk.recover()
+    assert second.behind == (TopicPartition("t", 2),)
+    assert desk.cluster.configs == BEHIND | {LEADERS: "0:1,2:1", FOLLOWERS: "2:3"}
+
+    desk.rejoin(TopicPartition("t", 2))
+    third = desk.recover()
+    assert third.done
+    assert (desk.cluster.configs, desk.runs.unfinished()) == ({LEADERS: "0:1"}, ())
+    assert desk.recover().done
+
+
+def test_a_broker_that_is_still_away_gets_its_rate_when_it_is_back(desk: Desk) -> None:
+    desk.cluster.alive.remove(THREE)
+    assert desk.recover().unlimited == (THREE,)
+    assert Setting.of_broker(THREE, FOLLOWER_RATE) not in desk.cluster.configs
+    desk.cluster.alive.add(THREE)
+    assert desk.recover().unlimited == ()
+    assert desk.cluster.configs == BEHIND
+
+
+def test_an_interrupted_recovery_is_cleared_like_any_throttle(desk: Desk) -> None:
+    desk.recover()
+    desk.clear()
+    assert (desk.cluster.configs, desk.runs.unfinished()) == ({}, ())
+
+
+def test_a_broker_that_falls_behind_again_is_listed_again(desk: Desk) -> None:
+    desk.recover()
+    desk.rejoin(TopicPartition("t", 1))
+    desk.recover()
+    now = desk.cluster.partitions[TopicPartition("t", 1)]
+    desk.cluster.partitions[TopicPartition("t", 1)] = replace(now, isr=(TWO,))
+    desk.recover()
+    assert {s: set(v.split(",")) for s, v in desk.cluster.configs.items()} == {
+        s: set(v.split(",")) for s, v in BEHIND.items()
+    }
+    desk.clear()
+    assert desk.cluster.configs == {}
+
+
+def test_the_copy_of_a_running_move_is_not_recovering(desk: Desk) -> None:
+    desk.cluster.partitions = {TopicPartition("t", 0): partition(1, 2, 3, adding=[3])}
+    assert desk.recover() == holding.Recovery(run=None, behind=())
+
+
+def test_a_wish_for_a_dead_broker_is_refused_before_anything_is_written(desk: Desk) -> None:
+    desk.cluster.alive.remove(ONE)
+    with pytest.raises(Unreachable):
+        desk.bring(WHOLE)
+    assert (desk.cluster.writes, desk.runs.unfinished()) == (0, ())
