@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from kquota.quota.port import Principals
     from kquota.reassign.port import Cluster, Runs
     from kquota.sizes.port import LogDirs
+    from kquota.stores.runs import RunFiles
     from kquota.stores.wire.connection import Wire
     from kquota.stores.znodes import Znodes
+    from kquota.stores.zookeeper_runs import ZooKeeperRuns
     from kquota.throttle.port import Ports
 
 SEEN_SECONDS: Final = 20.0
@@ -108,25 +110,31 @@ def moves(at: Where, state_dir: Path | None, holding: str | None = None) -> Iter
 
     What writes says what it is `holding` them for: every other kquota that does is then kept out. Raises Busy.
     """
+    with ExitStack() as stack:
+        cluster, runs, _, _ = _move_stores(at, state_dir, stack)
+        if holding is not None:
+            stack.enter_context(runs.hold(holding))
+        yield cluster, runs
+
+
+def _move_stores(
+    at: Where, state_dir: Path | None, stack: ExitStack
+) -> tuple[Cluster, RunFiles | ZooKeeperRuns, str, Wire | Znodes]:
+    """The stores of a move, the cluster's id, and the connection that they share; all end with `stack`."""
     from kquota.stores.runs import RunFiles, state_folder
 
     root = state_dir if state_dir is not None else state_folder(os.environ)
-    with ExitStack() as stack:
-        if at.zookeeper is not None:
-            from kquota.stores.zookeeper_moves import ZooKeeperMoves
+    if at.zookeeper is not None:
+        from kquota.stores.zookeeper_moves import ZooKeeperMoves, cluster_id
+        from kquota.stores.zookeeper_runs import ZooKeeperRuns
 
-            znodes = stack.enter_context(_znodes(at))
-            on_zookeeper = ZooKeeperMoves(znodes)
-            cluster: Cluster = on_zookeeper
-            files = RunFiles(root, on_zookeeper.cluster_id)
-        else:
-            from kquota.stores.wire.moves import WireMoves
+        znodes = stack.enter_context(_znodes(at))
+        runs = ZooKeeperRuns(znodes, RunFiles(root, known := cluster_id(znodes)))
+        return ZooKeeperMoves(znodes, runs), runs, known, znodes
+    from kquota.stores.wire.moves import WireMoves
 
-            opened = stack.enter_context(wire(at))
-            cluster, files = WireMoves(opened), RunFiles(root, opened.cluster_id)
-        if holding is not None:
-            stack.enter_context(files.hold(holding))
-        yield cluster, files
+    opened = stack.enter_context(wire(at))
+    return WireMoves(opened), RunFiles(root, opened.cluster_id), opened.cluster_id, opened
 
 
 def _warn(line: str) -> None:
@@ -161,32 +169,25 @@ def until_seen(seconds: float = SEEN_SECONDS) -> Iterator[None]:
 @contextmanager
 def throttling(at: Where, state_dir: Path | None, holding: str | None = None) -> Iterator[Ports]:
     """All that replication throttles are made of, on one connection; `holding` as for `moves`."""
-    from kquota.stores.runs import RunFiles, state_folder
+    from kquota.stores.runs import state_folder
     from kquota.stores.sightings import SightingsFile
+    from kquota.stores.znodes import Znodes
     from kquota.throttle.port import Ports
 
     root = state_dir if state_dir is not None else state_folder(os.environ)
     with ExitStack() as stack:
-        cluster: Cluster
         stored: Configs
         sizes: LogDirs | None = None
-        if at.zookeeper is not None:
+        cluster, runs, cluster_id, opened = _move_stores(at, state_dir, stack)
+        if isinstance(opened, Znodes):
             from kquota.stores.zookeeper_configs import ZooKeeperConfigs
-            from kquota.stores.zookeeper_moves import ZooKeeperMoves
 
-            znodes = stack.enter_context(_znodes(at))
-            on_zookeeper = ZooKeeperMoves(znodes)
-            cluster, cluster_id = on_zookeeper, on_zookeeper.cluster_id
-            stored = ZooKeeperConfigs(znodes, unreadable=_warn)
+            stored = ZooKeeperConfigs(opened, unreadable=_warn)
         else:
             from kquota.stores.wire.configs import WireConfigs
             from kquota.stores.wire.log_dirs import WireLogDirs
-            from kquota.stores.wire.moves import WireMoves
 
-            opened = stack.enter_context(wire(at))
-            cluster, cluster_id = WireMoves(opened), opened.cluster_id
             stored, sizes = WireConfigs(opened), WireLogDirs(opened)
-        runs = RunFiles(root, cluster_id)
         if holding is not None:
             stack.enter_context(runs.hold(holding))
         memory = SightingsFile(root, cluster_id)

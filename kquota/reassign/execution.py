@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kquota.errors import Conflict, Incomplete, KquotaError, Refused, Unknown, Unreachable
+from kquota.errors import Busy, Conflict, Incomplete, KquotaError, Refused, Unknown, Unreachable
 from kquota.measure import ByteRate
 from kquota.reassign import guard, words
 from kquota.reassign.hold import SETTLE, Released, World, enforce, read, record, release, release_ended, wait_until
@@ -194,8 +194,8 @@ def _check(
     }
     if going_back and cluster.largest_submission is not None:
         raise Refused(
-            f"{guard.named(going_back)}: Kafka takes nothing back through ZooKeeper while it moves (KIP-236): wait for its "
-            "end, or use --bootstrap-server; nothing was written"
+            f"{guard.named(going_back)}: Kafka takes nothing back through ZooKeeper while it moves (KIP-236): wait for "
+            "its end, or use --bootstrap-server; nothing was written"
         )
     guard.check_brokers(plan, [move for move in moving if move.partition not in going_back], found)
     if going_back and not asked.force:
@@ -260,6 +260,8 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
             f"{error}; run {run.id} stays open ({world.runs.place(run)}): kquota move resume goes on, kquota move "
             "abort goes back"
         ) from error
+    except Busy:  # another kquota has the run now, and what is to be taken back
+        raise
     except KquotaError as error:
         raise _undone(world, run, error, resumed=resumed) from error
     started = tuple(name for name in todo if name not in refused)

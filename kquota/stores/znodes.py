@@ -47,11 +47,12 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """In a transaction: a new persistent znode, protected as the nearest znode above it is."""
+    """In a transaction: a new znode, protected as the nearest above it is; an `ephemeral` one ends with the session."""
 
     path: str
     data: bytes
     sequence: bool = False
+    ephemeral: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,25 @@ class SetData:
     version: int
 
 
-Operation: TypeAlias = Create | SetData
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """In a transaction: nothing of it is done unless this znode is still at `version`."""
+
+    path: str
+    version: int
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """In a transaction: a znode that is still at `version` goes."""
+
+    path: str
+    version: int
+    data: bytes = b""
+
+
+Operation: TypeAlias = Create | SetData | Check | Delete
 
 
 def encoded(name: str) -> str:
@@ -141,7 +160,11 @@ class Znodes:
         return {path: sorted(self._answer(answer, path, [])) for path, answer in sent.items()}
 
     def alter_configs(
-        self, edits: Mapping[str, ConfigEdit], largest: int | None = None, known: Mapping[str, Node] | None = None
+        self,
+        edits: Mapping[str, ConfigEdit],
+        largest: int | None = None,
+        known: Mapping[str, Node] | None = None,
+        also: Callable[[], Sequence[Operation]] = tuple,
     ) -> None:
         """Change configs (`users/alice`, `topics/t`, … to a function from old config to new) all or none.
 
@@ -150,7 +173,8 @@ class Znodes:
         Conflict when others keep winning, Refused for a transaction of more than `largest` bytes.
 
         `known` nodes save the first reading; one that is not there is taken not to exist. They may be stale: the
-        conditions of the write find out.
+        conditions of the write find out. What `also` gives is done in the same transaction; it is asked again for each
+        attempt.
         """
         for attempt in range(MERGE_ATTEMPTS):
             writes = self._writes(edits, known if attempt == 0 else None)
@@ -159,7 +183,7 @@ class Znodes:
             if largest is not None and _size(writes) > largest:
                 raise Refused(f"{', '.join(edits)}: more than ZooKeeper takes in one transaction")
             with contextlib.suppress(*_CONFLICTS):
-                self.commit(writes)
+                self.commit([*also(), *writes])
                 return
         raise Conflict(
             f"ZooKeeper at {self._connect}: others changed {', '.join(edits)} {MERGE_ATTEMPTS} times meanwhile"
@@ -169,11 +193,11 @@ class Znodes:
         """The config of one entity, {} where it has none. Raises Refused where the node is not as Kafka writes it."""
         return config_in(self.read(f"/config/{entity_path}"), entity_path)
 
-    def create(self, path: str, data: bytes) -> bool:
-        """Create a znode where there is none; False where there is one."""
+    def committed(self, operations: Sequence[Operation]) -> bool:
+        """Do all of it, True, or nothing, False, where a version or a znode stood in the way."""
         try:
-            self.commit([Create(path=path, data=data)])
-        except kazoo_errors.NodeExistsError:
+            self.commit(operations)
+        except _CONFLICTS:
             return False
         return True
 
@@ -187,10 +211,14 @@ class Znodes:
         transaction = self._client.transaction()
         for operation in operations:
             match operation:
-                case Create(path=path, data=data, sequence=sequence):
-                    transaction.create(path, data, acl=acls[path], sequence=sequence)
+                case Create(path=path, data=data, sequence=sequence, ephemeral=ephemeral):
+                    transaction.create(path, data, acl=acls[path], sequence=sequence, ephemeral=ephemeral)
                 case SetData(path=path, data=data, version=version):
                     transaction.set_data(path, data, version)
+                case Check(path=path, version=version):
+                    transaction.check(path, version)
+                case Delete(path=path, version=version):
+                    transaction.delete(path, version)
         try:
             with session.uninterrupted():
                 answer = transaction.commit_async()

@@ -11,7 +11,8 @@ from kquota.errors import Conflict, KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.moves import Partition, Replicas
 from kquota.reassign.port import Snapshot
 from kquota.reassign.throttle import Change, Setting
-from kquota.stores.znodes import ConfigEdit, Node, Znodes, config_in
+from kquota.stores.znodes import ConfigEdit, Create, Node, Znodes, config_in
+from kquota.stores.zookeeper_runs import Fence, Open
 from kquota.terms import BrokerId, TopicPartition
 
 _BROKERS: Final = "/brokers/ids"
@@ -19,7 +20,9 @@ _TOPICS: Final = "/brokers/topics"
 _SUBMITTED: Final = "/admin/reassign_partitions"
 _LARGEST_NODE: Final = 1_000_000
 """Bytes; ZooKeeper refuses a packet of 1 MiB (jute.maxbuffer), and the path and the ACL are in it, too."""
-_SUBMISSION_BYTES: Final = 900_000
+_BATCH_BYTES: Final = 700_000
+"""Of configs in one transaction, which carries the run's record as well."""
+_SUBMISSION_BYTES: Final = 700_000
 
 _ENTITY_BYTES: Final = 2_000
 """In a transaction, for an entity's other configs and its notification: more than they take."""
@@ -34,17 +37,11 @@ last 15 minutes, so it depends on how many there are (measured: 0.1 s with few, 
 class ZooKeeperMoves:
     """A cluster as a move sees it, through its ZooKeeper. Implements `Cluster`."""
 
-    def __init__(self, znodes: Znodes) -> None:
+    def __init__(self, znodes: Znodes, fence: Fence | None = None) -> None:
+        """With a `fence` every write is part of a transaction that fails for a kquota that was taken over."""
         self._znodes = znodes
+        self._fence = fence or Open()
         self._changed: float | None = None
-
-    @property
-    def cluster_id(self) -> str:
-        """The cluster's id, the same as its brokers tell. Raises Refused where there is none (before Kafka 0.10.1)."""
-        found = _object(self._znodes.read("/cluster/id"), "/cluster/id").get("id")
-        if not isinstance(found, str):
-            raise Refused("ZooKeeper: /cluster/id does not hold this cluster's id; is it Kafka 0.10.1 or newer?")
-        return found
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         """See the port. Moves started through the Admin API are told only by the topics' own nodes (Kafka 2.4 on)."""
@@ -83,7 +80,8 @@ class ZooKeeperMoves:
             edits = {entity: _edit(those, missing) for entity, those in batch.items()}
             failed: KquotaError | None = None
             try:
-                self._znodes.alter_configs(edits)
+                self._znodes.alter_configs(edits, also=self._fence.operations)
+                self._fence.committed()
             except (Conflict, Refused) as error:
                 failed = error
             except Unreachable as error:
@@ -129,9 +127,11 @@ class ZooKeeperMoves:
             )
         self._let_brokers_act()
         try:
-            created = self._znodes.create(_SUBMITTED, data)
+            created = self._znodes.committed([*self._fence.operations(), Create(path=_SUBMITTED, data=data)])
         except Unreachable as error:
             raise Unknown(f"{error}; whether the moves were submitted is not known") from error
+        if created:
+            self._fence.committed()
         if not created and not _sent_before(sent, _object(self._znodes.read(_SUBMITTED), _SUBMITTED)):
             raise Conflict(
                 f"ZooKeeper: {_SUBMITTED} is there, because the moves in it have not ended: through ZooKeeper Kafka "
@@ -192,6 +192,14 @@ class ZooKeeperMoves:
         return {name: words for name in names if str(name.partition) not in there.get(name.topic, {})}
 
 
+def cluster_id(znodes: Znodes) -> str:
+    """The cluster's id, the same as its brokers tell. Raises Refused where there is none (before Kafka 0.10.1)."""
+    found = _object(znodes.read("/cluster/id"), "/cluster/id").get("id")
+    if not isinstance(found, str):
+        raise Refused("ZooKeeper: /cluster/id does not hold this cluster's id; is it Kafka 0.10.1 or newer?")
+    return found
+
+
 def _batches(changes: Iterable[Change]) -> list[dict[str, list[Change]]]:
     """The changes by entity, each batch small enough for one transaction."""
     by_entity: dict[str, list[Change]] = {}
@@ -201,7 +209,7 @@ def _batches(changes: Iterable[Change]) -> list[dict[str, list[Change]]]:
     size = 0
     for entity, those in by_entity.items():
         more = _ENTITY_BYTES + sum(len(c.after or "") for c in those)
-        if batches[-1] and size + more > _LARGEST_NODE:
+        if batches[-1] and size + more > _BATCH_BYTES:
             batches.append({})
             size = 0
         batches[-1][entity] = those
