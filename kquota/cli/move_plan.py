@@ -109,13 +109,13 @@ def plan(
 
 
 def _answer(cluster: Cluster, goal: Goal, source: str, output: Output, *, explain: bool) -> int:
-    from kquota.cli import planned
+    from kquota.cli import planned, planned_document
     from kquota.placement import planner
 
     found = planner.plan(cluster, goal)
     planned.tell(cluster, goal, found, source, explain=explain)
     if output is Output.json:
-        print(planned.document(cluster, goal, found, source))
+        print(planned_document.document(cluster, goal, found, source))
     elif found.changes:
         print(found.plan.text())
     return DONE

@@ -85,7 +85,7 @@ class Draft:
         return self.incoming[broker] + self.sizes[p] <= room
 
     def emptiest(self, p: int, barred: Collection[str | None] = ()) -> BrokerId | None:
-        """The destination of the least load for one more replica of `p`, in a rack that is not barred; None: no room."""
+        """The destination of the least load for another replica of `p`, in a rack that is not barred; None: no room."""
         replicas = self.replicas[p]
         best: tuple[int, BrokerId] | None = None
         for rack, ranking in self.rankings.items():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kquota.cli import planned
+from kquota.cli import planned, planned_document
 from kquota.errors import Invalid
 from kquota.placement.cluster import Cluster
 from kquota.placement.goal import Goal
@@ -53,7 +53,7 @@ def test_what_a_person_reads_and_the_document(name: str, capsys: pytest.CaptureF
     cluster, wanted, explain = TOLD[name]
     found = plan(cluster, wanted)
     planned.tell(cluster, wanted, found, "a test", explain=explain)
-    document = json.dumps(json.loads(planned.document(cluster, wanted, found, "a test")))
+    document = json.dumps(json.loads(planned_document.document(cluster, wanted, found, "a test")))
     seen = f"--- stderr\n{capsys.readouterr().err}--- document\n{document}\n"
     path = GOLDEN / f"{name}.txt"
     if os.environ.get("REWRITE_GOLDEN") == "1":
