@@ -21,6 +21,7 @@ COMMANDS = [
     ["quota", "export"],
     ["quota", "diff"],
     ["quota", "apply"],
+    ["move", "plan"],
     ["move", "estimate"],
     ["quota"],
     ["quota", "explain"],
