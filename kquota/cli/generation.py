@@ -86,12 +86,12 @@ def warnings(made: Proposal, moving: Sequence[TopicPartition]) -> Iterator[str]:
     if moving:
         names = f"{moving[0]} is" if len(moving) == 1 else f"{len(moving)} partitions ({moving[0]} and others) are"
         yield f"{names} moving: shown as current is where the move under way leads"
+    first = {name.topic: name for name in reversed(made.current.targets)}
     for topic, factors in made.mixed.items():
-        first = next(name for name in made.current.targets if name.topic == topic)
-        counts = ", ".join(f"{count} of {factor}" for factor, count in sorted(factors.items()))
+        counts = ", ".join(f"{count} with {factor}" for factor, count in sorted(factors.items()))
         yield (
-            f"topic {topic} has no one replication factor (partitions of each: {counts}): the proposal gives all of "
-            f"them {len(made.current.targets[first])}, that of {first}; Kafka's tool takes that of any partition"
+            f"topic {topic} has partitions with different numbers of replicas ({counts}): the proposal gives each "
+            f"{len(made.current.targets[first[topic]])}, as {first[topic]} has; Kafka's tool goes by any partition"
         )
     moved, every = len(made.gaining), len(made.current.targets)
     if moved >= _NEARLY_ALL * every:

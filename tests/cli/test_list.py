@@ -31,9 +31,8 @@ def connections(servers: Cluster) -> list[tuple[str, str]]:
     return [("--bootstrap-server", servers.bootstrap), *on_zookeeper]
 
 
-def start(hand: OtherHand, tool: ReassignCommand, folder: Path, entries: dict[tuple[str, int], list[int]]) -> None:
+def start(hand: OtherHand, tool: ReassignCommand, plan: Path, entries: dict[tuple[str, int], list[int]]) -> None:
     """Moves under a throttle that keeps them under way, by Kafka's own tool; what moves already goes on."""
-    plan = folder / "plan.json"
     partitions = [{"topic": topic, "partition": n, "replicas": replicas} for (topic, n), replicas in entries.items()]
     plan.write_text(json.dumps({"version": 1, "partitions": partitions}))
     asked = ("--execute", "--additional", "--throttle", "1000", "--reassignment-json-file", str(plan))
@@ -54,9 +53,10 @@ def test_none_one_and_many(hand: OtherHand, reassign_commands: ReassignCommands,
 
     assert agreed() == NONE
     b, a = (hand.topic({0: (1, 2), 1: (2, 1), 2: (3, 1)}, size=3_000_000) for _ in range(2))
-    start(hand, tool, tmp_path, {(b, 1): [2, 3]})
+    one, many = tmp_path / "one.json", tmp_path / "many.json"
+    start(hand, tool, one, {(b, 1): [2, 3]})
     assert agreed() == f"Current partition reassignments:\n{b}-1: replicas: 2,3,1. adding: 3. removing: 1.\n"
-    start(hand, tool, tmp_path, {(a, 0): [1, 2, 3], (a, 2): [1, 2], (b, 0): [3, 2]})
+    start(hand, tool, many, {(a, 0): [1, 2, 3], (a, 2): [1, 2], (b, 0): [3, 2]})
     lines = agreed().splitlines()
     assert lines[0] == "Current partition reassignments:"
     assert [line.partition(":")[0] for line in lines[1:]] == sorted([f"{a}-0", f"{a}-2", f"{b}-0", f"{b}-1"])
@@ -70,6 +70,7 @@ def test_none_one_and_many(hand: OtherHand, reassign_commands: ReassignCommands,
     header, *rows = kquota(*where, "tsv").out.splitlines()
     assert header.split("\t") == ["topic", "partition", "replicas", "adding", "removing"]
     assert [a, "0", "1,2,3", "3", ""] in [row.split("\t") for row in rows]
-    hand.unthrottle()
+    for plan in (one, many):
+        tool("--bootstrap-server", hand.servers.bootstrap, "--cancel", "--reassignment-json-file", str(plan))
     until(lambda: kquota_here(*where[:-1]).out == NONE, "every move has ended")
     assert agreed() == NONE
