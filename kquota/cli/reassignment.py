@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kquota.cli.options import Output
 from kquota.measure import ByteRate
 from kquota.reassign import words
-from kquota.reassign.cancellation import Cancellable, Cancellation
-from kquota.reassign.execution import Execution, Prepared
 from kquota.reassign.progress import Progress, Status
 from kquota.reassign.throttle import Change, Setting
-from kquota.reassign.verification import Verification
 from kquota.terms import BrokerId, TopicPartition
+
+if TYPE_CHECKING:
+    # Each action needs one of these rooms alone.
+    from kquota.reassign.cancellation import Cancellable, Cancellation
+    from kquota.reassign.execution import Execution, Prepared
+    from kquota.reassign.verification import Verification
 
 VERSION: Final = 1
 _SHOWN: Final = 10
