@@ -92,7 +92,7 @@ def _ask(
     while any(broker not in reading.silent for _, broker in left):
         errors = dirs.alter(left).errors
         refused |= {r: error for r, error in errors.items() if not isinstance(error, (Unknown, Unreachable))}
-        reading = dirs.read(replicas)
+        reading = reading.after(dirs.read(left.keys()), left.keys())
         left = {replica: path for replica, path in todo(reading).items() if replica not in refused}
         if clock.monotonic() >= give_up:
             break

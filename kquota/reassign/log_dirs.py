@@ -55,6 +55,14 @@ class Reading:
         """Where it is; nowhere when its broker has none of it, or is silent."""
         return self.places.get(replica, NOWHERE)
 
+    def after(self, newer: Reading, asked: Collection[Replica]) -> Reading:
+        """This reading with what a newer one tells of the replicas it `asked` for."""
+        return Reading(
+            dirs={**self.dirs, **newer.dirs},
+            places={**{r: place for r, place in self.places.items() if r not in asked}, **newer.places},
+            silent={**{b: why for b, why in self.silent.items() if b not in newer.dirs}, **newer.silent},
+        )
+
 
 class State(enum.Enum):
     """What has become of one wanted log dir: Kafka's five states. SILENT: its broker did not answer."""
