@@ -86,7 +86,7 @@ def warnings(made: Proposal, moving: Sequence[TopicPartition]) -> Iterator[str]:
     if moving:
         names = f"{moving[0]} is" if len(moving) == 1 else f"{len(moving)} partitions ({moving[0]} and others) are"
         yield f"{names} moving: shown as current is where the move under way leads"
-    first = {name.topic: name for name in reversed(made.current.targets)}
+    first = {name.topic: name for name in reversed([*made.current.targets])}
     for topic, factors in made.mixed.items():
         counts = ", ".join(f"{count} with {factor}" for factor, count in sorted(factors.items()))
         yield (
