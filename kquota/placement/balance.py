@@ -1,7 +1,8 @@
 """Bytes from full brokers to empty ones, until each is within a band around the mean. As few bytes as it takes.
 
-A move is made only if it brings the brokers nearer to the band in sum, so this ends, and on its own result it does
-nothing. Followers go before leaders, moves that push nobody out of the band before those that do, large before small.
+A move is made only if it brings the brokers nearer to the band in sum, and taken back where it does so no more: so
+this ends, and on its own result it does nothing. Followers go before leaders, moves that push nobody out of the band
+before those that do, large before small; where no move helps, two replicas change places.
 """
 
 from __future__ import annotations
@@ -11,10 +12,16 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, inf
+from typing import Final
 
 from kquota.placement.draft import Draft, Ranking, Why
 from kquota.placement.goal import Goal
 from kquota.terms import BrokerId
+
+_PARTNERS: Final = 10
+_GIVEN: Final = 50
+_NEAR: Final = 4
+"""How many brokers, replicas of one and of the other an exchange looks at: stuck brokers must not cost minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +45,8 @@ class Band:
 
 def level(draft: Draft, goal: Goal, movable: Sequence[int], band: Band) -> None:
     """Every broker into the band, as far as partitions can be parted."""
-    floor_ = _Floor(draft, goal, movable, band, Why.BALANCE)
-    while floor_.relieve() or floor_.feed(goal.destinations):
+    scales = _Scales(draft, goal, movable, band, Why.BALANCE)
+    while scales.relieve() or scales.feed(goal.destinations) or scales.swap() or scales.take_back():
         pass
 
 
@@ -47,12 +54,12 @@ def fill(
     draft: Draft, goal: Goal, movable: Sequence[int], band: Band, receivers: Collection[BrokerId], why: Why
 ) -> None:
     """Each of `receivers` into the band from below, from the fullest of the others; nothing moves between others."""
-    floor_ = _Floor(draft, goal, movable, band, why)
-    while floor_.feed(receivers):
+    scales = _Scales(draft, goal, movable, band, why)
+    while scales.feed(receivers) or scales.take_back():
         pass
 
 
-class _Floor:
+class _Scales:
     """The brokers that even out, with what each could give: its followers and its leaders, by size.
 
     All orders follow from the assignment alone, never from the way that led to it.
@@ -93,6 +100,65 @@ class _Floor:
             while self.draft.bytes[broker] < self.band.low and self._fetch(broker, spent):
                 moved = True
         return moved
+
+    def swap(self) -> bool:
+        """Exchanges a replica with a smaller one where nothing else helps; whether it did. Looks at near sizes only."""
+        ordered = [broker for _, broker in self.ranking.ordered]
+        load, band = self.draft.bytes, self.band
+        pairs = [(of, to) for of in reversed(ordered) if load[of] > band.high for to in ordered[:_PARTNERS]]
+        pairs += [(of, to) for to in ordered if load[to] < band.low for of in ordered[: -_PARTNERS - 1 : -1]]
+        held = {
+            broker: sorted(self.stock[False][broker] + self.stock[True][broker])
+            for broker in {broker for pair in pairs for broker in pair}
+        }
+        for leading in (False, True):
+            for source, destination in pairs:
+                for p, q in self._exchanges(held[source], held[destination], source, destination):
+                    leads = self.draft.leads(p, source) or self.draft.leads(q, destination)
+                    if leads == leading and self._may(p, source, destination) and self._may(q, destination, source):
+                        self._move(p, source, destination)
+                        self._move(q, destination, source)
+                        return True
+        return False
+
+    def take_back(self) -> bool:
+        """Undoes moves that others have made needless, the largest first; whether there was one."""
+        draft, band = self.draft, self.band
+        made = [
+            (p, destination, source)
+            for p, copies in draft.copies.items()
+            for destination, (source, why) in copies.items()
+            if why is self.why and source is not None and source in self.stock[False] and draft.sizes[p]
+        ]
+        undone = False
+        for p, destination, source in sorted(made, key=lambda move: (-draft.sizes[move[0]], move)):
+            size, of, to = draft.sizes[p], draft.bytes[destination], draft.bytes[source]
+            needless = band.off(of - size) + band.off(to + size) <= band.off(of) + band.off(to)
+            still = draft.copies.get(p, {}).get(destination, (None,))[0] == source
+            if needless and still and self._may(p, destination, source):
+                self._move(p, destination, source)
+                undone = True
+        return undone
+
+    def _exchanges(
+        self,
+        gives: Sequence[tuple[int, int]],
+        takes: Sequence[tuple[int, int]],
+        source: BrokerId,
+        destination: BrokerId,
+    ) -> Iterator[tuple[int, int]]:
+        """Pairs of partitions whose difference in size brings both brokers nearer to the band; the smallest first."""
+        of, to, off = self.draft.bytes[source], self.draft.bytes[destination], self.band.off
+        wanted = min(max(off(of), off(to)), (of - to) // 2)
+        if wanted <= 0:
+            return
+        first = bisect_left(gives, (wanted, -1))
+        for size, p in gives[first : first + _GIVEN]:
+            near = bisect_left(takes, (size - wanted, -1))
+            for other, q in takes[max(0, near - _NEAR) : near + _NEAR]:
+                shift = size - other
+                if shift > 0 and off(of - shift) + off(to + shift) < off(of) + off(to):
+                    yield p, q
 
     def _send(self, source: BrokerId) -> bool:
         excess = self.draft.bytes[source] - self.band.high
