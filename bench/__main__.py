@@ -1,6 +1,6 @@
 """Times whole processes, in turn, and prints medians, spread and ratios; `--json` prints them as one document.
 
-`python -m bench quotas` or `moves` runs that part alone.
+`python -m bench quotas`, `moves` or `planning` runs that part alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from tabulate import tabulate
 
-from bench import document, moves
+from bench import document, moves, planning
 from bench.document import CONFIGS, ENTITIES, Measured
 from bench.race import ROUNDS, Race, Result, kquota, run, say, spread
 from kquota.quota.change import Change
@@ -29,7 +29,7 @@ from kquota.stores.wire.quotas import WireQuotas
 ONE: Final = 0.25
 EVERY: Final = 0.35
 MEGABYTES: Final = 60.0
-PARTS: Final = ("quotas", "moves")
+PARTS: Final = ("quotas", "moves", "planning")
 LOG_DIRS: Final = "org.apache.kafka.tools.LogDirsCommand"
 
 
@@ -40,10 +40,22 @@ def main() -> int:
         say(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
         return 2
     parts = named or PARTS
-    results: list[Result] = []
-    measured: list[Measured] = []
+    results, measured = _on_brokers(parts) if {"quotas", "moves"} & set(parts) else ([], [])
+    if "quotas" in parts:
+        measured += document.in_zookeeper()
+    if "moves" in parts:
+        measured += moves.scale()
+    if "planning" in parts:
+        measured += planning.plans()
+    print(_json(results, measured) if "--json" in sys.argv[1:] else f"{_races_table(results)}\n\n{_table(measured)}")
+    return 0 if all(result.kept for result in results) and all(each.kept for each in measured) else 1
+
+
+def _on_brokers(parts: Sequence[str]) -> tuple[list[Result], list[Measured]]:
     say("starting a sandbox ...")
     found = sandbox.up(name="bench", owner_pid=os.getpid())
+    results: list[Result] = []
+    measured: list[Measured] = []
     try:
         if "quotas" in parts:
             measured += document.through_the_admin_api(found)
@@ -54,12 +66,7 @@ def main() -> int:
                 results += [run(race) for race in races]
     finally:
         sandbox.down("bench")
-    if "quotas" in parts:
-        measured += document.in_zookeeper()
-    if "moves" in parts:
-        measured += moves.scale()
-    print(_json(results, measured) if "--json" in sys.argv[1:] else f"{_races_table(results)}\n\n{_table(measured)}")
-    return 0 if all(result.kept for result in results) and all(each.kept for each in measured) else 1
+    return results, measured
 
 
 def _seed(bootstrap: str) -> None:
