@@ -34,6 +34,7 @@ def execute(
 ) -> int:
     """Start the moves of the plan, and say where the way back is on record."""
     from kquota.cli import reassignment
+    from kquota.cli.keeping_up import must_keep_up
     from kquota.reassign.execution import Asked, carry_out, prepare
 
     del timeout
@@ -46,15 +47,17 @@ def execute(
         force=force,
     )
     holding = None if dry_run else "reassign-partitions --execute"
-    with resumable(), world.moves(at, state_dir, holding) as (cluster, runs):
-        prepared = prepare(cluster, runs, world.SystemClock(), plan, asked)
+    with resumable(), world.staged(at, state_dir, holding) as stage:
+        prepared = prepare(stage.cluster, stage.runs, world.SystemClock(), plan, asked)
         for note in prepared.notes:
             say(f"warning: {note}")
+        if not force:
+            must_keep_up(stage.log_dirs, prepared, throttle)
         if dry_run:
             print(reassignment.prepared(prepared, output))
             return DONE
         done = carry_out(prepared, say)
-        record = None if done.run is None else runs.place(done.run)
+        record = None if done.run is None else stage.runs.place(done.run)
     for line in reassignment.executed_remarks(done, record):
         say(line)
     print(reassignment.executed(done, throttle, record, output))

@@ -6,9 +6,10 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from kquota.cli.connection import Where as Where
 from kquota.cli.connection import where as where
@@ -18,7 +19,7 @@ from kquota.errors import Invalid
 if TYPE_CHECKING:
     from kquota.config.port import Configs
     from kquota.quota.port import Principals
-    from kquota.reassign.port import Cluster, Runs
+    from kquota.reassign.port import Cluster, ReplicaDirs, Runs
     from kquota.sizes.port import LogDirs
     from kquota.stores.runs import RunFiles
     from kquota.stores.wire.connection import Wire
@@ -117,6 +118,34 @@ def moves(at: Where, state_dir: Path | None, holding: str | None = None) -> Iter
         yield cluster, runs
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """All that a move is made of. Through ZooKeeper nothing tells sizes, and log dirs can be neither read nor moved."""
+
+    cluster: Cluster
+    runs: Runs
+    log_dirs: LogDirs | None
+    dirs: ReplicaDirs | None
+
+
+@contextmanager
+def staged(at: Where, state_dir: Path | None, holding: str | None) -> Iterator[Stage]:
+    """The same with what else a move may need, on one connection."""
+    with ExitStack() as stack:
+        cluster, runs, _, opened = _move_stores(at, state_dir, stack)
+        log_dirs: LogDirs | None = None
+        dirs: ReplicaDirs | None = None
+        if at.zookeeper is None:
+            from kquota.stores.wire.log_dirs import WireLogDirs
+            from kquota.stores.wire.replica_dirs import WireReplicaDirs
+
+            brokers = cast("Wire", opened)
+            log_dirs, dirs = WireLogDirs(brokers), WireReplicaDirs(brokers)
+        if holding is not None:
+            stack.enter_context(runs.hold(holding))
+        yield Stage(cluster=cluster, runs=runs, log_dirs=log_dirs, dirs=dirs)
+
+
 def _move_stores(
     at: Where, state_dir: Path | None, stack: ExitStack
 ) -> tuple[Cluster, RunFiles | ZooKeeperRuns, str, Wire | Znodes]:
@@ -171,7 +200,6 @@ def throttling(at: Where, state_dir: Path | None, holding: str | None = None) ->
     """All that replication throttles are made of, on one connection; `holding` as for `moves`."""
     from kquota.stores.runs import state_folder
     from kquota.stores.sightings import SightingsFile
-    from kquota.stores.znodes import Znodes
     from kquota.throttle.port import Ports
 
     root = state_dir if state_dir is not None else state_folder(os.environ)
@@ -179,15 +207,16 @@ def throttling(at: Where, state_dir: Path | None, holding: str | None = None) ->
         stored: Configs
         sizes: LogDirs | None = None
         cluster, runs, cluster_id, opened = _move_stores(at, state_dir, stack)
-        if isinstance(opened, Znodes):
+        if at.zookeeper is not None:
             from kquota.stores.zookeeper_configs import ZooKeeperConfigs
 
-            stored = ZooKeeperConfigs(opened, unreadable=_warn)
+            stored = ZooKeeperConfigs(cast("Znodes", opened), unreadable=_warn)
         else:
             from kquota.stores.wire.configs import WireConfigs
             from kquota.stores.wire.log_dirs import WireLogDirs
 
-            stored, sizes = WireConfigs(opened), WireLogDirs(opened)
+            brokers = cast("Wire", opened)
+            stored, sizes = WireConfigs(brokers), WireLogDirs(brokers)
         if holding is not None:
             stack.enter_context(runs.hold(holding))
         memory = SightingsFile(root, cluster_id)

@@ -1,0 +1,59 @@
+"""A throttle under which the copies can never catch up is refused before anything is written."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from kquota.sandbox.cluster import Cluster
+from tests.cli.test_reassign_partitions import FAST, Desk
+from tests.stores.moves_stage import OtherHand, until
+
+
+@contextmanager
+def writing(servers: Cluster, topic: str) -> Iterator[None]:
+    """Some 2 MB/s to partition 0, until the block ends."""
+    stop = threading.Event()
+
+    def write() -> None:
+        producer = Producer({"bootstrap.servers": servers.bootstrap, "linger.ms": 5, "log_level": 2})
+        while not stop.wait(0.05):
+            for _ in range(10):
+                producer.produce(topic, b"x" * 10_000, partition=0)
+            producer.poll(0)
+        producer.flush(30)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.kafka
+def test_a_throttle_below_what_is_written_is_refused_unless_forced(kafka_431: Cluster, tmp_path: Path) -> None:
+    hand = OtherHand(kafka_431)
+    desk = Desk(hand, ("--bootstrap-server", kafka_431.bootstrap), tmp_path)
+    try:
+        topic = hand.topic({0: (1, 2)}, size=3_000_000)
+        plan = desk.plan({(topic, 0): (1, 3)})
+        with writing(kafka_431, topic):
+            refused = desk.run("--execute", plan, "--throttle", "100kB/s")
+            assert (refused.code, refused.out) == (1, "")
+            assert "under this throttle the move never ends: broker 1 has" in refused.err
+            assert "nothing was written" in refused.err
+            assert desk.standing(topic) == {}
+            assert desk.run("--execute", plan, "--throttle", "100kB/s", "--force").code == 0
+        assert desk.run("--execute", plan, "--throttle", FAST).code == 0
+        desk.moved(topic, (1, 3))
+        assert desk.run("--verify", plan).code == 0
+        until(lambda: desk.standing(topic) == {}, "everything is given back")
+    finally:
+        hand.close()
