@@ -7,6 +7,7 @@ import gc
 import io
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from typing import Annotated, Final
@@ -113,6 +114,23 @@ def _open_what_is_closed() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
 
 
+def _hear(signals: list[int]) -> None:
+    """A SIGTERM or SIGHUP stops a command as Ctrl-C does, so that it can say how to go on. What is ignored stays so."""
+
+    def stop(number: int, _frame: object) -> None:
+        signals.append(number)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, stop)
+
+
+def _interrupted(signals: list[int]) -> int:
+    say("interrupted" if not signals else f"stopped by {signal.Signals(signals[0]).name}")
+    return 128 + signals[0] if signals else INTERRUPTED
+
+
 def main() -> None:
     """Run one command and exit with its code; no traceback unless KQUOTA_DEBUG is set."""
     # Most of a short command is imports, which make much and leave no rubbish: collect, but seldom.
@@ -121,6 +139,8 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A locale that cannot write a name shows it escaped, as stderr does, and does not end the command.
         sys.stdout.reconfigure(errors="backslashreplace")
+    signals: list[int] = []
+    _hear(signals)
     asked = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
     for name, register in COMMANDS.items():
         if name == asked or asked not in COMMANDS:
@@ -128,11 +148,10 @@ def main() -> None:
     try:
         code = app(prog_name="kquota", standalone_mode=False) or DONE
         if code == INTERRUPTED:  # typer makes an exit code of a Ctrl-C
-            say("interrupted")
+            code = _interrupted(signals)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        code = INTERRUPTED
-        say("interrupted")
+        code = _interrupted(signals)
     except BrokenPipeError:
         # The reader went away (`| head`): the rest of our output has nowhere to go, nor has Python's last flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -167,7 +167,7 @@ class TestOnBrokers:
             assert ran.err.count("error:") == 1
             assert hand.rates() == hand.lists(topic) == {}
             assert hand.replicas(TopicPartition(topic, 0)) == [1, 2]
-            assert not state.exists()
+            assert not list(state.rglob("*.journal"))
 
 
 @pytest.mark.kafka
