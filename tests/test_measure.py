@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import Invalid
-from kquota.measure import byte_rate, duration, human_bytes, human_duration, human_rate
+from kquota.measure import byte_rate, byte_size, duration, human_bytes, human_duration, human_rate
 
 RATES = {
     "1": 1,
@@ -95,3 +95,18 @@ def test_no_duration(text: str) -> None:
 )
 def test_what_a_person_reads(shown: str, meant: str) -> None:
     assert shown == meant
+
+
+SIZES = {"1": 1, "2TB": 2 * 10**12, "500 GiB": 500 * 2**30, "1.5kB": 1500}
+NO_SIZES = {"0": "1 or more", "1.5": "whole number", "2Tbit": "unknown unit 'Tbit'", "50MB/s": "not a positive number"}
+
+
+@pytest.mark.parametrize(("text", "size"), SIZES.items())
+def test_a_size(text: str, size: int) -> None:
+    assert byte_size(text) == size
+
+
+@pytest.mark.parametrize(("text", "reason"), NO_SIZES.items())
+def test_no_size(text: str, reason: str) -> None:
+    with pytest.raises(Invalid, match=f"^--disk '{text}'.*{reason}"):
+        byte_size(text, "--disk")

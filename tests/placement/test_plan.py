@@ -141,6 +141,13 @@ CASES = {
         then={1: (2, 3)},
         copied=100,
     ),
+    "balance: two change places where no single one can move": Case(
+        now=[[1], [1], [2], [2]],
+        given={"sizes": [60, 60, 50, 30], "brokers": (1, 2)},
+        wanted={"balance": True},
+        then={0: (2,), 3: (1,)},
+        copied=90,
+    ),
     "balance: a single partition larger than the mean stays": Case(
         now=[[1], [2]], given={"sizes": [900, 30]}, wanted={"balance": True}, then={}, copied=0
     ),

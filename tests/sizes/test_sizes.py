@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from kquota.errors import Invalid, Refused
 from kquota.sizes.port import Offsets
 from kquota.sizes.printed import printed
 from kquota.sizes.replica import LogDir, Replica
-from kquota.sizes.snapshot import lines
+from kquota.sizes.snapshot import lines, log_dirs
 from kquota.sizes.write_rate import write_rates
 from kquota.stores import snapshots
 from kquota.terms import BrokerId, TopicPartition
@@ -46,6 +47,16 @@ def test_kafkas_json() -> None:
         '{"partition":"t-x-0","size":5,"offsetLag":1,"isFuture":false},'
         '{"partition":"t-x-10","size":7,"offsetLag":0,"isFuture":true}],"error":null,"logDir":"/a"}]},'
         '{"broker":2,"logDirs":[{"partitions":[],"error":"KafkaStorage (56)","logDir":"/b"}]}],"version":1}'
+    )
+
+
+def test_a_snapshot_read_back_is_what_was_written() -> None:
+    """But for what its lines do not hold: offset lags, and log dirs without a replica."""
+    written = lines("id", TIME, DIRS)
+    (found,) = log_dirs(written, "a snapshot")
+    assert (found.broker, found.rack, found.path, found.volume_total, found.volume_usable) == (ONE, "r1", "/a", 100, 0)
+    assert [replace(r, offset_lag=0) for r in sorted(DIRS[1].replicas, key=lambda r: r.partition)] == list(
+        found.replicas
     )
 
 
