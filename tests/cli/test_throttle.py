@@ -1,0 +1,211 @@
+"""`kquota throttle` as a process on real brokers; what stands is made, and looked at, by another client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from kquota.reassign.throttle import Setting
+from kquota.sandbox.cluster import Cluster
+from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId
+from tests.cli.run import Ran, kquota
+from tests.servers import WAYS
+from tests.stores.moves_stage import OtherHand, until
+
+pytestmark = pytest.mark.kafka
+
+ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """One operator at one cluster, with a state folder of their own."""
+
+    hand: OtherHand
+    connection: tuple[str, str]
+    folder: Path
+
+    def throttle(self, command: str, *more: str) -> Ran:
+        return kquota("throttle", command, *self.connection, "--state-dir", str(self.folder), *more)
+
+    def told(self, command: str, *more: str) -> tuple[int, Any]:
+        ran = self.throttle(command, "--output", "json", *more)
+        assert ran.out, ran.err
+        return ran.code, json.loads(ran.out)
+
+    def rules(self) -> tuple[int, set[str]]:
+        code, document = self.told("doctor")
+        return code, {one["rule"] for one in document["findings"]}
+
+    def standing(self, *topics: str) -> dict[Setting, str]:
+        lists = [self.hand.lists(topic) for topic in topics]
+        return {**{s: value for found in lists for s, value in found.items()}, **self.hand.rates()}
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def desk(request: pytest.FixtureRequest, way: str, tmp_path: Path) -> Iterator[Desk]:
+    fixture, on_zookeeper = WAYS[way]
+    servers: Cluster = request.getfixturevalue(fixture)
+    hand = OtherHand(servers)
+    connection = ("--zookeeper", str(servers.zookeeper)) if on_zookeeper else ("--bootstrap-server", servers.bootstrap)
+    yield Desk(hand, connection, tmp_path)
+    hand.close()
+
+
+def misplaced(hand: OtherHand, change: AlterConfigOpType) -> None:
+    """A list on broker 2, as KIP-73's own text has it; its value is never told, so nobody can wait to read it."""
+    entry = ConfigEntry(LEADER_REPLICAS, "0:1", incremental_operation=change)
+    resource = ConfigResource(ResourceType.BROKER, "2", incremental_configs=[entry])
+    hand.admin.incremental_alter_configs([resource])[resource].result(30)
+
+
+def test_leftovers_are_found_and_taken_away_and_nothing_else(desk: Desk) -> None:
+    topic, ours = desk.hand.topic({0: (1, 2), 1: (2, 3)}, size=10_000), desk.hand.topic({0: (3,)}, size=10_000)
+    leaders, followers = Setting.of_topic(topic, LEADER_REPLICAS), Setting.of_topic(topic, FOLLOWER_REPLICAS)
+    retention = Setting.of_topic(topic, "retention.ms")
+    desk.hand.write(retention, "123456789")
+    assert desk.throttle("set", "--topic", ours, "--broker", "3", "--throttle", "5MB/s", "--sample", "0").code == 0
+    held = desk.standing(ours)
+    assert held == {
+        Setting.of_topic(ours, LEADER_REPLICAS): "*",
+        Setting.of_topic(ours, FOLLOWER_REPLICAS): "*",
+        Setting.of_broker(THREE, LEADER_RATE): "5000000",
+        Setting.of_broker(THREE, FOLLOWER_RATE): "5000000",
+    }
+
+    desk.hand.write(leaders, "0:1,0:2,7:7")
+    desk.hand.write(followers, "0:2")
+    desk.hand.write(Setting.of_broker(ONE, LEADER_RATE), "10000000")
+    code, shown = desk.told("show", "--sample", "0")
+    assert code == 0
+    (run,) = shown["runs"]
+    assert (run["purpose"], run["rate"]) == ("throttle", 5_000_000)
+    rates = {one["broker"]: one["rates"] for one in shown["brokers"]}
+    assert rates[3][LEADER_RATE]["runs"] == [run["run"]]
+    assert rates[1][LEADER_RATE] == {
+        "value": "10000000",
+        "source": "DYNAMIC_BROKER_CONFIG",
+        "in_force": True,
+        "runs": [],
+    }
+    assert desk.rules() == (
+        8,
+        {
+            *("lists-without-rates", "stale-entry", "caught-up-replica", "list-without-move"),
+            "rates-differ-between-sides",
+        },
+    )
+    before = desk.standing(topic, ours)
+    assert desk.throttle("doctor", "--fix", "--yes", "--older-than", "1h").code == 8
+    assert desk.standing(topic, ours) == before
+    fixed = desk.throttle("doctor", "--fix", "--yes")
+    assert (fixed.code, fixed.out) == (0, ""), fixed.err
+    until(lambda: desk.standing(topic, ours) == held, "what was left over is gone, what a run holds is not")
+    assert desk.hand.value(retention) == "123456789"
+    assert desk.throttle("clear").code == 0
+    until(lambda: desk.standing(topic, ours) == {}, "all is given back")
+
+
+@pytest.mark.parametrize("way", ["4.3.1 Admin API", "3.9.1 ZooKeeper"])
+def test_a_list_on_a_broker_is_told(desk: Desk) -> None:
+    misplaced(desk.hand, AlterConfigOpType.SET)
+    until(lambda: "list-on-broker" in desk.rules()[1], "the list on a broker is told")
+    misplaced(desk.hand, AlterConfigOpType.DELETE)
+    until(lambda: desk.rules() == (0, set()), "the list on a broker is gone")
+
+
+@pytest.mark.parametrize("way", ["4.3.1 Admin API"])
+def test_what_stood_before_a_throttle_comes_back(desk: Desk) -> None:
+    topic = desk.hand.topic({0: (1, 2)}, size=10_000)
+    prior = {Setting.of_topic(topic, LEADER_REPLICAS): "7:7,0:1", Setting.of_broker(ONE, LEADER_RATE): "123456789"}
+    for setting, value in prior.items():
+        desk.hand.write(setting, value)
+    asked = ("--topic", topic, "--throttle", "5MB/s", "--sample", "0")
+    dry = desk.throttle("set", *asked, "--dry-run")
+    assert f"broker 1 {LEADER_RATE}: 123456789 B/s -> 5MB/s\n" in dry.out
+    assert desk.standing(topic) == prior
+    for _ in range(2):
+        assert desk.throttle("set", *asked).code == 0
+    (run,) = desk.told("show", "--sample", "0")[1]["runs"]
+    assert desk.throttle("set", "--run", run["run"], "--throttle", "7MB/s").code == 0
+    until(lambda: desk.hand.value(Setting.of_broker(ONE, LEADER_RATE)) == "7000000", "the rate is another")
+    assert desk.throttle("clear").code == 0
+    until(lambda: desk.standing(topic) == prior, "all is as it was")
+    assert desk.throttle("clear", "--all", "--yes").code == 0
+    until(lambda: desk.standing(topic) == {}, "nothing stands")
+
+
+REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
+    "no such topic": (("--topic", "no-such", "--throttle", "1MB/s"), 1, "topic no-such does not exist"),
+    "no such broker": (("--all-topics", "--broker", "9", "--throttle", "1MB/s"), 1, "broker 9 does not exist"),
+    "no such returning broker": (("--recovering", "9", "--throttle", "1MB/s"), 1, "broker 9 does not exist"),
+    "no rate": (("--all-topics", "--all-brokers", "--throttle", "0"), 2, "must be at least 1 byte per second"),
+    "no such run": (("--run", "x", "--throttle", "1MB/s"), 1, "no open run x on record here"),
+    "nothing named": (("--throttle", "1MB/s"), 2, "throttle what?"),
+    "two things named": (("--recovering", "1", "--all-topics", "--throttle", "1MB/s"), 2, "throttle what?"),
+    "no throttle": (("--recovering", "1"), 2, "how fast?"),
+}
+
+
+WITHOUT_TERMINAL = {
+    "fix": (("doctor", "--fix"), "there is no terminal to ask on: give --yes"),
+    "clear all": (("clear", "--all"), "there is no terminal to ask on: give --yes"),
+    "yes without fix": (("doctor", "--yes"), "--yes goes with --fix"),
+    "an age without fix": (("doctor", "--older-than", "1h"), "--older-than goes with --fix"),
+    "yes without all": (("clear", "--yes"), "--yes goes with --all"),
+}
+
+
+@pytest.mark.parametrize("way", ["4.3.1 Admin API"])
+def test_what_is_refused_before_anything_is_written(desk: Desk) -> None:
+    for arguments, code, words in REFUSED.values():
+        ran = desk.throttle("set", *arguments)
+        assert (ran.code, ran.out) == (code, ""), ran.err
+        assert words in ran.err
+    for command, words in WITHOUT_TERMINAL.values():
+        ran = desk.throttle(*command)
+        assert (ran.code, ran.out) == (2, ""), ran.err
+        assert words in ran.err
+    assert desk.hand.rates() == {}
+
+
+@pytest.mark.parametrize("way", ["4.3.1 Admin API"])
+def test_a_returning_broker_is_throttled_with_what_it_lacks_and_released(desk: Desk) -> None:
+    topic = desk.hand.topic({0: (1, 3), 1: (2, 1)}, size=10_000)
+    asked = ("--recovering", "3", "--throttle", "50kB/s")
+    desk.hand.servers.stop_broker(3)
+    try:
+        desk.hand.fill(topic, [0], 12_000_000)
+        code, away = desk.told("set", *asked, "--once")
+        assert (code, away["unlimited"], away["done"]) == (8, [3], False)
+        assert {"topic": topic, "partition": 0} in away["behind"]
+    finally:
+        desk.hand.servers.start_broker(3)
+    code, back = desk.told("set", *asked, "--once")
+    assert (code, back["unlimited"]) == (8, [])
+    lists = {Setting.of_topic(topic, LEADER_REPLICAS): "0:1", Setting.of_topic(topic, FOLLOWER_REPLICAS): "0:3"}
+    assert desk.hand.lists(topic) == lists
+    assert desk.hand.value(Setting.of_broker(THREE, FOLLOWER_RATE)) == "50000"
+    assert desk.throttle("set", "--run", back["run"], "--throttle", "400kB/s").code == 0
+    _, shown = desk.told("show", "--sample", "3s", "--topic", topic)
+    flows = {one["broker"]: one for one in shown["brokers"]}
+    assert flows[3]["SumReplicaLag"] > 0
+    assert flows[3]["FollowerReplicationThrottledRate"] > 0
+    assert flows[1]["LeaderReplicationThrottledRate"] > 0
+
+    faster = desk.throttle("set", "--recovering", "3", "--throttle", "50MB/s")
+    assert faster.code == 0, faster.err
+    assert "in sync everywhere" in faster.err
+    until(lambda: desk.standing(topic) == {}, "nothing of it is left")
+    assert desk.told("set", *asked, "--once")[0] == 0
