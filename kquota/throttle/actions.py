@@ -84,7 +84,9 @@ def leftovers(ports: Ports, standing: Standing, clock: Clock, older_than: float)
     every = removable(standing)
     sightings = seen(ports.memory.recall(), every, clock.now())
     ports.memory.keep(sightings)
-    old = removable(standing, lambda setting, value: older_than <= 0 or sightings.old(setting, value, older_than))
+    old = every
+    if older_than > 0:
+        old = removable(standing, lambda setting, value: sightings.old(setting, value, older_than))
     return Leftovers(values=every, sightings=sightings, changes=changes(standing, old), young=old != every)
 
 

@@ -24,6 +24,8 @@ COMMANDS = [
     ["move", "plan"],
     ["move", "estimate"],
     ["quota"],
+    ["throttle"],
+    *(["throttle", command] for command in ("show", "set", "clear", "doctor")),
     ["quota", "explain"],
     ["sandbox"],
     ["sandbox", "up"],
