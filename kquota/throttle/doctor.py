@@ -25,7 +25,7 @@ def ended_runs(standing: Standing) -> Iterator[Finding]:
             what=f"{waiting} of its {len(run.goal.targets)} partitions were never handed over to the cluster"
             if waiting
             else "all of its moves have ended and it is still on record",
-            effect=f"the throttle that it set on {len(run.taken)} topics and brokers stands"
+            effect=f"the throttle that it set on {len({(s.kind, s.name) for s in run.taken})} topics and brokers stands"
             if run.taken
             else "its record stays open",
             do="kquota move resume"
