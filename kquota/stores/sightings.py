@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from datetime import datetime
@@ -62,7 +63,8 @@ class SightingsFile:
         except OSError as error:
             raise Refused(f"{self._path}: cannot be written: {error.strerror}; --state-dir names another") from error
         finally:
-            partial.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
 
 
 def _moment(text: str) -> datetime:

@@ -1,0 +1,64 @@
+"""What doctor remembers, on disk: whole or not there, for its owner only, and never an error when it is damaged."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from kquota.errors import Refused
+from kquota.reassign.throttle import Setting
+from kquota.stores.sightings import SightingsFile
+from kquota.terms import LEADER_RATE, BrokerId
+from kquota.throttle.cure import Sightings
+from tests.throttle.stage import BEGUN, LEADER
+
+LEFTOVERS = Sightings(
+    at=BEGUN + timedelta(hours=1),
+    first={
+        Setting.of_broker(BrokerId(1), LEADER_RATE): {"1000": BEGUN},
+        Setting.of_topic("t", LEADER): {"0:1": BEGUN, "*": BEGUN + timedelta(microseconds=1)},
+    },
+)
+
+
+def test_what_is_kept_is_recalled(tmp_path: Path) -> None:
+    assert SightingsFile(tmp_path, "here").recall() is None
+    for kept in (LEFTOVERS, Sightings(at=BEGUN)):
+        SightingsFile(tmp_path, "here").keep(kept)
+        assert SightingsFile(tmp_path, "here").recall() == kept
+    assert SightingsFile(tmp_path, "there").recall() is None
+
+
+def test_its_owner_alone_reads_it_and_nothing_else_is_left(tmp_path: Path) -> None:
+    SightingsFile(tmp_path, "here").keep(LEFTOVERS)
+    (path,) = (tmp_path / "here").iterdir()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+DAMAGED = {
+    "empty": "",
+    "torn": '{"version": 1, "at": "2026-03-',
+    "no object": "[]",
+    "a newer kquota's": '{"version": 2}',
+    "no time zone": '{"version": 1, "at": "2026-03-01T12:30:00", "leftovers": []}',
+    "deep": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("text", DAMAGED.values(), ids=DAMAGED)
+def test_what_is_damaged_is_seen_anew(tmp_path: Path, text: str) -> None:
+    memory = SightingsFile(tmp_path, "here")
+    memory.keep(LEFTOVERS)
+    (tmp_path / "here" / "leftovers.json").write_text(text)
+    assert memory.recall() is None
+    memory.keep(LEFTOVERS)
+    assert memory.recall() == LEFTOVERS
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "here").write_text("in the way")
+    with pytest.raises(Refused, match=r"leftovers\.json: cannot be written"):
+        SightingsFile(tmp_path, "here").keep(LEFTOVERS)
