@@ -11,6 +11,7 @@ from kquota.cli.options import Output
 from kquota.cli.throttle_findings import difference
 from kquota.reassign.throttle import Change, Setting
 from kquota.throttle.holding import GivenBack, Held, Recovery
+from kquota.throttle.standing import order
 
 VERSION: Final = 1
 
@@ -66,8 +67,9 @@ def recovery(seen: Recovery, output: Output) -> str:
 
 
 def lines(changes: Iterable[Change]) -> str:
-    """A line for each value."""
-    return "".join(f"{printable(line)}\n" for line in difference(tuple(changes)))
+    """A line for each value, lists first."""
+    ordered = sorted(changes, key=lambda change: (not change.setting.is_list, order(change.setting)))
+    return "".join(f"{printable(line)}\n" for line in difference(ordered))
 
 
 def say_back(given: GivenBack) -> None:
