@@ -35,9 +35,9 @@ def execute(
     """Start the moves of the plan, and say where the way back is on record."""
     from kquota.cli import reassignment
     from kquota.cli.keeping_up import must_keep_up
-    from kquota.reassign.execution import Asked, carry_out, prepare
+    from kquota.reassign.execution import carry_out
+    from kquota.reassign.preparation import Asked, prepare
 
-    del timeout
     asked = Asked(
         throttle=throttle,
         log_dir_throttle=log_dir_throttle,
@@ -48,7 +48,7 @@ def execute(
     )
     holding = None if dry_run else "reassign-partitions --execute"
     with resumable(), world.staged(at, state_dir, holding) as stage:
-        prepared = prepare(stage.cluster, stage.runs, world.SystemClock(), plan, asked)
+        prepared = prepare(stage.cluster, stage.runs, world.SystemClock(), plan, asked, stage.dirs)
         for note in prepared.notes:
             say(f"warning: {note}")
         if not force:
@@ -56,12 +56,12 @@ def execute(
         if dry_run:
             print(reassignment.prepared(prepared, output))
             return DONE
-        done = carry_out(prepared, say)
+        done = carry_out(prepared, say, stage.dirs, timeout)
         record = None if done.run is None else stage.runs.place(done.run)
     for line in reassignment.executed_remarks(done, record):
         say(line)
-    print(reassignment.executed(done, throttle, record, output))
-    return DONE
+    print(reassignment.executed(done, throttle, log_dir_throttle, record, output))
+    return reassignment.log_dirs_code(done.log_dirs)
 
 
 def verify(
@@ -72,8 +72,16 @@ def verify(
     from kquota.reassign import verification
 
     holding = None if preserve else "reassign-partitions --verify"
-    with resumable(), world.moves(at, state_dir, holding) as (cluster, runs):
-        found = verification.verify(cluster, runs, world.SystemClock(), plan, preserve=preserve, clear_all=clear_all)
+    with resumable(), world.staged(at, state_dir, holding) as stage:
+        found = verification.verify(
+            stage.cluster,
+            stage.runs,
+            world.SystemClock(),
+            plan,
+            stage.dirs,
+            preserve=preserve,
+            clear_all=clear_all,
+        )
     for line in reassignment.remarks(found):
         say(line)
     print(reassignment.verified(found, output))
@@ -88,6 +96,7 @@ def cancel(
     *,
     preserve: bool,
     force: bool,
+    timeout: float,
     dry_run: bool,
 ) -> int:
     """Stop the plan's moves that are under way, put the replicas back and give the throttle back."""
@@ -95,12 +104,14 @@ def cancel(
     from kquota.reassign import cancellation
 
     holding = None if dry_run else "reassign-partitions --cancel"
-    with resumable(), world.moves(at, state_dir, holding) as (cluster, runs):
-        what = cancellation.cancellable(cluster, runs, plan, force=force)
+    with resumable(), world.staged(at, state_dir, holding) as stage:
+        what = cancellation.cancellable(stage.cluster, stage.runs, plan, force=force)
         if dry_run:
             print(reassignment.cancellable(what, output))
             return DONE
-        done = cancellation.cancel(cluster, runs, world.SystemClock(), what, preserve=preserve)
+        done = cancellation.cancel(
+            stage.cluster, stage.runs, world.SystemClock(), what, stage.dirs, preserve=preserve, timeout=timeout
+        )
     for line in reassignment.cancelled_remarks(done):
         say(line)
     print(reassignment.cancelled(done, output))

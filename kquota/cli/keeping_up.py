@@ -12,8 +12,8 @@ from kquota.errors import KquotaError, Refused
 if TYPE_CHECKING:
     from kquota.measure import ByteRate
     from kquota.pace.share import Pace
-    from kquota.reassign.execution import Prepared
     from kquota.reassign.moves import Move
+    from kquota.reassign.preparation import Prepared
     from kquota.sizes.port import LogDirs
     from kquota.terms import BrokerId, TopicPartition
 

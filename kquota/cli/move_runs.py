@@ -15,7 +15,7 @@ from kquota.errors import Invalid
 
 if TYPE_CHECKING:
     from kquota.cli.runs import Recovered
-    from kquota.reassign.port import Cluster, Runs
+    from kquota.reassign.port import Runs
     from kquota.reassign.run import Run
 
 EPILOGS: Final = {
@@ -63,10 +63,11 @@ def status(connection: Connection, state_dir: StateDir = None, output: OutputFor
     """Say which runs are on record and not at their end, and how far each is."""
     from kquota.cli import runs as shown
     from kquota.reassign.recovery import state
+    from kquota.reassign.run import Purpose
 
     at = world.where(connection)
     with world.moves(at, state_dir) as (cluster, runs):
-        unfinished = runs.unfinished()
+        unfinished = [run for run in runs.unfinished() if run.purpose is Purpose.MOVE]
         found = cluster.snapshot(sorted({topic for run in unfinished for topic in run.plan.topics}))
         told = [shown.Told(run=run, state=state(run, found), found=found, place=runs.place(run)) for run in unfinished]
     if not told:
@@ -121,9 +122,9 @@ def _recover(
     if run is not None and plan is not None:
         raise Invalid("--run and --reassignment-json-file both name a run: give one of them")
     at = world.where(connection)
-    with execution.resumable(), world.moves(at, state_dir, None if dry_run else f"move {verb}") as (cluster, runs):
-        chosen = _chosen(runs, run, plan, verb)
-        told = [_one(cluster, runs, each, verb, dry_run=dry_run, force=force) for each in chosen]
+    with execution.resumable(), world.staged(at, state_dir, None if dry_run else f"move {verb}") as stage:
+        chosen = _chosen(stage.runs, run, plan, verb)
+        told = [_one(stage, each, verb, dry_run=dry_run, force=force) for each in chosen]
     if not told:
         say(f"no run is open: nothing to {verb}")
         return DONE
@@ -154,20 +155,20 @@ def _chosen(runs: Runs, run: str | None, plan: Path | None, verb: str) -> list[R
     return moving
 
 
-def _one(cluster: Cluster, runs: Runs, run: Run, verb: str, *, dry_run: bool, force: bool) -> Recovered:
+def _one(stage: world.Stage, run: Run, verb: str, *, dry_run: bool, force: bool) -> Recovered:
     from kquota.cli import execution, reassignment
     from kquota.cli.runs import Recovered
-    from kquota.reassign.execution import prepare_again
+    from kquota.reassign.preparation import prepare_again
     from kquota.reassign.recovery import backwards, recover
 
     wanted = backwards(run) if verb == "abort" else run
     clock = world.SystemClock()
-    prepared = prepare_again(cluster, runs, clock, wanted, force=force)
+    prepared = prepare_again(stage.cluster, stage.runs, clock, wanted, stage.dirs, force=force)
     for note in prepared.notes:
         say(f"warning: {note}")
     if dry_run:
         return Recovered(run=wanted, prepared=prepared, recovery=None, code=DONE)
-    recovery = recover(cluster, runs, clock, wanted, prepared, say)
+    recovery = recover(stage.cluster, stage.runs, clock, wanted, prepared, say, stage.dirs)
     for line in reassignment.remarks(recovery.verification):
         say(line)
     code = execution.verdict(recovery.verification)

@@ -65,7 +65,7 @@ def _execute(at: world.Where, given: Given) -> int:
     log_dir_throttle = rates.any_throttle(given.replica_alter_log_dirs_throttle, "--replica-alter-log-dirs-throttle")
     if log_dir_throttle is not None:
         say(f"log dirs throttle: {_told(log_dir_throttle)} between the log dirs of every broker that takes part")
-    timeout, plan = _seconds(given.timeout or _TIMEOUT), _plan(given)
+    timeout, plan = _seconds(given.timeout or _TIMEOUT), _plan(at, given)
     from kquota.cli import execution
 
     return execution.execute(
@@ -87,7 +87,7 @@ def _execute(at: world.Where, given: Given) -> int:
 def _verify(at: world.Where, given: Given) -> int:
     if given.preserve_throttles and given.clear_all:
         raise Invalid("--preserve-throttles gives nothing back and --clear-all takes everything away: give one of them")
-    plan = _plan(given)
+    plan = _plan(at, given)
     from kquota.cli import execution
 
     return execution.verify(
@@ -96,8 +96,7 @@ def _verify(at: world.Where, given: Given) -> int:
 
 
 def _cancel(at: world.Where, given: Given) -> int:
-    _seconds(given.timeout or _TIMEOUT)  # Kafka's tool takes it here, too; stopping waits for nothing
-    plan = _plan(given)
+    timeout, plan = _seconds(given.timeout or _TIMEOUT), _plan(at, given)
     from kquota.cli import execution
 
     return execution.cancel(
@@ -107,6 +106,7 @@ def _cancel(at: world.Where, given: Given) -> int:
         given.output,
         preserve=given.preserve_throttles,
         force=given.force,
+        timeout=timeout,
         dry_run=given.dry_run,
     )
 
@@ -137,8 +137,11 @@ def _seconds(text: str) -> float:
     return duration(text, "--timeout")
 
 
-def _plan(given: Given) -> Plan:
-    from kquota.reassign import plan
+def _plan(at: world.Where, given: Given) -> Plan:
+    from kquota.reassign import log_dirs, plan
 
     # `action` refuses every action that needs a plan and has none.
-    return plan.read(given.reassignment_json_file or Path(), lambda line: say(f"warning: {line}"))
+    found = plan.read(given.reassignment_json_file or Path(), lambda line: say(f"warning: {line}"))
+    if at.zookeeper is not None:
+        log_dirs.must_have_brokers(found)
+    return found

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from kquota.cli.contract import DONE, FAILED, NOT_YET
 from kquota.cli.options import Output
 from kquota.measure import ByteRate
-from kquota.reassign import words
+from kquota.reassign import log_dirs, words
 from kquota.reassign.progress import Progress, Status
 from kquota.reassign.throttle import Change, Setting
 from kquota.terms import BrokerId, TopicPartition
@@ -16,14 +17,22 @@ from kquota.terms import BrokerId, TopicPartition
 if TYPE_CHECKING:
     # Each action needs one of these rooms alone.
     from kquota.reassign.cancellation import Cancellable, Cancellation
-    from kquota.reassign.execution import Execution, Prepared
+    from kquota.reassign.execution import Execution
+    from kquota.reassign.log_dir_actions import Started
+    from kquota.reassign.preparation import Prepared
     from kquota.reassign.verification import Verification
 
 VERSION: Final = 1
 _SHOWN: Final = 10
 
 
-def executed(done: Execution, throttle: ByteRate | None, record: str | None, output: Output) -> str:
+def executed(
+    done: Execution,
+    throttle: ByteRate | None,
+    log_dir_throttle: ByteRate | None,
+    record: str | None,
+    output: Output,
+) -> str:
     """As kafka-reassign-partitions prints it, but without its last line where nothing had to be started; or JSON."""
     if output is Output.json:
         return _document(
@@ -32,13 +41,20 @@ def executed(done: Execution, throttle: ByteRate | None, record: str | None, out
             throttle=throttle,
             started=_partitions(done.started),
             running=_partitions(done.running),
+            log_dirs_started=_replicas(done.log_dirs.begun),
+            log_dirs_failed=_replicas({r: str(error) for r, error in done.log_dirs.refused.items()}),
+            log_dirs_waiting=_replicas(done.log_dirs.waiting),
             rollback=json.loads(words.assignment(done.rollback)),
         )
     lines = [words.current_assignment(done.rollback)]
-    if done.run is not None and throttle is not None and done.run.taken:
-        lines += [words.RUN_VERIFY, words.throttle_set(throttle)]
+    if done.run is not None and (throttle or log_dir_throttle) is not None and done.run.taken:
+        lines.append(words.RUN_VERIFY)
+        lines += [] if throttle is None else [words.throttle_set(throttle)]
+        lines += [] if log_dir_throttle is None else [log_dirs.throttle_set(log_dir_throttle)]
     if done.started:
         lines.append(words.started(done.started))
+    if done.log_dirs.begun:
+        lines.append(log_dirs.started_lines(done.log_dirs.begun))
     return "\n".join(lines)
 
 
@@ -50,6 +66,17 @@ def executed_remarks(done: Execution, record: str | None) -> Iterator[str]:
         yield f"run {done.run.id} is on record, with every prior value and the plan back, in {record}"
     if done.running:
         yield f"under way already: {_named(done.running)}"
+    if done.log_dirs.refused:
+        yield f"error: {log_dirs.failed(done.log_dirs.refused)}"
+    if done.log_dirs.waiting:
+        yield f"error: {log_dirs.timed_out(done.log_dirs.waiting)}: execute the same plan again, or kquota move resume"
+
+
+def log_dirs_code(done: Started) -> int:
+    """1 for what a broker refused, 8 for what has yet to begin, else 0."""
+    if done.refused:
+        return FAILED
+    return NOT_YET if done.waiting else DONE
 
 
 def prepared(found: Prepared, output: Output) -> str:
@@ -61,15 +88,17 @@ def prepared(found: Prepared, output: Output) -> str:
             dry_run=True,
             changes=[_change(change) for change in found.changes],
             moves=[{**_partition(name), "replicas": target} for name, target in moves.items()],
+            log_dirs=_replicas(found.log_dirs),
             later=later,
             rollback=json.loads(words.assignment(found.rollback)),
         )
     lines = [words.current_assignment(found.rollback), "", "Would be written (nothing was):"]
     lines += _changes(found.changes)
     lines += [f"  move {name} to {_joined(target)}" for name, target in moves.items()]
+    lines += [f"  {name} on broker {broker} into {path}" for (name, broker), path in found.log_dirs.items()]
     if later:
         lines.append(f"  and {later} more partitions in later waves")
-    if not found.changes and not moves:
+    if not found.changes and not moves and not found.log_dirs:
         lines.append("  nothing")
     return "\n".join(lines)
 
@@ -78,7 +107,7 @@ def verified(found: Verification, output: Output) -> str:
     """As kafka-reassign-partitions prints it, but cleared is only what was given back; or JSON, null for unset."""
     if output is Output.json:
         return _document(**_verification(found))
-    return "\n".join([words.status_lines(found.statuses), "", *_clearing(found)])
+    return "\n".join([words.status_lines(found.statuses), log_dirs.status_lines(found.log_dirs), *_clearing(found)])
 
 
 def cancellable(found: Cancellable, output: Output) -> str:
@@ -97,9 +126,18 @@ def cancellable(found: Cancellable, output: Output) -> str:
 def cancelled(done: Cancellation, output: Output) -> str:
     """As kafka-reassign-partitions prints it; or JSON."""
     if output is Output.json:
-        return _document(cancelled=_partitions(done.cancelled), **_verification(done.verification))
+        return _document(
+            cancelled=_partitions(done.cancelled),
+            log_dirs_cancelled=_replicas(done.log_dirs.begun),
+            **_verification(done.verification),
+        )
     first = words.cancelled(done.cancelled) if done.cancelled else words.NONE_CANCELLED
-    return f"{first}\n{words.NONE_MOVING}" + "\n".join(_clearing(done.verification))
+    moved = done.log_dirs
+    if moved.refused or moved.waiting:
+        second = log_dirs.failed(moved.refused) if moved.refused else log_dirs.timed_out(moved.waiting)
+    else:
+        second = log_dirs.started_lines(moved.begun) or log_dirs.NONE_ACTIVE
+    return "\n".join([first, second, *_clearing(done.verification)])
 
 
 def cancelled_remarks(done: Cancellation) -> Iterator[str]:
@@ -150,6 +188,16 @@ def _verification(found: Verification) -> dict[str, object]:
     return {
         "verdict": found.verdict.value,
         "partitions": [_status(status) for status in found.statuses],
+        "log_dirs": [
+            {
+                **_partition(status.partition),
+                "broker": status.broker,
+                "status": status.progress.value,
+                "log_dir": status.place.current,
+                "target": status.target,
+            }
+            for status in found.log_dirs
+        ],
         "given_back": [_change(change) for change in found.given_back],
         "pending": [{**_setting(setting), "why": why} for setting, why in sorted(found.pending.items())],
         "waiting": _partitions(found.waiting),
@@ -171,6 +219,10 @@ def _document(**more: object) -> str:
 
 def _partitions(names: Iterable[TopicPartition]) -> list[dict[str, object]]:
     return [_partition(name) for name in names]
+
+
+def _replicas(told: Mapping[log_dirs.Replica, str]) -> list[dict[str, object]]:
+    return [{**_partition(name), "broker": broker, "told": text} for (name, broker), text in told.items()]
 
 
 def _partition(name: TopicPartition) -> dict[str, object]:

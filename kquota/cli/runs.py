@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from kquota.cli import reassignment
 from kquota.cli.options import Output
 from kquota.measure import human_rate
-from kquota.reassign.execution import Prepared
 from kquota.reassign.port import Snapshot
+from kquota.reassign.preparation import Prepared
 from kquota.reassign.progress import Progress, statuses
 from kquota.reassign.recovery import Recovery, State
 from kquota.reassign.run import Run
@@ -52,12 +52,11 @@ def text(told: Sequence[Told]) -> str:
 def _lines(told: Told) -> list[str]:
     run = told.run
     rate = "no throttle" if run.rate is None else f"throttle {human_rate(run.rate)}"
-    lines = [f"{run.id}  {told.state.value}"]
-    if run.plan.targets:
-        lines.append(f"  {told.done} of {len(run.goal.targets)} partitions there, {rate}")
-    else:
-        lines.append(f"  {rate}")
-    return [*lines, f"  on record in {told.place}"]
+    return [
+        f"{run.id}  {told.state.value}",
+        f"  {told.done} of {len(run.goal.targets)} partitions there, {rate}",
+        f"  on record in {told.place}",
+    ]
 
 
 def document(told: Sequence[Told]) -> str:
@@ -66,7 +65,6 @@ def document(told: Sequence[Told]) -> str:
         {
             "run": one.run.id,
             "begun": one.run.begun.isoformat(),
-            "purpose": one.run.purpose.value,
             "state": one.state.name.lower(),
             "throttle": one.run.rate,
             "partitions": len(one.run.goal.targets),

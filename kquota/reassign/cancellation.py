@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kquota.errors import Incomplete, Unknown, Unreachable
-from kquota.reassign import guard, words
+from kquota.reassign import guard, log_dir_actions, log_dirs, words
 from kquota.reassign.hold import SETTLE, wait_until
+from kquota.reassign.log_dir_actions import Started
 from kquota.reassign.moves import Replicas
 from kquota.reassign.plan import Plan
-from kquota.reassign.port import Clock, Cluster, Runs, Snapshot
+from kquota.reassign.port import Clock, Cluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.run import covers
 from kquota.reassign.verification import Verification, verify
 from kquota.terms import TopicPartition
@@ -33,6 +34,7 @@ class Cancellation:
     """What was cancelled, and what was given back."""
 
     cancelled: tuple[TopicPartition, ...]
+    log_dirs: Started
     verification: Verification
 
 
@@ -53,8 +55,17 @@ def cancellable(cluster: Cluster, runs: Runs, plan: Plan, *, force: bool) -> Can
     return Cancellable(plan=plan, found=found, targets=targets)
 
 
-def cancel(cluster: Cluster, runs: Runs, clock: Clock, what: Cancellable, *, preserve: bool = False) -> Cancellation:
-    """Cancel, wait until it is seen, and give back what the moves had taken, unless `preserve`.
+def cancel(
+    cluster: Cluster,
+    runs: Runs,
+    clock: Clock,
+    what: Cancellable,
+    dirs: ReplicaDirs | None = None,
+    *,
+    preserve: bool = False,
+    timeout: float = log_dir_actions.TIMEOUT,
+) -> Cancellation:
+    """Cancel, in log dirs too, wait until it is seen, and give back what the moves had taken, unless `preserve`.
 
     What the run had still to hand over is never handed over. Raises Incomplete for moves that the cluster would not
     cancel; Unknown when the end was not seen in time.
@@ -64,12 +75,15 @@ def cancel(cluster: Cluster, runs: Runs, clock: Clock, what: Cancellable, *, pre
         runs.update(replace(run, handed_over=frozenset(run.plan.targets)))
     refused = _submitted(cluster, clock, what)
     cancelled = tuple(name for name in what.targets if name not in refused)
-    verification = verify(cluster, runs, clock, what.plan, preserve=preserve)
+    moved = Started()
+    if dirs is not None and what.plan.log_dirs:
+        moved = log_dir_actions.cancel(dirs, clock, log_dirs.of(what.plan), timeout)
+    verification = verify(cluster, runs, clock, what.plan, dirs, preserve=preserve)
     if refused:
         raise Incomplete(
             words.failed(refused), done=[str(name) for name in cancelled], undone=[str(name) for name in refused]
         )
-    return Cancellation(cancelled=cancelled, verification=verification)
+    return Cancellation(cancelled=cancelled, log_dirs=moved, verification=verification)
 
 
 def _submitted(cluster: Cluster, clock: Clock, what: Cancellable) -> Mapping[TopicPartition, str]:

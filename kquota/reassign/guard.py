@@ -24,13 +24,12 @@ def check_names(plan: Plan, found: Snapshot) -> None:
         raise Refused(f"Unable to find partition: {named(missing)}; take it out of the plan; nothing was written")
 
 
-def check_brokers(plan: Plan, moving: Sequence[Move], found: Snapshot) -> None:
-    """Raises Refused unless every broker that is to hold a replica is alive, but where its move is under way already.
+def check_brokers(moving: Sequence[Move], found: Snapshot) -> None:
+    """Raises Refused unless every broker that a move to be started wants is alive.
 
     A broker that died in the middle of a move is no reason not to go on with the others.
     """
-    under_way = {move.partition for move in moving if move.submitted}
-    wanted = {broker for name, target in plan.targets.items() if name not in under_way for broker in target}
+    wanted = {broker for move in moving if not move.submitted for broker in move.target}
     if unknown := sorted(wanted - found.alive):
         raise Refused(
             f"Unknown broker id {unknown[0]}; alive are {','.join(map(str, sorted(found.alive)))}: "

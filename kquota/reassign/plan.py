@@ -31,11 +31,11 @@ _PROPOSED: Final = "Proposed partition reassignment configuration"
 class Plan:
     """The wanted replicas of each partition, the preferred leader first; always ordered by topic, then partition.
 
-    `log_dirs` are those that the file names for a replica; they are no part of what makes two plans equal.
+    `log_dirs` are those that the file names for a replica.
     """
 
     targets: Mapping[TopicPartition, tuple[BrokerId, ...]]
-    log_dirs: Mapping[tuple[TopicPartition, BrokerId], str] = field(default_factory=dict, compare=False)
+    log_dirs: Mapping[tuple[TopicPartition, BrokerId], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "targets", {name: self.targets[name] for name in sorted(self.targets)})

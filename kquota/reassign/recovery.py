@@ -6,8 +6,9 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from kquota.reassign.execution import Execution, Prepared, carry_out
-from kquota.reassign.port import Clock, Cluster, Runs, Snapshot
+from kquota.reassign.execution import Execution, carry_out
+from kquota.reassign.port import Clock, Cluster, ReplicaDirs, Runs, Snapshot
+from kquota.reassign.preparation import Prepared
 from kquota.reassign.progress import Progress, statuses, verdict
 from kquota.reassign.run import Run
 from kquota.reassign.verification import Verification, verify
@@ -53,12 +54,18 @@ def backwards(run: Run) -> Run:
 
 
 def recover(
-    cluster: Cluster, runs: Runs, clock: Clock, run: Run, prepared: Prepared, told: Callable[[str], None]
+    cluster: Cluster,
+    runs: Runs,
+    clock: Clock,
+    run: Run,
+    prepared: Prepared,
+    told: Callable[[str], None],
+    dirs: ReplicaDirs | None = None,
 ) -> Recovery:
     """Bring the run to where an undisturbed one would be by now, and give back what has ended.
 
     A replica that an abort cannot simply forget is copied back, at the run's rate.
     """
     runs.update(run)
-    execution = carry_out(prepared, told)
-    return Recovery(execution=execution, verification=verify(cluster, runs, clock, run.goal))
+    execution = carry_out(prepared, told, dirs)
+    return Recovery(execution=execution, verification=verify(cluster, runs, clock, run.goal, dirs))

@@ -141,4 +141,4 @@ def handing_over(run: Run, now: Mapping[Setting, str | None], other: Run) -> Run
 def covers(plan: Plan, runs: Collection[Run]) -> Run | None:
     """The open run of exactly this plan, or one that is aborting to it, if there is one."""
     moves = (run for run in runs if run.finished is None and run.purpose is Purpose.MOVE)
-    return next((run for run in moves if plan in (run.plan, run.goal)), None)
+    return next((run for run in moves if plan.targets in (run.plan.targets, run.goal.targets)), None)

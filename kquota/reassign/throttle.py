@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 from kquota.errors import Refused
 from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, LONGEST_VALUE, BrokerId, TopicPartition
+
+_ENTRY: Final = re.compile(r"([0-9]{1,10}):")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -74,8 +77,8 @@ def entries(text: str | None) -> tuple[str, ...]:
 
 def entry_partition(setting: Setting, entry: str) -> TopicPartition | None:
     """The partition that an entry of a topic's list speaks of; None where it speaks of all (`*`) or is malformed."""
-    number, colon, _ = entry.partition(":")
-    return TopicPartition(setting.name, int(number)) if colon and number.isdecimal() else None
+    found = _ENTRY.match(entry)
+    return None if found is None else TopicPartition(setting.name, int(found[1]))
 
 
 def merge(current: str | None, ours: Sequence[str]) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from kquota.reassign import log_dirs
 from kquota.reassign.hold import Released, World, record, release, release_ended, wait_until, written
 from kquota.reassign.plan import Plan
-from kquota.reassign.port import Clock, Cluster, Runs, Snapshot
-from kquota.reassign.progress import Progress, Status, statuses, verdict
+from kquota.reassign.port import Clock, Cluster, ReplicaDirs, Runs, Snapshot
+from kquota.reassign.progress import Progress, Status, overall, statuses, verdict
 from kquota.reassign.proof import proven
 from kquota.reassign.run import Run, covers, held, recreated, without_topics
 from kquota.reassign.throttle import Change, Setting
@@ -30,6 +31,7 @@ class Verification:
 
     statuses: tuple[Status, ...]
     verdict: Progress
+    log_dirs: tuple[log_dirs.Status, ...] = ()
     given_back: tuple[Change, ...] = ()
     pending: Mapping[Setting, str] = field(default_factory=dict)
     waiting: tuple[TopicPartition, ...] = ()
@@ -38,7 +40,14 @@ class Verification:
 
 
 def verify(
-    cluster: Cluster, runs: Runs, clock: Clock, plan: Plan, *, preserve: bool = False, clear_all: bool = False
+    cluster: Cluster,
+    runs: Runs,
+    clock: Clock,
+    plan: Plan,
+    dirs: ReplicaDirs | None = None,
+    *,
+    preserve: bool = False,
+    clear_all: bool = False,
 ) -> Verification:
     """What has become of the plan. What its run took is given back: per partition at once, the rates with the last.
 
@@ -47,20 +56,29 @@ def verify(
     no move runs anywhere, every rate of every live broker, and the lists of the plan's topics. Raises Unreachable.
     """
     found, seen = _settled(cluster, clock, plan)
-    outcome = verdict(found)
+    in_dirs = _log_dirs(dirs, plan, seen)
+    outcome = overall([verdict(found), *(status.progress for status in in_dirs)])
     if preserve:
-        return Verification(statuses=found, verdict=outcome)
+        return Verification(statuses=found, verdict=outcome, log_dirs=in_dirs)
     unfinished = runs.unfinished()
     run = covers(plan, unfinished)
     others = tuple(other for other in unfinished if run is None or other.id != run.id)
     world = World(cluster=cluster, runs=runs, clock=clock, others=others)
     if run is not None:
-        done = _of_a_run(world, run, found, seen)
+        copying = {status.partition for status in in_dirs if status.progress is Progress.IN_PROGRESS}
+        done = _of_a_run(world, run, found, seen, copying)
     else:
         done = _without_a_record(world, plan, found, seen, unfinished)
     if clear_all:
         done = _cleared(world, plan, seen, done, unfinished)
-    return replace(done, statuses=found, verdict=outcome)
+    return replace(done, statuses=found, verdict=outcome, log_dirs=in_dirs)
+
+
+def _log_dirs(dirs: ReplicaDirs | None, plan: Plan, seen: Snapshot) -> tuple[log_dirs.Status, ...]:
+    wanted = log_dirs.of(plan)
+    if dirs is None or not wanted:
+        return ()
+    return tuple(log_dirs.statuses(wanted, dirs.read(wanted.keys()), seen.partitions, seen.running))
 
 
 def _settled(cluster: Cluster, clock: Clock, plan: Plan) -> tuple[tuple[Status, ...], Snapshot]:
@@ -79,8 +97,11 @@ def _settled(cluster: Cluster, clock: Clock, plan: Plan) -> tuple[tuple[Status, 
     return found, seen
 
 
-def _of_a_run(world: World, run: Run, found: Sequence[Status], seen: Snapshot) -> Verification:
-    moving = {status.partition for status in found if status.progress is Progress.IN_PROGRESS}
+def _of_a_run(
+    world: World, run: Run, found: Sequence[Status], seen: Snapshot, copying: Collection[TopicPartition]
+) -> Verification:
+    """`copying` are partitions that a broker still copies between its log dirs: their run's rates serve them."""
+    moving = {*copying} | {status.partition for status in found if status.progress is Progress.IN_PROGRESS}
     at_rest = {status.partition for status in found if status.progress is Progress.ELSEWHERE and status.replicas}
     gone = recreated(run, seen.topic_ids)
     run = record(world, run, without_topics(run, gone))

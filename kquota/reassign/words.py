@@ -21,8 +21,6 @@ RUN_VERIFY: Final = (
     "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is removed."
 )
 NONE_CANCELLED: Final = "None of the specified partition reassignments are active."
-NONE_MOVING: Final = "None of the specified partition moves are active."
-"""Of moves between log dirs. Kafka's --cancel ends no line after it: what it prints next stands right behind it."""
 
 
 def assignment(plan: Plan) -> str:

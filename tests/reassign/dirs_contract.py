@@ -96,7 +96,7 @@ class ReplicaDirsContract:
         )
         worse, dead = (TopicPartition(topic, 2), two), (TopicPartition(topic, 0), _NOBODY)
         found = stage.dirs.read([nowhere, good, dead])
-        assert (found.dirs.keys(), found.places.keys(), found.silent.keys()) == ({one}, {good}, {_NOBODY})
+        assert (set(found.dirs), set(found.places), set(found.silent)) == ({one}, {good}, {_NOBODY})
         assert "not alive" in found.silent[_NOBODY]
         here = found.place(good).current
         there = next(path for path in stage.paths(one) if path != here)

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from kquota.errors import Conflict, Incomplete, KquotaError, Refused, Unknown, Unreachable
 from kquota.measure import ByteRate
-from kquota.reassign.execution import Asked, Execution, carry_out, prepare
+from kquota.reassign.execution import Execution, carry_out
 from kquota.reassign.moves import Partition
 from kquota.reassign.plan import Plan
+from kquota.reassign.preparation import Asked, prepare
 from kquota.reassign.progress import Progress
 from kquota.reassign.throttle import Setting
 from kquota.reassign.verification import Verification, verify

@@ -10,10 +10,11 @@ import pytest
 from kquota.errors import KquotaError
 from kquota.measure import ByteRate
 from kquota.reassign.cancellation import cancel, cancellable
-from kquota.reassign.execution import Asked, carry_out, prepare, prepare_again
+from kquota.reassign.execution import carry_out
 from kquota.reassign.moves import Partition
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Cluster, Runs
+from kquota.reassign.preparation import Asked, prepare, prepare_again
 from kquota.reassign.recovery import backwards, recover
 from kquota.reassign.throttle import Setting
 from kquota.reassign.verification import verify

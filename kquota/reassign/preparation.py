@@ -1,0 +1,229 @@
+"""Everything that can be checked before a run writes, and what it would write first: a dry run ends here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kquota.errors import Refused
+from kquota.measure import ByteRate
+from kquota.reassign import guard, log_dir_actions, log_dirs
+from kquota.reassign.hold import World, read
+from kquota.reassign.log_dirs import Reading, Replica
+from kquota.reassign.moves import Move, moves, rates, rollback, throttled_brokers
+from kquota.reassign.plan import Plan, run_id
+from kquota.reassign.port import Clock, Cluster, ReplicaDirs, Runs, Snapshot
+from kquota.reassign.run import Run, covers, recreated, taking, without_topics
+from kquota.reassign.throttle import Change, Setting, needed
+from kquota.reassign.wave import lists_of, too_long, wanted, wave
+from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, BrokerId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the operator wants besides the plan. Rates in bytes per second, None for no throttle.
+
+    `whole_topics`: a topic whose list would be too long is throttled as a whole, by `*`. `force` overrides moves of the
+    plan's partitions that are on their way to somewhere else.
+    """
+
+    throttle: ByteRate | None = None
+    log_dir_throttle: ByteRate | None = None
+    additional: bool = False
+    same_replication_factor: bool = False
+    whole_topics: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A plan that every check let pass. Nothing is written yet; `changes` is what would be, first.
+
+    `run` is None when there is nothing to do. `wave` are the moves to hand over first, those under way included;
+    `log_dirs` where replicas shall be that are not there for good, by what `reading` told.
+    """
+
+    world: World
+    plan: Plan
+    rollback: Plan
+    found: Snapshot
+    known: Run | None
+    run: Run | None
+    moving: tuple[Move, ...] = ()
+    wave: tuple[Move, ...] = ()
+    log_dirs: Mapping[Replica, str] = field(default_factory=dict)
+    reading: Reading | None = None
+    wanted: Mapping[Setting, tuple[str, ...]] = field(default_factory=dict)
+    now: Mapping[Setting, str | None] = field(default_factory=dict)
+    changes: tuple[Change, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def prepare(
+    cluster: Cluster, runs: Runs, clock: Clock, plan: Plan, asked: Asked, dirs: ReplicaDirs | None = None
+) -> Prepared:
+    """Check everything that can be checked. Raises Refused, or what the cluster answered; writes nothing.
+
+    `dirs` is needed for a plan that names log dirs.
+    """
+    found = cluster.snapshot(plan.topics)
+    guard.check_names(plan, found)
+    unfinished = runs.unfinished()
+    known = covers(plan, unfinished)
+    world = _world(cluster, runs, clock, known, unfinished)
+    back, reading = rollback(plan, found.partitions), None
+    if dirs is not None and plan.log_dirs:
+        reading = log_dir_actions.check(dirs, log_dirs.of(plan), log_dirs.replicas(back))
+        back = log_dirs.with_dirs(back, reading)
+    if known is not None and not known.aborting:
+        known = replace(known, plan=plan)  # with the log dirs that it names now
+    return _prepared(world, plan, asked, found=found, known=known, back=back, reading=reading)
+
+
+def prepare_again(
+    cluster: Cluster, runs: Runs, clock: Clock, run: Run, dirs: ReplicaDirs | None = None, *, force: bool = False
+) -> Prepared:
+    """The same for a run on record, on the way to its goal. A topic that was deleted since is left out."""
+    found = cluster.snapshot(run.goal.topics)
+    gone = {*recreated(run, found.topic_ids), *(set(run.goal.topics) - {name.topic for name in found.partitions})}
+    targets = {
+        name: target for name, target in run.goal.targets.items() if name.topic not in gone and name in found.partitions
+    }
+    left = Plan(targets=targets, log_dirs={r: path for r, path in run.goal.log_dirs.items() if r[0] in targets})
+    whole = any(EVERY_REPLICA in taken.ours for taken in run.taken.values())
+    asked = Asked(
+        throttle=run.rate, log_dir_throttle=run.log_dir_rate, additional=True, whole_topics=whole, force=force
+    )
+    known = replace(without_topics(run, gone), handed_over=run.handed_over | (run.goal.targets.keys() - targets.keys()))
+    world = _world(cluster, runs, clock, known, runs.unfinished())
+    reading = dirs.read(log_dirs.of(left).keys()) if dirs is not None and left.log_dirs else None
+    prepared = _prepared(world, left, asked, found=found, known=known, back=run.rollback, reading=reading)
+    notes = tuple(f"topic {topic} was deleted since: what is called so now is left alone" for topic in sorted(gone))
+    return replace(prepared, notes=(*notes, *prepared.notes))
+
+
+def _world(cluster: Cluster, runs: Runs, clock: Clock, known: Run | None, unfinished: Sequence[Run]) -> World:
+    others = tuple(run for run in unfinished if known is None or run.id != known.id)
+    return World(cluster=cluster, runs=runs, clock=clock, others=others)
+
+
+def _prepared(
+    world: World,
+    plan: Plan,
+    asked: Asked,
+    *,
+    found: Snapshot,
+    known: Run | None,
+    back: Plan,
+    reading: Reading | None,
+) -> Prepared:
+    moving = moves(plan, found.partitions)
+    unsettled = {} if reading is None else log_dirs.unsettled(log_dirs.of(plan), reading)
+    if not moving and not unsettled:
+        return Prepared(world=world, plan=plan, rollback=back, found=found, known=known, run=None)
+    _check(world.cluster, moving, found, asked, known)
+    if asked.same_replication_factor:
+        guard.check_replication_factor(plan, found)
+    if known is not None and asked.throttle is None:
+        asked = replace(asked, throttle=known.rate)
+    limits, notes = _limits(moving, log_dirs.brokers(unsettled), found, asked)
+    lists = lists_of(moving) if asked.throttle else ()
+    now = read(world.cluster, {**dict.fromkeys(lists, ()), **limits})
+    first, entries = _first_wave(world.cluster, moving, {s: now[s] for s in lists}, asked)
+    everything = {**entries, **limits}
+    run = known or _new(plan, back, found, world.clock)
+    run = replace(
+        run,
+        rate=asked.throttle or run.rate,
+        log_dir_rate=asked.log_dir_throttle or run.log_dir_rate,
+        handed_over=run.handed_over | (plan.targets.keys() - {m.partition for m in moving if not m.submitted}),
+    )
+    return Prepared(
+        world=world,
+        plan=plan,
+        rollback=run.rollback,
+        found=found,
+        known=known,
+        run=taking(run, everything, now, world.others),
+        moving=moving,
+        wave=first,
+        log_dirs=unsettled,
+        reading=reading,
+        wanted=everything,
+        now=now,
+        changes=needed(everything, now),
+        notes=notes,
+    )
+
+
+def _new(plan: Plan, back: Plan, found: Snapshot, clock: Clock) -> Run:
+    begun = clock.now()
+    return Run(
+        id=run_id(plan, begun),
+        begun=begun,
+        plan=plan,
+        rollback=back,
+        rate=None,
+        taken={},
+        topic_ids={topic: found.topic_ids[topic] for topic in plan.topics if topic in found.topic_ids},
+    )
+
+
+def _check(cluster: Cluster, moving: Sequence[Move], found: Snapshot, asked: Asked, known: Run | None) -> None:
+    going_back = {
+        move.partition: now
+        for move in moving
+        if not move.submitted and (now := found.partitions[move.partition]).moving and not move.destinations
+    }
+    if going_back and cluster.largest_submission is not None:
+        raise Refused(
+            f"{guard.named(going_back)}: Kafka takes nothing back through ZooKeeper while it moves (KIP-236): wait for "
+            "its end, or use --bootstrap-server; nothing was written"
+        )
+    guard.check_brokers([move for move in moving if move.partition not in going_back], found)
+    if going_back and not asked.force:
+        topics = sorted({name.topic for name in going_back})
+        guard.check_return(going_back, found, cluster.minimum_in_sync(topics))
+    guard.check_running(moving, found, resumed=known is not None, additional=asked.additional)
+    if not asked.force:
+        own = {} if known is None else {**known.rollback.targets, **known.plan.targets}
+        guard.check_overridden(moving, found, own)
+    guard.check_leaders(moving, found)
+
+
+def _limits(
+    moving: Sequence[Move], with_dirs: Sequence[BrokerId], found: Snapshot, asked: Asked
+) -> tuple[dict[Setting, tuple[str, ...]], tuple[str, ...]]:
+    """The rates to set, and what to say of brokers that get none."""
+    limits: dict[Setting, tuple[str, ...]] = {}
+    notes: tuple[str, ...] = ()
+    if asked.throttle is not None:
+        brokers = throttled_brokers(moving)
+        limits |= rates([broker for broker in brokers if broker in found.alive], asked.throttle)
+        notes = tuple(
+            f"broker {broker} is not alive: it gets no rate, and sends unthrottled if it comes back during the move"
+            for broker in brokers
+            if broker not in found.alive
+        )
+    if asked.log_dir_throttle is not None:
+        text = (str(asked.log_dir_throttle),)
+        limits |= {Setting.of_broker(broker, LOG_DIR_RATE): text for broker in with_dirs if broker in found.alive}
+    return limits, notes
+
+
+def _first_wave(
+    cluster: Cluster, moving: tuple[Move, ...], lists: Mapping[Setting, str | None], asked: Asked
+) -> tuple[tuple[Move, ...], dict[Setting, tuple[str, ...]]]:
+    """The moves to hand over first, and their list entries. Raises Refused where a list has no room at all."""
+    whole = too_long(moving, lists) if asked.whole_topics and lists else frozenset()
+    by_entries = {setting: text for setting, text in lists.items() if setting.name not in whole}
+    chosen = wave(moving, by_entries, cluster.largest_submission)
+    if cluster.largest_submission is not None and any(move.submitted for move in moving):
+        chosen = tuple(move for move in chosen if move.submitted)
+    if moving and not chosen:
+        setting = next(iter(by_entries))
+        raise Refused(
+            f"{setting} has no room for another entry: take away what nobody needs (kquota throttle doctor), or give "
+            "--throttle-whole-topics to throttle the whole topic; nothing was written"
+        )
+    return chosen, wanted(chosen, whole) if lists else {}
