@@ -12,9 +12,17 @@ from kquota.reassign.plan import Plan
 from kquota.reassign.port import Clock, Cluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.progress import Progress, Status, overall, statuses, verdict
 from kquota.reassign.proof import proven
-from kquota.reassign.run import Run, covers, held, recreated, without_topics
-from kquota.reassign.throttle import Change, Setting
-from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE, TopicPartition
+from kquota.reassign.run import Run, covers, held, part_of, recreated, without_topics
+from kquota.reassign.throttle import Change, Setting, entries
+from kquota.terms import (
+    EVERY_REPLICA,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LOG_DIR_RATE,
+    TopicPartition,
+)
 
 SETTLED: Final = 3.0
 """Seconds after which a partition that is somewhere else is there to stay: reads on KRaft were stale for 0.27 s."""
@@ -108,10 +116,29 @@ def _of_a_run(
     waiting = tuple(name for name in run.waiting if name in at_rest and name.topic not in gone)
     if moving:
         released, run = release_ended(world, run, run.plan.targets.keys() - moving)
+        lost = _lost(world, run, moving)
     else:
-        released = release(world, run, close=not waiting)
-    notes = tuple(f"topic {topic} was deleted and made again since: it is left alone" for topic in gone)
+        released, lost = release(world, run, close=not waiting), ()
+    notes = (*(f"topic {topic} was deleted and made again since: it is left alone" for topic in gone), *lost)
     return _told(released, run=run, waiting=waiting, notes=notes)
+
+
+def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[str, ...]:
+    """What somebody else has taken away of a throttle that is still needed. It comes back only when it is asked for."""
+    now = world.cluster.values(list(run.taken))
+    lost = [
+        setting
+        for setting, taken in part_of(run, moving).taken.items()
+        if setting in now and not {*taken.ours, EVERY_REPLICA} & {*entries(now[setting])}
+    ]
+    lost += [s for s, taken in run.taken.items() if not s.is_list and taken.ours and s in now and now[s] is None]
+    if not lost:
+        return ()
+    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    return (
+        f"warning: somebody took away {lost[0]}{more}, which run {run.id} had set: the move goes on without; "
+        "--execute the same plan again to set it again",
+    )
 
 
 def _without_a_record(

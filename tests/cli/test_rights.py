@@ -43,6 +43,7 @@ NEEDS: dict[str, tuple[Sequence[str], Sequence[Right]]] = {
         [(CLUSTER, WRITE)],
     ),
     "sizes": (["log-dirs", "--describe"], [(CLUSTER, DESCRIBE)]),
+    "running moves": (["reassign-partitions", "--list"], [(CLUSTER, DESCRIBE)]),
 }
 
 

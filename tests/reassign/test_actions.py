@@ -299,3 +299,137 @@ def test_verify_of_a_deleted_topic_gives_the_rates_back(world: World) -> None:
         world.cluster.write(setting, None)
     assert world.verify().verdict is Progress.ELSEWHERE
     assert world.cluster.configs == {}
+
+
+def test_what_somebody_takes_away_of_a_throttle_in_use_is_told_and_comes_back_when_asked_for(world: World) -> None:
+    world.execute()
+    throttled = dict(world.cluster.configs)
+    world.cluster.write(FOLLOWERS, None)
+    world.cluster.write(rate_of(2), None)
+    found = world.verify()
+    assert found.verdict is Progress.IN_PROGRESS
+    assert [note.partition(", which")[0] for note in found.notes] == [
+        f"warning: somebody took away {FOLLOWERS} and 1 more"
+    ]
+    world.execute()
+    assert world.cluster.configs == throttled
+    world.cluster.finish(T0)
+    world.verify()
+    assert world.cluster.configs == {}
+
+
+def test_entries_go_with_their_partition_and_rates_with_the_last(world: World) -> None:
+    world.execute(Plan(targets={T0: b(1, 3), T1: b(1, 3)}))
+    world.cluster.finish(T1)
+    found = world.verify(Plan(targets={T0: b(1, 3), T1: b(1, 3)}))
+    assert found.verdict is Progress.IN_PROGRESS
+    assert world.cluster.configs == THROTTLE
+    world.cluster.finish(T0)
+    assert world.verify(Plan(targets={T0: b(1, 3), T1: b(1, 3)})).verdict is Progress.DONE
+    assert world.cluster.configs == {}
+    assert world.open_runs() == 0
+
+
+def test_a_topic_that_was_made_again_is_not_this_runs_business(world: World) -> None:
+    world.execute()
+    world.cluster.topic_ids["t"] = "another"
+    world.cluster.partitions[T0] = Partition(replicas=b(2), leader=BrokerId(2), isr=b(2))
+    found = world.verify()
+    assert (found.verdict, found.notes) == (
+        Progress.ELSEWHERE,
+        ("topic t was deleted and made again since: it is left alone",),
+    )
+    assert {setting for setting in world.cluster.configs if setting.kind == "topic"} == {LEADERS, FOLLOWERS}
+    assert world.open_runs() == 0
+
+
+BIG = {TopicPartition("big", n): b(1, 2) for n in range(3000)}
+BIG_PLAN = Plan(targets=dict.fromkeys(BIG, b(1, 3)))
+
+
+def big(world: World) -> None:
+    world.cluster.partitions = {n: Partition(replicas=r, leader=r[0], isr=r) for n, r in BIG.items()}
+
+
+def test_a_list_that_would_be_too_long_goes_in_waves(world: World) -> None:
+    """While --execute waits, each look finds the wave before at its end."""
+    big(world)
+    longest = 0
+
+    def end_a_wave(seconds: float) -> None:
+        nonlocal longest
+        longest = max(longest, *(len(value) for setting, value in world.cluster.configs.items() if setting.is_list))
+        for name, now in list(world.cluster.partitions.items()):
+            if seconds >= 1 and now.moving:
+                world.cluster.finish(name)
+
+    world.clock = Ticks(end_a_wave)
+    done = world.execute(BIG_PLAN)
+    assert len(done.started) == len(BIG)
+    assert 30_000 < longest <= 32_767
+    end_a_wave(1)
+    assert world.verify(BIG_PLAN).verdict is Progress.DONE
+    assert world.cluster.configs == {}
+
+
+def test_with_consent_the_whole_topic_is_throttled_at_once(world: World) -> None:
+    big(world)
+    followers = Setting.of_topic("big", FOLLOWER_REPLICAS)
+    world.cluster.write(followers, "7:7")
+    asked = Asked(throttle=ByteRate(1000), whole_topics=True)
+    done = carry_out(prepare(world.cluster, world.runs, world.clock, BIG_PLAN, asked))
+    assert len(done.started) == len(BIG)
+    assert {value for setting, value in world.cluster.configs.items() if setting.is_list} == {"*"}
+    for name in BIG:
+        world.cluster.finish(name)
+    world.verify(BIG_PLAN)
+    assert world.cluster.configs == {followers: "7:7"}
+
+
+def test_two_runs_under_one_star_and_the_last_one_takes_it_away(world: World) -> None:
+    big(world)
+    asked = Asked(throttle=ByteRate(1000), whole_topics=True, additional=True)
+    first = Plan(targets={n: b(1, 3) for n in BIG if n.partition < 2999})
+    second = Plan(targets={TopicPartition("big", 2999): b(1, 3)})
+    for plan in (first, second):
+        carry_out(prepare(world.cluster, world.runs, world.clock, plan, asked))
+    for name in first.targets:
+        world.cluster.finish(name)
+    assert world.verify(first).verdict is Progress.DONE
+    assert {v for s, v in world.cluster.configs.items() if s.is_list} == {"*"}, "the second still needs it"
+    world.cluster.finish(TopicPartition("big", 2999))
+    assert world.verify(second).verdict is Progress.DONE
+    assert world.cluster.configs == {}
+
+
+def test_a_host_without_the_record_takes_away_what_the_plan_proves(world: World, tmp_path: Path) -> None:
+    world.cluster.write(LEADERS, "9:9")
+    world.execute()
+    world.cluster.finish(T0)
+    elsewhere = RunFiles(tmp_path / "elsewhere", "cluster")
+    found = verify(world.cluster, elsewhere, world.clock, PLAN)
+    assert {change.setting: change.after for change in found.given_back} == {LEADERS: "9:9", FOLLOWERS: None}
+    assert len(found.notes) == 1
+    assert "leader.replication.throttled.rate on broker 1,2,3" in found.notes[0]
+    cleared = verify(world.cluster, elsewhere, world.clock, PLAN, clear_all=True)
+    assert cleared.verdict is Progress.DONE
+    assert world.cluster.configs == {}
+
+
+NOT_PROVEN = {
+    "a whole topic's throttle names the same on both sides": ("0:1,0:3", "0:1,0:3"),
+    "no follower": ("0:1,0:2", None),
+    "a follower that is not in the plan": ("0:1,0:2", "0:4"),
+    "a replica that stays is no leader": ("0:2", "0:3"),
+    "all of it": ("*", "0:3"),
+}
+
+
+@pytest.mark.parametrize(("leaders", "followers"), NOT_PROVEN.values(), ids=NOT_PROVEN)
+def test_what_the_plan_does_not_prove_stays(world: World, leaders: str, followers: str | None) -> None:
+    world.cluster.write(LEADERS, leaders)
+    world.cluster.write(FOLLOWERS, followers)
+    world.cluster.partitions[T0] = Partition(replicas=b(1, 3), leader=BrokerId(1), isr=b(1, 3))
+    before = dict(world.cluster.configs)
+    assert world.verify().given_back == ()
+    assert world.cluster.configs == before
