@@ -144,7 +144,8 @@ def take(
         added: tuple[str, ...] = (EVERY_REPLICA,) if EVERY_REPLICA in held else ()
     else:
         added = tuple(value for value in wanted if value not in present or value in held)
-    holders = [t for t in (*((mine,) if mine else ()), *others) if present & set(t.ours)]
+    # A kquota that died while it gave a list back may have left it empty, on the way to unset: that is nobody's value.
+    holders = [t for t in (*((mine,) if mine else ()), *others) if present & set(t.ours) or (now == "" and t.ours)]
     return Taken(setting=setting, prior=holders[0].prior if holders else now, ours=tuple(dict.fromkeys((*own, *added))))
 
 

@@ -71,6 +71,14 @@ TAKEN_AWAY = {
 }
 
 
+def test_a_list_that_a_dead_kquota_left_empty_is_no_value_of_an_operators() -> None:
+    """From 3.4 entries are subtracted, which leaves "", and only then the list is unset."""
+    mine = Taken(setting=LIST, prior=None, ours=("0:1",))
+    again = take(LIST, "", ("0:2",), mine, ())
+    assert again == Taken(setting=LIST, prior=None, ours=("0:1", "0:2"))
+    assert given_back(again, "0:2", ()) is None
+
+
 @pytest.mark.parametrize(("current", "gone", "prior", "left"), TAKEN_AWAY.values(), ids=TAKEN_AWAY)
 def test_without(current: str | None, gone: tuple[str, ...], prior: str | None, left: str | None) -> None:
     assert without(current, gone, prior) == left
