@@ -12,7 +12,8 @@ from typing import Any, Final, Self
 
 from kafka import errors as kafka_errors
 from kafka.net.selector import NetworkSelector
-from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.broker_version_data import BrokerVersionData
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.stores import handshake
@@ -64,6 +65,7 @@ class Wire:
             "socket_connection_setup_timeout_ms": int(deadline * 1000),
             "max_in_flight_requests_per_connection": 100,
         }
+        self._oldest: tuple[int, ...] | None = None
         self._net = NetworkSelector()
         self._manager, failure = start.first(self._net, servers, ours | dict(security), give_up)
         if failure is not None:
@@ -106,6 +108,20 @@ class Wire:
     def version(self) -> tuple[int, ...]:
         """The broker's release as its API versions tell it, for example (3, 9); never newer than it is."""
         return tuple(self._manager.broker_version)
+
+    def oldest(self) -> tuple[int, ...]:
+        """The oldest release among the brokers that answer: in a rolling upgrade they are not all of one.
+
+        Asked once, and not from 4.0 on, which runs beside no Kafka that matters (3.3 on KRaft at the oldest).
+        """
+        if self._oldest is None and self.version() >= (4, 0):
+            self._oldest = self.version()
+        if self._oldest is None:
+            asked = ApiVersionsRequest(client_software_name="kquota", client_software_version="0")
+            answers = self.ask_each(dict.fromkeys(self.brokers(), asked)).values()
+            told = [_release(a) for a in answers if not isinstance(a, KquotaError) and not a.error_code]
+            self._oldest = min([self.version(), *told])
+        return self._oldest
 
     def metadata(self, topics: list[str] | None) -> Any:
         """A fresh MetadataResponse of `topics`, or of all (None); also refreshes brokers and controller."""
@@ -194,6 +210,11 @@ def kafka_error(code: int, message: str | None) -> str:
     """A broker's error as one phrase: its name, code and own words."""
     name = kafka_errors.for_code(code).__name__.removesuffix("Error")
     return f"{name} ({code})" + (f": {message}" if message else "")
+
+
+def _release(answer: Any) -> tuple[int, ...]:
+    versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    return tuple(BrokerVersionData(api_versions=versions).broker_version)
 
 
 def _seconds(settings: Mapping[str, object], name: str, otherwise: float) -> float:

@@ -75,6 +75,7 @@ class WireSettings:
     def change(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
         """See the port. Reads just before it writes; only for lists, from 3.4, is nothing lost in between."""
         now = self.values([change.setting for change in changes])
+        incremental = any(c.setting.is_list for c in changes) and self._wire.oldest() >= _APPEND_IS_SOUND
         errors: dict[Setting, KquotaError] = {}
         ready: dict[Setting, Operation] = {}
         emptied: list[Change] = []
@@ -85,7 +86,7 @@ class WireSettings:
             elif now[setting] != change.before:
                 errors[setting] = Conflict(f"{setting} is {now[setting]!r} and was {change.before!r} a moment ago")
             else:
-                ready[setting] = operation(change, incremental=self._wire.version() >= _APPEND_IS_SOUND)
+                ready[setting] = operation(change, incremental=incremental)
                 if change.after is None and ready[setting][0] == SUBTRACT:
                     emptied.append(change)
         errors |= self._write(ready)
