@@ -69,7 +69,24 @@ class WireMoves:
         return self._settings.minimum_in_sync(topics)
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """See the port. One request, which only the controller takes where there is a ZooKeeper."""
+        """See the port. One request, which only the controller takes where there is a ZooKeeper.
+
+        A second one goes before it where a running move is replaced by one that adds, or removes, nothing: KRaft keeps
+        the old replicas on that side (4.3.1: [1,2] -> [1,3] and back was adding 3 and removing 3 for good). So such a
+        move is cancelled first.
+        """
+        running = dict(self._running())
+        replaced = [
+            name
+            for name, target in targets.items()
+            if name in running and target and _would_keep(running[name], target)
+        ]
+        refused = self._altered(dict.fromkeys(replaced)) if replaced else {}
+        still = dict(self._running()) if refused else {}
+        refused = {name: words for name, words in refused.items() if name in still}
+        return {**refused, **self._altered({name: t for name, t in targets.items() if name not in refused})}
+
+    def _altered(self, targets: Mapping[TopicPartition, Replicas | None]) -> dict[TopicPartition, str]:
         by_topic: defaultdict[str, list[Any]] = defaultdict(list)
         for name, target in targets.items():
             replicas = None if target is None else list(target)
@@ -127,6 +144,13 @@ def _moving(move: Any) -> Partition:
         adding=_brokers(move.adding_replicas),
         removing=_brokers(move.removing_replicas),
     )
+
+
+def _would_keep(move: Any, target: Replicas) -> bool:
+    """Whether the controller would keep what the move adds or removes, because `target` has nothing to put there."""
+    before = set(move.replicas) - set(move.adding_replicas)
+    adds, removes = set(target) - before, set(move.replicas) - set(target)
+    return bool((move.adding_replicas and not adds) or (move.removing_replicas and not removes))
 
 
 def _given(topic_id: Any) -> bool:
