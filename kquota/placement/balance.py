@@ -34,9 +34,9 @@ class Band:
 
     @classmethod
     def around(cls, loads: Sequence[int], tolerance: Fraction) -> Band:
-        """The mean of these brokers' bytes, and as far from it as the tolerance lets them be."""
+        """The mean of these brokers' bytes, and as far from it as the tolerance lets them be, rounded outwards."""
         mean = Fraction(sum(loads), len(loads))
-        return cls(low=ceil(mean * (1 - tolerance)), high=floor(mean * (1 + tolerance)), mean=round(mean))
+        return cls(low=floor(mean * (1 - tolerance)), high=ceil(mean * (1 + tolerance)), mean=round(mean))
 
     def off(self, load: int) -> int:
         """By how many bytes a broker is outside; 0 inside."""

@@ -20,6 +20,8 @@ from tests.cli.run import Ran, kquota_here
 from tests.cli.test_configs import znodes
 from tests.servers import WAYS
 
+pytestmark = pytest.mark.kafka
+
 STEPS: Final = 16
 VALUES: Final = {
     "producer_byte_rate": ("1", "1048576", "10000000", "123456789012"),

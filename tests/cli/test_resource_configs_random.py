@@ -19,6 +19,8 @@ from tests.cli.test_resource_configs import words
 from tests.servers import WAYS
 from tests.stores.moves_stage import OtherHand, until
 
+pytestmark = pytest.mark.kafka
+
 STEPS: Final = 10
 SEEN_SECONDS: Final = 20.0
 TOPIC: Final = {
