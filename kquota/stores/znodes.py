@@ -38,11 +38,14 @@ ConfigEdit: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A znode's data, the version that a conditional write must name, and how many children it has."""
+    """A znode's data, the version that a conditional write must name, how many children it has, and which transaction
+    made it: of two znodes the one with the greater number is the newer.
+    """
 
     data: bytes
     version: int
     children: int = 0
+    made: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,7 +309,7 @@ class Znodes:
         found = self._answer(answer, path, None)
         if found is None:
             return None
-        return Node(data=found[0] or b"", version=found[1].version, children=found[1].numChildren)
+        return Node(data=found[0] or b"", version=found[1].version, children=found[1].numChildren, made=found[1].czxid)
 
     def _answer(self, answer: Any, path: str, absent: Any) -> Any:
         try:

@@ -45,10 +45,12 @@ class ZooKeeperMoves:
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         """See the port. Moves started through the Admin API are told only by the topics' own nodes (Kafka 2.4 on)."""
-        submitted = self._submitted()
+        node = self._znodes.read(_SUBMITTED)
         every = [(topic, f"{_TOPICS}/{topic}") for topic in self._znodes.children(_TOPICS)]
         nodes = self._znodes.read_all(path for _, path in every)
-        documents = {topic: _object(nodes[path], path) for topic, path in every if nodes[path] is not None}
+        topics_nodes = {topic: found for topic, path in every if (found := nodes[path]) is not None}
+        submitted = _submitted(node, topics_nodes)
+        documents = {topic: _object(found, f"{_TOPICS}/{topic}") for topic, found in topics_nodes.items()}
         wanted = documents.keys() if topics is None else set(topics) & documents.keys()
         partitions = {
             name: state
@@ -133,11 +135,26 @@ class ZooKeeperMoves:
         if created:
             self._fence.committed()
         if not created and not _sent_before(sent, _object(self._znodes.read(_SUBMITTED), _SUBMITTED)):
-            raise Conflict(
-                f"ZooKeeper: {_SUBMITTED} is there, because the moves in it have not ended: through ZooKeeper Kafka "
-                "takes one reassignment at a time; wait for its end, or use --bootstrap-server"
-            )
+            raise Conflict(self._occupied())
         return refused
+
+    def _occupied(self) -> str:
+        """Why nothing can be submitted. A topic deleted while it moves leaves the node behind (seen on 3.9.1)."""
+        node = self._znodes.read(_SUBMITTED)
+        topics = sorted({p["topic"] for p in _object(node, _SUBMITTED).get("partitions", ())})
+        nodes = self._znodes.read_all(f"{_TOPICS}/{topic}" for topic in topics)
+        there = {topic: found for topic in topics if (found := nodes[f"{_TOPICS}/{topic}"]) is not None}
+        if topics and not _submitted(node, there):
+            return (
+                f"ZooKeeper: {_SUBMITTED} holds only topics that were deleted while they moved "
+                f"({', '.join(topics[:5])}{', …' if len(topics) > 5 else ''}): Kafka has left it behind and takes no "
+                "other until it is gone; use --bootstrap-server, or delete it and then /controller, with "
+                "zookeeper-shell: a new controller looks at it again"
+            )
+        return (
+            f"ZooKeeper: {_SUBMITTED} is there, because the moves in it have not ended: through ZooKeeper Kafka "
+            "takes one reassignment at a time; wait for its end, or use --bootstrap-server"
+        )
 
     def _racks(self) -> dict[BrokerId, str | None]:
         paths = {node: f"{_BROKERS}/{node}" for node in self._znodes.children(_BROKERS)}
@@ -150,12 +167,6 @@ class ZooKeeperMoves:
             notifications = len(self._znodes.children(_NOTIFICATIONS))
             acted = self._changed + _TAKEN_IN_SECONDS + _TAKEN_IN_SECONDS_EACH * notifications
             time.sleep(max(0.0, acted - time.monotonic()))
-
-    def _submitted(self) -> dict[TopicPartition, Replicas]:
-        found = _object(self._znodes.read(_SUBMITTED), _SUBMITTED)
-        return {
-            TopicPartition(p["topic"], p["partition"]): _brokers(p["replicas"]) for p in found.get("partitions", ())
-        }
 
     def _with_states(self, partitions: Mapping[TopicPartition, Partition]) -> dict[TopicPartition, Partition]:
         """The partitions with their leaders and in-sync replicas, which change without their topic's node."""
@@ -239,6 +250,15 @@ def _entity(setting: Setting) -> str:
     return f"{setting.kind}s/{setting.name}"
 
 
+def _submitted(node: Node | None, topics: Mapping[str, Node]) -> dict[TopicPartition, Replicas]:
+    """What was submitted, of the topics that are there; one that is newer than the submission is not what it meant."""
+    return {
+        TopicPartition(entry["topic"], entry["partition"]): _brokers(entry["replicas"])
+        for entry in _object(node, _SUBMITTED).get("partitions", ())
+        if node and (topic := topics.get(entry["topic"])) and topic.made < node.made
+    }
+
+
 def _partitions(
     topic: str, document: Mapping[str, Any], submitted: Mapping[TopicPartition, Replicas]
 ) -> dict[TopicPartition, Partition]:
@@ -264,7 +284,7 @@ def _running(
         topic for topic, found in documents.items() if found.get("adding_replicas") or found.get("removing_replicas")
     }
     found: dict[TopicPartition, Partition] = {}
-    for topic in sorted(moving | {name.topic for name in submitted if name.topic in documents}):
+    for topic in sorted(moving | {name.topic for name in submitted}):
         for name, state in _partitions(topic, documents[topic], submitted).items():
             if state.moving or name in submitted:
                 found[name] = state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +16,8 @@ from confluent_kafka.admin import (
     NewTopic,
     ResourceType,
 )
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from kquota.reassign.throttle import Setting
 from kquota.sandbox.cluster import Cluster
@@ -104,6 +107,27 @@ class OtherHand:
         if self._topics:
             for deletion in self.admin.delete_topics(self._topics).values():
                 deletion.result(30)
+        if self.servers.zookeeper:
+            self._forget_reassignment(self.servers.zookeeper)
+
+    def _forget_reassignment(self, zookeeper: str) -> None:
+        """A topic that is deleted while it moves leaves its submission behind, and no other is taken then."""
+        client = KazooClient(hosts=zookeeper)
+        client.start()
+        try:
+            with contextlib.suppress(NoNodeError):
+                client.delete("/admin/reassign_partitions")
+                before = client.get("/controller_epoch")[0]
+                client.delete("/controller")
+                until(lambda: client.get("/controller_epoch")[0] != before, "another controller is elected")
+                until(self._controlled, "it answers")
+        finally:
+            client.stop()
+            client.close()
+
+    def _controlled(self) -> bool:
+        new = NewTopic(f"moves-{uuid.uuid4().hex[:8]}", num_partitions=1, replication_factor=1)
+        return self.admin.create_topics([new], validate_only=True)[new.topic].exception(30) is None
 
     def _complete(self, topic: str, assignment: list[list[int]]) -> bool:
         found = self.admin.list_topics(topic, timeout=10).topics[topic].partitions

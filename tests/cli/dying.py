@@ -1,0 +1,133 @@
+"""A kquota that dies or stops at its n-th step: a request to a broker, one to ZooKeeper, or a line of its journal.
+
+The real code runs in a process of its own, forked from one that has loaded it: thirty starts would take half a minute.
+"""
+
+from __future__ import annotations
+
+import enum
+import multiprocessing
+import os
+import signal
+import sys
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kquota.stores import runs
+from kquota.stores.wire.connection import Wire
+from kquota.stores.znodes import Znodes
+from tests.cli.run import Ran
+
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(
+    [
+        "pytest",
+        "kquota.cli.reassign_partitions",
+        "kquota.cli.execution",
+        "kquota.cli.move_runs",
+        "kquota.cli.reassignment",
+        "kquota.cli.runs",
+        "kquota.stores.wire.moves",
+        "kquota.stores.zookeeper_moves",
+        "kquota.stores.zookeeper_runs",
+        __name__,
+    ]
+)
+_LONGEST = 120
+"""Seconds that no command here needs."""
+
+
+class Death(enum.Enum):
+    """When it comes. Only a line of a journal can be half there; in a request TORN is AFTER."""
+
+    BEFORE = "before the step"
+    TORN = "in the middle of the step"
+    AFTER = "after the step"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doom:
+    """At which step, counted from 1, and how: by kill -9, or by a SIGSTOP from which it can wake."""
+
+    n: int
+    death: Death
+    signal: signal.Signals = signal.SIGKILL
+
+
+class Mortal:
+    """`kquota ARGUMENTS…` as a process, going on while the test does."""
+
+    def __init__(self, *arguments: str, folder: Path, doom: Doom | None = None) -> None:
+        self._texts = folder / f"{uuid.uuid4().hex}.out", folder / f"{uuid.uuid4().hex}.err"
+        out, err = map(str, self._texts)
+        self._process = _FORKS.Process(target=_live, args=(arguments, out, err, doom))
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def stopped(self) -> bool:
+        """By a SIGSTOP, as the kernel tells."""
+        state = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        assert state not in "ZX", "it ended before it could be stopped"
+        return state == "T"
+
+    def wake(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def end(self) -> Ran:
+        """Wait for its end; -9 is the exit code of a killed one."""
+        self._process.join(_LONGEST)
+        assert self._process.exitcode is not None, "it runs on and on"
+        out, err = self._texts
+        ran = Ran(self._process.exitcode, out.read_text(), err.read_text())
+        assert "Traceback" not in ran.err, ran.err
+        return ran
+
+
+def run(*arguments: str, folder: Path, doom: Doom | None = None) -> Ran:
+    """`kquota ARGUMENTS…` in a process; with a doom that it lives to see, its exit code is -9."""
+    return Mortal(*arguments, folder=folder, doom=doom).end()
+
+
+def _live(arguments: tuple[str, ...], out: str, err: str, doom: Doom | None) -> None:
+    for number, path in ((1, out), (2, err)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
+    sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+    if doom is not None:
+        _doom(doom)
+    sys.argv = ["kquota", *arguments]
+    from kquota.cli.main import main
+
+    main()
+
+
+def _doom(doom: Doom) -> None:
+    """Count the real steps of the real code, and die at the one that is named."""
+    steps = 0
+
+    def step(real: Callable[..., Any], torn: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any) -> Any:
+            nonlocal steps
+            steps += 1
+            if steps != doom.n:
+                return real(*arguments)
+            if doom.death is Death.BEFORE:
+                os.kill(os.getpid(), doom.signal)
+                return real(*arguments)
+            answer = (torn if doom.death is Death.TORN else real)(*arguments)
+            os.kill(os.getpid(), doom.signal)
+            return answer
+
+        return counted
+
+    for owner, name in ((Wire, "ask"), (Wire, "ask_each"), (Znodes, "commit"), (Znodes, "read_all")):
+        real = getattr(owner, name)
+        setattr(owner, name, step(real, real))
+    runs._append = step(runs._append, lambda descriptor, data: os.write(descriptor, data[: len(data) // 2]))

@@ -1,0 +1,198 @@
+"""Runs at real brokers: two at once, a paused twin, there and back and there again, a topic that changes meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import NewPartitions, NewTopic
+from kazoo.client import KazooClient
+
+from kquota.reassign.throttle import Setting
+from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, TopicPartition
+from tests.cli.dying import Death, Doom, Mortal
+from tests.cli.run import Ran, kquota
+from tests.cli.test_reassign_partitions import FAST, SLOW, Desk
+from tests.servers import WAYS
+from tests.stores.moves_stage import OtherHand, until
+
+pytestmark = pytest.mark.kafka
+
+BOTH = ["4.3.1 Admin API", "3.9.1 ZooKeeper"]
+SIZE = 1_500_000
+
+
+@pytest.fixture(params=BOTH)
+def way(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def desk(request: pytest.FixtureRequest, way: str, tmp_path: Path) -> Iterator[Desk]:
+    fixture, on_zookeeper = WAYS[way]
+    servers = request.getfixturevalue(fixture)
+    hand = OtherHand(servers)
+    where = ("--zookeeper", str(servers.zookeeper)) if on_zookeeper else ("--bootstrap-server", servers.bootstrap)
+    yield Desk(hand, where, tmp_path)
+    hand.close()
+
+
+def elsewhere(desk: Desk) -> Desk:
+    """The same operator on another host: with a state folder that knows of nothing."""
+    folder = desk.folder / "elsewhere"
+    folder.mkdir(exist_ok=True)
+    return replace(desk, folder=folder)
+
+
+def move(desk: Desk, verb: str, *more: str) -> Ran:
+    return kquota("move", verb, *desk.connection, "--state-dir", str(desk.folder / "state"), *more)
+
+
+def begun(desk: Desk, plan: str, doom: Doom) -> Mortal:
+    """An --execute that is stopped at a step of its own, and is still there."""
+    where = (*desk.connection, "--state-dir", str(desk.folder / "state"), "--reassignment-json-file", plan)
+    arguments = ("reassign-partitions", *where, "--execute", "--throttle", SLOW, "--force")
+    mortal = Mortal(*arguments, folder=desk.folder, doom=doom)
+    until(lambda: mortal.stopped, "it is stopped")
+    return mortal
+
+
+def must_name(ran: Ran, mortal: Mortal) -> None:
+    """Busy, and who it is that keeps us waiting."""
+    assert ran.code == 75, ran.err
+    who = f"another kquota (reassign-partitions --execute, pid {mortal.pid} on {os.uname().nodename}, since 2"
+    assert who in ran.err, ran.err
+
+
+def must_end(desk: Desk, plan: str, topic: str, target: tuple[int, ...]) -> None:
+    """The move hurries to its end, and gives everything back."""
+    assert desk.run("--execute", plan, "--throttle", FAST).code == 0
+    desk.moved(topic, target)
+    assert desk.run("--verify", plan).code == 0
+    until(lambda: desk.standing(topic) == {}, "everything is given back")
+    assert move(desk, "status").code == 0
+
+
+def test_two_at_once_and_the_second_names_the_first(desk: Desk) -> None:
+    """The same plan and another; on ZooKeeper also from another host, which shares no folder."""
+    topic = desk.hand.topic({0: (1, 2), 1: (1, 2)}, size=SIZE)
+    plan, other = desk.plan({(topic, 0): (1, 3)}), desk.plan({(topic, 1): (1, 3)})
+    first = begun(desk, plan, Doom(n=6, death=Death.AFTER, signal=signal.SIGSTOP))
+    desks = [desk, elsewhere(desk)] if desk.connection[0] == "--zookeeper" else [desk]
+    before = desk.standing(topic)
+    for second in desks:
+        for late in (plan, other):
+            must_name(second.run("--execute", late, "--throttle", SLOW), first)
+        must_name(second.run("--verify", plan), first)
+        assert second.run("--verify", plan, "--preserve-throttles").code in (1, 8), "reading needs no lock"
+    assert desk.standing(topic) == before
+    first.wake()
+    assert first.end().code == 0
+    must_end(desk, plan, topic, (1, 3))
+
+
+@pytest.mark.parametrize("way", ["3.9.1 ZooKeeper"])
+@pytest.mark.parametrize("n", [8, 9, 10, 11, 12, 13])
+def test_a_twin_that_was_paused_writes_no_more(desk: Desk, n: int) -> None:
+    """Its lock ended with its session while it was stopped, and another kquota has gone on, and back, since."""
+    topic = desk.hand.topic({0: (1, 2)}, size=SIZE)
+    plan = desk.plan({(topic, 0): (1, 3)})
+    paused = begun(desk, plan, Doom(n=n, death=Death.BEFORE, signal=signal.SIGSTOP))
+    client = KazooClient(hosts=desk.hand.servers.zookeeper)
+    client.start()
+    try:
+        client.delete("/kquota/lock")
+    finally:
+        client.stop()
+        client.close()
+    twin = elsewhere(desk)
+    known = move(twin, "status").code == 8
+    assert move(twin, "resume").code == (8 if known else 0)
+    before = desk.standing(topic), desk.hand.replicas(TopicPartition(topic, 0))
+    paused.wake()
+    woken = paused.end()
+    assert woken.code == 75, woken.err
+    assert "nothing more is written" in woken.err
+    assert (desk.standing(topic), desk.hand.replicas(TopicPartition(topic, 0))) == before
+    must_end(twin, plan, topic, (1, 3))
+
+
+def test_there_and_back_and_there_again_are_three_runs(desk: Desk) -> None:
+    topic = desk.hand.topic({0: (1, 2)}, size=10_000)
+    there, back = desk.plan({(topic, 0): (1, 3)}), desk.plan({(topic, 0): (1, 2)})
+    for plan, target in ((there, (1, 3)), (back, (1, 2)), (there, (1, 3))):
+        assert desk.run("--execute", plan, "--throttle", FAST).code == 0
+        desk.moved(topic, target)
+        for _ in range(2):
+            assert desk.run("--verify", plan).code == 0
+            until(lambda: desk.standing(topic) == {}, "everything is given back")
+        again = desk.run("--execute", plan, "--throttle", FAST)
+        assert (again.code, "Successfully started" in again.out) == (0, False)
+        assert desk.standing(topic) == {}
+    assert len(list((desk.folder / "state").rglob("*.journal"))) == 3
+    for verb in ("resume", "abort"):
+        assert (nothing := move(desk, verb)).code == 0
+        assert nothing.err == f"kquota: no run is open: nothing to {verb}\n"
+
+
+@pytest.mark.parametrize("way", ["4.3.1 Admin API"])
+def test_a_verify_from_a_host_without_the_record_takes_only_what_the_plan_proves(desk: Desk) -> None:
+    topic = desk.hand.topic({0: (1, 2)}, size=SIZE)
+    leaders = Setting.of_topic(topic, LEADER_REPLICAS)
+    desk.hand.write(leaders, "9:9")
+    plan = desk.plan({(topic, 0): (1, 3)})
+    assert desk.run("--execute", plan, "--throttle", SLOW, "--force").code == 0
+    standing = desk.standing(topic)
+    assert elsewhere(desk).run("--verify", plan).code == 8
+    assert desk.standing(topic) == standing, "nothing of a move that runs"
+    assert desk.run("--execute", plan, "--throttle", FAST).code == 0
+    desk.moved(topic, (1, 3))
+    rates = desk.hand.rates()
+    found = elsewhere(desk).run("--verify", plan)
+    assert found.code == 0
+    assert "a throttle stands that no unfinished run of kquota here set" in found.err
+    until(lambda: desk.standing(topic) == {leaders: "9:9", **rates}, "only the plan's own entries are gone")
+    assert desk.run("--verify", plan).code == 0
+    until(lambda: desk.standing(topic) == {leaders: "9:9"}, "everything is given back")
+
+
+@pytest.mark.parametrize("way", ["4.3.1 Admin API"])  # a controller on ZooKeeper takes no new partition meanwhile
+def test_a_topic_that_grows_meanwhile(desk: Desk) -> None:
+    topic = desk.hand.topic({0: (1, 2)}, size=SIZE)
+    plan = desk.plan({(topic, 0): (1, 3)})
+    assert desk.run("--execute", plan, "--throttle", SLOW, "--force").code == 0
+    # Kafka takes only as many replicas as the partition that moves has meanwhile, old and new together.
+    grown = [2, 1, 3][: len(desk.hand.replicas(TopicPartition(topic, 0)))]
+    new = NewPartitions(topic, 2, replica_assignment=[grown])
+    desk.hand.admin.create_partitions([new])[topic].result(30)
+    desk.moved(topic, tuple(grown), 1)
+    assert desk.run("--verify", plan).code == 8
+    must_end(desk, plan, topic, (1, 3))
+    assert desk.hand.replicas(TopicPartition(topic, 1)) == grown
+
+
+@pytest.mark.parametrize("verb", ["--verify", "resume", "abort"])
+def test_a_topic_that_is_deleted_and_made_again_meanwhile(desk: Desk, verb: str) -> None:
+    """What is called so now is not what was to move: its lists are left alone, and the rates are given back."""
+    topic = desk.hand.topic({0: (1, 2)}, size=SIZE)
+    plan = desk.plan({(topic, 0): (1, 3)})
+    assert desk.run("--execute", plan, "--throttle", SLOW, "--force").code == 0
+    desk.hand.admin.delete_topics([topic])[topic].result(30)
+    until(lambda: topic not in desk.hand.admin.list_topics(timeout=10).topics, "it is gone")
+    again = NewTopic(topic, num_partitions=1, replica_assignment=[[1, 2]])
+    until(lambda: desk.hand.admin.create_topics([again])[topic].exception(30) is None, "it is there again")
+    desk.moved(topic, (1, 2))
+    theirs = {Setting.of_topic(topic, LEADER_REPLICAS): "0:1,0:2", Setting.of_topic(topic, FOLLOWER_REPLICAS): "0:3"}
+    for setting, value in theirs.items():
+        desk.hand.write(setting, value)
+    for _ in range(2):
+        ran = desk.run("--verify", plan) if verb == "--verify" else move(desk, verb)
+        assert ran.code in (0, 1), ran.err
+    until(lambda: desk.standing(topic) == theirs, "the rates are given back, the new topic's lists stay")
+    assert desk.hand.replicas(TopicPartition(topic, 0)) == [1, 2]
+    assert json.loads(move(desk, "status", "--output", "json").out)["runs"] == []

@@ -1,0 +1,215 @@
+"""kill -9 of the real process at its n-th step, on real brokers: one more command, and every value is as it was.
+
+The oracle is that of `tests/reassign/test_kill.py`, which dies at every step of every wave on the fake.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from kazoo.client import KazooClient
+
+from kquota.reassign.throttle import Setting
+from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
+from tests.cli.dying import Death, Doom, run
+from tests.cli.run import Ran
+from tests.servers import WAYS
+from tests.stores.moves_stage import OtherHand, until
+
+pytestmark = pytest.mark.kafka
+
+SLOW, FAST = "20000", "50MB/s"
+SIZE = 1_500_000  # the first fetch takes 1 MB of a partition at once; what is left is a minute's work at SLOW
+
+Places = Mapping[TopicPartition, Sequence[int]]
+
+
+@dataclass(slots=True)
+class Stage:
+    """Two topics that move to and fro, an operator's throttles, and a kquota that may die."""
+
+    hand: OtherHand
+    where: tuple[str, ...]
+    folder: Path
+    here: Places
+    there: Places
+    prior: Mapping[Setting, str]
+
+    @property
+    def through_zookeeper(self) -> bool:
+        return self.where[0] == "--zookeeper"
+
+    @property
+    def topics(self) -> list[str]:
+        return sorted({name.topic for name in self.here})
+
+    def kquota(self, *arguments: str, doom: Doom | None = None) -> Ran:
+        return run(*arguments, *self.where, "--state-dir", str(self.folder / "state"), folder=self.folder, doom=doom)
+
+    def act(self, *action: str, doom: Doom | None = None) -> Ran:
+        return self.kquota("reassign-partitions", *action, "--reassignment-json-file", self.plan(), doom=doom)
+
+    def start(self, rate: str, doom: Doom | None = None) -> Ran:
+        # That nothing flows at this rate is what the test is about: it is not looked at again for each kill.
+        while True:
+            ran = self.act("--execute", "--throttle", rate, "--force", doom=doom)
+            if "this plan was begun in this very second" not in ran.err:
+                return ran
+
+    def plan(self) -> str:
+        entries = [{"topic": n.topic, "partition": n.partition, "replicas": list(r)} for n, r in self.there.items()]
+        path = self.folder / "plan.json"
+        path.write_text(json.dumps({"version": 1, "partitions": entries}))
+        return str(path)
+
+    def are(self, places: Places) -> bool:
+        return all(self.hand.replicas(name) == list(replicas) for name, replicas in places.items())
+
+    def arrive(self, places: Places) -> None:
+        until(lambda: self.are(places), f"replicas are {dict(places)}", 60)
+
+    def standing(self) -> dict[Setting, str]:
+        found = self.hand.rates()
+        for topic in self.topics:
+            found |= self.hand.lists(topic)
+        return found
+
+    def state(self) -> str | None:
+        """Of the open run, as `move status` tells it."""
+        told = json.loads(self.kquota("move", "status", "--output", "json").out)["runs"]
+        assert len(told) <= 1
+        return str(told[0]["state"]) if told else None
+
+    def hurry(self) -> None:
+        """The move that runs ends, and its run with it."""
+        assert self.start(FAST).code == 0
+        self.arrive(self.there)
+        assert self.act("--verify").code == 0
+
+    def resume(self) -> None:
+        """On to where the run was on its way to, there or back; where none had begun, nothing was touched."""
+        state = self.state()
+        resumed = self.kquota("move", "resume")
+        assert resumed.code in (0, 8), resumed.err
+        if state == "aborting":
+            self.back()
+        elif resumed.code == 8:
+            self.hurry()
+
+    def abort(self) -> None:
+        """Back. Through ZooKeeper nothing is taken back while it moves: it ends first, and is copied back."""
+        state = self.state()
+        aborted = self.kquota("move", "abort")
+        if aborted.code == 1:
+            assert self.through_zookeeper
+            assert "Kafka takes nothing back through ZooKeeper while it moves (KIP-236)" in aborted.err
+            assert self.start(FAST).code == 0
+            self.arrive(self.there)
+            aborted = self.kquota("move", "abort")
+        assert aborted.code in (0, 8), aborted.err
+        if state is not None:
+            self.back()
+
+    def back(self) -> None:
+        self.arrive(self.here)
+        assert self.kquota("move", "abort").code == 0
+
+    def must_be_as_before(self, why: str) -> None:
+        """FAULTS' oracle: no throttle but the operator's, replicas here or there, nothing open, nothing left behind."""
+        until(lambda: self.standing() == self.prior, f"{why}: the throttles are the operator's")
+        assert self.are(self.here) or self.are(self.there), why
+        status = self.kquota("move", "status")
+        assert (status.code, status.err) == (0, "kquota: no run is open\n"), why
+        if self.through_zookeeper:
+            client = KazooClient(hosts=self.hand.servers.zookeeper)
+            client.start()
+            try:
+                assert not client.exists("/kquota/runs") or client.get_children("/kquota/runs") == [], why
+            finally:
+                client.stop()
+                client.close()
+
+    def turn(self) -> None:
+        """What has arrived starts from there."""
+        if self.are(self.there):
+            self.here, self.there = self.there, self.here
+
+
+@pytest.fixture
+def stage(way: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
+    fixture, on_zookeeper = WAYS[way]
+    servers = request.getfixturevalue(fixture)
+    hand = OtherHand(servers)
+    where = ("--zookeeper", servers.zookeeper) if on_zookeeper else ("--bootstrap-server", servers.bootstrap)
+    t, u = hand.topic({0: (1, 2), 1: (2, 1)}, size=SIZE), hand.topic({0: (3, 2)}, size=SIZE)
+    t0, t1, u0 = TopicPartition(t, 0), TopicPartition(t, 1), TopicPartition(u, 0)
+    prior = {
+        Setting.of_topic(t, LEADER_REPLICAS): "0:1,9:9",  # an entry of its own that the move needs, and a foreign one
+        Setting.of_topic(u, FOLLOWER_REPLICAS): "",
+        Setting.of_broker(BrokerId(1), LEADER_RATE): SLOW,  # equal to ours
+        Setting.of_broker(BrokerId(2), FOLLOWER_RATE): "123456789",
+    }
+    for setting, value in prior.items():
+        hand.write(setting, value)
+    yield Stage(
+        hand, where, tmp_path, {t0: (1, 2), t1: (2, 1), u0: (3, 2)}, {t0: (1, 3), t1: (2, 3), u0: (3, 1)}, prior
+    )
+    hand.close()
+
+
+def slowly(stage: Stage) -> None:
+    assert stage.start(SLOW).code == 0
+
+
+def to_its_end(stage: Stage) -> None:
+    assert stage.start(FAST).code == 0
+    stage.arrive(stage.there)
+
+
+Before: TypeAlias = Callable[[Stage], None]
+Command: TypeAlias = Callable[[Stage, Doom], Ran]
+
+COMMANDS: Mapping[str, tuple[Before, Command]] = {
+    "execute": (lambda stage: None, lambda stage, doom: stage.start(SLOW, doom)),
+    "verify": (to_its_end, lambda stage, doom: stage.act("--verify", doom=doom)),
+    "cancel": (slowly, lambda stage, doom: stage.act("--cancel", doom=doom)),
+    "abort": (slowly, lambda stage, doom: stage.kquota("move", "abort", doom=doom)),
+    "abort at the end": (to_its_end, lambda stage, doom: stage.kquota("move", "abort", doom=doom)),
+}
+
+EACH = range(1, 100)
+"""Every step of a command, until it lives."""
+
+KILLED: Sequence[tuple[str, str, Sequence[int]]] = [
+    ("4.3.1 Admin API", "execute", EACH),
+    ("4.3.1 Admin API", "verify", range(1, 100, 2)),
+    ("4.3.1 Admin API", "cancel", (2, 4, 6, 20)),  # it looks often whether the replicas come to rest
+    ("4.3.1 Admin API", "abort", range(4, 100, 3)),
+    ("3.9.1 ZooKeeper", "execute", range(4, 100, 3)),
+    ("3.9.1 ZooKeeper", "verify", range(5, 100, 4)),
+    ("3.9.1 ZooKeeper", "abort at the end", (8, 13, 18)),
+    ("3.9.1 Admin API", "execute", range(5, 100, 4)),
+]
+
+
+@pytest.mark.parametrize(("way", "name", "steps"), KILLED)
+def test_killed_at_each_step(stage: Stage, name: str, steps: Sequence[int]) -> None:
+    before, command = COMMANDS[name]
+    ends, kills = itertools.cycle((Stage.resume, Stage.abort)), 0
+    for n, death in zip(steps, itertools.cycle(Death), strict=False):
+        why = f"{name} killed {death.value} {n}"
+        before(stage)
+        ran = command(stage, Doom(n=n, death=death))
+        kills += ran.code == -9
+        next(ends)(stage)
+        stage.must_be_as_before(why)
+        stage.turn()
+        if ran.code != -9:
+            break
+    assert kills >= 3
