@@ -1,4 +1,4 @@
-"""Kafka's own tools for all tests of a run: one JVM a release."""
+"""Kafka's own tools for all tests of a run, one JVM a release; and every way to a cluster, with another client."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 from tests.cli.config_command import ConfigCommand, ConfigCommands
 from tests.cli.kafka_tools import KafkaTools, Tools, started
 from tests.cli.reassign_command import ReassignCommand, ReassignCommands
+from tests.servers import WAYS
+from tests.stores.moves_stage import OtherHand
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +38,25 @@ def config_commands(kafka_tools: Tools) -> ConfigCommands:
 def reassign_commands(kafka_tools: Tools) -> ReassignCommands:
     """Kafka's ReassignPartitionsCommand of a release."""
     return lambda version: ReassignCommand(kafka_tools(version), version)
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> str:
+    """One of WAYS; a test that needs only some of them parametrizes `way` itself."""
+    return str(request.param)
+
+
+@pytest.fixture
+def hand(request: pytest.FixtureRequest, way: str) -> Iterator[OtherHand]:
+    """The other client at the way's servers."""
+    opened = OtherHand(request.getfixturevalue(WAYS[way][0]))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def connection(way: str, hand: OtherHand) -> tuple[str, str]:
+    """The option and the address by which kquota goes that way."""
+    if WAYS[way][1]:
+        return "--zookeeper", str(hand.servers.zookeeper)
+    return "--bootstrap-server", hand.servers.bootstrap

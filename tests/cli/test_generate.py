@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kquota.sandbox.cluster import Cluster
 from kquota.terms import TopicPartition
 from tests.cli.reassign_command import ReassignCommand, ReassignCommands
 from tests.cli.run import Ran, kquota_here
@@ -18,10 +16,6 @@ from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = pytest.mark.kafka
 
-WAYS = {
-    "4.3.1 Admin API": ("kafka_431", "--bootstrap-server"),
-    "2.8.2 ZooKeeper": ("kafka_282", "--zookeeper"),
-}
 DEPRECATED = "Warning: --zookeeper is deprecated, and will be removed in a future version of Kafka.\n"
 TITLES = ["Current partition replica assignment", None, "", "Proposed partition reassignment configuration", None, ""]
 
@@ -51,14 +45,14 @@ class Desk:
         return self.tool(*self.connection, *arguments)
 
 
-@pytest.fixture(params=WAYS)
-def desk(request: pytest.FixtureRequest, reassign_commands: ReassignCommands, tmp_path: Path) -> Iterator[Desk]:
-    fixture, option = WAYS[request.param]
-    servers: Cluster = request.getfixturevalue(fixture)
-    hand = OtherHand(servers)
-    address = servers.bootstrap if option == "--bootstrap-server" else str(servers.zookeeper)
-    yield Desk(hand, (option, address), reassign_commands(str(servers.kafka)), tmp_path)
-    hand.close()
+@pytest.fixture(params=["4.3.1 Admin API", "2.8.2 ZooKeeper"])
+def way(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def desk(hand: OtherHand, connection: tuple[str, str], reassign_commands: ReassignCommands, tmp_path: Path) -> Desk:
+    return Desk(hand, connection, reassign_commands(str(hand.servers.kafka)), tmp_path)
 
 
 def plans(ran: Ran) -> tuple[Any, Any]:

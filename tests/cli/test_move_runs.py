@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, TopicPartition
 from tests.cli.dying import Death, Doom, Mortal
 from tests.cli.run import Ran, kquota
 from tests.cli.test_reassign_partitions import FAST, SLOW, Desk
-from tests.servers import WAYS
 from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = pytest.mark.kafka
@@ -33,13 +31,8 @@ def way(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def desk(request: pytest.FixtureRequest, way: str, tmp_path: Path) -> Iterator[Desk]:
-    fixture, on_zookeeper = WAYS[way]
-    servers = request.getfixturevalue(fixture)
-    hand = OtherHand(servers)
-    where = ("--zookeeper", str(servers.zookeeper)) if on_zookeeper else ("--bootstrap-server", servers.bootstrap)
-    yield Desk(hand, where, tmp_path)
-    hand.close()
+def desk(hand: OtherHand, connection: tuple[str, str], tmp_path: Path) -> Desk:
+    return Desk(hand, connection, tmp_path)
 
 
 def elsewhere(desk: Desk) -> Desk:

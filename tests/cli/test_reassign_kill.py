@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -19,7 +19,6 @@ from kquota.reassign.throttle import Setting
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
 from tests.cli.dying import Death, Doom, run
 from tests.cli.run import Ran
-from tests.servers import WAYS
 from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = pytest.mark.kafka
@@ -142,11 +141,7 @@ class Stage:
 
 
 @pytest.fixture
-def stage(way: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
-    fixture, on_zookeeper = WAYS[way]
-    servers = request.getfixturevalue(fixture)
-    hand = OtherHand(servers)
-    where = ("--zookeeper", servers.zookeeper) if on_zookeeper else ("--bootstrap-server", servers.bootstrap)
+def stage(hand: OtherHand, connection: tuple[str, str], tmp_path: Path) -> Stage:
     t, u = hand.topic({0: (1, 2), 1: (2, 1)}, size=SIZE), hand.topic({0: (3, 2)}, size=SIZE)
     t0, t1, u0 = TopicPartition(t, 0), TopicPartition(t, 1), TopicPartition(u, 0)
     prior = {
@@ -157,10 +152,9 @@ def stage(way: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[
     }
     for setting, value in prior.items():
         hand.write(setting, value)
-    yield Stage(
-        hand, where, tmp_path, {t0: (1, 2), t1: (2, 1), u0: (3, 2)}, {t0: (1, 3), t1: (2, 3), u0: (3, 1)}, prior
+    return Stage(
+        hand, connection, tmp_path, {t0: (1, 2), t1: (2, 1), u0: (3, 2)}, {t0: (1, 3), t1: (2, 3), u0: (3, 1)}, prior
     )
-    hand.close()
 
 
 def slowly(stage: Stage) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from kquota.reassign.throttle import Setting
-from kquota.sandbox.cluster import Cluster
 from kquota.terms import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -59,19 +58,9 @@ class Desk:
         until(lambda: self.hand.replicas(name) == list(target), f"{name} is on {target}", 60)
 
 
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
-def desk(request: pytest.FixtureRequest, way: str, tmp_path: Path) -> Iterator[Desk]:
-    fixture, on_zookeeper = WAYS[way]
-    servers: Cluster = request.getfixturevalue(fixture)
-    hand = OtherHand(servers)
-    connection = ("--zookeeper", str(servers.zookeeper)) if on_zookeeper else ("--bootstrap-server", servers.bootstrap)
-    yield Desk(hand, connection, tmp_path)
-    hand.close()
+def desk(hand: OtherHand, connection: tuple[str, str], tmp_path: Path) -> Desk:
+    return Desk(hand, connection, tmp_path)
 
 
 def rates(value: str) -> dict[Setting, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,10 +12,8 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from kquota.reassign.throttle import Setting
-from kquota.sandbox.cluster import Cluster
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId
 from tests.cli.run import Ran, kquota
-from tests.servers import WAYS
 from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = pytest.mark.kafka
@@ -59,19 +56,9 @@ class Desk:
         return {**{s: value for found in lists for s, value in found.items()}, **self.hand.rates()}
 
 
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
-def desk(request: pytest.FixtureRequest, way: str, tmp_path: Path) -> Iterator[Desk]:
-    fixture, on_zookeeper = WAYS[way]
-    servers: Cluster = request.getfixturevalue(fixture)
-    hand = OtherHand(servers)
-    connection = ("--zookeeper", str(servers.zookeeper)) if on_zookeeper else ("--bootstrap-server", servers.bootstrap)
-    yield Desk(hand, connection, tmp_path)
-    hand.close()
+def desk(hand: OtherHand, connection: tuple[str, str], tmp_path: Path) -> Desk:
+    return Desk(hand, connection, tmp_path)
 
 
 def misplaced(hand: OtherHand, change: AlterConfigOpType) -> None:
