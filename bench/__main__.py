@@ -1,6 +1,6 @@
 """Times whole processes, in turn, and prints medians, spread and ratios; `--json` prints them as one document.
 
-`python -m bench quotas`, `moves` or `planning` runs that part alone.
+`python -m bench quotas`, `moves`, `planning` or `kip73` runs that part alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from tabulate import tabulate
 
-from bench import document, moves, planning
+from bench import document, kip73, moves, planning
 from bench.document import CONFIGS, ENTITIES, Measured
 from bench.race import ROUNDS, Race, Result, kquota, run, say, spread
 from kquota.quota.change import Change
@@ -29,7 +29,7 @@ from kquota.stores.wire.quotas import WireQuotas
 ONE: Final = 0.25
 EVERY: Final = 0.35
 MEGABYTES: Final = 60.0
-PARTS: Final = ("quotas", "moves", "planning")
+PARTS: Final = ("quotas", "moves", "planning", "kip73")
 LOG_DIRS: Final = "org.apache.kafka.tools.LogDirsCommand"
 
 
@@ -47,8 +47,14 @@ def main() -> int:
         measured += moves.scale()
     if "planning" in parts:
         measured += planning.plans()
-    print(_json(results, measured) if "--json" in sys.argv[1:] else f"{_races_table(results)}\n\n{_table(measured)}")
-    return 0 if all(result.kept for result in results) and all(each.kept for each in measured) else 1
+    shares = kip73.plan() if "kip73" in parts else []
+    if "--json" in sys.argv[1:]:
+        print(_json(results, measured, shares))
+    else:
+        tables = [_races_table(results), _table(measured), _shares_table(shares)]
+        print("\n\n".join(table for table in tables if table))
+    kept = [*(result.kept for result in results), *(each.kept for each in measured), *(each.kept for each in shares)]
+    return 0 if all(kept) else 1
 
 
 def _on_brokers(parts: Sequence[str]) -> tuple[list[Result], list[Measured]]:
@@ -116,7 +122,7 @@ def _races_table(results: Sequence[Result]) -> str:
         for result in results
     ]
     headers = ["", "kquota, s", "Kafka's tool, s", "ratio", "kquota, MB", "promised"]
-    return tabulate(rows, headers=headers, disable_numparse=True)
+    return tabulate(rows, headers=headers, disable_numparse=True) if rows else ""
 
 
 def _promise(result: Result) -> str:
@@ -139,7 +145,13 @@ def _table(measured: Sequence[Measured]) -> str:
         for each in measured
     ]
     headers = ["", "kquota, s", f"Kafka's tool, s (median of {document.CALLS})", "kquota, MB", "promised"]
-    return tabulate(rows, headers=headers, disable_numparse=True)
+    return tabulate(rows, headers=headers, disable_numparse=True) if rows else ""
+
+
+def _shares_table(shares: Sequence[kip73.Share]) -> str:
+    rows = [[each.name, f"{each.share:.2f}", "kept" if each.kept else "BROKEN"] for each in shares]
+    headers = ["KIP-73's test plan", "share of the throttle", f"{kip73.LEAST:g} to {kip73.MOST:g}"]
+    return tabulate(rows, headers=headers, disable_numparse=True) if rows else ""
 
 
 def _kept(each: Measured) -> str:
@@ -149,7 +161,7 @@ def _kept(each: Measured) -> str:
     return f"{each.promised:g} s{memory}: {'kept' if each.kept else 'BROKEN'}"
 
 
-def _json(results: Sequence[Result], measured: Sequence[Measured]) -> str:
+def _json(results: Sequence[Result], measured: Sequence[Measured], shares: Sequence[kip73.Share]) -> str:
     return json.dumps(
         {
             "version": 1,
@@ -181,6 +193,7 @@ def _json(results: Sequence[Result], measured: Sequence[Measured]) -> str:
                 }
                 for each in measured
             ],
+            "kip73": [{"name": each.name, "share": each.share} for each in shares],
         },
         indent=2,
     )
