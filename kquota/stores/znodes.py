@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
-from urllib.parse import quote, unquote_plus
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import ACL
 
-from kquota.errors import Conflict, Invalid, Refused, Unreachable
+from kquota.errors import Conflict, Refused, Unreachable
 from kquota.stores import session
 from kquota.stores.reach import must_listen
 from kquota.stores.session import SASL_OPTION, Access
+from kquota.stores.znode import (
+    Check,
+    Create,
+    Delete,
+    Node,
+    Operation,
+    SetData,
+    config_in,
+    config_written,
+    json_in,
+    notification,
+    parents_of,
+    size,
+)
 
 CONNECT_SECONDS: Final = 10.0
 MERGE_ATTEMPTS: Final = 20
-DEFAULT_NODE: Final = "<default>"
-_CHANGES: Final = "/config/changes"
 _CONFLICTS: Final = (kazoo_errors.BadVersionError, kazoo_errors.NodeExistsError, kazoo_errors.NoNodeError)
 _LOST: Final = (
     kazoo_errors.ConnectionLoss,
@@ -34,76 +43,6 @@ _LOST: Final = (
 )
 
 ConfigEdit: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A znode's data, the version that a conditional write must name, how many children it has, and which transaction
-    made it: of two znodes the one with the greater number is the newer.
-    """
-
-    data: bytes
-    version: int
-    children: int = 0
-    made: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Create:
-    """In a transaction: a new znode, protected as the nearest above it is; an `ephemeral` one ends with the session."""
-
-    path: str
-    data: bytes
-    sequence: bool = False
-    ephemeral: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetData:
-    """In a transaction: new data for a znode that is still at `version`."""
-
-    path: str
-    data: bytes
-    version: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """In a transaction: nothing of it is done unless this znode is still at `version`."""
-
-    path: str
-    version: int
-    data: bytes = b""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delete:
-    """In a transaction: a znode that is still at `version` goes."""
-
-    path: str
-    version: int
-    data: bytes = b""
-
-
-Operation: TypeAlias = Create | SetData | Check | Delete
-
-
-def encoded(name: str) -> str:
-    """A quota entity's name as Kafka's Sanitizer writes it: Java's URLEncoder, then `+` and `*` as percent codes.
-
-    Raises Invalid for what no znode can be called: the empty name, `.` and `..`.
-    """
-    if name in ("", ".", ".."):
-        raise Invalid(f"the name {name!r} cannot be stored in ZooKeeper; use --bootstrap-server or another name")
-    return quote(name, safe="").replace("~", "%7E")
-
-
-def decoded(node: str) -> str:
-    """The name in a znode's name, as Kafka's Sanitizer reads it. Raises Invalid where it is not percent-coded UTF-8."""
-    try:
-        return unquote_plus(node, errors="strict")
-    except UnicodeDecodeError as error:
-        raise Invalid(f"the znode {node!r} is not percent-coded UTF-8") from error
 
 
 class Znodes:
@@ -183,7 +122,7 @@ class Znodes:
             writes = self._writes(edits, known if attempt == 0 else None)
             if not writes:
                 return
-            if largest is not None and _size(writes) > largest:
+            if largest is not None and size(writes) > largest:
                 raise Refused(f"{', '.join(edits)}: more than ZooKeeper takes in one transaction")
             with contextlib.suppress(*_CONFLICTS):
                 self.commit([*also(), *writes])
@@ -239,7 +178,7 @@ class Znodes:
     def _writes(self, edits: Mapping[str, ConfigEdit], known: Mapping[str, Node] | None) -> list[Operation]:
         """For each entity that changes: the operations that write it and tell the brokers."""
         own = [f"/config/{entity_path}" for entity_path in edits]
-        parents = {parent for entity_path in edits for parent in _parents(entity_path)}
+        parents = {parent for entity_path in edits for parent in parents_of(entity_path)}
         found = self.read_all([*own, *parents]) if known is None else {p: known.get(p) for p in (*own, *parents)}
         nodes = {path: found[path] for path in own}
         missing = {path for path in parents if found[path] is None}
@@ -250,13 +189,13 @@ class Znodes:
             after = dict(edit(before))
             if after == before:
                 continue
-            for parent in _parents(entity_path):
+            for parent in parents_of(entity_path):
                 if parent in missing:
                     missing.discard(parent)
                     nodes[parent] = Node(data=b"", version=0)
                     writes.append(Create(path=parent, data=b""))
             missing.discard(path)
-            writes += [_write(path, nodes[path], after), _notification(entity_path)]
+            writes += [config_written(path, nodes[path], after), notification(entity_path)]
         return writes
 
     def _acls_above(self, paths: Iterable[str]) -> dict[str, list[ACL]]:
@@ -299,7 +238,7 @@ class Znodes:
                 "check the address and its chroot. Nothing was created"
             )
         controller = found["/controller"]
-        epoch = _json(controller.data).get("kraftControllerEpoch", -1) if controller else -1
+        epoch = json_in(controller.data).get("kraftControllerEpoch", -1) if controller else -1
         if found["/migration"] is not None or (isinstance(epoch, int) and epoch >= 0):
             raise Refused(
                 f"the cluster of ZooKeeper at {self._connect} is on KRaft or migrating to it: use --bootstrap-server"
@@ -335,52 +274,5 @@ class Znodes:
         )
 
 
-def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
-    """The config in a node's data. Raises Refused where it is not as Kafka writes it: we must not replace that."""
-    if node is None or not node.data:
-        return {}
-    document = _json(node.data)
-    config = document.get("config", {})
-    if document.get("version") != 1 or not isinstance(config, dict):
-        raise Refused(
-            f"/config/{entity_path} is not a config that Kafka wrote; look at it by hand. Nothing was written"
-        )
-    return config
-
-
-def _write(path: str, node: Node | None, config: Mapping[str, str]) -> Operation:
-    document = _json(node.data) if node is not None and node.data else {}
-    data = _dumped({"version": 1} | document | {"config": dict(config)})
-    return Create(path=path, data=data) if node is None else SetData(path=path, data=data, version=node.version)
-
-
-def _size(operations: Sequence[Operation]) -> int:
-    """About the bytes of a transaction: an ACL of usual size and the framing take the rest of each operation."""
-    return sum(len(operation.path) + len(operation.data) + 100 for operation in operations)
-
-
-def _notification(entity_path: str) -> Operation:
-    data = _dumped({"version": 2, "entity_path": entity_path})
-    return Create(path=f"{_CHANGES}/config_change_", data=data, sequence=True)
-
-
 def _above(path: str) -> str:
     return path.rpartition("/")[0]
-
-
-def _parents(entity_path: str) -> list[str]:
-    """The znodes between /config and an entity's own."""
-    parts = entity_path.split("/")
-    return ["/config/" + "/".join(parts[:depth]) for depth in range(1, len(parts))]
-
-
-def _dumped(document: Mapping[str, object]) -> bytes:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _json(data: bytes) -> dict[str, Any]:
-    try:
-        document = json.loads(data)
-    except ValueError:
-        return {}
-    return document if isinstance(document, dict) else {}

@@ -13,7 +13,8 @@ from kquota.quota.entity import EVERY, Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, plain, quotas_of
 from kquota.quota.port import Scram
 from kquota.quota.replacement import Replacement
-from kquota.stores.znodes import DEFAULT_NODE, ConfigEdit, Node, Znodes, config_in, decoded, encoded
+from kquota.stores.znode import DEFAULT_NODE, Node, config_in, decoded, encoded
+from kquota.stores.znodes import ConfigEdit, Znodes
 from kquota.terms import DEFAULT
 
 _USERS: Final = "users"

@@ -9,7 +9,8 @@ from kquota.config.change import ConfigChange
 from kquota.config.resource import BROKERS, TOPICS, Entry, Kind, Resource, Synonym
 from kquota.config.unchecked import is_password, must_be_sound
 from kquota.errors import Invalid, Refused
-from kquota.stores.znodes import DEFAULT_NODE, ConfigEdit, Node, Znodes, config_in
+from kquota.stores.znode import DEFAULT_NODE, Node, config_in
+from kquota.stores.znodes import ConfigEdit, Znodes
 from kquota.terms import DEFAULT
 
 _THERE: Final = {TOPICS: "/brokers/topics", BROKERS: "/brokers/ids"}

@@ -11,13 +11,14 @@ from kquota.errors import Conflict, KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.moves import Partition, Replicas
 from kquota.reassign.port import Snapshot
 from kquota.reassign.throttle import Change, Setting
-from kquota.stores.znodes import ConfigEdit, Create, Node, Znodes, config_in
+from kquota.stores.znode import Create, config_in
+from kquota.stores.znodes import ConfigEdit, Znodes
 from kquota.stores.zookeeper_runs import Fence, Open
+from kquota.stores.zookeeper_topics import SUBMITTED, brokers, json_object, partitions, running, submitted
 from kquota.terms import BrokerId, TopicPartition
 
 _BROKERS: Final = "/brokers/ids"
 _TOPICS: Final = "/brokers/topics"
-_SUBMITTED: Final = "/admin/reassign_partitions"
 _LARGEST_NODE: Final = 1_000_000
 """Bytes; ZooKeeper refuses a packet of 1 MiB (jute.maxbuffer), and the path and the ACL are in it, too."""
 _BATCH_BYTES: Final = 700_000
@@ -45,22 +46,22 @@ class ZooKeeperMoves:
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         """See the port. Moves started through the Admin API are told only by the topics' own nodes (Kafka 2.4 on)."""
-        node = self._znodes.read(_SUBMITTED)
+        node = self._znodes.read(SUBMITTED)
         every = [(topic, f"{_TOPICS}/{topic}") for topic in self._znodes.children(_TOPICS)]
         nodes = self._znodes.read_all(path for _, path in every)
         topics_nodes = {topic: found for topic, path in every if (found := nodes[path]) is not None}
-        submitted = _submitted(node, topics_nodes)
-        documents = {topic: _object(found, f"{_TOPICS}/{topic}") for topic, found in topics_nodes.items()}
+        moving = submitted(node, topics_nodes)
+        documents = {topic: json_object(found, f"{_TOPICS}/{topic}") for topic, found in topics_nodes.items()}
         wanted = documents.keys() if topics is None else set(topics) & documents.keys()
-        partitions = {
+        named = {
             name: state
             for topic in sorted(wanted)
-            for name, state in _partitions(topic, documents[topic], submitted).items()
+            for name, state in partitions(topic, documents[topic], moving).items()
         }
         return Snapshot(
             racks=self._racks(),
-            partitions=self._with_states(partitions),
-            running=_running(documents, submitted),
+            partitions=self._with_states(named),
+            running=running(documents, moving),
             topic_ids={topic: str(found["topic_id"]) for topic, found in documents.items() if "topic_id" in found},
         )
 
@@ -124,42 +125,42 @@ class ZooKeeperMoves:
         data = json.dumps({"version": 1, "partitions": sent}, separators=(",", ":")).encode()
         if len(data) > _LARGEST_NODE:
             raise Refused(
-                f"{_SUBMITTED} would be {len(data):,} bytes long, ZooKeeper holds {_LARGEST_NODE:,}: split the plan "
+                f"{SUBMITTED} would be {len(data):,} bytes long, ZooKeeper holds {_LARGEST_NODE:,}: split the plan "
                 f"({len(sent):,} partitions) into smaller ones, or use --bootstrap-server"
             )
         self._let_brokers_act()
         try:
-            created = self._znodes.committed([*self._fence.operations(), Create(path=_SUBMITTED, data=data)])
+            created = self._znodes.committed([*self._fence.operations(), Create(path=SUBMITTED, data=data)])
         except Unreachable as error:
             raise Unknown(f"{error}; whether the moves were submitted is not known") from error
         if created:
             self._fence.committed()
-        if not created and not _sent_before(sent, _object(self._znodes.read(_SUBMITTED), _SUBMITTED)):
+        if not created and not _sent_before(sent, json_object(self._znodes.read(SUBMITTED), SUBMITTED)):
             raise Conflict(self._occupied())
         return refused
 
     def _occupied(self) -> str:
         """Why nothing can be submitted. A topic deleted while it moves leaves the node behind (seen on 3.9.1)."""
-        node = self._znodes.read(_SUBMITTED)
-        topics = sorted({p["topic"] for p in _object(node, _SUBMITTED).get("partitions", ())})
+        node = self._znodes.read(SUBMITTED)
+        topics = sorted({p["topic"] for p in json_object(node, SUBMITTED).get("partitions", ())})
         nodes = self._znodes.read_all(f"{_TOPICS}/{topic}" for topic in topics)
         there = {topic: found for topic in topics if (found := nodes[f"{_TOPICS}/{topic}"]) is not None}
-        if topics and not _submitted(node, there):
+        if topics and not submitted(node, there):
             return (
-                f"ZooKeeper: {_SUBMITTED} holds only topics that were deleted while they moved "
+                f"ZooKeeper: {SUBMITTED} holds only topics that were deleted while they moved "
                 f"({', '.join(topics[:5])}{', …' if len(topics) > 5 else ''}): Kafka has left it behind and takes no "
                 "other until it is gone; use --bootstrap-server, or delete it and then /controller, with "
                 "zookeeper-shell: a new controller looks at it again"
             )
         return (
-            f"ZooKeeper: {_SUBMITTED} is there, because the moves in it have not ended: through ZooKeeper Kafka "
+            f"ZooKeeper: {SUBMITTED} is there, because the moves in it have not ended: through ZooKeeper Kafka "
             "takes one reassignment at a time; wait for its end, or use --bootstrap-server"
         )
 
     def _racks(self) -> dict[BrokerId, str | None]:
         paths = {node: f"{_BROKERS}/{node}" for node in self._znodes.children(_BROKERS)}
         nodes = self._znodes.read_all(paths.values())
-        found = {BrokerId(int(node)): _object(nodes[path], path) for node, path in paths.items()}
+        found = {BrokerId(int(node)): json_object(nodes[path], path) for node, path in paths.items()}
         return {broker: told.get("rack") for broker, told in sorted(found.items())}
 
     def _let_brokers_act(self) -> None:
@@ -174,14 +175,14 @@ class ZooKeeperMoves:
         nodes = self._znodes.read_all(paths.values())
         found = {}
         for name, state in partitions.items():
-            told = _object(nodes[paths[name]], paths[name])
+            told = json_object(nodes[paths[name]], paths[name])
             leader = told.get("leader", -1)
             found[name] = Partition(
                 replicas=state.replicas,
                 adding=state.adding,
                 removing=state.removing,
                 leader=BrokerId(leader) if leader >= 0 else None,
-                isr=_brokers(told.get("isr", ())),
+                isr=brokers(told.get("isr", ())),
             )
         return found
 
@@ -195,7 +196,7 @@ class ZooKeeperMoves:
         names = list(targets)
         nodes = self._znodes.read_all({f"{_TOPICS}/{name.topic}" for name in names})
         there = {
-            topic: _object(nodes[path], path).get("partitions", {})
+            topic: json_object(nodes[path], path).get("partitions", {})
             for topic in {name.topic for name in names}
             if nodes[path := f"{_TOPICS}/{topic}"] is not None
         }
@@ -205,7 +206,7 @@ class ZooKeeperMoves:
 
 def cluster_id(znodes: Znodes) -> str:
     """The cluster's id, the same as its brokers tell. Raises Refused where there is none (before Kafka 0.10.1)."""
-    found = _object(znodes.read("/cluster/id"), "/cluster/id").get("id")
+    found = json_object(znodes.read("/cluster/id"), "/cluster/id").get("id")
     if not isinstance(found, str):
         raise Refused("ZooKeeper: /cluster/id does not hold this cluster's id; is it Kafka 0.10.1 or newer?")
     return found
@@ -250,64 +251,6 @@ def _entity(setting: Setting) -> str:
     return f"{setting.kind}s/{setting.name}"
 
 
-def _submitted(node: Node | None, topics: Mapping[str, Node]) -> dict[TopicPartition, Replicas]:
-    """What was submitted, of the topics that are there; one that is newer than the submission is not what it meant."""
-    return {
-        TopicPartition(entry["topic"], entry["partition"]): _brokers(entry["replicas"])
-        for entry in _object(node, _SUBMITTED).get("partitions", ())
-        if node and (topic := topics.get(entry["topic"])) and topic.made < node.made
-    }
-
-
-def _partitions(
-    topic: str, document: Mapping[str, Any], submitted: Mapping[TopicPartition, Replicas]
-) -> dict[TopicPartition, Partition]:
-    found = {}
-    for number, ids in sorted(document.get("partitions", {}).items(), key=lambda item: int(item[0])):
-        name, replicas = TopicPartition(topic, int(number)), _brokers(ids)
-        adding = _brokers(document.get("adding_replicas", {}).get(number, ()))
-        removing = _brokers(document.get("removing_replicas", {}).get(number, ()))
-        target = submitted.get(name, ())
-        if target and not adding and not removing:
-            # Not yet taken in by the controller: what it will make of it.
-            adding = tuple(broker for broker in target if broker not in replicas)
-            removing = tuple(broker for broker in replicas if broker not in target)
-            replicas = (*target, *removing) if adding or removing else replicas
-        found[name] = Partition(replicas=replicas, adding=adding, removing=removing)
-    return found
-
-
-def _running(
-    documents: Mapping[str, Mapping[str, Any]], submitted: Mapping[TopicPartition, Replicas]
-) -> dict[TopicPartition, Partition]:
-    moving = {
-        topic for topic, found in documents.items() if found.get("adding_replicas") or found.get("removing_replicas")
-    }
-    found: dict[TopicPartition, Partition] = {}
-    for topic in sorted(moving | {name.topic for name in submitted}):
-        for name, state in _partitions(topic, documents[topic], submitted).items():
-            if state.moving or name in submitted:
-                found[name] = state
-    return found
-
-
 def _sent_before(sent: Iterable[Mapping[str, Any]], there: Mapping[str, Any]) -> bool:
     known = [(p["topic"], p["partition"], p["replicas"]) for p in there.get("partitions", ())]
     return all((p["topic"], p["partition"], p["replicas"]) in known for p in sent)
-
-
-def _brokers(ids: Iterable[int]) -> Replicas:
-    return tuple(map(BrokerId, ids))
-
-
-def _object(node: Node | None, path: str) -> dict[str, Any]:
-    """The JSON object in a znode, {} where there is none. Raises Refused where it is something else."""
-    if node is None or not node.data:
-        return {}
-    try:
-        document = json.loads(node.data)
-    except ValueError as error:
-        raise Refused(f"ZooKeeper: {path} does not hold JSON; look at it by hand") from error
-    if not isinstance(document, dict):
-        raise Refused(f"ZooKeeper: {path} does not hold a JSON object; look at it by hand")
-    return document

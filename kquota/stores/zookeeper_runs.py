@@ -18,7 +18,8 @@ from kquota.errors import Busy, KquotaError, Refused
 from kquota.reassign.run import Run
 from kquota.stores import journal
 from kquota.stores.runs import RunFiles, held_by, holder
-from kquota.stores.znodes import Check, Create, Delete, Node, Operation, SetData, Znodes
+from kquota.stores.znode import Check, Create, Delete, Node, Operation, SetData
+from kquota.stores.znodes import Znodes
 
 _ROOT: Final = "/kquota"
 _RUNS: Final = "/kquota/runs"

@@ -17,7 +17,8 @@ from kquota.quota.entity import EVERY, Entity, Filter
 from kquota.sandbox.cluster import Cluster
 from kquota.stores.wire.connection import Wire
 from kquota.stores.wire.quotas import WireQuotas
-from kquota.stores.znodes import Znodes, decoded, encoded
+from kquota.stores.znode import decoded, encoded
+from kquota.stores.znodes import Znodes
 from kquota.stores.zookeeper import ZooKeeperQuotas
 from kquota.terms import CONSUMER_BYTE_RATE, DEFAULT, PRODUCER_BYTE_RATE
 from tests.quota.contract import NAMES, QuotasContract
