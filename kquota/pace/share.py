@@ -7,10 +7,12 @@ delayed (KAFKA-4313). A destination's throttle is shared by its new replicas. Ea
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from kquota.errors import Refused
 from kquota.measure import ByteRate
 
 # Four throttled moves of 200 to 1200 MB to one broker, measured on three real brokers with Kafka's own tool, took
@@ -120,6 +122,27 @@ class Pace:
         if not self.feasible:
             return None
         return 0.0 if self.bottleneck is None else _expected(self.bottleneck.seconds or 0.0)
+
+    def under(self, throttle: ByteRate) -> Pace:
+        """The same move under another throttle."""
+        return Pace(shares=tuple(replace(share, throttle=throttle) for share in self.shares))
+
+    def throttle_within(self, seconds: float) -> ByteRate | None:
+        """The smallest throttle under which the expected time is at most `seconds`.
+
+        None when a rate is unknown. Raises Refused where no throttle helps: starting and ending alone take as long.
+        """
+        copying = (seconds - START_SECONDS) * EFFICIENCY
+        if copying <= 0 and self.shares:
+            raise Refused(f"a move takes {START_SECONDS:g} s to start and end, whatever its throttle")
+        needed = [None if s.needed is None else s.needed + s.bytes / copying for s in self.shares]
+        known = [rate for rate in needed if rate is not None]
+        if len(known) < len(needed):
+            return None
+        throttle = ByteRate(max(1, math.ceil(max(known, default=0.0))))
+        reached = self.under(throttle).seconds
+        # Of two floats' sum a hair may be missing, and at exactly what its writes need a copy never ends.
+        return throttle if reached is not None and reached <= seconds else ByteRate(throttle + 1)
 
     @property
     def seconds_without_writes(self) -> float:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from kquota.errors import Refused
 from kquota.measure import ByteRate
 from kquota.pace.share import Pace, Share, Side, pace
 
@@ -128,6 +129,25 @@ def test_it_ends_above_the_least_throttle_and_only_there(shares: list[Share]) ->
     assume(least >= 1)
     assert at(shares, int(least)).feasible is False
     assert at(shares, int(least) + 1).feasible is True
+
+
+@given(moves, st.floats(4, 10**6))
+def test_the_throttle_for_a_deadline_meets_it_and_a_smaller_one_does_not(shares: list[Share], deadline: float) -> None:
+    throttle = pace(shares).throttle_within(deadline)
+    assert throttle is not None
+    seconds = at(shares, throttle).seconds
+    assert seconds is not None
+    assert seconds <= deadline
+    assume(throttle > 2)
+    slower = at(shares, throttle - 2).seconds
+    assert slower is None or slower > deadline
+
+
+def test_no_throttle_makes_a_move_quicker_than_its_start() -> None:
+    with pytest.raises(Refused, match=r"takes 3\.5 s to start and end"):
+        kept_up(6 * MB).throttle_within(3.5)
+    assert pace([]).throttle_within(1) == 1
+    assert pace([leader(80 * MB, t=8 * MB, writes=None)]).throttle_within(60) is None
 
 
 @given(moves, st.integers(1, 10**10))

@@ -1,0 +1,58 @@
+"""KIP-73's window for a throttle, IN < T < N - IN/R (Q&A 4), and what an operator's own limits leave of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A rate in bytes per second, None when nobody knows it, and what sets it."""
+
+    rate: float | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The throttle must be above every bound of `above` and below every one of `below`."""
+
+    above: tuple[Bound, ...]
+    below: tuple[Bound, ...]
+
+    @property
+    def least(self) -> Bound | None:
+        """The bound from below that binds; None when none is known. Of equals the first."""
+        return max(_known(self.above), key=lambda bound: bound.rate or 0.0, default=None)
+
+    @property
+    def most(self) -> Bound | None:
+        """The bound from above that binds; None when none is known. Of equals the first."""
+        return min(_known(self.below), key=lambda bound: bound.rate or 0.0, default=None)
+
+    @property
+    def empty(self) -> bool:
+        """Whether what is known leaves no throttle at all."""
+        least, most = self.least, self.most
+        if most is None or most.rate is None:
+            return False
+        return most.rate <= ((least.rate or 0.0) if least else 0.0)
+
+    def broken(self, throttle: float) -> tuple[Bound, ...]:
+        """The known bounds that a throttle, in bytes per second, does not keep."""
+        low = [bound for bound in _known(self.above) if throttle <= (bound.rate or 0.0)]
+        high = [bound for bound in _known(self.below) if throttle >= (bound.rate or 0.0)]
+        return (*low, *high)
+
+
+def network_bound(network: float, bytes_in: float | None, replication_factor: int) -> float | None:
+    """N - IN/R: what the throttle must leave to clients when all leaders have moved; None while IN is unknown.
+
+    All in bytes per second. May be negative: then the network is full without a move. Source: KIP-73, Q&A 4.
+    """
+    return None if bytes_in is None else network - bytes_in / replication_factor
+
+
+def _known(bounds: Iterable[Bound]) -> list[Bound]:
+    return [bound for bound in bounds if bound.rate is not None]

@@ -1,0 +1,60 @@
+"""KIP-73's window IN < T < N - IN/R, with an operator's own bounds."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kquota.pace.window import Bound, Window, network_bound
+
+MB = 1_000_000.0
+
+
+def above(*rates: float | None) -> tuple[Bound, ...]:
+    return tuple(Bound(rate=rate, why=f"above {rate}") for rate in rates)
+
+
+def below(*rates: float | None) -> tuple[Bound, ...]:
+    return tuple(Bound(rate=rate, why=f"below {rate}") for rate in rates)
+
+
+WINDOWS = {
+    # bounds from below, from above: the two that bind, and whether nothing is left
+    "KIP-73's": ((12 * MB,), (1_246 * MB,), 12 * MB, 1_246 * MB, False),
+    "the tightest bind": ((12 * MB, 33 * MB), (1_246 * MB, 375 * MB), 33 * MB, 375 * MB, False),
+    "unknown bounds bind nothing": ((None, 5 * MB), (None,), 5 * MB, None, False),
+    "nothing is known": ((None,), (), None, None, False),
+    "a deadline too near": ((12 * MB, 400 * MB), (375 * MB,), 400 * MB, 375 * MB, True),
+    "an interval of one point is open, and so empty": ((10 * MB,), (10 * MB,), 10 * MB, 10 * MB, True),
+    "a network that is full without a move": ((), (-1 * MB,), None, -1 * MB, True),
+}
+
+
+@pytest.mark.parametrize(("low", "high", "least", "most", "empty"), WINDOWS.values(), ids=WINDOWS.keys())
+def test_the_window(
+    low: tuple[float | None, ...], high: tuple[float | None, ...], least: float | None, most: float | None, empty: bool
+) -> None:
+    window = Window(above=above(*low), below=below(*high))
+    assert (window.least.rate if window.least else None) == least
+    assert (window.most.rate if window.most else None) == most
+    assert window.empty is empty
+
+
+def test_what_the_network_leaves() -> None:
+    assert network_bound(1_250 * MB, 12 * MB, 3) == 1_246 * MB
+    assert network_bound(1_250 * MB, None, 3) is None
+
+
+rates = st.lists(st.none() | st.floats(0, 1e12), max_size=4)
+
+
+@given(low=rates, high=rates, throttle=st.floats(1, 1e12))
+def test_a_throttle_breaks_no_bound_only_where_the_window_is_not_empty(
+    low: list[float | None], high: list[float | None], throttle: float
+) -> None:
+    window = Window(above=above(*low), below=below(*high))
+    if not window.broken(throttle):
+        assert not window.empty
+    elif window.empty:
+        assert window.broken(throttle)
