@@ -9,7 +9,7 @@ from kquota.errors import Incomplete, Unknown, Unreachable
 from kquota.reassign import guard, log_dir_actions, log_dirs, words
 from kquota.reassign.hold import SETTLE, wait_until
 from kquota.reassign.log_dir_actions import Started
-from kquota.reassign.moves import Replicas
+from kquota.reassign.moves import Replicas, moves
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Clock, Cluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.run import covers
@@ -78,10 +78,11 @@ def cancel(
     moved = Started()
     if dirs is not None and what.plan.log_dirs:
         moved = log_dir_actions.cancel(dirs, clock, log_dirs.of(what.plan), timeout)
-    verification = verify(cluster, runs, clock, what.plan, dirs, preserve=preserve)
+    back = [move for move in moves(what.plan, what.found.partitions) if move.partition in cancelled]
+    verification = verify(cluster, runs, clock, what.plan, dirs, preserve=preserve, cancelled=back)
     if refused:
         raise Incomplete(
-            words.failed(refused), done=[str(name) for name in cancelled], undone=[str(name) for name in refused]
+            words.not_cancelled(refused), done=[str(name) for name in cancelled], undone=[str(name) for name in refused]
         )
     return Cancellation(cancelled=cancelled, log_dirs=moved, verification=verification)
 

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kquota.reassign.moves import Replicas
+from kquota.reassign.moves import Move, Replicas
 from kquota.reassign.throttle import Change, Setting, entries, entry_partition, without
 from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, TopicPartition
 
 
-def proven(done: Mapping[TopicPartition, Replicas], now: Mapping[Setting, str | None]) -> tuple[Change, ...]:
+def proven(
+    done: Mapping[TopicPartition, Replicas],
+    now: Mapping[Setting, str | None],
+    cancelled: Mapping[TopicPartition, Move] | None = None,
+) -> tuple[Change, ...]:
     """The changes that take away the entries of partitions that are at their target, where they can be nobody else's.
 
     A move from S to T leaves `p:b` for every b of S on the leader list and for every b of T - S on the follower list
     (KIP-73). So entries of p are the move's when followers and leaders are disjoint, the followers are in T and all
     others of T are leaders. A throttle of whole topics, with the same replicas on both lists, never looks like that.
-    A list that becomes empty is unset: what stood there before cannot be known.
+    Of a move that was `cancelled`, S is known as well, and the entries must be exactly those. Without that nobody may
+    take them: the throttle of a move that is about to be submitted looks the same. A list that becomes empty is unset:
+    what stood there before cannot be known.
     """
+    back = cancelled or {}
     changes = []
-    for topic in sorted({name.topic for name in done}):
+    for topic in sorted({name.topic for name in (*done, *back)}):
         lists = {key: now.get(Setting.of_topic(topic, key)) for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)}
         if any(EVERY_REPLICA in entries(text) for text in lists.values()):
             continue
-        own = _own(topic, done, lists)
+        own = _own(topic, done, back, lists)
         for key, text in lists.items():
             setting = Setting.of_topic(topic, key)
             after = without(text, own & set(entries(text)), None)
@@ -31,17 +38,30 @@ def proven(done: Mapping[TopicPartition, Replicas], now: Mapping[Setting, str | 
     return tuple(changes)
 
 
-def _own(topic: str, done: Mapping[TopicPartition, Replicas], lists: Mapping[str, str | None]) -> set[str]:
+def _own(
+    topic: str,
+    done: Mapping[TopicPartition, Replicas],
+    cancelled: Mapping[TopicPartition, Move],
+    lists: Mapping[str, str | None],
+) -> set[str]:
     by_partition: dict[TopicPartition, dict[str, set[str]]] = {}
     for key, text in lists.items():
         for entry in entries(text):
             name = entry_partition(Setting.of_topic(topic, key), entry)
-            if name is not None and name in done:
+            if name is not None and (name in done or name in cancelled):
                 by_partition.setdefault(name, {LEADER_REPLICAS: set(), FOLLOWER_REPLICAS: set()})[key].add(entry)
     own: set[str] = set()
     for name, found in by_partition.items():
         leaders, followers = found[LEADER_REPLICAS], found[FOLLOWER_REPLICAS]
-        target = {f"{name.partition}:{broker}" for broker in done[name]}
-        if followers and leaders and not leaders & followers and followers <= target and target - followers <= leaders:
+        if move := cancelled.get(name):
+            sure = (leaders, followers) == (_marks(name, move.sources), _marks(name, move.destinations))
+        else:
+            target = _marks(name, done[name])
+            sure = not leaders & followers and followers <= target and target - followers <= leaders
+        if followers and leaders and sure:
             own |= leaders | followers
     return own
+
+
+def _marks(name: TopicPartition, brokers: Replicas) -> set[str]:
+    return {f"{name.partition}:{broker}" for broker in brokers}

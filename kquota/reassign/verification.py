@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kquota.reassign import log_dirs
 from kquota.reassign.hold import Released, World, record, release, release_ended, wait_until, written
+from kquota.reassign.moves import Move
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Clock, Cluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.progress import Progress, Status, overall, statuses, verdict
@@ -56,12 +57,14 @@ def verify(
     *,
     preserve: bool = False,
     clear_all: bool = False,
+    cancelled: Iterable[Move] = (),
 ) -> Verification:
     """What has become of the plan. What its run took is given back: per partition at once, the rates with the last.
 
     Ended elsewhere gives back, too. Without a run of this plan on record, list entries go that the plan alone proves to
-    be its own. With `preserve` nothing is written; with `clear_all` what Kafka's own tool takes away goes as well: once
-    no move runs anywhere, every rate of every live broker, and the lists of the plan's topics. Raises Unreachable.
+    be its own, or the plan and the moves that were `cancelled` just now. With `preserve` nothing is written; with
+    `clear_all` what Kafka's own tool takes away goes as well: once no move runs anywhere, every rate of every live
+    broker, and the lists of the plan's topics. Raises Unreachable.
     """
     found, seen = _settled(cluster, clock, plan)
     in_dirs = _log_dirs(dirs, plan, seen)
@@ -76,7 +79,7 @@ def verify(
         copying = {status.partition for status in in_dirs if status.progress is Progress.IN_PROGRESS}
         done = _of_a_run(world, run, found, seen, copying)
     else:
-        done = _without_a_record(world, plan, found, seen, unfinished)
+        done = _without_a_record(world, plan, found, seen, {move.partition: move for move in cancelled})
     if clear_all:
         done = _cleared(world, plan, seen, done, unfinished)
     return replace(done, statuses=found, verdict=outcome, log_dirs=in_dirs)
@@ -142,14 +145,17 @@ def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[s
 
 
 def _without_a_record(
-    world: World, plan: Plan, found: Sequence[Status], seen: Snapshot, unfinished: Sequence[Run]
+    world: World, plan: Plan, found: Sequence[Status], seen: Snapshot, cancelled: Mapping[TopicPartition, Move]
 ) -> Verification:
-    """What the plan alone proves goes; of everything else that stands there is only word."""
+    """What the plan alone proves goes; of everything else that stands there is only word. All runs are others'."""
+    unfinished = world.others
     settings = [Setting.of_topic(topic, key) for topic in plan.topics for key in _LISTS]
     now = world.cluster.values(settings)
     done = {status.partition: status.target for status in found if status.progress is Progress.DONE}
     changes = [
-        change for change in proven(done, now) if not any(taken.ours for taken in held(unfinished, change.setting))
+        change
+        for change in proven(done, now, cancelled)
+        if not any(taken.ours for taken in held(unfinished, change.setting))
     ]
     errors = written(world, changes)
     given = tuple(change for change in changes if change.setting not in errors)

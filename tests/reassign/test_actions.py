@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kquota.errors import Conflict, Incomplete, KquotaError, Refused, Unknown, Unreachable
 from kquota.measure import ByteRate
+from kquota.reassign.cancellation import cancel, cancellable
 from kquota.reassign.execution import Execution, carry_out
 from kquota.reassign.moves import Partition
 from kquota.reassign.plan import Plan
@@ -433,3 +434,28 @@ def test_what_the_plan_does_not_prove_stays(world: World, leaders: str, follower
     before = dict(world.cluster.configs)
     assert world.verify().given_back == ()
     assert world.cluster.configs == before
+
+
+FOREIGN = {
+    # lists that another tool set for T0's move from 1,2 to 1,3: what a --cancel without a record leaves of them
+    "just those of the move": ({LEADERS: "0:1,0:2", FOLLOWERS: "0:3"}, {}),
+    "among others' entries": ({LEADERS: "0:1,0:2,7:7", FOLLOWERS: "0:3,7:8"}, {LEADERS: "7:7", FOLLOWERS: "7:8"}),
+    "one more than the move's": ({LEADERS: "0:1,0:2,0:3", FOLLOWERS: "0:3"}, None),
+    "one less": ({LEADERS: "0:1", FOLLOWERS: "0:3"}, None),
+    "every replica": ({LEADERS: "*", FOLLOWERS: "0:3"}, None),
+    "half of the lists": ({FOLLOWERS: "0:3"}, None),
+}
+
+
+@pytest.mark.parametrize(("lists", "left"), FOREIGN.values(), ids=FOREIGN.keys())
+def test_what_another_tool_throttled_goes_with_the_move_that_is_cancelled(
+    world: World, lists: dict[Setting, str], left: dict[Setting, str] | None
+) -> None:
+    world.cluster.submit({T0: b(1, 3)})
+    world.cluster.configs.update(lists)
+    assert world.verify().given_back == ()
+    assert world.cluster.configs == lists, "it moves: nothing may be taken from it"
+    what = cancellable(world.cluster, world.runs, PLAN, force=False)
+    cancel(world.cluster, world.runs, world.clock, what)
+    assert world.cluster.partitions[T0].replicas == b(1, 2)
+    assert world.cluster.configs == (lists if left is None else left)
