@@ -177,7 +177,7 @@ def _undone(world: World, run: Run, error: KquotaError, *, resumed: bool) -> Kqu
     try:
         # Merging again after a conflict may have put more on record than the run we began with.
         run = covers(run.plan, world.runs.unfinished()) or run
-        released = release(world, run)
+        released = release(world, run, certain=True)
     except KquotaError as second:
         released = Released(given_back=(), pending=dict.fromkeys(run.taken, str(second)))
     if not released.pending:

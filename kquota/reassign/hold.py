@@ -8,7 +8,7 @@ from typing import Final
 
 from kquota.errors import Conflict, KquotaError, Unknown, Unreachable
 from kquota.reassign.port import Clock, Cluster, Runs
-from kquota.reassign.run import Run, changed_by_others, giving_back, handing_over, less, part_of, taking
+from kquota.reassign.run import Run, changed_by_others, giving_back, handing_over, less, part_of, restating, taking
 from kquota.reassign.throttle import Change, Setting, needed
 from kquota.terms import TopicPartition
 
@@ -79,13 +79,14 @@ def enforce(world: World, run: Run, wanted: Wanted, now: Mapping[Setting, str | 
     raise Conflict(f"{next(iter(errors))} was changed by somebody else {_ATTEMPTS} times in a row; try again")
 
 
-def release(world: World, run: Run, *, close: bool = True) -> Released:
+def release(world: World, run: Run, *, close: bool = True, certain: bool = False) -> Released:
     """Give back everything that the run took, lists before rates, and close its record unless something is pending.
 
     A list without a rate, or a rate without a list, throttles nothing; lists are fewer and work at once. Without
-    `close` the run stays open, with nothing in its hands.
+    `close` the run stays open, with nothing in its hands. `certain`: this very process wrote it all, and what it does
+    not find is not there.
     """
-    released = _give_back(world, run)
+    released = _give_back(world, run, certain=certain)
     if not released.pending:
         # A closed record keeps what it took: it is what a person reads later.
         record(world, run, replace(run, finished=world.clock.now()) if close else less(run, run.taken))
@@ -102,7 +103,7 @@ def release_ended(world: World, run: Run, ended: Collection[TopicPartition]) -> 
     return released, record(world, run, less(run, gone))
 
 
-def _give_back(world: World, part: Run) -> Released:
+def _give_back(world: World, part: Run, *, certain: bool = False) -> Released:
     """Give back what `part` of the run holds. What cannot be now is pending; a conflict is read and tried again."""
     given: list[Change] = []
     for _ in range(_ATTEMPTS):
@@ -112,7 +113,8 @@ def _give_back(world: World, part: Run) -> Released:
             record(world, other, handing_over(part, now, other))
         changes = giving_back(part, now, world.others)
         errors: dict[Setting, KquotaError] = {}
-        for batch in ([c for c in changes if c.setting.is_list], [c for c in changes if not c.setting.is_list]):
+        everything = changes if certain else (*changes, *restating(part, now, world.others))
+        for batch in ([c for c in everything if c.setting.is_list], [c for c in everything if not c.setting.is_list]):
             errors |= written(world, batch)
         given += [change for change in changes if change.setting not in errors]
         pending |= {setting: str(error) for setting, error in errors.items()}

@@ -9,7 +9,16 @@ from datetime import datetime
 
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan
-from kquota.reassign.throttle import Change, Setting, Taken, entry_partition, given_back, handed_over, take
+from kquota.reassign.throttle import (
+    Change,
+    Setting,
+    Taken,
+    entries,
+    entry_partition,
+    given_back,
+    handed_over,
+    take,
+)
 from kquota.terms import TopicPartition
 
 
@@ -79,6 +88,23 @@ def giving_back(run: Run, now: Mapping[Setting, str | None], others: Sequence[Ru
         if setting in now
     )
     return tuple(change for change in changes if change.before != change.after)
+
+
+def restating(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Change, ...]:
+    """The prior values to write once more, because a read of them does not prove that the run's own are not there.
+
+    The kquota that wrote them may have died before it saw them, and a broker that replays KRaft's log slowly still
+    shows what was before (20 s on a busy machine).
+    """
+    return tuple(
+        Change(setting=setting, before=taken.prior, after=taken.prior)
+        for setting, taken in run.taken.items()
+        if taken.ours
+        and setting in now
+        and now[setting] == taken.prior
+        and not set(taken.ours) & ({*entries(taken.prior)} if setting.is_list else {taken.prior})
+        and not any(other.ours for other in held(others, setting))
+    )
 
 
 def part_of(run: Run, ended: Collection[TopicPartition]) -> Run:

@@ -185,3 +185,22 @@ def test_a_verify_after_the_kill_leaves_no_throttle_once_nothing_moves(tmp_path:
         stage.resume(stage.cluster, stage.runs)
         assert stage.cluster.configs == PRIOR, f"step {n}"
         assert stage.runs.unfinished() == (), f"step {n}"
+
+
+@pytest.mark.parametrize("back", [Stage.abort, Stage.resume], ids=["abort", "resume"])
+@pytest.mark.parametrize("between", [[], [Stage.verify]], ids=["at once", "after a verify"])
+def test_a_broker_that_does_not_know_yet_of_the_last_write_loses_no_prior_value(
+    tmp_path: Path, between: list[Command], back: Command
+) -> None:
+    """KRaft: a broker that replays slowly still shows what stood before the write of the kquota that died."""
+    for n in range(1, 100):
+        stage = Stage(tmp_path / str(n), None)
+        stage.cluster.lag = 3
+        if not killed(stage, Stage.execute, Fate(n=n, death=Death.AFTER)):
+            return
+        for command in (*between, back):
+            command(stage, stage.cluster, stage.runs)
+        stage.finish()
+        back(stage, stage.cluster, stage.runs)
+        assert stage.cluster.configs == PRIOR, f"step {n}"
+        assert stage.runs.unfinished() == (), f"step {n}"
