@@ -75,8 +75,10 @@ class ZooKeeperMoves:
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
         """See the port. A transaction is conditional on the versions read: it is written as a whole, or not at all.
 
-        One transaction holds them all, unless they are more than ZooKeeper takes at once.
+        One transaction holds them all, unless they are more than ZooKeeper takes at once. A change that states again
+        what stands is none here: what a transaction wrote is what everybody reads next.
         """
+        changes = [change for change in changes if change.after != change.before]
         missing = self._missing_topics(changes)
         errors: dict[Setting, KquotaError] = {}
         for batch in _batches(changes):

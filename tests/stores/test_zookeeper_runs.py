@@ -95,6 +95,17 @@ def test_another_host_goes_on_and_ends_it_for_all(hosts: tuple[Host, Host]) -> N
     assert Path(other.runs.place(RUN)).is_file(), "it keeps a journal of what it did"
 
 
+def test_a_run_that_never_came_to_its_throttle_ends_without_a_word_of_others(hosts: tuple[Host, Host]) -> None:
+    """Nothing is written for a value that stands already, and nothing counts as written then."""
+    one, _ = hosts
+    one.runs.begin(RUN)  # and died
+    with one.runs.hold("abort"):
+        one.runs.update(replace(RUN, aborting=True))
+        assert one.cluster.change([Change(setting=RATE, before=None, after=None)]) == {}
+        one.runs.update(replace(RUN, aborting=True, finished=RUN.begun))
+    assert one.runs.unfinished() == ()
+
+
 def test_two_at_once_and_the_second_is_told_who_is_first(hosts: tuple[Host, Host]) -> None:
     one, other = hosts
     told = rf"\(reassign-partitions --execute, pid {os.getpid()} on .*, since "
