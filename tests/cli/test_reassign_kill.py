@@ -182,13 +182,13 @@ EACH = range(1, 100)
 
 KILLED: Sequence[tuple[str, str, Sequence[int]]] = [
     ("4.3.1 Admin API", "execute", EACH),
-    ("4.3.1 Admin API", "verify", range(1, 100, 2)),
+    ("4.3.1 Admin API", "verify", range(1, 100, 3)),
     ("4.3.1 Admin API", "cancel", (2, 4, 6, 20)),  # it looks often whether the replicas come to rest
-    ("4.3.1 Admin API", "abort", range(4, 100, 3)),
-    ("3.9.1 ZooKeeper", "execute", range(4, 100, 3)),
-    ("3.9.1 ZooKeeper", "verify", range(5, 100, 4)),
-    ("3.9.1 ZooKeeper", "abort at the end", (8, 13, 18)),
-    ("3.9.1 Admin API", "execute", range(5, 100, 4)),
+    ("4.3.1 Admin API", "abort", range(4, 100, 4)),
+    ("3.9.1 ZooKeeper", "execute", range(4, 100, 4)),
+    ("3.9.1 ZooKeeper", "verify", range(5, 100, 5)),
+    ("3.9.1 ZooKeeper", "abort at the end", (8, 16)),
+    ("3.9.1 Admin API", "execute", range(5, 100, 5)),
 ]
 
 
@@ -206,4 +206,4 @@ def test_killed_at_each_step(stage: Stage, name: str, steps: Sequence[int]) -> N
         stage.turn()
         if ran.code != -9:
             break
-    assert kills >= 3
+    assert kills >= 2

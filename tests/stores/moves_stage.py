@@ -126,8 +126,10 @@ class OtherHand:
             client.close()
 
     def _controlled(self) -> bool:
+        """By a client that knows of no controller yet: this one would go on asking the one that was."""
         new = NewTopic(f"moves-{uuid.uuid4().hex[:8]}", num_partitions=1, replication_factor=1)
-        return self.admin.create_topics([new], validate_only=True)[new.topic].exception(30) is None
+        client = AdminClient({"bootstrap.servers": self.servers.bootstrap, "log_level": 2})
+        return client.create_topics([new], validate_only=True)[new.topic].exception(30) is None
 
     def _complete(self, topic: str, assignment: list[list[int]]) -> bool:
         found = self.admin.list_topics(topic, timeout=10).topics[topic].partitions
