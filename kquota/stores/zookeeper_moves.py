@@ -228,7 +228,7 @@ def _batches(changes: Iterable[Change]) -> list[dict[str, list[Change]]]:
             size = 0
         batches[-1][entity] = those
         size += more
-    return batches
+    return [batch for batch in batches if batch]
 
 
 def _edit(changes: Sequence[Change], missing: Collection[str]) -> ConfigEdit:
