@@ -69,9 +69,11 @@ class RunFiles:
                 if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                     raise _unusable(self._folder / "lock", "locked", error) from error
                 raise Busy(f"{held_by(_object(file.read()))} holds {self._folder}; try again later") from error
-            file.truncate(0)
-            file.write(json.dumps(holder(doing)))
-            file.flush()
+            try:
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, json.dumps(holder(doing)).encode(), 0)
+            except OSError as error:
+                raise _unusable(self._folder / "lock", "written", error) from error
             yield
 
     def unfinished(self) -> tuple[Run, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -224,3 +225,15 @@ def test_the_folder_is_where_xdg_says() -> None:
     assert state_folder({"XDG_STATE_HOME": "/x"}) == Path("/x/kquota")
     for environment in ({}, {"XDG_STATE_HOME": ""}, {"XDG_STATE_HOME": "relative"}):
         assert state_folder(environment) == Path.home() / ".local" / "state" / "kquota"
+
+
+def test_a_full_disk_is_named_with_the_folder_before_anything_starts(tmp_path: Path) -> None:
+    """As full as a disk gets without one: this process may not write a byte to any file."""
+    files = RunFiles(tmp_path, "c")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(Refused, match=r"c/lock: cannot be written: "), files.hold("execute"):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
