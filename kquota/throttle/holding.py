@@ -202,7 +202,7 @@ def _stays(run: Run) -> str:
 
 def _undone(world: World, run: Run, error: KquotaError) -> KquotaError:
     """Take back what was written of a run that could not be brought into force; the error to raise then."""
-    released = release(world, run)
+    released = release(world, run, certain=True)
     if not released.pending:
         return Refused(f"{error}; what was written was taken back")
     left = [str(setting) for setting in released.pending]
