@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from fractions import Fraction
 from typing import Final, NewType
 
 from kquota.errors import Invalid
@@ -30,6 +31,7 @@ _SECONDS_PER_UNIT: Final[Mapping[str, Decimal]] = {
 }
 # Four digits of exponent are more than any cluster needs; without a bound, 1e999999999 would eat the machine.
 _QUANTITY: Final = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[A-Za-z]*)\s*")
+_PERCENTAGE: Final = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%\s*")
 _EXAMPLES: Final = "write for example 10000000, 10MB/s, 64MiB/s or 400Mbit/s"
 
 
@@ -71,6 +73,18 @@ def duration(text: str, what: str = "duration") -> float:
     if seconds <= 0:
         raise Invalid(f"{what} {text!r}: must be more than 0")
     return seconds
+
+
+def percentage(text: str, what: str = "share") -> Fraction:
+    """`30%` as an exact share of one. Raises Invalid, naming `what`.
+
+    >>> percentage("12.5%")
+    Fraction(1, 8)
+    """
+    match = _PERCENTAGE.fullmatch(text)
+    if match is None or Fraction(match[1]) > 100:
+        raise Invalid(f"{what} {text!r}: write a percentage from 0% to 100%, as 10%")
+    return Fraction(match[1]) / 100
 
 
 def _scaled(quantity: str, text: str, units: Mapping[str, Decimal], what: str, examples: str) -> Decimal:

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 from kquota.cli.contract import printable
 from kquota.measure import ByteRate, human_bytes, human_duration, human_rate
+from kquota.pace.fetch import Fetch
 from kquota.pace.ratio import MoveTime
 from kquota.pace.share import EFFICIENCY, START_SECONDS, Pace, Share, Side
+from kquota.pace.window import Bound, Window
 
 if TYPE_CHECKING:
     from kquota.spark.estimate import Measured
 
 VERSION: Final = 1
+_QUARTERS: Final = (2, 3, 4, 6, 8, 20)
 _UNKNOWN: Final = "unknown"
 _WRITES_FROM: Final = {
     "bytes-in": "--bytes-in; a broker's rate goes to the partitions it leads, by their size",
@@ -26,18 +29,21 @@ _WRITES_FROM: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """One answer of `move estimate`, with where its numbers came from.
+    """One answer of `move estimate`, with where its numbers came from; the throttle may be the one for a deadline.
 
     `source` is log-dirs, history or cluster, `names` its files; `writes_from` is bytes-in, sample, or None: unknown.
     """
 
     throttle: ByteRate
+    for_deadline: bool
     source: str
     names: tuple[str, ...]
     writes_from: str | None
     measured: Measured
     kip: MoveTime
     pace: Pace
+    window: Window
+    fetch: Fetch
 
 
 def document(answer: Estimate) -> str:
@@ -71,8 +77,44 @@ def document(answer: Estimate) -> str:
             "expected_seconds": pace.seconds,
             "expected_seconds_without_writes": pace.seconds_without_writes,
             "least_seconds": pace.least_seconds,
+            "window": _window(answer.window, answer.throttle),
+            "fetch": _fetch(answer.fetch),
+            "throttles": [
+                {"throttle": other.shares[0].throttle, "expected_seconds": other.seconds, "feasible": other.feasible}
+                for other in _others(pace)
+            ],
         }
     )
+
+
+def _window(window: Window, throttle: ByteRate) -> dict[str, object]:
+    def told(bounds: tuple[Bound, ...]) -> list[dict[str, object]]:
+        return [{"rate": bound.rate, "inclusive": bound.closed, "why": bound.why} for bound in bounds]
+
+    return {
+        "above": told(window.above),
+        "below": told(window.below),
+        "empty": window.empty,
+        "broken": [bound.why for bound in window.broken(throttle)],
+    }
+
+
+def _fetch(fetch: Fetch) -> dict[str, object]:
+    return {
+        "brokers": fetch.brokers,
+        "response_max_bytes": fetch.response_max_bytes,
+        "window_seconds": fetch.window_seconds,
+        "network": fetch.network,
+        "seconds": fetch.seconds,
+        "holds": fetch.holds,
+        "largest_response_max_bytes": fetch.largest,
+    }
+
+
+def _others(pace: Pace) -> list[Pace]:
+    """The same move under other throttles, from half of this one to five times it."""
+    throttles = {ByteRate(max(1, pace.shares[0].throttle * n // 4)) for n in _QUARTERS} if pace.shares else set()
+    return [pace.under(throttle) for throttle in sorted(throttles)]
 
 
 def _kip(kip: MoveTime) -> dict[str, object]:
@@ -116,7 +158,8 @@ def text(answer: Estimate) -> str:
 def _lines(answer: Estimate) -> Iterator[str]:
     pace = answer.pace
     yield f"Sizes        {printable(', '.join((answer.source, *answer.names)))}"
-    yield f"Throttle     {human_rate(answer.throttle)} ({answer.throttle} bytes per second) on each broker"
+    found = ", the smallest that meets the deadline" if answer.for_deadline else ""
+    yield f"Throttle     {human_rate(answer.throttle)} ({answer.throttle} bytes per second) on each broker{found}"
     yield f"Write rates  {_WRITES_FROM[answer.writes_from]}"
     yield ""
     yield from _kip_lines(answer.kip)
@@ -131,6 +174,34 @@ def _lines(answer: Estimate) -> Iterator[str]:
     yield "  (keep-up: in-sync followers of moving partitions, which spend the leader's throttle undelayed)"
     yield ""
     yield from _verdict(pace)
+    yield ""
+    yield from _window_lines(answer.window, answer.throttle)
+    yield _fetch_line(answer.fetch)
+    yield ""
+    yield "Other throttles"
+    for other in _others(pace):
+        time = "never" if other.feasible is False else _time(other.seconds)
+        yield f"  {human_rate(other.shares[0].throttle):>10}  {time}"
+
+
+def _window_lines(window: Window, throttle: ByteRate) -> Iterator[str]:
+    broken = window.broken(throttle)
+    bounds = [*(("above", b) for b in window.above), *(("below", b) for b in window.below)]
+    for n, (side, bound) in enumerate(bounds):
+        rate, note = _rate(bound.rate), ": NOT KEPT" if bound in broken else ""
+        word = f"at {'least' if side == 'above' else 'most'}" if bound.closed else side
+        yield f"{'Window' if n == 0 else '':<12} T {word:<8} {rate:>10}  {bound.why}{note}"
+    if window.empty:
+        yield "             empty: no throttle keeps them all"
+
+
+def _fetch_line(fetch: Fetch) -> str:
+    verdict = "holds" if fetch.holds else f"does not hold, keep the setting below {human_bytes(fetch.largest)}"
+    return (
+        f"Fetch size   {fetch.brokers} brokers x {human_bytes(fetch.response_max_bytes)} / {human_rate(fetch.rate)}"
+        f" = {human_duration(fetch.seconds)} < {human_duration(fetch.window_seconds)} window: {verdict}"
+        " (KIP-73; both as Kafka ships them)"
+    )
 
 
 def _kip_lines(kip: MoveTime) -> Iterator[str]:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kquota.cli import world
+from kquota.cli import estimate_limits, world
 from kquota.cli.connection import Connection, connected, names_a_cluster
 from kquota.cli.contract import DONE, say
+from kquota.cli.estimate_limits import Deadline, Limits, MaxImpact, Nic, Throttle
 from kquota.cli.options import Output, OutputFormat
-from kquota.cli.rates import throttle as understood
 from kquota.errors import Invalid, Refused
 from kquota.measure import ByteRate, byte_rate, duration
 from kquota.terms import BrokerId, TopicPartition
@@ -31,7 +31,9 @@ EPILOG: Final = """Examples:
 
 kquota move estimate --bootstrap-server localhost:9092 --reassignment-json-file plan.json --throttle 50MB/s
 
-kquota move estimate --log-dirs sizes.txt --bytes-in 1=3MB/s --reassignment-json-file plan.json --throttle 50MB/s"""
+kquota move estimate --log-dirs sizes.txt --bytes-in 1=3MB/s --reassignment-json-file plan.json --throttle 50MB/s
+
+kquota move estimate --history snapshots/ --bytes-in 1=3MB/s --reassignment-json-file plan.json --deadline 6h"""
 
 _LOG_DIRS: Final = "log-dirs"
 
@@ -42,10 +44,10 @@ def estimate(
     reassignment_json_file: Annotated[
         Path, typer.Option("--reassignment-json-file", metavar="FILE", help="The plan, as kafka-reassign-partitions'.")
     ],
-    throttle: Annotated[
-        str,
-        typer.Option("--throttle", metavar="RATE", help="The replication throttle: 50MB/s; bare: bytes per second."),
-    ],
+    throttle: Throttle = None,
+    deadline: Deadline = None,
+    nic: Nic = None,
+    max_impact: MaxImpact = None,
     log_dirs: Annotated[
         list[str] | None,
         typer.Option(
@@ -70,7 +72,7 @@ def estimate(
     """Say how long a throttled move takes, which broker is the bottleneck, and whether it can ever finish."""
     from kquota.reassign import plan as plans
 
-    rate = understood(throttle, "--throttle")
+    asked = estimate_limits.limits(throttle, deadline, nic, max_impact)
     rates, seconds = _bytes_in(bytes_in or []), duration(sample, "--sample")
     plan = plans.read(reassignment_json_file)
     with tempfile.TemporaryDirectory(prefix="kquota-") as folder:
@@ -83,7 +85,7 @@ def estimate(
                 raise Invalid("whose sizes? Give --bootstrap-server HOST:PORT, --log-dirs FILE or --history PATH")
             at = world.where(connection)
             sizes = _live(at, plan, rates, seconds, Path(folder))
-        return _answer(sizes, plan, rate, output, Path(folder))
+        return _answer(sizes, plan, asked, output, Path(folder))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,13 +180,17 @@ def _check(plan: Plan, brokers: Collection[BrokerId], held: Collection[TopicPart
         )
 
 
-def _answer(sizes: _Sizes, plan: Plan, throttle: ByteRate, output: Output, scratch: Path) -> int:
+def _answer(sizes: _Sizes, plan: Plan, asked: Limits, output: Output, scratch: Path) -> int:
     from kquota.cli.estimate import Estimate, document, text, why_never
+    from kquota.pace.fetch import Fetch
     from kquota.pace.ratio import MoveTime
     from kquota.pace.share import pace
 
-    measured = _measured(sizes, plan, throttle, scratch)
+    measured = _measured(sizes, plan, estimate_limits.PLACEHOLDER, scratch)
     _disclose(measured)
+    move = pace(measured.shares)
+    throttle = estimate_limits.chosen(asked, move)
+    move = move.under(throttle)
     kip = MoveTime(
         partitions_to_be_moved=measured.moving,
         total_partition_count=measured.partitions,
@@ -193,18 +199,24 @@ def _answer(sizes: _Sizes, plan: Plan, throttle: ByteRate, output: Output, scrat
         replication_quota=throttle,
         max_bytes_in=measured.max_bytes_in,
     )
+    least_replicas = min(map(len, plan.targets.values()))
     answer = Estimate(
         throttle=throttle,
+        for_deadline=asked.throttle is None,
         source=sizes.source,
         names=() if sizes.source == "cluster" else tuple(sizes.files.names.values()),
         writes_from=sizes.writes_from,
         measured=measured,
         kip=kip,
-        pace=pace(measured.shares),
+        pace=move,
+        window=estimate_limits.window(asked, move, measured.max_bytes_in, least_replicas),
+        fetch=Fetch(brokers=kip.brokers, throttle=throttle, network=asked.network),
     )
     print(document(answer) if output is Output.json else text(answer))
-    if answer.pace.feasible is False:
-        raise Refused(f"the move can never finish: {why_never(answer.pace)}")
+    if move.feasible is False:
+        raise Refused(f"the move can never finish: {why_never(move)}")
+    if answer.window.empty:
+        raise Refused(estimate_limits.why_empty(answer.window))
     return DONE
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import re
 import tempfile
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -18,7 +16,7 @@ from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE
 from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid
-from kquota.measure import byte_size
+from kquota.measure import byte_size, percentage
 from kquota.terms import BrokerId
 
 if TYPE_CHECKING:
@@ -86,7 +84,7 @@ def plan(
         raise Invalid("plan for what? Give --drain, --add, --replication-factor, --repair-racks or --balance")
     leaving, coming = _ids(drain, "--drain"), _ids(add, "--add")
     allowed = None if brokers is None else _ids(brokers, "--brokers")
-    near, full = _percent(tolerance, "--tolerance"), _percent(disk_limit, "--disk-limit")
+    near, full = percentage(tolerance, "--tolerance"), percentage(disk_limit, "--disk-limit")
     volume = None if disk is None else byte_size(disk, "--disk")
     cluster, source = _read(world.where(connection), history, volume)
 
@@ -188,10 +186,3 @@ def _ids(text: str | None, option: str) -> frozenset[BrokerId]:
     if not all(part.isascii() and part.isdigit() for part in ids):
         raise Invalid(f"{option} {text!r}: write broker ids joined by commas, as 1,2,3")
     return frozenset(BrokerId(int(part)) for part in ids)
-
-
-def _percent(text: str, option: str) -> Fraction:
-    match = re.fullmatch(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%\s*", text)
-    if match is None or Fraction(match[1]) > 100:
-        raise Invalid(f"{option} {text!r}: write a percentage from 0% to 100%, as 10%")
-    return Fraction(match[1]) / 100

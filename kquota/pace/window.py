@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """A rate in bytes per second, None when nobody knows it, and what sets it."""
+    """A rate in bytes per second, None when nobody knows it, and what sets it; the throttle may be a `closed` one."""
 
     rate: float | None
     why: str
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +24,13 @@ class Window:
 
     @property
     def least(self) -> Bound | None:
-        """The bound from below that binds; None when none is known. Of equals the first."""
-        return max(_known(self.above), key=lambda bound: bound.rate or 0.0, default=None)
+        """The bound from below that binds; None when none is known. Of equals an open one, of these the first."""
+        return max(_known(self.above), key=lambda bound: (bound.rate or 0.0, not bound.closed), default=None)
 
     @property
     def most(self) -> Bound | None:
-        """The bound from above that binds; None when none is known. Of equals the first."""
-        return min(_known(self.below), key=lambda bound: bound.rate or 0.0, default=None)
+        """The bound from above that binds; None when none is known. Of equals an open one, of these the first."""
+        return min(_known(self.below), key=lambda bound: (bound.rate or 0.0, bound.closed), default=None)
 
     @property
     def empty(self) -> bool:
@@ -37,12 +38,19 @@ class Window:
         least, most = self.least, self.most
         if most is None or most.rate is None:
             return False
-        return most.rate <= ((least.rate or 0.0) if least else 0.0)
+        if least is None or least.rate is None:
+            return most.rate <= 0
+        return most.rate < least.rate or (most.rate == least.rate and not (most.closed and least.closed))
 
     def broken(self, throttle: float) -> tuple[Bound, ...]:
         """The known bounds that a throttle, in bytes per second, does not keep."""
-        low = [bound for bound in _known(self.above) if throttle <= (bound.rate or 0.0)]
-        high = [bound for bound in _known(self.below) if throttle >= (bound.rate or 0.0)]
+
+        def kept(bound: Bound, sign: int) -> bool:
+            room = sign * (throttle - (bound.rate or 0.0))
+            return room > 0 or (room == 0 and bound.closed)
+
+        low = [bound for bound in _known(self.above) if not kept(bound, 1)]
+        high = [bound for bound in _known(self.below) if not kept(bound, -1)]
         return (*low, *high)
 
 

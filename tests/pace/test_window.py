@@ -41,19 +41,31 @@ def test_the_window(
     assert window.empty is empty
 
 
+def test_a_deadline_and_an_impact_may_be_met_exactly() -> None:
+    deadline, impact = (Bound(rate=10 * MB, why=why, closed=True) for why in ("deadline", "impact"))
+    assert not Window(above=(deadline,), below=(impact,)).empty
+    assert Window(above=(deadline,), below=(impact,)).broken(10 * MB) == ()
+    needed = Bound(rate=10 * MB, why="needed")
+    both = Window(above=(deadline, needed), below=(impact,))
+    assert (both.least, both.empty, both.broken(10 * MB)) == (needed, True, (needed,))
+
+
 def test_what_the_network_leaves() -> None:
     assert network_bound(1_250 * MB, 12 * MB, 3) == 1_246 * MB
     assert network_bound(1_250 * MB, None, 3) is None
 
 
-rates = st.lists(st.none() | st.floats(0, 1e12), max_size=4)
+bounds = st.lists(
+    st.builds(Bound, rate=st.none() | st.sampled_from([1.0, 2.0, 3.0]), why=st.just(""), closed=st.booleans()),
+    max_size=4,
+)
 
 
-@given(low=rates, high=rates, throttle=st.floats(1, 1e12))
+@given(low=bounds, high=bounds, throttle=st.floats(0.5, 3.5))
 def test_a_throttle_breaks_no_bound_only_where_the_window_is_not_empty(
-    low: list[float | None], high: list[float | None], throttle: float
+    low: list[Bound], high: list[Bound], throttle: float
 ) -> None:
-    window = Window(above=above(*low), below=below(*high))
+    window = Window(above=tuple(low), below=tuple(high))
     if not window.broken(throttle):
         assert not window.empty
     elif window.empty:

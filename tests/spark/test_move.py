@@ -39,6 +39,18 @@ Bottleneck   broker 1, which sends 91 MB
                at 5 MB/s left for copies - 3 MB/s written meanwhile
 Expected     about 50 s = 3.5 s to start and end + 46 s / 0.97
 At least     11 s = bytes / throttle
+
+Window       T above        3 MB/s  IN, the most that is written to one broker (KIP-73)
+             T above        6 MB/s  what keep-up and writes spend of one broker's throttle
+Fetch size   3 brokers x 10.5 MB / 24 MB/s = 1.31 s < 11 s window: holds (KIP-73; both as Kafka ships them)
+
+Other throttles
+      4 MB/s  never
+      6 MB/s  never
+      8 MB/s  50 s
+     12 MB/s  19 s
+     16 MB/s  13 s
+     40 MB/s  6.26 s
 """
 
 
@@ -119,6 +131,13 @@ WRONG = {
         [*SIZES, "--throttle", "5MB/s", "--bytes-in", "1=1", "--bytes-in", "1=2"],
         "broker 1 has a rate already",
     ),
+    "neither throttle nor deadline": (SIZES, "how fast? Give --throttle RATE or --deadline TIME"),
+    "an impact on what?": ([*SIZES, "--deadline", "1h", "--max-impact", "30%"], "--max-impact is a share of the netw"),
+    "no percentage": (
+        [*SIZES, "--deadline", "1h", "--nic", "1GB/s", "--max-impact", "0.3"],
+        "--max-impact '0.3': write a percentage",
+    ),
+    "no time": ([*SIZES, "--deadline", "soon"], "--deadline 'soon' is not a positive number with a unit"),
     "no such file": (["--log-dirs", "x", "--throttle", "5MB/s"], "--log-dirs x: there is no such file"),
     "no sizes": (["--throttle", "5MB/s"], "whose sizes? Give --bootstrap-server HOST:PORT, --log-dirs FILE or"),
     "two sources": ([*SIZES, "--history", "h", "--throttle", "5MB/s"], "sizes come from one place"),
@@ -153,4 +172,28 @@ def test_a_file_that_is_damaged_deep_inside_is_one_line(folder: Path) -> None:
         "kquota: starting Spark ...\n"
         "kquota: error: Spark could not finish: java.io.EOFException: Unexpected end of input stream; "
         "nothing was written\n"
+    )
+
+
+@pytest.mark.spark
+def test_the_smallest_throttle_for_a_deadline_and_what_the_network_leaves(folder: Path) -> None:
+    limits = ("--deadline", "60s", "--nic", "100MB/s", "--max-impact", "30%", "--output", "json")
+    code, out, err = run(folder, *SIZES, "--bytes-in", "1=3MB/s", *limits)
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["expected_seconds"] <= 60
+    assert document["throttle"] == document["window"]["above"][-1]["rate"] == 7_660_433
+    assert [bound["rate"] for bound in document["window"]["below"]] == [98.5 * MB, 30 * MB]
+    assert (document["window"]["empty"], document["window"]["broken"]) == (False, [])
+    assert document["fetch"]["holds"] is True
+
+
+@pytest.mark.spark
+def test_a_deadline_that_the_network_cannot_meet_exits_1_and_says_why(folder: Path) -> None:
+    limits = ("--deadline", "10s", "--nic", "50MB/s", "--max-impact", "20%")
+    code, out, err = run(folder, *SIZES, "--bytes-in", "1=3MB/s", *limits)
+    assert code == 1
+    assert "empty: no throttle keeps them all" in out
+    assert err.endswith(
+        "error: no throttle is below 10 MB/s (--max-impact, 0.2 of N) and above 20.4 MB/s (the deadline, 10 s)\n"
     )

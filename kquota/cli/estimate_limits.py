@@ -1,0 +1,103 @@
+"""What `move estimate` is to keep to: a deadline, the network, and the most of it that a move may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import typer
+
+from kquota.cli.rates import throttle as understood
+from kquota.errors import Invalid, Refused
+from kquota.measure import ByteRate, byte_rate, duration, human_duration, human_rate, percentage
+
+if TYPE_CHECKING:
+    from kquota.pace.share import Pace
+    from kquota.pace.window import Window
+
+Throttle: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--throttle", metavar="RATE", help="The replication throttle: 50MB/s; bare: bytes per second."),
+]
+Deadline: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--deadline", metavar="TIME", help="6h: without --throttle, the smallest that meets it is found."),
+]
+Nic: TypeAlias = Annotated[
+    str | None, typer.Option("--nic", metavar="RATE", help="What a broker's network carries: 10Gbit/s.")
+]
+MaxImpact: TypeAlias = Annotated[
+    str | None, typer.Option("--max-impact", metavar="PERCENT", help="The most of --nic that the throttle may be.")
+]
+PLACEHOLDER: Final = ByteRate(1)
+"""Sums do not depend on the throttle, which a deadline is only then turned into."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """As given: `throttle` and `network` in bytes per second, `deadline` in seconds, `impact` as a share of one."""
+
+    throttle: ByteRate | None
+    deadline: float | None
+    network: ByteRate | None
+    impact: Fraction | None
+
+
+def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impact: str | None) -> Limits:
+    """Raises Invalid for what is no rate, time or percentage, and where neither a throttle nor a deadline is given."""
+    if throttle is None and deadline is None:
+        raise Invalid("how fast? Give --throttle RATE or --deadline TIME")
+    if max_impact is not None and nic is None:
+        raise Invalid("--max-impact is a share of the network: give --nic RATE, as 10Gbit/s")
+    impact = None if max_impact is None else percentage(max_impact, "--max-impact")
+    if impact == 0:
+        raise Invalid(f"--max-impact {max_impact}: a move that may take nothing never ends")
+    return Limits(
+        throttle=None if throttle is None else understood(throttle, "--throttle"),
+        deadline=None if deadline is None else duration(deadline, "--deadline"),
+        network=None if nic is None else byte_rate(nic, "--nic"),
+        impact=impact,
+    )
+
+
+def chosen(asked: Limits, pace: Pace) -> ByteRate:
+    """The throttle as given, else the smallest that meets the deadline. Raises Refused where there is none."""
+    if asked.throttle is not None:
+        return asked.throttle
+    assert asked.deadline is not None
+    found = pace.throttle_within(asked.deadline)
+    if found is None:
+        raise Refused(
+            "which throttle meets the deadline is not known, since the write rates are not: give --bytes-in BROKER=RATE"
+        )
+    return found
+
+
+def window(asked: Limits, pace: Pace, bytes_in: float | None, replication_factor: int) -> Window:
+    """KIP-73's window with what the copies need and what the operator wants. Rates in bytes per second."""
+    from kquota.pace.window import Bound, Window, network_bound
+
+    above = [
+        Bound(rate=bytes_in, why="IN, the most that is written to one broker (KIP-73)"),
+        Bound(rate=pace.least_throttle, why="what keep-up and writes spend of one broker's throttle"),
+    ]
+    if asked.deadline is not None:
+        within = pace.throttle_within(asked.deadline)
+        above.append(Bound(rate=within, why=f"the deadline, {human_duration(asked.deadline)}", closed=True))
+    below = []
+    if asked.network is not None:
+        left = network_bound(asked.network, bytes_in, replication_factor)
+        below.append(Bound(rate=left, why=f"N - IN/R, N {human_rate(asked.network)}, R {replication_factor} (KIP-73)"))
+        if asked.impact is not None:
+            why = f"--max-impact, {float(asked.impact):.4g} of N"
+            below.append(Bound(rate=float(asked.impact * asked.network), why=why, closed=True))
+    return Window(above=tuple(above), below=tuple(below))
+
+
+def why_empty(window: Window) -> str:
+    """Which two bounds leave nothing between them."""
+    most, least = window.most, window.least
+    assert most is not None
+    over = "" if least is None else f" and above {human_rate(least.rate or 0.0)} ({least.why})"
+    return f"no throttle is below {human_rate(most.rate or 0.0)} ({most.why}){over}"
