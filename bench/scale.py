@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from kquota.measure import ByteRate
-from kquota.reassign import words
+from kquota.reassign import guard, words
 from kquota.reassign.moves import Partition, list_entries, moves, rates, rollback, throttled_brokers
 from kquota.reassign.plan import Plan, read, run_id
+from kquota.reassign.port import Snapshot
 from kquota.reassign.progress import statuses, verdict
 from kquota.terms import BrokerId, TopicPartition
 
@@ -24,28 +25,35 @@ BROKERS: Final = 200
 
 
 def main() -> None:
-    """Read, check, compute what moves and its lists, the way back and the run's id; then verify, nothing done yet."""
+    """Read, check, compute what moves and its lists; the record's way back and id; then verify, nothing done yet."""
     gc.set_threshold(100_000)  # as kquota's own main does
     started = time.perf_counter()
     plan = read(Path(sys.argv[1]))
     done = time.perf_counter() - started
     now = _answer(plan)
+    found = Snapshot(racks=dict.fromkeys(map(BrokerId, range(BROKERS))), partitions=now, running={})
     started = time.perf_counter()
+    guard.check_names(plan, found)
     moving = moves(plan, now)
-    back = rollback(plan, now)
+    guard.check_brokers(moving, found)
+    guard.check_running(moving, found, resumed=False, additional=False)
+    guard.check_leaders(moving, found)
     lists = list_entries(moving)
     limits = rates(throttled_brokers(moving), ByteRate(10**7))
+    done += time.perf_counter() - started
+    started = time.perf_counter()
+    back = rollback(plan, now)
     name = run_id(plan, datetime.now(UTC))
     text = back.text()
-    done += time.perf_counter() - started
+    recorded = time.perf_counter() - started
     megabytes = _megabytes()
     assert len(moving) == len(plan.targets) and lists and limits and name and text
     started = time.perf_counter()
-    found = statuses(plan, now, ())
-    verdict(found)
-    words.status_lines(found)
+    seen = statuses(plan, now, ())
+    verdict(seen)
+    words.status_lines(seen)
     verified = time.perf_counter() - started
-    print(json.dumps({"plan": done, "verify": verified, "megabytes": megabytes}))
+    print(json.dumps({"plan": done, "record": recorded, "verify": verified, "megabytes": megabytes}))
 
 
 def _answer(plan: Plan) -> dict[TopicPartition, Partition]:
