@@ -160,9 +160,14 @@ def remarks(found: Verification) -> Iterator[str]:
             "kquota move resume goes on, kquota move abort goes back"
         )
     elif found.verdict is Progress.ELSEWHERE:
+        if gone := [s.partition for s in found.statuses if s.progress is Progress.ELSEWHERE and not s.replicas]:
+            yield f"not there any more: {_named(gone)}"
         yield f"error: no move runs any more and only {count}: execute the plan again, or correct it"
     if found.verdict is Progress.IN_PROGRESS:
-        yield f"{count}; run --verify again until it exits 0: it gives the throttle back"
+        back = "it gives the throttle back"
+        if found.run is None:
+            back = "no run of it is on record here, so of a throttle only list entries go that the plan proves"
+        yield f"{count}; run --verify again until it exits 0: {back}"
 
 
 def _given_back_remarks(found: Verification) -> Iterator[str]:

@@ -142,7 +142,9 @@ def test_a_verify_from_a_host_without_the_record_takes_only_what_the_plan_proves
     plan = desk.plan({(topic, 0): (1, 3)})
     assert desk.run("--execute", plan, "--throttle", SLOW, "--force").code == 0
     standing = desk.standing(topic)
-    assert elsewhere(desk).run("--verify", plan).code == 8
+    meanwhile = elsewhere(desk).run("--verify", plan)
+    assert meanwhile.code == 8
+    assert "no run of it is on record here" in meanwhile.err
     assert desk.standing(topic) == standing, "nothing of a move that runs"
     assert desk.run("--execute", plan, "--throttle", FAST).code == 0
     desk.moved(topic, (1, 3))
@@ -178,6 +180,8 @@ def test_a_topic_that_is_deleted_and_made_again_meanwhile(desk: Desk, verb: str)
     assert desk.run("--execute", plan, "--throttle", SLOW, "--force").code == 0
     desk.hand.admin.delete_topics([topic])[topic].result(30)
     until(lambda: topic not in desk.hand.admin.list_topics(timeout=10).topics, "it is gone")
+    gone = desk.run("--verify", plan, "--preserve-throttles")
+    assert (gone.code, f"not there any more: {topic}-0" in gone.err) == (1, True), gone.err
     again = NewTopic(topic, num_partitions=1, replica_assignment=[[1, 2]])
     until(lambda: desk.hand.admin.create_topics([again])[topic].exception(30) is None, "it is there again")
     desk.moved(topic, (1, 2))
