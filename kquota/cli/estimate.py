@@ -178,9 +178,10 @@ def _lines(answer: Estimate) -> Iterator[str]:
     yield from _window_lines(answer.window, answer.throttle)
     yield _fetch_line(answer.fetch)
     yield ""
-    yield "Other throttles"
+    yield f"Other throttles{' (if nothing is written)' if pace.feasible is None else ''}"
     for other in _others(pace):
-        time = "never" if other.feasible is False else _time(other.seconds)
+        seconds = other.seconds_without_writes if other.feasible is None else other.seconds
+        time = "never" if other.feasible is False else _time(seconds)
         yield f"  {human_rate(other.shares[0].throttle):>10}  {time}"
 
 

@@ -112,6 +112,7 @@ def test_a_snapshot_without_write_rates_and_a_throttle_without_a_unit(folder: Pa
     assert "Bottleneck   broker 2, which sends 91 MB (if nothing is written)\n" in out
     assert "Expected     unknown, feasibility not checked: the write rates are unknown\n" in out
     assert "             about 2 h 36 min if nothing is written meanwhile\n" in out
+    assert "Other throttles (if nothing is written)\n      5 kB/s  5 h 12 min\n" in out
 
 
 @pytest.mark.spark
