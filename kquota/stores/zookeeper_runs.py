@@ -74,11 +74,20 @@ class ZooKeeperRuns:
                 self._unlocked()
 
     def unfinished(self) -> tuple[Run, ...]:
-        """Oldest first, those of other hosts, too. Raises Refused when a record cannot be understood."""
+        """Oldest first, those of other hosts, too. Raises Refused when a record cannot be understood.
+
+        A kquota that died between the end in its journal and that in ZooKeeper left a record there: it goes.
+        """
         runs = {run.id: run for run in self._files.every()}
+        ended = []
         for run, steps in self._told():
             if run.id not in runs or self._files.steps(runs[run.id]) < steps:
                 runs[run.id] = run
+            elif runs[run.id].finished is not None:
+                ended.append(run.id)
+        if ended and self._lock is not None:
+            self._staged |= dict.fromkeys(ended)
+            self._flush()
         return tuple(sorted((r for r in runs.values() if r.finished is None), key=lambda run: (run.begun, run.id)))
 
     def begin(self, run: Run) -> None:

@@ -186,7 +186,7 @@ KILLED: Sequence[tuple[str, str, Sequence[int]]] = [
     ("4.3.1 Admin API", "cancel", (2, 4, 6, 20)),  # it looks often whether the replicas come to rest
     ("4.3.1 Admin API", "abort", range(4, 100, 4)),
     ("3.9.1 ZooKeeper", "execute", range(4, 100, 4)),
-    ("3.9.1 ZooKeeper", "verify", range(5, 100, 5)),
+    ("3.9.1 ZooKeeper", "verify", (5, 10, 21, 15, 20)),  # 21: between the ends in the journal and in ZooKeeper
     ("3.9.1 ZooKeeper", "abort at the end", (8, 16)),
     ("3.9.1 Admin API", "execute", range(5, 100, 5)),
 ]
