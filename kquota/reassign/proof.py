@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kquota.reassign.moves import Move, Replicas
+from kquota.reassign.moves import Move, Replicas, list_entries
 from kquota.reassign.throttle import Change, Setting, entries, entry_partition, without
 from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, TopicPartition
 
@@ -12,7 +12,7 @@ from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, Topi
 def proven(
     done: Mapping[TopicPartition, Replicas],
     now: Mapping[Setting, str | None],
-    cancelled: Mapping[TopicPartition, Move] | None = None,
+    cancelled: Mapping[TopicPartition, Move],
 ) -> tuple[Change, ...]:
     """The changes that take away the entries of partitions that are at their target, where they can be nobody else's.
 
@@ -23,13 +23,12 @@ def proven(
     take them: the throttle of a move that is about to be submitted looks the same. A list that becomes empty is unset:
     what stood there before cannot be known.
     """
-    back = cancelled or {}
     changes = []
-    for topic in sorted({name.topic for name in (*done, *back)}):
+    for topic in sorted({name.topic for name in (*done, *cancelled)}):
         lists = {key: now.get(Setting.of_topic(topic, key)) for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)}
         if any(EVERY_REPLICA in entries(text) for text in lists.values()):
             continue
-        own = _own(topic, done, back, lists)
+        own = _own(topic, done, cancelled, lists)
         for key, text in lists.items():
             setting = Setting.of_topic(topic, key)
             after = without(text, own & set(entries(text)), None)
@@ -54,14 +53,10 @@ def _own(
     for name, found in by_partition.items():
         leaders, followers = found[LEADER_REPLICAS], found[FOLLOWER_REPLICAS]
         if move := cancelled.get(name):
-            sure = (leaders, followers) == (_marks(name, move.sources), _marks(name, move.destinations))
+            sure = found == {setting.key: set(left) for setting, left in list_entries([move]).items()}
         else:
-            target = _marks(name, done[name])
+            target = {f"{name.partition}:{broker}" for broker in done[name]}
             sure = not leaders & followers and followers <= target and target - followers <= leaders
         if followers and leaders and sure:
             own |= leaders | followers
     return own
-
-
-def _marks(name: TopicPartition, brokers: Replicas) -> set[str]:
-    return {f"{name.partition}:{broker}" for broker in brokers}
