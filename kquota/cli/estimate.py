@@ -68,8 +68,8 @@ def document(answer: Estimate) -> str:
             "assumed": {"leaders": measured.leaders_assumed, "in_sync": measured.in_sync_assumed},
             "followers_out_of_sync": measured.lagging,
             "kip73": _kip(answer.kip),
-            "copies": sum(s.copies for s in pace.shares if s.side is Side.DESTINATION),
-            "bytes_to_copy": _bytes_to_copy(pace),
+            "copies": pace.work.copies,
+            "bytes_to_copy": pace.work.bytes,
             "shares": [_share(share) for share in pace.shares],
             "bottleneck": None if worst is None else {"broker": worst.broker, "side": worst.side.value},
             "feasible": pace.feasible,
@@ -80,7 +80,7 @@ def document(answer: Estimate) -> str:
             "window": _window(answer.window, answer.throttle),
             "fetch": _fetch(answer.fetch),
             "throttles": [
-                {"throttle": other.shares[0].throttle, "expected_seconds": other.seconds, "feasible": other.feasible}
+                {"throttle": other.throttle, "expected_seconds": other.seconds, "feasible": other.feasible}
                 for other in _others(pace)
             ],
         }
@@ -113,7 +113,7 @@ def _fetch(fetch: Fetch) -> dict[str, object]:
 
 def _others(pace: Pace) -> list[Pace]:
     """The same move under other throttles, from half of this one to five times it."""
-    throttles = {ByteRate(max(1, pace.shares[0].throttle * n // 4)) for n in _QUARTERS} if pace.shares else set()
+    throttles = {ByteRate(max(1, pace.throttle * n // 4)) for n in _QUARTERS} if pace.shares else set()
     return [pace.under(throttle) for throttle in sorted(throttles)]
 
 
@@ -146,10 +146,6 @@ def _share(share: Share) -> dict[str, object]:
     }
 
 
-def _bytes_to_copy(pace: Pace) -> int:
-    return sum(share.bytes for share in pace.shares if share.side is Side.DESTINATION)
-
-
 def text(answer: Estimate) -> str:
     """The estimate for people: KIP-73's two lines with each term, each broker's share, the bottleneck, the time."""
     return "\n".join(_lines(answer))
@@ -167,8 +163,8 @@ def _lines(answer: Estimate) -> Iterator[str]:
     if not pace.shares:
         yield "Nothing to move: every replica of the plan is where it should be."
         return
-    copies = sum(share.copies for share in pace.shares if share.side is Side.DESTINATION)
-    yield f"To copy      {human_bytes(_bytes_to_copy(pace))} in {copies} {'copy' if copies == 1 else 'copies'}"
+    copies = pace.work.copies
+    yield f"To copy      {human_bytes(pace.work.bytes)} in {copies} {'copy' if copies == 1 else 'copies'}"
     yield ""
     yield _table(pace)
     yield "  (keep-up: in-sync followers of moving partitions, which spend the leader's throttle undelayed)"
@@ -182,7 +178,7 @@ def _lines(answer: Estimate) -> Iterator[str]:
     for other in _others(pace):
         seconds = other.seconds_without_writes if other.feasible is None else other.seconds
         time = "never" if other.feasible is False else _time(seconds)
-        yield f"  {human_rate(other.shares[0].throttle):>10}  {time}"
+        yield f"  {human_rate(other.throttle):>10}  {time}"
 
 
 def _window_lines(window: Window, throttle: ByteRate) -> Iterator[str]:

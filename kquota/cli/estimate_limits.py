@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -15,6 +15,7 @@ from kquota.measure import ByteRate, byte_rate, duration, human_duration, human_
 if TYPE_CHECKING:
     from kquota.pace.share import Pace
     from kquota.pace.window import Window
+    from kquota.pace.work import Work
 
 Throttle: TypeAlias = Annotated[
     str | None,
@@ -30,8 +31,6 @@ Nic: TypeAlias = Annotated[
 MaxImpact: TypeAlias = Annotated[
     str | None, typer.Option("--max-impact", metavar="PERCENT", help="The most of --nic that the throttle may be.")
 ]
-PLACEHOLDER: Final = ByteRate(1)
-"""Sums do not depend on the throttle, which a deadline is only then turned into."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +60,14 @@ def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impa
     )
 
 
-def chosen(asked: Limits, pace: Pace) -> ByteRate:
+def chosen(asked: Limits, work: Work) -> ByteRate:
     """The throttle as given, else the smallest that meets the deadline. Raises Refused where there is none."""
     if asked.throttle is not None:
         return asked.throttle
+    from kquota.pace.share import throttle_within
+
     assert asked.deadline is not None
-    found = pace.throttle_within(asked.deadline)
+    found = throttle_within(work, asked.deadline)
     if found is None:
         raise Refused(
             "which throttle meets the deadline is not known, since the write rates are not: give --bytes-in BROKER=RATE"
@@ -76,6 +77,7 @@ def chosen(asked: Limits, pace: Pace) -> ByteRate:
 
 def window(asked: Limits, pace: Pace, bytes_in: float | None, replication_factor: int) -> Window:
     """KIP-73's window with what the copies need and what the operator wants. Rates in bytes per second."""
+    from kquota.pace.share import throttle_within
     from kquota.pace.window import Bound, Window, network_bound
 
     above = [
@@ -83,7 +85,7 @@ def window(asked: Limits, pace: Pace, bytes_in: float | None, replication_factor
         Bound(rate=pace.least_throttle, why="what keep-up and writes spend of one broker's throttle"),
     ]
     if asked.deadline is not None:
-        within = pace.throttle_within(asked.deadline)
+        within = throttle_within(pace.work, asked.deadline)
         above.append(Bound(rate=within, why=f"the deadline, {human_duration(asked.deadline)}", closed=True))
     below = []
     if asked.network is not None:

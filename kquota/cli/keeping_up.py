@@ -52,7 +52,7 @@ def must_keep_up(log_dirs: LogDirs | None, prepared: Prepared, throttle: ByteRat
 
 def _pace(log_dirs: LogDirs, prepared: Prepared, copies: Sequence[Move], throttle: ByteRate, seconds: float) -> Pace:
     from kquota.pace.share import pace
-    from kquota.reassign.feasible import shares
+    from kquota.reassign.feasible import carried
     from kquota.sizes.write_rate import write_rates
 
     names = [move.partition for move in copies]
@@ -61,7 +61,7 @@ def _pace(log_dirs: LogDirs, prepared: Prepared, copies: Sequence[Move], throttl
     second, took = log_dirs.offsets(names), time.monotonic() - began
     sizes = _sizes(log_dirs, prepared, names)
     writes = write_rates(first, second, took, sizes)
-    return pace(shares(copies, prepared.found.partitions, sizes, writes, throttle))
+    return pace(carried(copies, prepared.found.partitions, sizes, writes), throttle)
 
 
 def _sizes(log_dirs: LogDirs, prepared: Prepared, names: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:

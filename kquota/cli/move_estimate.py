@@ -18,7 +18,7 @@ from kquota.cli.contract import DONE, say
 from kquota.cli.estimate_limits import Deadline, Limits, MaxImpact, Nic, Throttle
 from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid, Refused
-from kquota.measure import ByteRate, byte_rate, duration
+from kquota.measure import byte_rate, duration
 from kquota.terms import BrokerId, TopicPartition
 
 if TYPE_CHECKING:
@@ -186,11 +186,10 @@ def _answer(sizes: _Sizes, plan: Plan, asked: Limits, output: Output, scratch: P
     from kquota.pace.ratio import MoveTime
     from kquota.pace.share import pace
 
-    measured = _measured(sizes, plan, estimate_limits.PLACEHOLDER, scratch)
+    measured = _measured(sizes, plan, scratch)
     _disclose(measured)
-    move = pace(measured.shares)
-    throttle = estimate_limits.chosen(asked, move)
-    move = move.under(throttle)
+    throttle = estimate_limits.chosen(asked, measured.work)
+    move = pace(measured.work, throttle)
     kip = MoveTime(
         partitions_to_be_moved=measured.moving,
         total_partition_count=measured.partitions,
@@ -220,7 +219,7 @@ def _answer(sizes: _Sizes, plan: Plan, asked: Limits, output: Output, scratch: P
     return DONE
 
 
-def _measured(sizes: _Sizes, plan: Plan, throttle: ByteRate, scratch: Path) -> Measured:
+def _measured(sizes: _Sizes, plan: Plan, scratch: Path) -> Measured:
     from kquota.spark.session import session
 
     with session(scratch, sizes.files, say) as spark:
@@ -229,7 +228,7 @@ def _measured(sizes: _Sizes, plan: Plan, throttle: ByteRate, scratch: Path) -> M
 
         replicas = (from_log_dirs if sizes.source == _LOG_DIRS else from_snapshots)(spark, sizes.files)
         writes = Writes(by_broker=sizes.by_broker, by_partition=sizes.by_partition)
-        return measure(replicas, sizes.files, plan, writes, throttle, scratch)
+        return measure(replicas, sizes.files, plan, writes, scratch)
 
 
 def _disclose(measured: Measured) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import Final
 
 from kquota.errors import Refused
 from kquota.measure import ByteRate
+from kquota.pace.work import Link, Work, total
 
 # Four throttled moves of 200 to 1200 MB to one broker, measured on three real brokers with Kafka's own tool, took
 # bytes / throttle plus 3 to 4 s (the controller's start, the last fetches, joining the ISR) ...
@@ -80,8 +81,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How fast a move goes: the shares of every broker that sends or receives, ordered by broker, leader first."""
+    """How fast a move goes under `throttle`: the share of every broker that sends or receives, leader first."""
 
+    work: Work
+    throttle: ByteRate
     shares: tuple[Share, ...]
 
     @property
@@ -125,24 +128,7 @@ class Pace:
 
     def under(self, throttle: ByteRate) -> Pace:
         """The same move under another throttle."""
-        return Pace(shares=tuple(replace(share, throttle=throttle) for share in self.shares))
-
-    def throttle_within(self, seconds: float) -> ByteRate | None:
-        """The smallest throttle under which the expected time is at most `seconds`.
-
-        None when a rate is unknown. Raises Refused where no throttle helps: starting and ending alone take as long.
-        """
-        copying = (seconds - START_SECONDS) * EFFICIENCY
-        if copying <= 0 and self.shares:
-            raise Refused(f"a move takes {START_SECONDS:g} s to start and end, whatever its throttle")
-        needed = [None if s.needed is None else s.needed + s.bytes / copying for s in self.shares]
-        known = [rate for rate in needed if rate is not None]
-        if len(known) < len(needed):
-            return None
-        throttle = ByteRate(max(1, math.ceil(max(known, default=0.0))))
-        reached = self.under(throttle).seconds
-        # Of two floats' sum a hair may be missing, and at exactly what its writes need a copy never ends.
-        return throttle if reached is not None and reached <= seconds else ByteRate(throttle + 1)
+        return pace(self.work, throttle)
 
     @property
     def seconds_without_writes(self) -> float:
@@ -159,7 +145,41 @@ def _expected(seconds: float) -> float:
     return START_SECONDS + seconds / EFFICIENCY
 
 
-def pace(shares: Iterable[Share]) -> Pace:
-    """The pace of a move that consists of `shares`, in any order; sides that carry no copy are left out."""
-    carrying = (share for share in shares if share.copies)
-    return Pace(shares=tuple(sorted(carrying, key=lambda s: (s.broker, s.side is Side.DESTINATION))))
+def pace(work: Work, throttle: ByteRate) -> Pace:
+    """The pace of `work` under `throttle` on both sides of every broker."""
+    sides: defaultdict[tuple[int, bool], list[Link]] = defaultdict(list)
+    for link in work.links:
+        sides[link.leader, False].append(link)
+        sides[link.destination, True].append(link)
+    shares = (
+        Share(
+            broker=broker,
+            side=Side.DESTINATION if receives else Side.LEADER,
+            throttle=throttle,
+            copies=sum(link.copies for link in links),
+            bytes=sum(link.bytes for link in links),
+            keep_up=0.0 if receives else work.keep_up[broker],
+            writes=total(link.writes for link in links),
+        )
+        for (broker, receives), links in sorted(sides.items())
+    )
+    return Pace(work=work, throttle=throttle, shares=tuple(shares))
+
+
+def throttle_within(work: Work, seconds: float) -> ByteRate | None:
+    """The smallest throttle under which the expected time of `work` is at most `seconds`.
+
+    None when a rate is unknown. Raises Refused where no throttle helps: starting and ending alone take as long.
+    """
+    shares = pace(work, ByteRate(1)).shares
+    copying = (seconds - START_SECONDS) * EFFICIENCY
+    if copying <= 0 and shares:
+        raise Refused(f"a move takes {START_SECONDS:g} s to start and end, whatever its throttle")
+    needed = [None if s.needed is None else s.needed + s.bytes / copying for s in shares]
+    known = [rate for rate in needed if rate is not None]
+    if len(known) < len(needed):
+        return None
+    throttle = ByteRate(max(1, math.ceil(max(known, default=0.0))))
+    reached = pace(work, throttle).seconds
+    # Of two floats' sum a hair may be missing, and at exactly what its writes need a copy never ends.
+    return throttle if reached is not None and reached <= seconds else ByteRate(throttle + 1)

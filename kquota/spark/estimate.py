@@ -12,8 +12,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kquota.errors import Invalid
-from kquota.measure import ByteRate
-from kquota.pace.share import Share, Side
+from kquota.pace.work import Link, Work, work
 from kquota.reassign.plan import Plan
 from kquota.spark.files import Files
 from kquota.terms import BrokerId, TopicPartition
@@ -69,12 +68,10 @@ class Measured:
     leaders_assumed: int
     in_sync_assumed: int
     lagging: int
-    shares: tuple[Share, ...]
+    work: Work
 
 
-def measure(
-    replicas: DataFrame, files: Files, plan: Plan, writes: Writes, throttle: ByteRate, scratch: Path
-) -> Measured:
+def measure(replicas: DataFrame, files: Files, plan: Plan, writes: Writes, scratch: Path) -> Measured:
     """The sums of `plan` over `replicas` (`spark.sizes`' columns). Raises Invalid for unusable input, naming it.
 
     Who leads: whom the input names, else the first of the plan's replicas that holds the partition already, else the
@@ -98,7 +95,7 @@ def measure(
         leaders_assumed=totals["leaders_assumed"],
         in_sync_assumed=totals["in_sync_assumed"],
         lagging=totals["lagging"],
-        shares=tuple(_share(row, throttle) for row in _carried(partitions).collect()),
+        work=_carried(partitions),
     )
 
 
@@ -204,39 +201,20 @@ def _max_bytes_in(partitions: DataFrame, writes: Writes) -> float | None:
     return max(writes.by_broker.values(), default=None)
 
 
-def _carried(partitions: DataFrame) -> DataFrame:
-    """What each side of each broker carries: one row a broker and side, with `Share`'s sums."""
-    moving = partitions.where(F.size("adds") > 0).withColumn("copies", F.size("adds"))
+def _carried(partitions: DataFrame) -> Work:
+    """What each leader sends to each destination, and what its in-sync followers fetch besides."""
+    moving = partitions.where(F.size("adds") > 0)
+    # A sum with one unknown in it is unknown.
+    writes = F.when(F.count("w") == F.count("*"), F.sum("w"))
+    links = (
+        moving.select("leader", F.explode("adds").alias("destination"), "size", "w")
+        .groupBy("leader", "destination")
+        .agg(F.count("*").alias("copies"), F.sum("size").alias("bytes"), writes.alias("writes"))
+    )
     kept_up = F.when(F.col("in_sync") == 0, 0.0).otherwise(F.col("w") * F.col("in_sync"))
-    sent = moving.select(
-        F.col("leader").alias("broker"),
-        F.lit(Side.LEADER.value).alias("side"),
-        "copies",
-        (F.col("size") * F.col("copies")).alias("bytes"),
-        kept_up.alias("keep_up"),
-        (F.col("w") * F.col("copies")).alias("writes"),
-    )
-    received = moving.select(
-        F.explode("adds").alias("broker"),
-        F.lit(Side.DESTINATION.value).alias("side"),
-        F.lit(1).alias("copies"),
-        F.col("size").alias("bytes"),
-        F.lit(0.0).alias("keep_up"),
-        F.col("w").alias("writes"),
-    )
-    return (
-        sent.unionByName(received)
-        .groupBy("broker", "side")
-        .agg(
-            *(F.sum(name).alias(name) for name in ("copies", "bytes")),
-            # A sum with one unknown in it is unknown.
-            *(F.when(F.count(name) == F.count("*"), F.sum(name)).alias(name) for name in ("keep_up", "writes")),
-        )
-    )
-
-
-def _share(row: Row, throttle: ByteRate) -> Share:
-    return Share(**row.asDict() | {"side": Side(row["side"]), "throttle": throttle})
+    leaders = moving.withColumn("w", kept_up).groupBy("leader").agg(writes.alias("keep_up"))
+    keep_up = {row["leader"]: row["keep_up"] for row in leaders.collect()}
+    return work((Link(**row.asDict()) for row in links.collect()), keep_up)
 
 
 def _table(spark: SparkSession, rows: Iterable[Mapping[str, object]], schema: str, folder: Path) -> DataFrame:

@@ -6,7 +6,7 @@ import pytest
 
 from kquota.measure import ByteRate
 from kquota.pace.share import Side, pace
-from kquota.reassign.feasible import shares
+from kquota.reassign.feasible import carried
 from kquota.reassign.moves import Partition, moves
 from kquota.reassign.plan import Plan
 from kquota.terms import BrokerId, TopicPartition
@@ -40,15 +40,15 @@ def test_it_ends_when_the_throttle_outruns_the_writes(
     now: Partition, target: tuple[BrokerId, ...], size: int, written: int, rate: int, ends: bool, least: int
 ) -> None:
     moving = moves(Plan(targets={T0: target}), {T0: now})
-    found = pace(shares(moving, {T0: now}, {T0: size}, {T0: float(written)}, ByteRate(rate * MB)))
+    found = pace(carried(moving, {T0: now}, {T0: size}, {T0: float(written)}), ByteRate(rate * MB))
     assert (found.feasible, found.least_throttle) == (ends, least * MB)
 
 
 def test_each_broker_carries_the_sum_of_its_copies() -> None:
     partitions = {T0: held(1, 2), T1: held(1, 2)}
     moving = moves(Plan(targets={T0: b(1, 3), T1: b(2, 3)}), partitions)
-    found = shares(moving, partitions, {T0: 10, T1: 20}, {T0: 1.0, T1: 2.0}, ByteRate(100))
-    assert [(s.broker, s.side, s.copies, s.bytes, s.keep_up, s.writes) for s in found] == [
+    found = pace(carried(moving, partitions, {T0: 10, T1: 20}, {T0: 1.0, T1: 2.0}), ByteRate(100))
+    assert [(s.broker, s.side, s.copies, s.bytes, s.keep_up, s.writes) for s in found.shares] == [
         (1, Side.LEADER, 2, 30, 3.0, 3.0),
         (3, Side.DESTINATION, 2, 30, 0.0, 3.0),
     ]
@@ -57,7 +57,7 @@ def test_each_broker_carries_the_sum_of_its_copies() -> None:
 def test_an_unknown_rate_is_never_taken_for_none() -> None:
     partitions = {T0: held(1, 2), T1: held(2)}
     moving = moves(Plan(targets={T0: b(1, 3), T1: b(3)}), partitions)
-    found = pace(shares(moving, partitions, {T0: 10, T1: 20}, {T0: 1.0}, ByteRate(100)))
+    found = pace(carried(moving, partitions, {T0: 10, T1: 20}, {T0: 1.0}), ByteRate(100))
     assert found.feasible is None
     one, three = found.shares[0], found.shares[2]
     assert (one.broker, one.writes) == (1, 1.0)
@@ -67,4 +67,4 @@ def test_an_unknown_rate_is_never_taken_for_none() -> None:
 def test_what_copies_nothing_carries_nothing() -> None:
     partitions = {T0: held(1, 2, 3), T1: Partition(replicas=b(1, 2))}
     moving = moves(Plan(targets={T0: b(1, 2), T1: b(3)}), partitions)
-    assert shares(moving, partitions, {T0: 10}, {}, ByteRate(100)) == ()
+    assert carried(moving, partitions, {T0: 10}, {}).links == ()

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kquota.errors import Invalid
-from kquota.measure import ByteRate
-from kquota.pace.share import Share, Side, pace
+from kquota.pace.work import Link, Work
+from kquota.reassign.feasible import carried
+from kquota.reassign.moves import Partition, moves
 from kquota.reassign.plan import Plan
 from kquota.spark import files
 from kquota.terms import BrokerId, TopicPartition
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-T = ByteRate(8_000_000)
 BROKERS = [1, 2, 3, 4]
 
 
@@ -53,7 +50,7 @@ def of_rows(spark: SparkSession, rows: list[Row], moves: Plan, rates: Writes) ->
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         found = files.snapshots([written(scratch / "s.jsonl.gz", rows)], scratch)
-        return measure(from_snapshots(spark, found), found, moves, rates, T, scratch)
+        return measure(from_snapshots(spark, found), found, moves, rates, scratch)
 
 
 def of_log_dirs(spark: SparkSession, text: str, moves: Plan, rates: Writes) -> Measured:
@@ -64,15 +61,14 @@ def of_log_dirs(spark: SparkSession, text: str, moves: Plan, rates: Writes) -> M
         scratch = Path(folder)
         (scratch / "printed").write_text(text)
         found = files.log_dirs([str(scratch / "printed")], scratch)
-        return measure(from_log_dirs(spark, found), found, moves, rates, T, scratch)
+        return measure(from_log_dirs(spark, found), found, moves, rates, scratch)
 
 
 def test_the_in_sync_follower_of_a_real_move(spark: SparkSession) -> None:
     printed = log_dirs((1, {"my-topic-0": 91}), (2, {"my-topic-0": 91}), (3, {}))
     moved = of_log_dirs(spark, printed, plan({TopicPartition("my-topic", 0): [1, 3]}), writes({1: 3.0}))
-    leader = Share(broker=1, side=Side.LEADER, throttle=T, copies=1, bytes=91, keep_up=3.0, writes=3.0)
-    destination = replace(leader, broker=3, side=Side.DESTINATION, keep_up=0.0)
-    assert pace(moved.shares).shares == (leader, destination)
+    copy = Link(leader=1, destination=3, copies=1, bytes=91, writes=3.0)
+    assert moved.work == Work(links=(copy,), keep_up={1: 3.0})
     assert moved.health.brokers == (1, 2, 3)
     assert (moved.partitions, moved.moving, moved.log_size, moved.leaders_assumed) == (1, 1, 182, 1)
 
@@ -88,13 +84,13 @@ def test_rows_that_are_left_out_are_counted(spark: SparkSession) -> None:
     ]
     moved = of_rows(spark, rows, plan({TopicPartition("t", 0): [2]}), writes())
     assert (moved.health.bad, moved.health.duplicate, moved.health.future) == (3, 1, 1)
-    assert (moved.log_size, moved.max_bytes_in, {s.bytes for s in moved.shares}) == (10, None, {10})
+    assert (moved.log_size, moved.max_bytes_in, {link.bytes for link in moved.work.links}) == (10, None, {10})
 
 
 def test_a_leader_whose_partitions_are_all_empty_writes_to_each_the_same(spark: SparkSession) -> None:
     rows = [row(1, "t", 0, 0), row(1, "t", 1, 0)]
     moved = of_rows(spark, rows, plan({TopicPartition("t", 0): [2]}), writes({1: 4.0, 9: 1.0}))
-    assert {share.writes for share in moved.shares} == {2.0}
+    assert {link.writes for link in moved.work.links} == {2.0}
     assert moved.unallotted == (9,)
 
 
@@ -117,7 +113,6 @@ Held = dict[int, tuple[int, bool | None]]
 """Of each broker that holds a partition: its size, and whether it is told to be in sync."""
 Cluster = dict[TopicPartition, tuple[Held, list[int], bool, bool]]
 """Of each partition: who holds it, the wanted replicas, whether the plan names it, whether its leader is told."""
-Sums = tuple[int, int, float | None, float | None]
 
 brokers = st.sampled_from(BROKERS)
 partitions = st.builds(TopicPartition, st.sampled_from(["t", "u-1"]), st.integers(0, 2))
@@ -134,41 +129,35 @@ known = st.one_of(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(cluster=clusters, rates=known)
-def test_the_same_sums_as_in_plain_python(spark: SparkSession, cluster: Cluster, rates: Writes) -> None:
+def test_the_same_sums_as_the_gate_of_execute(spark: SparkSession, cluster: Cluster, rates: Writes) -> None:
     rows = [
         row(b, p.topic, p.partition, size, in_sync=in_sync, leader=b == max(held) if told else None)
         for p, (held, _, _, told) in cluster.items()
         for b, (size, in_sync) in held.items()
     ]
-    moves = {partition: wanted for partition, (_, wanted, planned, _) in cluster.items() if planned}
-    found = of_rows(spark, rows, plan(moves), rates)
-    got = {(s.broker, s.side): (s.copies, s.bytes, s.keep_up, s.writes) for s in found.shares}
-    expected = naive(cluster, rates)
-    assert got.keys() == expected.keys()
-    assert all(got[key] == pytest.approx(sums) for key, sums in expected.items())
-    sent, received = (sum(s.bytes for s in found.shares if s.side is side) for side in Side)
-    assert sent == received
+    wanted = plan({partition: wanted for partition, (_, wanted, planned, _) in cluster.items() if planned})
+    found = of_rows(spark, rows, wanted, rates).work
+    now = {p: standing(cluster, p) for p in cluster}
+    sizes = {p: held[leader_of(cluster, p)][0] for p, (held, *_) in cluster.items()}
+    expected = carried(moves(wanted, now), now, sizes, {p: written_to(cluster, rates, p) for p in cluster})
+    assert [exact(link) for link in found.links] == [exact(link) for link in expected.links]
+    assert [link.writes for link in found.links] == pytest.approx([link.writes for link in expected.links])
+    assert found.keep_up == pytest.approx(dict(expected.keep_up))
 
 
-def naive(cluster: Cluster, rates: Writes) -> dict[tuple[int, Side], Sums]:
-    """The sums per broker and side, as DESIGN says them, one partition after the other."""
-    carried: dict[tuple[int, Side], list[Sums]] = defaultdict(list)
-    for partition, (held, wanted, planned, _) in cluster.items():
-        adds = [b for b in wanted if b not in held] if planned else []
-        leader, w = leader_of(cluster, partition), written_to(cluster, rates, partition)
-        followers = sum(in_sync is not False for b, (_, in_sync) in held.items() if b != leader)
-        size = held[leader][0]
-        if adds:
-            keep_up = times(w, followers) if followers else 0.0
-            carried[leader, Side.LEADER].append((len(adds), size * len(adds), keep_up, times(w, len(adds))))
-        for broker in adds:
-            carried[broker, Side.DESTINATION].append((1, size, 0.0, w))
-    return {
-        key: (sum(s[0] for s in sums), sum(s[1] for s in sums), total(s[2] for s in sums), total(s[3] for s in sums))
-        for key, sums in carried.items()
-    }
+def exact(link: Link) -> tuple[int, int, int, int]:
+    """Integers: equal to the byte."""
+    return link.leader, link.destination, link.copies, link.bytes
+
+
+def standing(cluster: Cluster, partition: TopicPartition) -> Partition:
+    held, leader = cluster[partition][0], leader_of(cluster, partition)
+    in_sync = [b for b, (_, told) in held.items() if told is not False or b == leader]
+    return Partition(
+        replicas=tuple(map(BrokerId, held)), leader=BrokerId(leader), isr=tuple(map(BrokerId, sorted(in_sync)))
+    )
 
 
 def leader_of(cluster: Cluster, partition: TopicPartition) -> int:
@@ -182,13 +171,5 @@ def written_to(cluster: Cluster, rates: Writes, partition: TopicPartition) -> fl
     leader = leader_of(cluster, partition)
     sizes = {p: cluster[p][0][leader][0] for p in cluster if leader_of(cluster, p) == leader}
     part = sizes[partition] / sum(sizes.values()) if sum(sizes.values()) else 1 / len(sizes)
-    return times(rates.by_broker.get(BrokerId(leader)), part)
-
-
-def times(rate: float | None, factor: float) -> float | None:
-    return None if rate is None else rate * factor
-
-
-def total(rates: Iterable[float | None]) -> float | None:
-    known = list(rates)
-    return None if None in known else sum(rate for rate in known if rate is not None)
+    rate = rates.by_broker.get(BrokerId(leader))
+    return None if rate is None else rate * part
