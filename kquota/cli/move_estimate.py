@@ -223,12 +223,14 @@ def _measured(sizes: _Sizes, plan: Plan, scratch: Path) -> Measured:
     from kquota.spark.session import session
 
     with session(scratch, sizes.files, say) as spark:
-        from kquota.spark.estimate import Writes, measure
+        from kquota.spark.estimate import Writes, measure, planned
+        from kquota.spark.reader import Reader
         from kquota.spark.sizes import from_log_dirs, from_snapshots
 
-        replicas = (from_log_dirs if sizes.source == _LOG_DIRS else from_snapshots)(spark, sizes.files)
+        reader = Reader(spark=spark, scratch=scratch)
+        replicas = (from_log_dirs if sizes.source == _LOG_DIRS else from_snapshots)(reader, sizes.files)
         writes = Writes(by_broker=sizes.by_broker, by_partition=sizes.by_partition)
-        return measure(replicas, sizes.files, plan, writes, scratch)
+        return measure(replicas, sizes.files, planned(reader, plan), writes, reader)
 
 
 def _disclose(measured: Measured) -> None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from kquota.errors import Invalid
 from kquota.pace.work import Link, Work, work
 from kquota.reassign.plan import Plan
 from kquota.spark.files import Files
+from kquota.spark.reader import Reader
 from kquota.terms import BrokerId, TopicPartition
 
 _NAMED: Final = 5
@@ -71,7 +70,13 @@ class Measured:
     work: Work
 
 
-def measure(replicas: DataFrame, files: Files, plan: Plan, writes: Writes, scratch: Path) -> Measured:
+def planned(reader: Reader, plan: Plan) -> DataFrame:
+    """A plan's columns: topic, partition, targets."""
+    targets = ({"topic": p.topic, "partition": p.partition, "targets": r} for p, r in plan.targets.items())
+    return reader.table("plan", targets, "topic string, partition int, targets array<int>")
+
+
+def measure(replicas: DataFrame, files: Files, plan: DataFrame, writes: Writes, reader: Reader) -> Measured:
     """The sums of `plan` over `replicas` (`spark.sizes`' columns). Raises Invalid for unusable input, naming it.
 
     Who leads: whom the input names, else the first of the plan's replicas that holds the partition already, else the
@@ -79,7 +84,7 @@ def measure(replicas: DataFrame, files: Files, plan: Plan, writes: Writes, scrat
     """
     rows = replicas.withColumn("why", _why()).persist()
     health = _health(rows, files)
-    partitions = _with_writes(_partitions(rows, plan, scratch), writes, scratch).persist()
+    partitions = _with_writes(_partitions(rows, plan), writes, reader).persist()
     totals = _totals(partitions)
     if totals["unknown"]:
         names = [f"{topic}-{partition}" for topic, partition in totals["unknown"][:_NAMED]]
@@ -137,10 +142,8 @@ def _health(rows: DataFrame, files: Files) -> Health:
     )
 
 
-def _partitions(rows: DataFrame, plan: Plan, scratch: Path) -> DataFrame:
+def _partitions(rows: DataFrame, plan: DataFrame) -> DataFrame:
     """One row a partition, of the sizes and of the plan: who holds it, who leads it, how large it is, where it goes."""
-    targets = ({"topic": p.topic, "partition": p.partition, "targets": r} for p, r in plan.targets.items())
-    planned = _table(rows.sparkSession, targets, "topic string, partition int, targets array<int>", scratch / "plan")
     # The largest of equals comes first, and of each broker's rows the first is kept.
     every = F.sort_array(F.collect_list(F.struct("broker", "size", "leader", "in_sync")), asc=False)
     held = rows.where(F.col("why").isNull()).groupBy(*_KEY).agg(every.alias("every"))
@@ -150,7 +153,7 @@ def _partitions(rows: DataFrame, plan: Plan, scratch: Path) -> DataFrame:
     return (
         held.withColumn("replicas", once)
         .withColumn("holders", F.transform("replicas", lambda r: r["broker"]))
-        .join(planned, _KEY, "full")
+        .join(plan, _KEY, "full")
         .withColumn("told", told)
         .withColumn("leader", F.coalesce("told", F.get(staying, F.lit(0)), F.array_min("holders")))
         .withColumn("size", F.get(F.filter("replicas", lambda r: r["broker"] == F.col("leader")), F.lit(0))["size"])
@@ -160,12 +163,12 @@ def _partitions(rows: DataFrame, plan: Plan, scratch: Path) -> DataFrame:
     )
 
 
-def _with_writes(partitions: DataFrame, writes: Writes, scratch: Path) -> DataFrame:
+def _with_writes(partitions: DataFrame, writes: Writes, reader: Reader) -> DataFrame:
     """The partitions with `w`, what producers write to each in bytes per second; null where nobody told."""
     if writes.by_partition:
         rates = ({"topic": p.topic, "partition": p.partition, "w": rate} for p, rate in writes.by_partition.items())
         schema = "topic string, partition int, w double"
-        return partitions.join(_table(partitions.sparkSession, rates, schema, scratch / "rates"), _KEY, "left")
+        return partitions.join(reader.table("rates", rates, schema), _KEY, "left")
     if not writes.by_broker:
         return partitions.withColumn("w", F.lit(None).cast("double"))
     rate = F.create_map(*(F.lit(value) for pair in writes.by_broker.items() for value in pair))
@@ -215,11 +218,3 @@ def _carried(partitions: DataFrame) -> Work:
     leaders = moving.withColumn("w", kept_up).groupBy("leader").agg(writes.alias("keep_up"))
     keep_up = {row["leader"]: row["keep_up"] for row in leaders.collect()}
     return work((Link(**row.asDict()) for row in links.collect()), keep_up)
-
-
-def _table(spark: SparkSession, rows: Iterable[Mapping[str, object]], schema: str, folder: Path) -> DataFrame:
-    """A table of our own, through a file: so it may be large, and no Python runs inside Spark."""
-    folder.mkdir()
-    with (folder / "rows.json").open("w") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
-    return spark.read.schema(schema).json(str(folder))

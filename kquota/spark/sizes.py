@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kquota.spark.files import Files
+from kquota.spark.reader import Reader
 
 _COLUMNS: Final = {
     "cluster": "string",
@@ -41,23 +42,25 @@ _LOG_DIR: Final = f"struct<logDir: string, error: string, partitions: array<{_PA
 _LOG_DIRS: Final = f"version int, brokers array<struct<broker: int, logDirs: array<{_LOG_DIR}>>>, {_CORRUPT} string"
 
 
-def from_snapshots(spark: SparkSession, files: Files) -> DataFrame:
+def from_snapshots(reader: Reader, files: Files) -> DataFrame:
     """The rows of gzipped JSON lines, one flat object a replica, written by `kquota log-dirs --snapshot`."""
-    rows = spark.read.schema(_SNAPSHOT).json(str(files.folder), columnNameOfCorruptRecord=_CORRUPT)
-    problem = _problem(F.col(_CORRUPT), F.col("version"))
-    file = F.col("_metadata.file_name").alias("file")
-    return rows.select(*ROW, file, problem.alias("problem"), F.lit(False).alias("offline"))
+    told = F.from_json("value", _SNAPSHOT, {"columnNameOfCorruptRecord": _CORRUPT})
+    lines = reader.lines(files).where(F.trim("value") != "")
+    rows = lines.select("file", told.alias("told")).select("file", "told.*")
+    return rows.select(
+        *ROW, "file", _problem(F.col(_CORRUPT), F.col("version")).alias("problem"), F.lit(False).alias("offline")
+    )
 
 
-def from_log_dirs(spark: SparkSession, files: Files) -> DataFrame:
+def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
     """The replicas in kafka-log-dirs' output: its two header lines are passed over, the one line of JSON is read.
 
     It tells no cluster, time, leader, end offset or in-sync set (KIP-113). A topic's name may hold dashes: the number
     is what follows the last.
     """
-    lines = spark.read.text(str(files.folder)).where(F.ltrim("value").startswith("{"))
+    lines = reader.lines(files).where(F.ltrim("value").startswith("{"))
     told = F.from_json("value", _LOG_DIRS, {"columnNameOfCorruptRecord": _CORRUPT})
-    brokers = lines.select(F.col("_metadata.file_name").alias("file"), told.alias("told")).select(
+    brokers = lines.select("file", told.alias("told")).select(
         "file",
         _problem(F.col(f"told.{_CORRUPT}"), F.col("told.version"), F.col("told.brokers").isNull()).alias("problem"),
         F.explode_outer("told.brokers").alias("b"),

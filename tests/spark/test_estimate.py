@@ -16,6 +16,7 @@ from kquota.reassign.feasible import carried
 from kquota.reassign.moves import Partition, moves
 from kquota.reassign.plan import Plan
 from kquota.spark import files
+from kquota.spark.reader import Reader
 from kquota.terms import BrokerId, TopicPartition
 from tests.spark.rows import Row, log_dirs, row, written
 
@@ -44,24 +45,26 @@ def plan(targets: dict[TopicPartition, list[int]]) -> Plan:
 
 
 def of_rows(spark: SparkSession, rows: list[Row], moves: Plan, rates: Writes) -> Measured:
-    from kquota.spark.estimate import measure
+    from kquota.spark.estimate import measure, planned
     from kquota.spark.sizes import from_snapshots
 
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         found = files.snapshots([written(scratch / "s.jsonl.gz", rows)], scratch)
-        return measure(from_snapshots(spark, found), found, moves, rates, scratch)
+        reader = Reader(spark=spark, scratch=scratch)
+        return measure(from_snapshots(reader, found), found, planned(reader, moves), rates, reader)
 
 
 def of_log_dirs(spark: SparkSession, text: str, moves: Plan, rates: Writes) -> Measured:
-    from kquota.spark.estimate import measure
+    from kquota.spark.estimate import measure, planned
     from kquota.spark.sizes import from_log_dirs
 
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         (scratch / "printed").write_text(text)
         found = files.log_dirs([str(scratch / "printed")], scratch)
-        return measure(from_log_dirs(spark, found), found, moves, rates, scratch)
+        reader = Reader(spark=spark, scratch=scratch)
+        return measure(from_log_dirs(reader, found), found, planned(reader, moves), rates, reader)
 
 
 def test_the_in_sync_follower_of_a_real_move(spark: SparkSession) -> None:

@@ -1,0 +1,59 @@
+"""How a job gets at what lies on this machine: the engine reads our files itself, or their lines go to it.
+
+A local engine reads; a cluster or a Spark Connect server sees no folder of ours.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kquota.spark.files import Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Makes DataFrames of files and rows; what it must lay down on the way lies in `scratch`.
+
+    `uploads` when the engine cannot read this machine's files.
+    """
+
+    spark: SparkSession
+    scratch: Path
+    uploads: bool = False
+
+    def lines(self, files: Files) -> DataFrame:
+        """Every line of text files, packed or not, as `value`, and the link it came from as `file`."""
+        from pyspark.sql import functions as F
+
+        if self.uploads:
+            return self.spark.createDataFrame(list(_lines(files)), "file string, value string")
+        return self.spark.read.text(str(files.folder)).select(F.col("_metadata.file_name").alias("file"), "value")
+
+    def table(self, name: str, rows: Iterable[Mapping[str, object]], schema: str) -> DataFrame:
+        """A table of our own rows. Through lines of JSON: so it may be large, and no Python runs inside Spark."""
+        from pyspark.sql import functions as F
+
+        folder = self.scratch / name
+        folder.mkdir()
+        with (folder / "rows.json").open("w") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+        if not self.uploads:
+            return self.spark.read.schema(schema).json(str(folder))
+        found = self.lines(Files(folder=folder, names={"rows.json": name}))
+        return found.select(F.from_json("value", schema).alias("row")).select("row.*")
+
+
+def _lines(files: Files) -> Iterator[tuple[str, str]]:
+    for link in files.names:
+        path = files.folder / link
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+            for line in file:
+                yield link, line.rstrip("\n")
