@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.secured import secured, secured_zookeeper
-from tests.servers import NEEDS, cluster, forget_changes, kafka_282, kafka_391, kafka_431, zookeeper
+from tests.servers import NEEDS, WAYS, cluster, forget_changes, kafka_282, kafka_391, kafka_431, zookeeper
 
 __all__ = ["cluster", "kafka_282", "kafka_391", "kafka_431", "secured", "secured_zookeeper", "zookeeper"]
 
@@ -50,6 +50,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture in getattr(item, "fixturenames", ()):
             if fixture in NEEDS:
                 item.add_marker(NEEDS[fixture])
+        # A way to a cluster is a parameter; its servers are asked for by name, only when the test runs.
+        for value in item.callspec.params.values() if hasattr(item, "callspec") else ():
+            if isinstance(value, str) and value in WAYS:
+                item.add_marker(NEEDS[WAYS[value][0]])
 
 
 @pytest.hookimpl(wrapper=True)
