@@ -38,7 +38,7 @@ class LogDirs(Protocol):
         ...
 
     def detailed(self, log_dirs: list[LogDir]) -> list[LogDir]:
-        """The same with each replica's end offset, and whether it leads and is in sync, where the brokers tell."""
+        """The same with what the brokers tell besides: each end offset, who leads and from where, who is in sync."""
         ...
 
     def offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:

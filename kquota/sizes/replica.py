@@ -9,13 +9,17 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """One replica's log. Sizes in bytes; None is always "the cluster did not tell", never zero."""
+    """One replica's log. Sizes in bytes; None is always "the cluster did not tell", never zero.
+
+    Only a leader tells where its log starts.
+    """
 
     partition: TopicPartition
     size: int
     offset_lag: int
     future: bool
     end_offset: int | None = None
+    start_offset: int | None = None
     leader: bool | None = None
     in_sync: bool | None = None
 

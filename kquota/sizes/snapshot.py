@@ -33,6 +33,7 @@ def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterat
                 "topic": replica.partition.topic,
                 "partition": replica.partition.partition,
                 "size": replica.size,
+                "start_offset": replica.start_offset,
                 "end_offset": replica.end_offset,
                 "future": replica.future,
                 "leader": replica.leader,
@@ -61,6 +62,8 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
                     size=int(row["size"]),
                     offset_lag=0,
                     future=bool(row["future"]),
+                    # Snapshots of kquota 0.1.0 do not tell it.
+                    start_offset=row.get("start_offset"),
                     end_offset=row["end_offset"],
                     leader=row["leader"],
                     in_sync=row["in_sync"],

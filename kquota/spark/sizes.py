@@ -23,6 +23,7 @@ _COLUMNS: Final = {
     "topic": "string",
     "partition": "int",
     "size": "bigint",
+    "start_offset": "bigint",
     "end_offset": "bigint",
     "future": "boolean",
     "leader": "boolean",

@@ -68,17 +68,22 @@ class LogDirsContract:
     def test_details(self, stage: Stage, topic: str) -> None:
         found = stage.log_dirs.detailed(stage.log_dirs.describe(sorted(stage.log_dirs.brokers()), [topic]))
         details = {
-            (broker, replica.partition.partition): (replica.end_offset, replica.leader, replica.in_sync)
+            (broker, replica.partition.partition): (
+                replica.start_offset,
+                replica.end_offset,
+                replica.leader,
+                replica.in_sync,
+            )
             for number in range(3)
             for broker, replica in _of(found, TopicPartition(topic, number))
         }
         assert details == {
-            (1, 0): (MESSAGES, True, True),
-            (2, 0): (MESSAGES, False, True),
-            (2, 1): (0, True, True),
-            (1, 1): (0, False, True),
-            (3, 2): (0, True, True),
-            (1, 2): (0, False, True),
+            (1, 0): (0, MESSAGES, True, True),
+            (2, 0): (None, MESSAGES, False, True),
+            (2, 1): (0, 0, True, True),
+            (1, 1): (None, 0, False, True),
+            (3, 2): (0, 0, True, True),
+            (1, 2): (None, 0, False, True),
         }
 
     def test_offsets_are_the_leaders(self, stage: Stage, topic: str) -> None:

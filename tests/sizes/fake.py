@@ -70,6 +70,7 @@ class FakeLogDirs:
                 replicas=tuple(
                     replace(
                         replica,
+                        start_offset=0 if self.logs[replica.partition].replicas[0] == log_dir.broker else None,
                         end_offset=self.logs[replica.partition].messages,
                         leader=self.logs[replica.partition].replicas[0] == log_dir.broker,
                         in_sync=True,

@@ -35,7 +35,16 @@ DIRS = [
         volume_usable=0,
         replicas=(
             Replica(partition=T10, size=7, offset_lag=0, future=True),
-            Replica(partition=T0, size=5, offset_lag=1, future=False, end_offset=9, leader=True, in_sync=True),
+            Replica(
+                partition=T0,
+                size=5,
+                offset_lag=1,
+                future=False,
+                start_offset=4,
+                end_offset=9,
+                leader=True,
+                in_sync=True,
+            ),
         ),
     ),
 ]
@@ -72,6 +81,7 @@ def test_a_snapshots_lines() -> None:
         "topic": "t-x",
         "partition": 0,
         "size": 5,
+        "start_offset": 4,
         "end_offset": 9,
         "future": False,
         "leader": True,

@@ -21,6 +21,7 @@ def row(broker: int | None, topic: str | None, partition: int | None, size: int 
         "topic": topic,
         "partition": partition,
         "size": size,
+        "start_offset": None,
         "end_offset": None,
         "future": False,
         "leader": None,

@@ -56,11 +56,12 @@ class WireLogDirs:
         for log_dir in log_dirs:
             held[log_dir.broker] |= {replica.partition for replica in log_dir.replicas if not replica.future}
         ends = self._list_offsets(held, _LATEST, _DEBUGGING_REPLICA)
+        starts = self._list_offsets(_led(states), _EARLIEST, _CONSUMER)
         return [
             replace(
                 log_dir,
                 replicas=tuple(
-                    _with_details(replica, log_dir.broker, states.get(replica.partition), ends)
+                    _with_details(replica, log_dir.broker, states.get(replica.partition), starts, ends)
                     for replica in log_dir.replicas
                 ),
             )
@@ -69,10 +70,7 @@ class WireLogDirs:
 
     def offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:
         """See the port."""
-        led: dict[BrokerId, set[TopicPartition]] = defaultdict(set)
-        for partition, state in self._states(partitions).items():
-            if state.leader_id >= 0:
-                led[BrokerId(state.leader_id)].add(partition)
+        led = _led(self._states(partitions))
         starts = self._list_offsets(led, _EARLIEST, _CONSUMER)
         ends = self._list_offsets(led, _LATEST, _CONSUMER)
         found = {
@@ -148,13 +146,26 @@ def _told(size: int | None) -> int | None:
     return None if size is None or size < 0 else size
 
 
+def _led(states: Mapping[TopicPartition, Any]) -> dict[BrokerId, set[TopicPartition]]:
+    led: dict[BrokerId, set[TopicPartition]] = defaultdict(set)
+    for partition, state in states.items():
+        if state.leader_id >= 0:
+            led[BrokerId(state.leader_id)].add(partition)
+    return led
+
+
 def _with_details(
-    replica: Replica, broker: BrokerId, state: Any | None, ends: Mapping[tuple[BrokerId, TopicPartition], int]
+    replica: Replica,
+    broker: BrokerId,
+    state: Any | None,
+    starts: Mapping[tuple[BrokerId, TopicPartition], int],
+    ends: Mapping[tuple[BrokerId, TopicPartition], int],
 ) -> Replica:
     if replica.future or state is None:
         return replica
     return replace(
         replica,
+        start_offset=starts.get((broker, replica.partition)),
         end_offset=ends.get((broker, replica.partition)),
         leader=state.leader_id == broker,
         in_sync=broker in state.isr_nodes,
