@@ -17,7 +17,7 @@ from kquota.reassign.verification import Verification, verify
 class State(enum.Enum):
     """How far a run is, as the cluster and its record tell."""
 
-    NOT_SUBMITTED = "throttled, not submitted"
+    NOT_SUBMITTED = "begun, not submitted"
     WAITING = "under way, and partitions wait to be handed over"
     MOVING = "under way"
     ENDED = "ended, its throttle stands"
