@@ -1,4 +1,4 @@
-"""What a move does to brokers and topics: the bytes that each broker holds before and after, and what each topic copies."""
+"""What a move does: the bytes that each broker holds before and after it, and what each topic copies."""
 
 from __future__ import annotations
 

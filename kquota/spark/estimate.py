@@ -12,7 +12,9 @@ from pyspark.sql import functions as F
 from kquota.errors import Invalid
 from kquota.pace.work import Link, Work, work
 from kquota.reassign.plan import Plan
+from kquota.sizes.moved import Moved
 from kquota.spark.files import Files
+from kquota.spark.moved import moved
 from kquota.spark.reader import Reader
 from kquota.terms import BrokerId, TopicPartition
 
@@ -68,6 +70,7 @@ class Measured:
     in_sync_assumed: int
     lagging: int
     work: Work
+    moved: Moved | None = None
 
 
 def planned(reader: Reader, plan: Plan) -> DataFrame:
@@ -76,11 +79,14 @@ def planned(reader: Reader, plan: Plan) -> DataFrame:
     return reader.table("plan", targets, "topic string, partition int, targets array<int>")
 
 
-def measure(replicas: DataFrame, files: Files, plan: DataFrame, writes: Writes, reader: Reader) -> Measured:
+def measure(
+    replicas: DataFrame, files: Files, plan: DataFrame, writes: Writes, reader: Reader, *, detailed: bool = False
+) -> Measured:
     """The sums of `plan` over `replicas` (`spark.sizes`' columns). Raises Invalid for unusable input, naming it.
 
     Who leads: whom the input names, else the first of the plan's replicas that holds the partition already, else the
     lowest broker that holds it. Who is in sync: whom the input names, else every current replica.
+    `moved`, which only a report shows, costs two jobs more: it is looked for where `detailed` asks for it.
     """
     rows = replicas.withColumn("why", _why()).persist()
     health = _health(rows, files)
@@ -101,6 +107,7 @@ def measure(replicas: DataFrame, files: Files, plan: DataFrame, writes: Writes, 
         in_sync_assumed=totals["in_sync_assumed"],
         lagging=totals["lagging"],
         work=_carried(partitions),
+        moved=moved(partitions) if detailed else None,
     )
 
 
