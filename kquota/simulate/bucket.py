@@ -1,0 +1,49 @@
+"""The token bucket of controller mutation quotas as Kafka ships it (KIP-599, TokenBucket)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kquota.simulate.rate import SAMPLE_MS, SAMPLES
+
+
+@dataclass(slots=True)
+class Bucket:
+    """Tokens: they come back at `rate` a second up to the `burst`, and may be spent below 0.
+
+    Whoever asks while there are 0 or more is let through, whatever it costs; a bucket that nobody used is full.
+    """
+
+    rate: float
+    samples: int = SAMPLES
+    sample_ms: int = SAMPLE_MS
+    _tokens: float = 0.0
+    _seen: int | None = None
+
+    @property
+    def burst(self) -> float:
+        """The most tokens there can be: rate x controller.quota.window.num x controller.quota.window.size.seconds."""
+        return self.samples * (self.sample_ms / 1_000) * self.rate
+
+    def tokens(self, now: int) -> float:
+        """What is there; negative is debt."""
+        if self._seen is None:
+            self._tokens = self.burst
+        else:
+            self._tokens = min(self.burst, self._tokens + self.rate * ((now - self._seen) / 1_000))
+        self._seen = now
+        return self._tokens
+
+    def record(self, mutations: float, now: int) -> None:
+        """Spend tokens at `now`, one for each partition that is created or deleted."""
+        self._tokens = min(self.burst, self.tokens(now) - mutations)
+
+    def wait_ms(self, now: int) -> int:
+        """How long until there are 0 tokens again: the throttle_time_ms of a rejection; 0 when there are."""
+        return max(0, _rounded(-self.tokens(now) / self.rate * 1_000))
+
+
+def _rounded(value: float) -> int:
+    """Java's Math.round: halves go up."""
+    whole = int(value // 1)
+    return whole + (value - whole >= 0.5)

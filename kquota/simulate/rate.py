@@ -1,0 +1,95 @@
+"""A rate as brokers measure it: the sum over the last samples by the time that they span (SampledStat, Rate)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+SAMPLES: Final = 11
+"""quota.window.num, replication.quota.window.num and controller.quota.window.num as Kafka ships them."""
+SAMPLE_MS: Final = 1_000
+"""quota.window.size.seconds and its two twins as Kafka ships them."""
+
+
+@dataclass(slots=True)
+class _Sample:
+    start: int
+    last: int
+    value: float = 0.0
+
+    def reset(self, now: int) -> None:
+        self.start = self.last = now
+        self.value = 0.0
+
+
+@dataclass(slots=True)
+class Rate:
+    """What was recorded, per second, over at most `samples` samples of `sample_ms` each.
+
+    A sample begins with the first value after the one before is full; nobody cuts time into fixed slots. `overlapping`:
+    a sample that began before the window and saw a value in it still counts, as in 3.9.1 and 4.3.1; 2.8.2 forgets it.
+    """
+
+    samples: int = SAMPLES
+    sample_ms: int = SAMPLE_MS
+    overlapping: bool = True
+    _kept: list[_Sample] = field(default_factory=list)
+    _current: int = 0
+
+    def record(self, value: float, now: int) -> None:
+        """Add what happened at `now`."""
+        if not self._kept:
+            self._kept.append(_Sample(now, now))
+        sample = self._kept[self._current]
+        if now - sample.start >= self.sample_ms:
+            sample = self._next(now)
+        sample.value += value
+        sample.last = now
+
+    def measure(self, now: int) -> float:
+        """The rate, in what was recorded per second. Asking forgets what is too old, and so is not without effect."""
+        total = self._total(now)
+        return total / (self.window_ms(now) / 1_000)
+
+    def window_ms(self, now: int) -> int:
+        """The time that the rate is taken over: since the oldest sample began, but never less than all samples but one.
+
+        So a first burst is not taken for a high rate (KIP-13's quotas).
+        """
+        self._forget(now)
+        elapsed = now - self._oldest(now).start
+        missing = self.samples - 1 - elapsed // self.sample_ms
+        return max(elapsed + max(0, missing) * self.sample_ms, 1)
+
+    def _total(self, now: int) -> float:
+        self._forget(now)
+        return sum(sample.value for sample in self._kept)
+
+    def _forget(self, now: int) -> None:
+        age = self.samples * self.sample_ms
+        for sample in self._kept:
+            if now - (sample.last if self.overlapping else sample.start) >= age:
+                sample.reset(now)
+
+    def _oldest(self, now: int) -> _Sample:
+        if not self._kept:
+            self._kept.append(_Sample(now, now))
+        return min(self._kept, key=lambda sample: sample.start)
+
+    def _next(self, now: int) -> _Sample:
+        self._current = (self._current + 1) % (self.samples + self.overlapping)
+        if self._current >= len(self._kept):
+            self._kept.append(_Sample(now, now))
+        else:
+            self._kept[self._current].reset(now)
+        return self._kept[self._current]
+
+
+@dataclass(slots=True)
+class SimpleRate(Rate):
+    """The replication quotas' rate: over the time since the oldest sample began, and never less than one sample."""
+
+    def window_ms(self, now: int) -> int:
+        """See `Rate`."""
+        self._forget(now)
+        return max(now - self._oldest(now).start, self.sample_ms)

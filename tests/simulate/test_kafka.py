@@ -1,0 +1,65 @@
+"""Rates and buckets beside Kafka's own classes, of three releases: the same loads give the same numbers."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kquota.simulate.bucket import Bucket
+from kquota.simulate.rate import Rate, SimpleRate
+from tests.cli.kafka_tools import source_command
+
+LOADS = 2_000
+START = 1_700_000_000_000
+"""Brokers count from 1970, so an unused bucket is full."""
+
+
+def load(draw: random.Random) -> tuple[str, int, int, int, list[tuple[int, float | None]]]:
+    """A statistic, its windows, its bound, and when what was recorded (None: measured)."""
+    kind = draw.choice(["rate", "simple", "bucket"])
+    samples, window = draw.choice([(11, 1_000), (draw.randint(2, 5), draw.choice([1_000, 2_000])), (100, 1_000)])
+    now, steps = START + draw.randint(0, 10**6), []
+    for _ in range(draw.randint(1, 60)):
+        now += draw.choice([0, 1, draw.randint(0, 500), draw.randint(0, 3_000), draw.randint(0, 30_000)])
+        steps.append((now, None if draw.random() < 0.4 else float(draw.choice([0, 1, draw.randint(1, 10**6)]))))
+    return kind, samples, window, draw.randint(1, 10**5), steps
+
+
+def ours(kind: str, samples: int, window: int, bound: int, steps: list[tuple[int, float | None]], new: bool) -> str:
+    words = []
+    if kind == "bucket":
+        bucket = Bucket(rate=bound, samples=samples, sample_ms=window)
+        for now, value in steps:
+            if value is None:
+                words.append(repr(bucket.tokens(now)))
+            else:
+                bucket.record(value, now)
+        return " ".join(words)
+    rate = (Rate if kind == "rate" else SimpleRate)(samples=samples, sample_ms=window, overlapping=new)
+    for now, value in steps:
+        if value is None:
+            words.append(f"{rate.measure(now)!r}:{rate.window_ms(now)}")
+        else:
+            rate.record(value, now)
+    return " ".join(words)
+
+
+@pytest.mark.parametrize(("version", "overlapping"), [("4.3.1", True), ("3.9.1", True), ("2.8.2", False)])
+def test_the_numbers_are_kafkas(version: str, overlapping: bool) -> None:
+    draw = random.Random(599)
+    loads = [load(draw) for _ in range(LOADS)]
+    asked = "".join(
+        f"{kind} {samples} {window} {bound} "
+        + " ".join(f"m:{now}" if value is None else f"r:{now}:{value}" for now, value in steps)
+        + "\n"
+        for kind, samples, window, bound, steps in loads
+    )
+    command = source_command(version, Path(__file__).with_name("Sensors.java"))
+    answers = subprocess.run(command, input=asked, capture_output=True, encoding="utf-8", check=True).stdout
+    for one, answer in zip(loads, answers.splitlines(), strict=True):
+        theirs = [[float(n) for n in word.split(":")] for word in answer.split()]
+        mine = [[float(n) for n in word.split(":")] for word in ours(*one, overlapping).split()]
+        assert mine == theirs, one
