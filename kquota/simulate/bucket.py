@@ -38,12 +38,6 @@ class Bucket:
         """Spend tokens at `now`, one for each partition that is created or deleted."""
         self._tokens = min(self.burst, self.tokens(now) - mutations)
 
-    def wait_ms(self, now: int) -> int:
-        """How long until there are 0 tokens again: the throttle_time_ms of a rejection; 0 when there are."""
-        return max(0, _rounded(-self.tokens(now) / self.rate * 1_000))
-
-
-def _rounded(value: float) -> int:
-    """Java's Math.round: halves go up."""
-    whole = int(value // 1)
-    return whole + (value - whole >= 0.5)
+    def debt(self, now: int) -> float:
+        """How many tokens are missing until there are 0; 0 when there are."""
+        return max(0.0, -self.tokens(now))

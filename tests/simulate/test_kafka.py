@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kquota.simulate.bucket import Bucket
+from kquota.simulate.delay import Mutations, Throughput
 from kquota.simulate.rate import Rate, SimpleRate
 from tests.cli.kafka_tools import source_command
 
@@ -63,3 +64,42 @@ def test_the_numbers_are_kafkas(version: str, overlapping: bool) -> None:
         theirs = [[float(n) for n in word.split(":")] for word in answer.split()]
         mine = [[float(n) for n in word.split(":")] for word in ours(*one, overlapping).split()]
         assert mine == theirs, one
+
+
+def managed(draw: random.Random) -> tuple[str, int, int, float, list[tuple[int, float]]]:
+    """A quota manager, its windows, its bound, and the requests: when, and what each counts."""
+    kind = draw.choice(["produce", "request", "strict", "permissive"])
+    samples, seconds = draw.choice([(11, 1), (draw.randint(2, 5), draw.choice([1, 2])), (100, 1)])
+    bound = draw.choice([0.1, 1.0, 5.0, float(draw.randint(1, 10**6))])
+    now, requests = START + draw.randint(0, 10**6), []
+    for _ in range(draw.randint(1, 40)):
+        now += draw.choice([0, 1, draw.randint(0, 500), draw.randint(0, 3_000), draw.randint(0, 30_000)])
+        requests.append((now, float(draw.choice([0, 1, draw.randint(1, 100), draw.randint(1, 10) * bound]))))
+    return kind, samples, seconds, bound, requests
+
+
+def answered(kind: str, samples: int, seconds: int, bound: float, requests: list[tuple[int, float]]) -> str:
+    rate = Rate(samples=samples, sample_ms=seconds * 1_000)
+    throughput = Throughput(bound=bound, longest_ms=seconds * 1_000 if kind == "request" else None, rate=rate)
+    mutations = Mutations(Bucket(rate=bound, samples=samples, sample_ms=seconds * 1_000))
+    words = []
+    for now, value in requests:
+        if kind == "strict":
+            wait = mutations.admit(value, now)
+            words.append("0" if wait is None else f"x{wait}")
+        else:
+            words.append(str(mutations.delay(value, now) if kind == "permissive" else throughput.record(value, now)))
+    return " ".join(words)
+
+
+def test_the_waits_are_those_of_kafkas_quota_managers() -> None:
+    draw = random.Random(124)
+    loads = [managed(draw) for _ in range(LOADS)]
+    asked = "".join(
+        f"{kind} {samples} {seconds} {bound!r} " + " ".join(f"{now}:{value!r}" for now, value in requests) + "\n"
+        for kind, samples, seconds, bound, requests in loads
+    )
+    command = source_command("4.3.1", Path(__file__).with_name("Managers.java"))
+    answers = subprocess.run(command, input=asked, capture_output=True, encoding="utf-8", check=True).stdout
+    for one, answer in zip(loads, answers.splitlines(), strict=True):
+        assert answered(*one) == answer, one

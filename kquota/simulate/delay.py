@@ -1,0 +1,71 @@
+"""How long a broker makes a client wait: what its quota managers answer to each request."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from kquota.simulate.bucket import Bucket
+from kquota.simulate.rate import Rate
+
+
+def delay_ms(observed: float, bound: float, window_ms: int) -> int:
+    """X = (O - T) / T x W, in whole ms as Java rounds them; 0 where the bound is kept. Source: KIP-124, QuotaUtils."""
+    return rounded((observed - bound) / bound * window_ms) if observed > bound else 0
+
+
+def rounded(value: float) -> int:
+    """Java's Math.round: halves go up."""
+    return math.floor(value + 0.5)
+
+
+@dataclass(slots=True)
+class Throughput:
+    """A quota on what is always let through and slows its client afterwards: bytes, or percents of a thread's time.
+
+    `bound` is per second. A byte rate's delay has no limit, a request quota's is one sample (`longest_ms`, KIP-124).
+    """
+
+    bound: float
+    longest_ms: int | None = None
+    rate: Rate = field(default_factory=Rate)
+
+    def record(self, value: float, now: int) -> int:
+        """Count a request at `now`; how many ms its client must be silent for (its throttle_time_ms)."""
+        self.rate.record(value, now)
+        observed = self.rate.measure(now)
+        delay = delay_ms(observed, self.bound, self.rate.window_ms(now)) if observed > self.bound else 0
+        return delay if self.longest_ms is None else min(delay, self.longest_ms)
+
+
+def byte_rate(bound: float) -> Throughput:
+    """producer_byte_rate or consumer_byte_rate on one broker, in bytes per second."""
+    return Throughput(bound=bound)
+
+
+def request_percentage(bound: float) -> Throughput:
+    """request_percentage on one broker: record 100 for each second of one thread's time."""
+    rate = Rate()
+    return Throughput(bound=bound, longest_ms=rate.sample_ms, rate=rate)
+
+
+@dataclass(slots=True)
+class Mutations:
+    """controller_mutation_rate: partitions created and deleted per second (KIP-599)."""
+
+    bucket: Bucket
+
+    def admit(self, mutations: float, now: int) -> int | None:
+        """A topic of a request that can be rejected: None when it is let through, else the ms to wait, nothing spent."""
+        if self.bucket.tokens(now) < 0:
+            return self._wait_ms(now)
+        self.bucket.record(mutations, now)
+        return None
+
+    def delay(self, mutations: float, now: int) -> int:
+        """A request of an old client, which only slows it: let through whatever it costs, and the ms to wait after."""
+        self.bucket.record(mutations, now)
+        return self._wait_ms(now)
+
+    def _wait_ms(self, now: int) -> int:
+        return rounded(self.bucket.debt(now) / self.bucket.rate * 1_000)
