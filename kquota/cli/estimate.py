@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 VERSION: Final = 1
 _QUARTERS: Final = (2, 3, 4, 6, 8, 20)
 _UNKNOWN: Final = "unknown"
-_WRITES_FROM: Final = {
+WRITES_FROM: Final = {
     "bytes-in": "--bytes-in; a broker's rate goes to the partitions it leads, by their size",
     "sample": "sampled on the live cluster",
     None: _UNKNOWN,
@@ -81,7 +81,7 @@ def document(answer: Estimate) -> str:
             "fetch": _fetch(answer.fetch),
             "throttles": [
                 {"throttle": other.throttle, "expected_seconds": other.seconds, "feasible": other.feasible}
-                for other in _others(pace)
+                for other in others(pace)
             ],
         }
     )
@@ -111,7 +111,7 @@ def _fetch(fetch: Fetch) -> dict[str, object]:
     }
 
 
-def _others(pace: Pace) -> list[Pace]:
+def others(pace: Pace) -> list[Pace]:
     """The same move under other throttles, from half of this one to five times it."""
     throttles = {ByteRate(max(1, pace.throttle * n // 4)) for n in _QUARTERS} if pace.shares else set()
     return [pace.under(throttle) for throttle in sorted(throttles)]
@@ -156,7 +156,7 @@ def _lines(answer: Estimate) -> Iterator[str]:
     yield f"Sizes        {printable(', '.join((answer.source, *answer.names)))}"
     found = ", the smallest that meets the deadline" if answer.for_deadline else ""
     yield f"Throttle     {human_rate(answer.throttle)} ({answer.throttle} bytes per second) on each broker{found}"
-    yield f"Write rates  {_WRITES_FROM[answer.writes_from]}"
+    yield f"Write rates  {WRITES_FROM[answer.writes_from]}"
     yield ""
     yield from _kip_lines(answer.kip)
     yield ""
@@ -175,7 +175,7 @@ def _lines(answer: Estimate) -> Iterator[str]:
     yield _fetch_line(answer.fetch)
     yield ""
     yield f"Other throttles{' (if nothing is written)' if pace.feasible is None else ''}"
-    for other in _others(pace):
+    for other in others(pace):
         seconds = other.seconds_without_writes if other.feasible is None else other.seconds
         time = "never" if other.feasible is False else _time(seconds)
         yield f"  {human_rate(other.throttle):>10}  {time}"
