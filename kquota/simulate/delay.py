@@ -56,7 +56,7 @@ class Mutations:
     bucket: Bucket
 
     def admit(self, mutations: float, now: int) -> int | None:
-        """A topic of a request that can be rejected: None when it is let through, else the ms to wait, nothing spent."""
+        """A topic that can be rejected: None when let through, else the ms to wait, and nothing is spent."""
         if self.bucket.tokens(now) < 0:
             return self._wait_ms(now)
         self.bucket.record(mutations, now)

@@ -1,0 +1,69 @@
+"""The examples of the proposals themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from kquota.simulate.bucket import Bucket
+from kquota.simulate.delay import Mutations, byte_rate, delay_ms, request_percentage
+from kquota.simulate.draft import Draft, Spread
+
+R, B = 5.0, 500
+"""KIP-599's example: on average 5 mutations a second, 500 at once; 7 topics of 80 partitions are 560."""
+BURST = 7 * 80
+
+
+def test_560_mutations_at_rate_5_and_burst_500_wait_12_seconds() -> None:
+    mutations = Mutations(Bucket(rate=R, samples=B // 5))
+    assert mutations.bucket.burst == B
+    assert mutations.admit(BURST, 0) is None
+    assert mutations.admit(1, 0) == 12_000
+    assert mutations.admit(1, 11_999) == 1
+    assert mutations.admit(1, 12_000) is None
+
+
+@pytest.mark.parametrize(
+    ("spread", "admitted_after"),
+    # 100 x 5.6: after 11 samples 498.4 are left, below the quota; 99 x 5 + 65: after 12 samples 500, at the quota.
+    [(Spread.EVEN, 11_000), (Spread.FRONT, 12_000)],
+)
+def test_the_drafts_wait_12_seconds_too(spread: Spread, admitted_after: int) -> None:
+    draft = Draft(spread=spread, rate=R, samples=B // 5)
+    assert draft.admit(BURST, 0) is None
+    assert draft.average(0) == pytest.approx(5.6)
+    assert draft.admit(1, 0) == 12_000
+    assert draft.admit(1, admitted_after - 1) is not None
+    assert draft.admit(1, admitted_after) is None
+
+
+def test_at_exactly_the_quota_one_draft_rejects_and_the_other_does_not() -> None:
+    even, front = (Draft(spread=spread, rate=R, samples=100) for spread in Spread)
+    assert (even.admit(B, 0), front.admit(B, 0)) == (None, None)
+    assert (even.admit(1, 0), front.admit(1, 0)) == (0, None)
+
+
+def test_one_percent_is_10_ms_of_each_second() -> None:
+    """KIP-124: over the 10 s that a first measure covers, 100 ms of one thread are 1 %."""
+    quota = request_percentage(1.0)
+    assert quota.record(100 * 0.100, 0) == 0
+    assert quota.record(100 * 0.001, 0) > 0
+
+
+def test_the_delay_brings_the_rate_down_to_the_target() -> None:
+    """KIP-124: O x W / (W + X) = T."""
+    assert delay_ms(observed=15.0, bound=10.0, window_ms=10_000) == 5_000
+    assert 15.0 * 10_000 / (10_000 + 5_000) == 10.0
+
+
+def test_a_request_of_100_ms_at_a_tenth_of_a_percent_waits_one_sample_only() -> None:
+    """KIP-124: a pause of the broker must not silence a client for the 90 s that the formula gives."""
+    assert request_percentage(0.1).record(100 * 0.100, 0) == 1_000
+    uncapped = request_percentage(0.1)
+    uncapped.longest_ms = None
+    assert uncapped.record(100 * 0.100, 0) == 90_000
+
+
+def test_a_byte_rate_waits_as_long_as_it_takes() -> None:
+    quota = byte_rate(1_000_000)
+    assert quota.record(10_000_000, 0) == 0
+    assert quota.record(50_000_000, 0) == 50_000
