@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """The volume of one log dir: total and usable bytes as DescribeLogDirs tells them (KIP-827); None below Kafka 3.3."""
+    """The volume of one log dir: total and usable bytes as DescribeLogDirs tells (KIP-827); None below Kafka 3.3."""
 
     broker: int
     log_dir: str
