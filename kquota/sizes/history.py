@@ -1,0 +1,149 @@
+"""What a history consists of: snapshots, each of one cluster at one time, and batches of them rolled into Parquet."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from kquota.errors import Invalid
+
+VERSION: Final = 1
+"""Of the columns and folders; it is the name of the folder, `rolled/v1`, and a column of every row."""
+
+_STAMP: Final = "%Y-%m-%dT%H:%M:%SZ"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Taken:
+    """Which cluster a snapshot shows, and when it was taken: UTC, to the second."""
+
+    cluster: str
+    time: datetime
+
+    @property
+    def stamp(self) -> str:
+        """The time as a snapshot's rows write it."""
+        return self.time.strftime(_STAMP)
+
+
+def taken(row: str | bytes, where: str) -> Taken:
+    """What a snapshot's first row tells of the whole. Raises Invalid, naming `where`, for what is no such row."""
+    try:
+        told = json.loads(row)
+        return _taken(told)
+    except (ValueError, KeyError, TypeError) as error:
+        raise Invalid(
+            f"{where}: its first line is not a row of a snapshot; take one with: kquota log-dirs --snapshot DIR"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """The time that a snapshot tells of: since the one before of its cluster, None for a cluster's first."""
+
+    taken: Taken
+    before: Taken | None
+
+    @property
+    def seconds(self) -> int | None:
+        """How long it is."""
+        return None if self.before is None else int((self.taken.time - self.before.time).total_seconds())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A history as it lies: `rolled` folders of Parquet, what those hold as far as it is known without reading them,
+    and the snapshots that nobody has rolled yet. `late` ones are older than what is rolled of their cluster.
+    """
+
+    rolled: tuple[str, ...]
+    held: frozenset[Taken]
+    waiting: Mapping[Path, Taken]
+    late: tuple[Path, ...] = ()
+
+    def clusters(self) -> list[str]:
+        """Those that are known without reading a table."""
+        return sorted({each.cluster for each in (*self.held, *self.waiting.values())})
+
+    def of(self, asked: str | None) -> Listing:
+        """The part of one cluster. Raises Invalid unless it is the only one, or the one that is `asked` for."""
+        cluster = chosen(self.clusters(), asked)
+        return replace(
+            self,
+            held=frozenset(each for each in self.held if each.cluster == cluster),
+            waiting={path: each for path, each in self.waiting.items() if each.cluster == cluster},
+        )
+
+    def newest(self) -> dict[str, Taken]:
+        """The last snapshot of each cluster that is rolled."""
+        return {each.cluster: each for each in sorted(self.held)}
+
+    def spans(self) -> list[Span]:
+        """Of each waiting snapshot, in order."""
+        before, spans = self.newest(), []
+        for each in sorted(set(self.waiting.values())):
+            spans.append(Span(taken=each, before=before.get(each.cluster)))
+            before[each.cluster] = each
+        return spans
+
+
+def chosen(clusters: Collection[str], asked: str | None) -> str:
+    """The one cluster of a history, or the one `asked` for. Raises Invalid where that is none."""
+    known = ", ".join(clusters)
+    if not clusters:
+        raise Invalid("the history holds no snapshot; take one with: kquota log-dirs --snapshot DIR")
+    if asked is None and len(clusters) > 1:
+        raise Invalid(f"the history holds {len(clusters)} clusters; name one with --cluster-id: {known}")
+    if asked is not None and asked not in clusters:
+        raise Invalid(f"--cluster-id {asked}: the history holds {known}")
+    return asked or next(iter(clusters))
+
+
+def listing(rolled: Iterable[str], held: Collection[Taken], snapshots: Mapping[Path, Taken]) -> Listing:
+    """Snapshots that `held` lacks, told into waiting and late. Raises Invalid where two files show the same."""
+    rolled_to = {each.cluster: each.time for each in sorted(held)}
+    waiting: dict[Path, Taken] = {}
+    late: list[Path] = []
+    first: dict[Taken, Path] = {}
+    for path, each in sorted(snapshots.items()):
+        if each in held:
+            continue
+        if (other := first.setdefault(each, path)) != path:
+            raise Invalid(f"{path}: shows the same cluster and time as {other}; keep one of the two")
+        if each.cluster in rolled_to and each.time < rolled_to[each.cluster]:
+            late.append(path)
+        else:
+            waiting[path] = each
+    return Listing(rolled=tuple(rolled), held=frozenset(held), waiting=waiting, late=tuple(late))
+
+
+def batch_name(snapshots: Collection[Taken]) -> str:
+    """A batch's folder: when its last snapshot was taken, and a mark of what it holds: histories can be merged."""
+    mark = hashlib.sha256("\n".join(f"{each.cluster} {each.stamp}" for each in sorted(snapshots)).encode())
+    return f"batch={max(each.time for each in snapshots):%Y%m%dT%H%M%SZ}-{mark.hexdigest()[:8]}"
+
+
+def manifest(snapshots: Collection[Taken]) -> str:
+    """What a batch holds, as one JSON object."""
+    rows = [{"cluster": each.cluster, "time": each.stamp} for each in sorted(snapshots)]
+    return json.dumps({"version": VERSION, "snapshots": rows}, indent=1) + "\n"
+
+
+def manifested(text: str, where: str) -> frozenset[Taken]:
+    """The snapshots that a manifest names. Raises Invalid, naming `where`, for what is none."""
+    try:
+        found = json.loads(text)
+        if found["version"] == VERSION:
+            return frozenset(map(_taken, found["snapshots"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise Invalid(f"{where}: does not say which snapshots its batch holds; is it damaged?") from error
+    raise Invalid(f"{where}: version {found['version']} is newer than this kquota; use a newer one")
+
+
+def _taken(row: Mapping[str, str]) -> Taken:
+    return Taken(str(row["cluster"]), datetime.strptime(str(row["time"]), _STAMP).replace(tzinfo=UTC))

@@ -1,0 +1,205 @@
+"""A history's two tables: every replica of each snapshot with what it has grown, and each broker's sums of them.
+
+Their columns are a contract: docs/history.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from kquota.sizes.growth import MOST
+from kquota.sizes.history import VERSION, Listing, Span
+from kquota.spark.reader import Reader
+
+REPLICAS: Final = {
+    "version": "int",
+    "time": "timestamp",
+    "seconds": "int",
+    "broker": "int",
+    "rack": "string",
+    "log_dir": "string",
+    "topic": "string",
+    "partition": "int",
+    "size": "bigint",
+    "grown": "bigint",
+    "start_offset": "bigint",
+    "end_offset": "bigint",
+    "future": "boolean",
+    "leader": "boolean",
+    "in_sync": "boolean",
+    "volume_total": "bigint",
+    "volume_usable": "bigint",
+    "cluster": "string",
+    "date": "string",
+}
+BROKERS: Final = {
+    "version": "int",
+    "time": "timestamp",
+    "seconds": "int",
+    "broker": "int",
+    "rack": "string",
+    "bytes_in": "double",
+    "unknown": "bigint",
+    "leaders": "bigint",
+    "replicas": "bigint",
+    "log_size": "bigint",
+    "volume_total": "bigint",
+    "volume_usable": "bigint",
+    "cluster": "string",
+    "date": "string",
+}
+_MOST_UNKNOWN: Final = 10
+"""A broker's rate is unknown where more than one in so many bytes that it leads have an unknown growth."""
+
+
+def schema(table: dict[str, str]) -> str:
+    """A table's columns as Spark reads them; without it a cluster's id of digits would become a number."""
+    return ", ".join(f"`{name}` {kind}" for name, kind in table.items())
+
+
+def spanned(reader: Reader, spans: Iterable[Span]) -> DataFrame:
+    """The columns cluster, stamp, time, before, seconds: one row a snapshot."""
+    rows = (
+        {
+            "cluster": span.taken.cluster,
+            "stamp": span.taken.stamp,
+            "before": None if span.before is None else span.before.stamp,
+            "seconds": span.seconds,
+        }
+        for span in spans
+    )
+    found = reader.table("spans", rows, "cluster string, stamp string, before string, seconds int")
+    return found.withColumns({"time": F.to_timestamp("stamp"), "before": F.to_timestamp("before")})
+
+
+def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
+    """Each row with its snapshot's span, and with `bad`: why it cannot be kept, else null."""
+    whole = F.col("broker").isNotNull() & (F.col("topic") != "") & (F.col("partition") >= 0) & (F.col("size") >= 0)
+    for name in ("start_offset", "end_offset"):
+        whole = whole & F.coalesce(F.col(name) >= 0, F.lit(True))
+    bad = (
+        F.when(F.col("problem").isNotNull(), F.col("problem"))
+        .when(F.col("time").isNull(), F.lit("holds a row of another cluster or time than its first"))
+        .when(~F.coalesce(whole, F.lit(False)), F.lit("holds a row that names no replica, or no size of 0 or more"))
+    )
+    told = rows.withColumnRenamed("time", "stamp").join(F.broadcast(spans), ["cluster", "stamp"], "left")
+    return told.withColumns({"bad": bad, "future": F.coalesce("future", F.lit(False))})
+
+
+def before(reader: Reader, listing: Listing) -> DataFrame | None:
+    """The rows of the last snapshot of each cluster that is rolled, where it has one waiting."""
+    clusters = {each.cluster for each in listing.waiting.values()}
+    newest = [each for each in listing.newest().values() if each.cluster in clusters]
+    if not newest:
+        return None
+    rows = ({"cluster": each.cluster, "time": each.stamp} for each in newest)
+    wanted = reader.table("newest", rows, "cluster string, time timestamp")
+    return (
+        rolled(reader, listing, "replicas")
+        .where(F.col("date").isin(sorted({f"{each.time:%Y-%m-%d}" for each in newest})))
+        .join(F.broadcast(wanted), ["cluster", "time"])
+    )
+
+
+def rolled(reader: Reader, listing: Listing, table: str) -> DataFrame:
+    """One of the two tables, `replicas` or `brokers`, of all that is rolled."""
+    columns = {"replicas": REPLICAS, "brokers": BROKERS}[table]
+    files = reader.spark.read.schema(schema(columns)).option("pathGlobFilter", f"{table}-*.parquet")
+    # The folder of the batch would be a column, too.
+    return files.parquet(*listing.rolled).select(*columns)
+
+
+def with_growth(rows: DataFrame, before: DataFrame | None) -> DataFrame:
+    """The table of replicas: `rows` of snapshots with the columns of `spanned`, each with its growth.
+
+    `before` holds each cluster's snapshot before those, in this table's columns. Equal to `sizes.growth.grown`. One
+    column more, `twice`, marks a replica that stands twice in its snapshot.
+    """
+    every = rows.select("cluster", "time", "before", "seconds", *_facts(), F.lit(True).alias("new"))
+    if before is not None:
+        old = before.select("cluster", "time", *_facts(), F.lit(False).alias("new"))
+        every = every.unionByName(old, allowMissingColumns=True)
+    last = Window.partitionBy("cluster", "broker", "topic", "partition", "future").orderBy("time")
+    known = F.struct("time", "size", "start_offset", "end_offset", "in_sync")
+    return (
+        every.withColumn("last", F.lag(known).over(last))
+        .where("new")
+        .withColumn("grown", F.when((F.col("last.time") == F.col("before")) & ~F.col("future"), _grown()))
+        .withColumns({"version": F.lit(VERSION), "date": F.date_format("time", "yyyy-MM-dd")})
+        .select(*REPLICAS, (F.col("last.time") == F.col("time")).alias("twice"))
+    )
+
+
+def by_broker(replicas: DataFrame) -> DataFrame:
+    """The table of brokers, of the table of replicas.
+
+    `bytes_in` is what the partitions that a broker leads now have grown, a second; where leaders changed, the later
+    leader counts. Partitions of unknown growth are not in it, and are counted in `unknown`.
+    """
+    led = F.coalesce("leader", F.lit(True)) & ~F.col("future")
+    unknown = led & (F.col("grown").isNull() | F.col("leader").isNull())
+    dirs = replicas.groupBy("cluster", "date", "time", "broker", "log_dir").agg(
+        F.first("seconds").alias("seconds"),
+        F.first("rack").alias("rack"),
+        _sum(F.col("grown"), led & ~unknown).alias("grown"),
+        _sum(F.col("size"), unknown).alias("unknown_size"),
+        _sum(F.col("size"), led).alias("led_size"),
+        F.count_if(unknown).alias("unknown"),
+        F.count_if(F.col("leader")).alias("leaders"),
+        F.count_if(~F.col("future")).alias("replicas"),
+        F.sum("size").alias("log_size"),
+        F.max("volume_total").alias("volume_total"),
+        F.max("volume_usable").alias("volume_usable"),
+    )
+    summed = ("grown", "unknown_size", "led_size", "unknown", "leaders", "replicas", "log_size")
+    volumes = ("volume_total", "volume_usable")
+    told = F.col("unknown_size") * _MOST_UNKNOWN <= F.col("led_size")
+    return (
+        dirs.groupBy("cluster", "date", "time", "broker")
+        .agg(
+            F.first("seconds").alias("seconds"),
+            F.first("rack").alias("rack"),
+            *(F.sum(name).alias(name) for name in summed),
+            # A sum with one unknown in it is unknown.
+            *(F.when(F.count(name) == F.count("*"), F.sum(name)).alias(name) for name in volumes),
+        )
+        .withColumn("bytes_in", F.when(told, F.col("grown") / F.col("seconds")))
+        .withColumn("version", F.lit(VERSION))
+        .select(*BROKERS)
+    )
+
+
+def _facts() -> list[str]:
+    computed = {"version", "time", "seconds", "grown", "cluster", "date"}
+    return [name for name in REPLICAS if name not in computed]
+
+
+def _sum(column: Column, where: Column) -> Column:
+    return F.sum(F.when(where, column).otherwise(0))
+
+
+def _grown() -> Column:
+    """`sizes.growth.grown`, line by line."""
+    size, start, end = F.col("size"), F.col("start_offset"), F.col("end_offset")
+    gained = F.when(size >= F.col("last.size"), size - F.col("last.size"))
+    written, held = end - F.col("last.end_offset"), end - start
+    # Products of up to 38 digits.
+    product, whole = _long(written) * _long(size), _long(held)
+    fits = (held > 0) & (product < _long(F.lit(MOST)) * whole + whole)
+    estimate = F.when(fits, F.call_function("div", product, whole))
+    return (
+        F.when(F.col("last.in_sync") == F.lit(False), None)
+        .when(written.isNull(), gained)
+        .when(written == 0, F.lit(0).cast("bigint"))
+        .when(written < 0, None)
+        .when(start.isNull() | (gained.isNotNull() & (start == F.col("last.start_offset"))), gained)
+        .otherwise(estimate)
+    )
+
+
+def _long(column: Column) -> Column:
+    return column.cast("decimal(19)")

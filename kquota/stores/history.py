@@ -1,0 +1,137 @@
+"""A history's folder: snapshots as they were taken and, in `rolled/v1`, batches of Parquet, each whole or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gzip
+import shutil
+import zlib
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from kquota.errors import Busy, Invalid, Refused
+from kquota.sizes import history
+from kquota.sizes.history import Listing, Taken
+from kquota.stores import durable
+
+_GZIP: Final = b"\x1f\x8b"
+_SNAPSHOTS: Final = (".jsonl.gz", ".json.gz", ".jsonl", ".json")
+_ROLLED: Final = f"rolled/v{history.VERSION}"
+# Neither Spark nor a person's glob over rolled/v1 sees what is not whole.
+_UNFINISHED: Final = "rolled/.unfinished"
+_MANIFEST: Final = "_batch.json"
+
+
+def found(paths: Iterable[Path]) -> Listing:
+    """The history in folders of it and single snapshots. Raises Invalid for a path or a file that is not of one."""
+    rolled, held, snapshots = [], set[Taken](), dict[Path, Taken]()
+    for path in paths:
+        if not path.exists():
+            raise Invalid(f"{path}: there is no such file or folder")
+        if not path.is_dir():
+            snapshots[path] = _taken(path)
+            continue
+        batches = sorted((path / _ROLLED).glob("batch=*"))
+        rolled += [str(path / _ROLLED)] if batches else []
+        for batch in batches:
+            held |= _manifested(batch / _MANIFEST)
+        # A snapshot that is still being written begins with a dot.
+        lying = (p for p in path.iterdir() if p.name.endswith(_SNAPSHOTS) and not p.name.startswith("."))
+        snapshots |= {each: _taken(each) for each in lying}
+    return history.listing(rolled, held, snapshots)
+
+
+def lying(directory: Path, held: Collection[Taken]) -> list[Path]:
+    """The snapshots of a folder that `held` has: they can be deleted."""
+    snapshots = (p for p in directory.iterdir() if p.name.endswith(_SNAPSHOTS) and not p.name.startswith("."))
+    return sorted(path for path in snapshots if _taken(path) in held)
+
+
+def check(paths: Iterable[Path]) -> None:
+    """Read snapshots to their end. Raises Invalid for the first that is damaged."""
+    for path in paths:
+        with contextlib.closing(_lines(path)) as lines:
+            for _ in lines:
+                pass
+
+
+@contextlib.contextmanager
+def rolling(directory: Path) -> Iterator[Path]:
+    """An empty folder to make a batch in, held against every other kquota; what a dead one left is gone.
+
+    Raises Busy where another one rolls this history, Refused where the disk says no.
+    """
+    unfinished = directory / _UNFINISHED
+    try:
+        unfinished.parent.mkdir(exist_ok=True)
+        lock = (unfinished.parent / ".lock").open("w")
+    except OSError as error:
+        raise _unwritable(unfinished.parent, error) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise Busy(f"another kquota rolls {directory}; try again later") from error
+        try:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            unfinished.mkdir()
+        except OSError as error:
+            raise _unwritable(unfinished, error) from error
+        try:
+            yield unfinished
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def commit(directory: Path, unfinished: Path, tables: Mapping[str, Path], snapshots: Collection[Taken]) -> Path:
+    """Make one batch of the tables' folders, `cluster=…/date=…/*.parquet`, and put it in place by one rename.
+
+    A power cut leaves the history as it was, or with all of the batch. Returns the batch. Raises Refused where the
+    disk says no.
+    """
+    place = directory / _ROLLED / history.batch_name(snapshots)
+    batch = unfinished / "batch"
+    try:
+        for table, folder in tables.items():
+            for number, file in enumerate(sorted(folder.glob("cluster=*/date=*/*.parquet"))):
+                target = batch / file.parent.relative_to(folder) / f"{table}-{number}.parquet"
+                target.parent.mkdir(parents=True, exist_ok=True)
+                file.rename(target)
+        (batch / _MANIFEST).write_text(history.manifest(snapshots))
+        for each in [batch, *batch.rglob("*")]:
+            durable.sync(each)
+        place.parent.mkdir(exist_ok=True)
+        batch.rename(place)
+        for folder in (place.parent, place.parent.parent, directory):
+            durable.sync(folder)
+    except OSError as error:
+        raise _unwritable(place, error) from error
+    return place
+
+
+def _manifested(path: Path) -> frozenset[Taken]:
+    try:
+        return history.manifested(path.read_text(), str(path))
+    except OSError as error:
+        raise Invalid(f"{path}: cannot be read: {error.strerror}; restore the batch, or remove its folder") from error
+
+
+def _taken(path: Path) -> Taken:
+    with contextlib.closing(_lines(path)) as lines:
+        return history.taken(next(lines, b""), str(path))
+
+
+def _lines(path: Path) -> Generator[bytes]:
+    try:
+        with path.open("rb") as raw:
+            packed = raw.peek(2)[:2] == _GZIP
+            with gzip.open(raw) if packed else contextlib.nullcontext(raw) as file:
+                yield from file
+    except (OSError, EOFError, zlib.error) as error:
+        raise Invalid(f"{path}: cannot be read: {error}") from error
+
+
+def _unwritable(path: Path, error: OSError) -> Refused:
+    return Refused(f"cannot write {path}: {error.strerror}; the history is as it was")
