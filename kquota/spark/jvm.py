@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +17,10 @@ from kquota import java
 from kquota.errors import Refused
 
 START_SECONDS: Final = 90
+LOOPBACK: Final = "127.0.0.1"
+OUT_OF_MEMORY: Final = "OutOfMemoryError"
+MORE_MEMORY: Final = "give it more, as --conf spark.driver.memory=8g"
+_DYING_SECONDS: Final = 2.0
 _OPENED: Final = (
     # What Spark's own launcher opens (org.apache.spark.launcher.JavaModuleOptions): a test compares the two.
     *(f"java.base/java.{name}" for name in ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "util")),
@@ -50,23 +55,80 @@ def home() -> Path:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise Refused("this command needs Spark, which is not installed; install it with: pip install 'kquota[spark]'")
-    return Path(spec.origin).parent
+    found = Path(spec.origin).parent
+    if not (found / "jars").is_dir():
+        raise Refused(
+            "this environment has only Spark Connect's client: give --spark-remote sc://HOST:PORT, or install Spark "
+            "itself in an environment of its own with: pip install 'kquota[spark]'"
+        )
+    return found
+
+
+class Jvm:
+    """A JVM with Spark in it that was just started; see `jvm`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, told: Path) -> None:
+        self._process, self._log, self._told = process, log, told
+
+    def gateway(self) -> Gateway:
+        """Where it answers, as soon as it does. Raises Refused when it does not come up."""
+        deadline = time.monotonic() + START_SECONDS
+        while not self._told.exists():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.02)
+                raise Refused(f"Spark's JVM ended while starting: {self._why_ended()}")
+            if time.monotonic() > deadline:
+                raise Refused(f"Spark's JVM did not start within {START_SECONDS} s: {last_words(self._log)}")
+        answer = self._told.read_bytes()
+        return Gateway(port=int.from_bytes(answer[:4], "big"), secret=answer[8:].decode())
+
+    def ended(self) -> str | None:
+        """Why it is not there any more; None when it is. One that is just dying is waited for."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_DYING_SECONDS)
+            return self._why_ended()
+        return None
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        self._process.kill()
+
+    def exits(self, seconds: float) -> bool:
+        """Lets it go in an orderly way, which is slow; whether it did within `seconds`."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.communicate(timeout=seconds)
+            return self._process.returncode == 0
+        return False
+
+    def _why_ended(self) -> str:
+        code = self._process.returncode
+        if OUT_OF_MEMORY in self._log.read_text(errors="replace"):
+            return f"it ran out of memory; {MORE_MEMORY}"
+        if code == -signal.SIGKILL:
+            return "it was killed (SIGKILL), by somebody or by a kernel that is short of memory"
+        return f"code {code}: {last_words(self._log)}"
 
 
 @contextlib.contextmanager
-def jvm(options: Mapping[str, str], flags: Iterable[str], scratch: Path) -> Iterator[Gateway]:
+def jvm(
+    options: Mapping[str, str], flags: Iterable[str], scratch: Path, address: str | None = LOOPBACK
+) -> Iterator[Jvm]:
     """A JVM with Spark in it, configured by `options` and the JVM's own `flags`; all it writes stays in `scratch`.
 
-    It ends with the block, and also when this process dies in whatever way: it reads a pipe from us to its end. A
-    Ctrl-C reaches only us. Raises Refused when there is no Spark or Java, or when the JVM does not come up.
+    `address` is the interface that it listens on, None for what Spark itself would take. It ends with the block, and
+    also when this process dies in whatever way: it reads a pipe from us to its end. A Ctrl-C reaches only us. Raises
+    Refused when there is no Spark or Java.
     """
-    spark, log, told = home(), scratch / "spark.log", scratch / "gateway"
-    command = [str(java.find().executable), "-cp", f"{spark}/jars/*", *MODULE_OPTIONS, *flags]
-    command += [f"-Djava.io.tmpdir={scratch}", "org.apache.spark.deploy.SparkSubmit"]
-    command += [word for key, value in options.items() for word in ("--conf", f"{key}={value}")]
-    # Somebody's Spark cluster, set up in the environment, must not change what a local job does.
+    spark, log, told, conf = home(), scratch / "spark.log", scratch / "gateway", scratch / "spark.conf"
+    # Not on the command line, where everybody on this machine could read an access key.
+    conf.touch(mode=0o600)
+    conf.write_text("".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in options.items()))
+    command = [str(java.find().executable), "-cp", class_path(spark), *MODULE_OPTIONS, *flags]
+    command += [f"-Djava.io.tmpdir={scratch}", "org.apache.spark.deploy.SparkSubmit", "--properties-file", str(conf)]
+    # Somebody's Spark cluster, set up in the environment, must not change what a job of ours does.
     own = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
-    own |= {"SPARK_HOME": str(spark), "SPARK_LOCAL_IP": "127.0.0.1", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)}
+    own |= {"SPARK_HOME": str(spark), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)}
+    own |= {"SPARK_LOCAL_IP": address} if address is not None else {}
     with log.open("wb") as said:
         process = subprocess.Popen(
             [*command, "pyspark-shell"],
@@ -78,23 +140,27 @@ def jvm(options: Mapping[str, str], flags: Iterable[str], scratch: Path) -> Iter
             start_new_session=True,
         )
     try:
-        _await(process, told, log)
-        answer = told.read_bytes()
-        yield Gateway(port=int.from_bytes(answer[:4], "big"), secret=answer[8:].decode())
+        yield Jvm(process, log, told)
     finally:
         # All it holds lies in `scratch`, which goes too.
         process.kill()
         process.communicate()
 
 
-def _await(process: subprocess.Popen[bytes], told: Path, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while not told.exists():
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(0.02)
-            raise Refused(f"Spark's JVM ended with code {process.returncode} while starting: {last_words(log)}")
-        if time.monotonic() > deadline:
-            raise Refused(f"Spark's JVM did not start within {START_SECONDS} s: {last_words(log)}")
+def class_path(spark: Path) -> str:
+    """Spark's jars, and after them a Hadoop's configuration, where the environment names one (hdfs, s3a)."""
+    hadoop = os.environ.get("HADOOP_CONF_DIR")
+    return f"{spark}/jars/*{os.pathsep}{hadoop}" if hadoop else f"{spark}/jars/*"
+
+
+def _escaped(text: str) -> str:
+    """As a file of Java properties holds it."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "._-/") else _code_units(c) for c in text)
+
+
+def _code_units(character: str) -> str:
+    units = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[n : n + 4]}" for n in range(0, len(units), 4))
 
 
 def last_words(log: Path) -> str:

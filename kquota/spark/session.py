@@ -1,95 +1,182 @@
-"""One Spark session for one command: local, on loopback, silent, and gone without a trace afterwards."""
+"""One Spark session for one command: silent, and gone without a trace afterwards.
+
+It starts beside whatever the command does first: a JVM needs seconds, and so does a live cluster's sample.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
-import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kquota.errors import Refused
+from kquota.spark import archive, connect, master, stages
+from kquota.spark.engine import EMBEDDED, EMBEDDED_MASTER, MEMORY, Engine
+from kquota.spark.failure import in_one_line
 from kquota.spark.files import Files
-from kquota.spark.jvm import QUICK, Gateway, jvm
+from kquota.spark.heap import heap
+from kquota.spark.jvm import LOOPBACK, QUICK, Gateway, Jvm, jvm
+from kquota.spark.stages import Told
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _OPTIONS: Final = {
     "spark.app.name": "kquota",
-    "spark.master": "local[*]",
+    "spark.master": EMBEDDED_MASTER,
     "spark.ui.enabled": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    # The defaults, 200 partitions and a plan that adapts itself, cost seconds on small inputs.
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
 }
-# Compiling a query takes longer than running it on fewer bytes of input than these (gzipped, ten times as much text).
+# The defaults, 200 partitions and a plan that adapts itself, cost seconds on small inputs.
+_SMALL_OPTIONS: Final = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    # Compiling a query takes longer than running it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+_LARGE_OPTIONS: Final = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
+# Bytes of input (gzipped, ten times as much text) up to which a job is small.
 _SMALL: Final = 16_000_000
-_UNCOMPILED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+class Start:
+    """A session on its way up, in a thread of its own."""
+
+    def __init__(self, connect: Callable[[], SparkSession], jvm: Jvm | None) -> None:
+        self._connect, self.jvm = connect, jvm
+        self._session: SparkSession | None = None
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="spark-start", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._session = self._connect()
+        except Exception as error:  # noqa: BLE001 - whoever waits for the session gets it
+            self._failure = error
+
+    def session(self) -> SparkSession:
+        """The session, as soon as it is there. Raises what kept it from coming up."""
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+        assert self._session is not None
+        return self._session
+
+    def ended(self) -> None:
+        """Waits for the thread, whose JVM is gone."""
+        self._thread.join()
 
 
 @contextlib.contextmanager
-def session(scratch: Path, inputs: Files, say: Callable[[str], None]) -> Iterator[SparkSession]:
-    """A local Spark session, tuned to the size of `inputs`, which keeps all its files in the folder `scratch`.
+def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED) -> Iterator[Start]:
+    """Begins to start Spark for an input of `size` bytes, and returns at once; hand what it yields to `session`.
 
-    `say` is told in one line that Spark starts: that takes seconds. Raises Refused when there is no Spark or Java, and
-    when a job fails in Spark: a damaged gzip, a full disk, a JVM that was killed.
+    Nothing may import PySpark until `session` is there: two threads at that stumble over its circular imports. What is
+    started ends with the block, whether it is ready or not. Its files lie in the folder `scratch`. Raises Refused when
+    there is no Spark or Java, Unreachable when a master does not answer.
     """
-    places = {"spark.local.dir": str(scratch), "spark.sql.warehouse.dir": str(scratch / "warehouse")}
-    small = inputs.size() < _SMALL
-    with jvm(_OPTIONS | places | (_UNCOMPILED if small else {}), QUICK if small else (), scratch) as gateway:
-        say("starting Spark ...")
-        # Inside the connection: a Java error is read over it.
-        with _connected(gateway) as spark, _failures_in_one_line():
-            yield spark
+    if engine.remote is not None:
+        with connect.starting(engine) as opened, _begun(opened, None) as start:
+            yield start
+        return
+    address = LOOPBACK if engine.local else master.own_address(engine)
+    small = engine.local and size < _SMALL
+    options = _OPTIONS | (_SMALL_OPTIONS if small else _LARGE_OPTIONS if engine.local else {})
+    options |= {"spark.local.dir": str(scratch), "spark.sql.warehouse.dir": str(scratch / "warehouse")}
+    if address is not None:
+        options |= {"spark.driver.host": address, "spark.driver.bindAddress": address}
+    if engine.master is not None:
+        options["spark.master"] = engine.master
+    options |= engine.conf
+    flags = [f"-Xmx{options.pop(MEMORY, heap())}", "-XX:+ExitOnOutOfMemoryError", *(QUICK if small else ())]
+    archived = archive.flags() if engine.local else ()
+    with _python_side(), jvm(options, [*flags, *archived], scratch, address) as process:
+        connecting = functools.partial(_connected, process, engine)
+        with _begun(connecting, process) as start:
+            yield start
+            if archive.making() is not None:
+                process.exits(archive.EXIT_SECONDS)
+    if engine.local and not archived:
+        archive.build_later()
 
 
 @contextlib.contextmanager
-def _failures_in_one_line() -> Iterator[None]:
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
+def _begun(connect: Callable[[], SparkSession], process: Jvm | None) -> Iterator[Start]:
+    start = Start(connect, process)
     try:
-        yield
-    except (PySparkException, Py4JError, ConnectionError) as error:
-        raise Refused(f"Spark could not finish: {_cause(str(error))}; nothing was written") from error
-
-
-def _cause(text: str) -> str:
-    """The innermost "Caused by" of a Java stack trace; without one, its first line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return (causes or lines or ["its JVM went away"])[-1 if causes else 0]
+        yield start
+    finally:
+        if process is not None:
+            process.kill()
+        start.ended()
 
 
 @contextlib.contextmanager
-def _connected(gateway: Gateway) -> Iterator[SparkSession]:
+def session(
+    scratch: Path,
+    inputs: Files,
+    say: Callable[[str], None],
+    *,
+    engine: Engine = EMBEDDED,
+    told: Told | None = None,
+    start: Start | None = None,
+) -> Iterator[SparkSession]:
+    """A Spark session, tuned to the size of `inputs`, which keeps all its files in the folder `scratch`.
+
+    `start` is one that is on its way already. `say` is told in one line that Spark starts: that takes seconds; `told`
+    how far its stages are. Raises Refused when there is no Spark or Java, and when a job fails in Spark: a damaged
+    gzip, a full disk, a JVM that was killed; Unreachable when a master or a server does not answer.
+    """
+    with contextlib.ExitStack() as stack:
+        if start is None:
+            start = stack.enter_context(starting(scratch, inputs.size(), engine))
+        say("starting Spark ..." if engine.local else f"connecting to Spark, {engine.remote or engine.master} ...")
+        with in_one_line(start.jvm, engine):
+            spark = start.session()
+            if told is not None:
+                stack.enter_context(stages.watched(spark, told, remote=engine.remote is not None))
+            yield spark
+            if engine.uploads:
+                spark.stop()
+
+
+def _connected(process: Jvm, engine: Engine) -> SparkSession:
+    # Beside the JVM's own start.
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     # When a JVM is killed under it, py4j tells the log what our own error already says.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    interrupt = signal.getsignal(signal.SIGINT)
-    link = None
+    with _told_to_pyspark(process.gateway()):
+        link = launch_gateway()  # type: ignore[no-untyped-call]
+    spark = SparkSession(SparkContext(gateway=link))
+    if not engine.local:
+        master.await_executors(spark)
+    return spark
+
+
+@contextlib.contextmanager
+def _python_side() -> Iterator[None]:
+    """PySpark keeps its gateway for the life of the process; ours dies with the block, and a next one needs its own."""
     try:
-        with _told_to_pyspark(gateway):
-            link = launch_gateway()  # type: ignore[no-untyped-call]
-        spark = SparkSession(SparkContext(gateway=link))
-        yield spark
-        spark.stop()
+        yield
     finally:
-        signal.signal(signal.SIGINT, interrupt)
-        # PySpark keeps its gateway for the life of the process; ours dies now, and a next session needs its own.
-        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
-        SparkSession._instantiatedSession = None
-        if link is not None:
-            link.shutdown()
+        with contextlib.suppress(ImportError):
+            from pyspark import SparkContext
+            from pyspark.sql import SparkSession
+
+            link, SparkContext._gateway = SparkContext._gateway, None
+            SparkContext._jvm = SparkContext._active_spark_context = None
+            SparkSession._instantiatedSession = None
+            if link is not None:
+                link.shutdown()
 
 
 @contextlib.contextmanager

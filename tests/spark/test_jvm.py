@@ -45,9 +45,9 @@ def test_without_pyspark_one_command_is_named(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_jvm_that_does_not_start_says_why(tmp_path: Path) -> None:
-    complaint = r"ended with code 1 while starting: .*Too small maximum heap"
-    with pytest.raises(Refused, match=complaint), jvm.jvm({}, ["-Xmx1"], tmp_path):
-        pytest.fail("it started")
+    complaint = r"ended while starting: code 1: .*Too small maximum heap"
+    with jvm.jvm({}, ["-Xmx1"], tmp_path) as started, pytest.raises(Refused, match=complaint):
+        started.gateway()
 
 
 def start(folder: Path, **environment: str) -> tuple[subprocess.Popen[str], int]:

@@ -1,0 +1,91 @@
+"""A Spark Connect server, through its small client: no JVM here, and no file of ours over there."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from kquota.errors import Invalid, Refused, Unreachable
+from kquota.spark.engine import Engine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+READY_SECONDS: Final = 15.0
+_NEEDED: Final = ("pyspark", "grpc", "pandas", "pyarrow")
+_OURS: Final = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "MASTER")
+
+
+@contextlib.contextmanager
+def starting(engine: Engine) -> Iterator[Callable[[], SparkSession]]:
+    """Yields what connects; nothing of it stays behind. Raises Refused when the client is not installed."""
+    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
+        raise Refused(
+            f"--spark-remote needs Spark Connect's client ({', '.join(missing)} missing): in an environment of its own "
+            "pip install 'kquota[connect]'; beside Spark itself pip install 'pyspark[connect]'"
+        )
+    # Somebody's Spark, set up in the environment, must not change which server this is.
+    before = {name: os.environ.pop(name) for name in _OURS if name in os.environ}
+    opened: list[SparkSession] = []
+
+    def connect() -> SparkSession:
+        spark = _connected(engine)
+        opened.append(spark)
+        return spark
+
+    try:
+        yield connect
+    finally:
+        for spark in opened:
+            with contextlib.suppress(Exception):
+                spark.stop()
+        for name in _OURS:
+            os.environ.pop(name, None)
+        os.environ |= before
+
+
+def _connected(engine: Engine) -> SparkSession:
+    from pyspark.errors import PySparkException
+
+    assert engine.remote is not None
+    logging.getLogger("pyspark.sql.connect").setLevel(logging.CRITICAL)
+    try:
+        _await(engine.remote)
+        from pyspark.sql import SparkSession
+
+        spark: SparkSession = SparkSession.builder.remote(engine.remote).create()
+    except PySparkException as error:
+        raise Invalid(f"--spark-remote {engine.remote!r}: {str(error).splitlines()[0]}") from error
+    _set(spark, {"spark.sql.session.timeZone": "UTC", **engine.conf})
+    return spark
+
+
+def _await(remote: str) -> None:
+    """Until the server answers: the client itself would try for ten minutes. Raises Unreachable."""
+    import grpc
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    channel = DefaultChannelBuilder(remote).toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(timeout=READY_SECONDS)
+    except grpc.FutureTimeoutError as error:
+        raise Unreachable(
+            f"no Spark Connect server answers at {remote} within {READY_SECONDS:.0f} s: check the address and port "
+            "(15002 unless set), that it runs, whether it wants TLS (;use_ssl=true), and that no firewall lies between"
+        ) from error
+    finally:
+        channel.close()
+
+
+def _set(spark: SparkSession, settings: dict[str, str]) -> None:
+    from pyspark.errors import PySparkException
+
+    for key, value in settings.items():
+        try:
+            spark.conf.set(key, value)
+        except PySparkException as error:
+            raise Invalid(f"--conf {key}: the server refuses it: {str(error).splitlines()[0]}") from error

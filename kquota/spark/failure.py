@@ -1,0 +1,65 @@
+"""What went wrong in Spark, in one line: what, why, and what to do; the JVM's frames only as the cause."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from typing import Final
+
+from kquota.errors import KquotaError, Refused, Unreachable
+from kquota.spark.engine import Engine
+from kquota.spark.jvm import MORE_MEMORY, Jvm
+
+_ADVICE: Final = {
+    "No space left on device": "Spark's scratch files are in TMPDIR (else /tmp): name a folder with more room",
+    "File too large": "Spark's scratch files are in TMPDIR (else /tmp), where files may not grow any more (ulimit -f)",
+    "Disk quota exceeded": "Spark's scratch files are in TMPDIR (else /tmp): name a folder with more room",
+    "OutOfMemoryError": MORE_MEMORY,
+    "SparkOutOfMemoryError": MORE_MEMORY,
+    "serialVersionUID": "the cluster's Spark is another version than the PySpark here",
+    "InvalidClassException": "the cluster's Spark is another version than the PySpark here",
+}
+
+
+@contextlib.contextmanager
+def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
+    """Makes Refused of what Spark, py4j or gRPC raise, and Unreachable of a server that went away."""
+    try:
+        yield
+    except Exception as error:
+        # Imported only now: two threads that import PySpark at once stumble over its circular imports.
+        if isinstance(error, KquotaError) or not isinstance(error, _errors()):
+            raise
+        raise _told(error, jvm, engine) from error
+
+
+def _told(error: Exception, jvm: Jvm | None, engine: Engine) -> KquotaError:
+    from pyspark.errors import PySparkException
+
+    text = str(error)
+    gone = jvm.ended() if jvm is not None and not isinstance(error, PySparkException) else None
+    if gone is not None:
+        return Refused(f"Spark's JVM went away: {gone}; nothing was written")
+    if engine.remote is not None and "UNAVAILABLE" in text:
+        return Unreachable(f"the Spark Connect server {engine.remote} went away; nothing was written")
+    advice = next((f"; {advice}" for mark, advice in _ADVICE.items() if mark in text), "")
+    return Refused(f"Spark could not finish: {_cause(text)}{advice}; nothing was written")
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    """What the libraries raise that are installed: py4j comes with Spark, gRPC with Connect's client."""
+    from pyspark.errors import PySparkException
+
+    found: list[type[Exception]] = [PySparkException, ConnectionError]
+    for module, name in (("py4j.protocol", "Py4JError"), ("grpc", "RpcError")):
+        with contextlib.suppress(ImportError):
+            found.append(getattr(importlib.import_module(module), name))
+    return tuple(found)
+
+
+def _cause(text: str) -> str:
+    """The innermost "Caused by" of a Java stack trace; without one, its first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (causes or lines or ["it gave no reason"])[-1 if causes else 0]

@@ -1,0 +1,58 @@
+"""A cluster's master: whether it answers, which of our addresses it can answer to, and whether it gives executors."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from typing import TYPE_CHECKING, Final
+
+from kquota.errors import Refused, Unreachable
+from kquota.spark.engine import Engine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REACH_SECONDS: Final = 10.0
+EXECUTOR_SECONDS: Final = 60.0
+
+
+def own_address(engine: Engine) -> str | None:
+    """The address of this machine that a standalone master reaches us at; None where only Spark knows (yarn, k8s).
+
+    Raises Unreachable when none of its masters answers: Spark itself would try for minutes.
+    """
+    assert engine.master is not None
+    if not engine.master.startswith("spark://"):
+        return None
+    tried = []
+    for place in engine.master.removeprefix("spark://").split(","):
+        try:
+            return reached(place)
+        except OSError as error:
+            tried.append(f"{place}: {error.strerror or error}")
+    raise Unreachable(
+        f"no Spark master answers at {engine.master} ({'; '.join(tried)}): check the address, that it runs, and that "
+        "no firewall lies between"
+    )
+
+
+def reached(place: str, port: int = 7077) -> str:
+    """Our own end of a connection to HOST:PORT. Raises OSError when there is none within 10 s."""
+    host, _, number = place.rpartition(":") if re.search(r":\d+$", place) else (place, ":", str(port))
+    with socket.create_connection((host.strip("[]"), int(number)), timeout=REACH_SECONDS) as connection:
+        return str(connection.getsockname()[0])
+
+
+def await_executors(spark: SparkSession) -> None:
+    """Returns once one executor is there. Raises Refused when none comes: Spark itself would wait for ever."""
+    context = spark.sparkContext
+    deadline = time.monotonic() + EXECUTOR_SECONDS
+    # The driver counts as one.
+    while len(context._jsc.sc().statusTracker().getExecutorInfos()) < 2:
+        if time.monotonic() > deadline:
+            raise Refused(
+                f"Spark's master {context.master} gave no executor in {EXECUTOR_SECONDS:.0f} s: check that its workers "
+                "have free cores and memory (--conf spark.executor.memory=…), and reach this machine"
+            )
+        time.sleep(0.1)
