@@ -1,4 +1,4 @@
-"""How far a long write has come: a bar on a terminal, and a last word when the operator stops it."""
+"""How far a long write or job has come: a bar on a terminal, and a last word when the operator stops a write."""
 
 from __future__ import annotations
 
@@ -39,3 +39,22 @@ def _bar(count: int) -> Iterator[Callable[[int], None]]:
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("entities", total=count)
         yield lambda more: progress.advance(task, more)
+
+
+@contextmanager
+def stages() -> Iterator[Callable[[int, int, int], None] | None]:
+    """Yields what is to be told of Spark's newest stage: its number, its tasks done and all; None on no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("Spark starts", total=None)
+
+        def told(stage: int, done: int, tasks: int) -> None:
+            progress.update(task, description=f"Spark, stage {stage}", completed=done, total=tasks)
+
+        yield told

@@ -1,0 +1,59 @@
+"""Where Spark's jobs run, and how much is told when one fails: the options of every command that has such a job."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from kquota.spark.engine import Engine
+
+_DEBUG: Final = "KQUOTA_DEBUG"
+
+
+def _debug(value: bool) -> bool:
+    if value:
+        os.environ[_DEBUG] = "1"
+    return value
+
+
+SparkMaster: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--spark-master",
+        metavar="URL",
+        help="A cluster that does the work: spark://HOST:PORT, yarn, k8s://URL, local[N]. [env: KQUOTA_SPARK_MASTER]",
+    ),
+]
+SparkRemote: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--spark-remote",
+        metavar="sc://HOST:PORT",
+        help="A Spark Connect server that does the work. [env: KQUOTA_SPARK_REMOTE]",
+    ),
+]
+Conf: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="One of Spark's own settings, repeatable.")
+]
+Debug: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--debug", help="Show where an error comes from, with Spark's frames.", callback=_debug, is_eager=True
+    ),
+]
+
+
+def engine(
+    master: str | None, remote: str | None, conf: Sequence[str] | None, environment: Mapping[str, str] = os.environ
+) -> Engine:
+    """The engine of the options, else of the environment. Raises Invalid for two, and for what cannot be set there."""
+    from kquota.spark import engine as engines
+
+    if master is None and remote is None:
+        master = environment.get("KQUOTA_SPARK_MASTER") or None
+        remote = environment.get("KQUOTA_SPARK_REMOTE") or None
+    return engines.engine(master, remote, conf or ())
