@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kquota.cli import world
+from kquota.cli import compaction, world
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, say
 from kquota.cli.options import Output, OutputFormat
@@ -20,7 +20,9 @@ EPILOG = """Examples:
 
 kquota log-dirs --bootstrap-server localhost:9092 --describe --topic-list orders,payments
 
-kquota log-dirs --bootstrap-server localhost:9092 --snapshot history/"""
+kquota log-dirs --bootstrap-server localhost:9092 --snapshot history/
+
+kquota log-dirs --compact history/"""
 
 
 @connected(zookeeper=False)
@@ -30,6 +32,9 @@ def log_dirs(
     snapshot: Annotated[
         Path | None, typer.Option("--snapshot", metavar="DIR", help="Write one file of all sizes into DIR.")
     ] = None,
+    compact: Annotated[
+        Path | None, typer.Option("--compact", metavar="DIR", help="Roll the snapshots in DIR into Parquet, by Spark.")
+    ] = None,
     topic_list: Annotated[str | None, typer.Option("--topic-list", metavar="T,…", help="Only these topics.")] = None,
     broker_list: Annotated[
         str | None, typer.Option("--broker-list", metavar="ID,…", help="Only these brokers.")
@@ -37,8 +42,12 @@ def log_dirs(
     output: OutputFormat = Output.text,
 ) -> int:
     """Show how big every replica is, and keep it for later, as kafka-log-dirs does and does not."""
-    if describe == (snapshot is not None):
-        raise Invalid("give --describe or --snapshot DIR")
+    if [describe, snapshot is not None, compact is not None].count(True) != 1:
+        raise Invalid("give --describe, --snapshot DIR or --compact DIR")
+    if compact is not None:
+        if topic_list is not None or broker_list is not None:
+            raise Invalid("--compact rolls all of a snapshot: --topic-list and --broker-list choose what is described")
+        return compaction.compact(compact)
     topics = None if topic_list is None else _names(topic_list)
     wanted = None if broker_list is None else _ids(broker_list)
     at = world.where(connection)

@@ -1,0 +1,69 @@
+"""What `kquota log-dirs --compact DIR` does: snapshots become a batch of the history's Parquet."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kquota.cli.contract import DONE, say
+from kquota.errors import Invalid, Refused
+
+if TYPE_CHECKING:
+    from kquota.sizes.history import Listing
+
+
+def compact(directory: Path) -> int:
+    """Roll what waits in `directory`, and print which of its snapshots can be deleted, this run's and earlier ones'."""
+    from kquota.stores import history
+
+    if not directory.is_dir():
+        raise Invalid(f"--compact {directory}: there is no such folder")
+    found = history.found([directory])
+    if not found.clusters() and not found.late:
+        raise Invalid(
+            f"--compact {directory}: the folder holds no snapshot; take one with: kquota log-dirs --snapshot DIR"
+        )
+    if found.waiting:
+        with history.rolling(directory) as unfinished:
+            # Another one may have rolled since.
+            found = history.found([directory])
+            _roll(directory, found, unfinished)
+            found = history.found([directory])
+    else:
+        say("nothing to roll: all snapshots are rolled already")
+    for path in found.late:
+        say(
+            f"warning: {path} is older than what is rolled of its cluster, and is left out; delete it, or delete "
+            f"{directory / 'rolled'} and roll all snapshots again, if they are all there"
+        )
+    if free := history.lying(directory, found.held):
+        say(f"snapshots that are rolled and can be deleted: {len(free)}")
+        print("\n".join(map(str, free)))
+    return DONE
+
+
+def _roll(directory: Path, found: Listing, unfinished: Path) -> None:
+    from kquota.spark import files
+    from kquota.spark.session import session
+    from kquota.stores import history
+
+    if not found.waiting:
+        return
+    with tempfile.TemporaryDirectory(prefix="kquota-") as folder:
+        laid = files.laid_out(found.waiting, Path(folder) / "history", ".jsonl")
+        try:
+            with session(Path(folder), laid, say) as spark:
+                from kquota.spark.compact import tables
+                from kquota.spark.reader import Reader
+
+                made = tables(Reader(spark=spark, scratch=Path(folder)), laid, found, unfinished)
+        except Refused:
+            # Spark does not tell which file was damaged.
+            history.check(found.waiting)
+            raise
+    taken = set(found.waiting.values())
+    batch = history.commit(directory, unfinished, {"replicas": made.replicas, "brokers": made.brokers}, taken)
+    say(
+        f"snapshots rolled: {len(taken)} of {', '.join(sorted({each.cluster for each in taken}))}, {made.rows} rows, into {batch}"
+    )
