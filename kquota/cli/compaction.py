@@ -64,6 +64,5 @@ def _roll(directory: Path, found: Listing, unfinished: Path) -> None:
             raise
     taken = set(found.waiting.values())
     batch = history.commit(directory, unfinished, {"replicas": made.replicas, "brokers": made.brokers}, taken)
-    say(
-        f"snapshots rolled: {len(taken)} of {', '.join(sorted({each.cluster for each in taken}))}, {made.rows} rows, into {batch}"
-    )
+    clusters = ", ".join(sorted({each.cluster for each in taken}))
+    say(f"snapshots rolled: {len(taken)} of {clusters}, {made.rows} rows, into {batch}")
