@@ -1,0 +1,240 @@
+"""A report section by section: what moves, who carries it, how long, under which limits, and how it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from kquota.cli import report_commands, report_plots
+from kquota.cli.estimate import WRITES_FROM, Estimate, others
+from kquota.cli.estimate_limits import Limits
+from kquota.cli.markup import Markup, joined, tag
+from kquota.cli.report_curve import curve
+from kquota.cli.report_words import counted, number, rate, size, table, time
+from kquota.measure import human_bytes, human_duration, human_rate
+from kquota.pace.share import EFFICIENCY, START_SECONDS, Pace, Share, Side
+from kquota.sizes.moved import Held, Moved
+
+_NAMES: Final = 10
+"""Files of sizes that are named: a history has thousands."""
+_MOST: Final = 60
+"""Brokers that one picture can hold."""
+_ROWS: Final = 20
+"""Rows that one table should."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticket:
+    """What a page tells: an estimate and what was asked for, the plan's name, the options that name the cluster.
+
+    `remarks` are what was left out and what was taken for granted, `made` is when.
+    """
+
+    answer: Estimate
+    asked: Limits
+    moved: Moved
+    plan: str
+    cluster: tuple[str, ...]
+    remarks: tuple[str, ...]
+    made: datetime
+
+
+def sections(ticket: Ticket) -> Iterator[Markup]:
+    """In the order in which a change board asks; where nothing moves, few are left."""
+    pace = ticket.answer.pace
+    if pace.shares:
+        yield _section("What moves", *_topics(ticket))
+    if ticket.moved.held:
+        yield _section("Brokers before and after", *_stored(ticket.moved.held))
+    if pace.shares:
+        yield _section("What each broker carries", *_carried(pace))
+        yield _section("Time against throttle", *_times(ticket))
+        yield _section("Limits of the throttle", *_limits(ticket.answer))
+    yield _section("KIP-73's own estimate", *_kip(ticket.answer))
+    yield _section("Where the numbers come from", *_sources(ticket))
+    if pace.shares:
+        yield _section("Commands, in their order", *_commands(ticket))
+
+
+def _section(title: str, *inside: Markup) -> Markup:
+    return tag("section", tag("h2", title), *inside)
+
+
+def _topics(ticket: Ticket) -> Iterator[Markup]:
+    measured, work, topics = ticket.answer.measured, ticket.answer.pace.work, ticket.moved.topics
+    yield tag(
+        "p",
+        joined(size(work.bytes), f" in {counted(work.copies, 'copy')} of {counted(measured.moving, 'partition')}, of "),
+        f"{counted(measured.partitions, 'partition')} in the sizes.",
+    )
+    rows = [(t.topic, number(t.partitions), number(t.copies), size(t.bytes)) for t in topics]
+    if more := ticket.moved.topics_in_all - len(topics):
+        partitions = measured.moving - sum(t.partitions for t in topics)
+        copies, rest = work.copies - sum(t.copies for t in topics), work.bytes - sum(t.bytes for t in topics)
+        rows.append((f"{counted(more, 'topic')} more", number(partitions), number(copies), size(rest)))
+    last = ("Sum", number(measured.moving), number(work.copies), size(work.bytes))
+    yield table(("topic", "partitions#", "copies#", "bytes to copy#"), rows, last=last)
+
+
+def _stored(held: Sequence[Held]) -> Iterator[Markup]:
+    shown = sorted(sorted(held, key=lambda h: -abs(h.after - h.before))[:_MOST], key=lambda h: h.broker)
+    yield _figure("Bytes stored on each broker", report_plots.stored(shown, {}))
+    if len(shown) < len(held):
+        yield _note(f"The {len(shown)} brokers of {len(held)} that change most.")
+
+
+def _carried(pace: Pace) -> Iterator[Markup]:
+    slowest = sorted(pace.shares, key=_slowness, reverse=True)
+    brokers = list(dict.fromkeys(share.broker for share in slowest))[:_MOST]
+    most = [share for share in pace.shares if share.broker in brokers]
+    yield _figure("Bytes that each broker sends and receives", report_plots.carried(most))
+    if pace.feasible is not None:
+        yield _figure(
+            "What each broker's throttle has to carry", report_plots.spent(sorted(slowest[:_MOST], key=_place))
+        )
+        yield _note(
+            "A copy must outrun what is written to it: it can finish only while a bar's lower parts stay below the "
+            "throttle. Keep-up: followers in sync spend their leader's throttle, and are not slowed down (KAFKA-4313)."
+        )
+    else:
+        yield _note("How much of the throttle producers take is not known: the write rates are unknown.")
+    heads = ("broker#", "side", "copies#", "bytes#", "keep-up#", "for copies#", "writes#", "time#")
+    yield table(heads, [_share(share) for share in slowest[:_ROWS]], marked=0)
+    if len(slowest) > _ROWS:
+        yield _note(f"The {_ROWS} sides of brokers that take longest, of {len(slowest)}.")
+
+
+def _slowness(share: Share) -> tuple[bool, float, int]:
+    """The bottleneck first: what never ends, by how much it misses; then what takes longest."""
+    stuck = share.finishes is False
+    missing = (share.needed or 0.0) - share.throttle if stuck else share.seconds or share.least_seconds
+    return stuck, missing, -share.broker
+
+
+def _place(share: Share) -> tuple[int, bool]:
+    return share.broker, share.side is Side.DESTINATION
+
+
+def _share(share: Share) -> tuple[str, ...]:
+    sends = share.side is Side.LEADER
+    return (
+        str(share.broker),
+        "out" if sends else "in",
+        number(share.copies),
+        size(share.bytes),
+        rate(share.keep_up) if sends else "",
+        rate(share.left),
+        rate(share.writes),
+        "never" if share.finishes is False else time(share.seconds),
+    )
+
+
+def _times(ticket: Ticket) -> Iterator[Markup]:
+    answer = ticket.answer
+    shown = curve(answer.pace, ticket.asked, answer.window)
+    yield _figure("Expected time against the throttle", report_plots.time(shown))
+    if shown.never:
+        yield tag("p", "It can finish under any throttle above ", rate(shown.never), ".")
+    if shown.beyond:
+        yield _note(f"Outside of the picture: {'; '.join(shown.beyond)}.")
+    rows = [(rate(other.throttle), _time(other)) for other in others(answer.pace)]
+    yield table(("throttle#", "if nothing is written#" if shown.never is None else "expected time#"), rows)
+
+
+def _time(pace: Pace) -> str:
+    if pace.feasible is None:
+        return time(pace.seconds_without_writes)
+    return "never" if pace.feasible is False else time(pace.seconds)
+
+
+def _limits(answer: Estimate) -> Iterator[Markup]:
+    window, fetch = answer.window, answer.fetch
+    broken = window.broken(answer.throttle)
+    bounds = [*(("above", b) for b in window.above), *(("below", b) for b in window.below)]
+    words = {"above": "at least", "below": "at most"}
+    rows = [
+        (
+            words[side] if b.closed else side,
+            rate(b.rate),
+            b.why,
+            "" if b.rate is None else "no" if b in broken else "yes",
+        )
+        for side, b in bounds
+    ]
+    yield table(("throttle", "rate#", "because of", "kept"), rows)
+    if window.empty:
+        yield tag("p", "No throttle keeps them all.")
+    verdict = "holds" if fetch.holds else f"does not hold: keep the setting below {human_bytes(fetch.largest)}"
+    yield tag(
+        "p",
+        f"Fetch size (KIP-73): {fetch.brokers} brokers x {human_bytes(fetch.response_max_bytes)} "
+        f"replica.fetch.response.max.bytes / {human_rate(fetch.rate)} = {human_duration(fetch.seconds)}, which must be "
+        f"less than the quota's window of {human_duration(fetch.window_seconds)}: {verdict}.",
+    )
+
+
+def _kip(answer: Estimate) -> Iterator[Markup]:
+    kip = answer.kip
+    below = {True: "holds", False: "does not hold", None: "not checked"}[kip.in_below_throttle]
+    ended = "never" if kip.in_below_throttle is False else time(kip.seconds)
+    rows: list[tuple[str, str]] = [
+        ("#partitions-to-be-moved", number(kip.partitions_to_be_moved)),
+        ("#total-partition-count", number(kip.total_partition_count)),
+        ("MoveRatio = the one / the other", tag("data", f"{kip.move_ratio:.3g}", value=kip.move_ratio)),
+        ("TotalLogSizePerBroker", size(kip.log_size_per_broker)),
+        ("#Brokers", number(kip.brokers)),
+        ("replication-quota, T", rate(kip.replication_quota)),
+        ("max(BytesInPerSec), IN", rate(kip.max_bytes_in)),
+        ("IN < T", below),
+        ("MoveTime = MoveRatio x TotalLogSizePerBroker x #Brokers / (T - IN)", ended),
+    ]
+    yield table(("term", "value#"), rows)
+    yield _note(
+        "KIP-73 looks at the cluster as a whole and at no single broker; the times above do. IN < T is necessary "
+        "for a move to end, and not sufficient."
+    )
+
+
+def _sources(ticket: Ticket) -> Iterator[Markup]:
+    answer = ticket.answer
+    names = list(answer.names[:_NAMES])
+    if more := len(answer.names) - len(names):
+        names.append(f"{counted(more, 'file')} more")
+    rows = [
+        ("Sizes", ", ".join((answer.source, *names))),
+        ("Write rates", WRITES_FROM[answer.writes_from]),
+        ("Time", f"{START_SECONDS:g} s to start and end, and a rate of {EFFICIENCY:.0%} of the throttle, as measured"),
+        ("Fetch size and quota window", "as Kafka ships them"),
+    ]
+    yield table(("number", "from"), rows)
+    if not ticket.remarks:
+        yield _note("No row of the sizes was left out, and nothing was taken for granted.")
+    else:
+        yield tag("ul", *(tag("li", remark) for remark in ticket.remarks))
+
+
+def _commands(ticket: Ticket) -> Iterator[Markup]:
+    pace = ticket.answer.pace
+    if pace.feasible is False or ticket.answer.window.empty:
+        yield tag("p", "None yet: estimate it again under a throttle that can work.")
+        return
+    if ticket.cluster == report_commands.NOBODY:
+        yield _note("The sizes came from files: put the cluster's address in the place of HOST:PORT.")
+    steps = report_commands.commands(ticket.cluster, ticket.plan, ticket.answer.throttle)
+    yield tag("ol", *(tag("li", what, tag("pre", _code(words))) for what, words in steps))
+
+
+def _code(words: Sequence[str]) -> Markup:
+    """A command of many lines that a shell takes as one."""
+    first, *others = words
+    return tag("code", first, *(joined(Markup(" \\\n  "), word) for word in others))
+
+
+def _figure(title: str, plot: Markup) -> Markup:
+    return tag("figure", tag("figcaption", title), tag("div", plot, class_="wide"))
+
+
+def _note(text: str) -> Markup:
+    return tag("p", text, class_="note")
