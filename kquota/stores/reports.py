@@ -1,0 +1,55 @@
+"""Where a report is written: whole or not at all, and over nothing that is no report."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Final
+
+from kquota.errors import Invalid, Refused
+from kquota.stores import durable
+
+_HEAD: Final = 1000
+
+
+def check(path: Path, mark: str) -> None:
+    """Raises Invalid where no report can be written: a report's first bytes hold `mark`, and no other file is replaced.
+
+    Looked at early: what is reported takes a while to find out.
+    """
+    place = path.resolve()
+    try:
+        if not place.parent.is_dir():
+            raise Invalid(f"--report {path}: there is no folder {place.parent}")
+        if not os.access(place.parent, os.W_OK | os.X_OK):
+            raise Invalid(f"--report {path}: the folder {place.parent} cannot be written to")
+        if place.exists() and not place.is_file():
+            raise Invalid(f"--report {path}: is no plain file")
+        if place.exists() and (head := _head(place)) and mark.encode() not in head:
+            raise Invalid(f"--report {path}: exists, and is no report of kquota; name another file")
+    except OSError as error:
+        raise Invalid(f"--report {path}: {error.strerror}") from error
+
+
+def write(path: Path, page: str) -> None:
+    """Written, fsynced, then renamed over a former report. Raises Refused where the disk says no."""
+    place = path.resolve()
+    unfinished = place.with_name(f".{os.getpid()}.unfinished")
+    try:
+        with unfinished.open("w", encoding="utf-8") as file:
+            file.write(page)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(place)
+        durable.sync(place.parent)
+    except OSError as error:
+        raise Refused(f"--report {path}: cannot be written: {error.strerror}; the estimate stands above") from error
+    finally:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEAD)
