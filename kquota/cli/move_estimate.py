@@ -223,13 +223,16 @@ def _measured(sizes: _Sizes, plan: Plan, scratch: Path) -> Measured:
     from kquota.spark.session import session
 
     with session(scratch, sizes.files, say) as spark:
-        from kquota.spark.estimate import Writes, measure, planned
+        from kquota.spark.estimate import Writes, measure
+        from kquota.spark.plans import planned
         from kquota.spark.reader import Reader
         from kquota.spark.sizes import from_log_dirs, from_snapshots
 
         reader = Reader(spark=spark, scratch=scratch)
         replicas = (from_log_dirs if sizes.source == _LOG_DIRS else from_snapshots)(reader, sizes.files)
-        writes = Writes(by_broker=sizes.by_broker, by_partition=sizes.by_partition)
+        rates = ({"topic": p.topic, "partition": p.partition, "w": w} for p, w in sizes.by_partition.items())
+        sampled = reader.table("rates", rates, "topic string, `partition` int, w double")
+        writes = Writes(by_broker=sizes.by_broker, by_partition=sampled if sizes.by_partition else None)
         return measure(replicas, sizes.files, planned(reader, plan), writes, reader)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 import gzip
 import json
+import re
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,30 +20,47 @@ from kquota.errors import Invalid
 
 _GZIP: Final = b"\x1f\x8b"
 _SNAPSHOTS: Final = (".jsonl.gz", ".json.gz", ".jsonl", ".json")
+_SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+MUCH: Final = 2**40
 _TAKE: Final = "take it again with kafka-log-dirs --describe or kquota log-dirs --describe"
 _SNAPSHOT: Final = "take one with: kquota log-dirs --snapshot DIR"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """A folder that holds only what the job reads; `names` gives the operator's name of each link in it."""
+    """A folder that holds only what the job reads; `names` gives the operator's name of each link in it.
+
+    `elsewhere` are places that Spark reads for itself, `s3a://` and the like: nothing is known of them before.
+    """
 
     folder: Path
     names: Mapping[str, str]
+    elsewhere: tuple[str, ...] = ()
 
     def name(self, link: str) -> str:
         """The operator's own name for the file behind `link`."""
         return self.names.get(link, link)
 
+    def told(self) -> tuple[str, ...]:
+        """The operator's names of all there is."""
+        return (*self.names.values(), *self.elsewhere)
+
     def size(self) -> int:
-        """How much there is to read, in bytes as stored."""
-        return sum((self.folder / link).stat().st_size for link in self.names)
+        """How much there is to read, in bytes as stored; of what lies elsewhere it is taken to be much."""
+        here = sum((self.folder / link).stat().st_size for link in self.names)
+        return here + len(self.elsewhere) * MUCH
+
+
+def is_elsewhere(path: str) -> bool:
+    """Whether a path names where it lies, `s3a://`, `hdfs://` or `file://`: then it is Spark's to open."""
+    return _SCHEME.match(path) is not None
 
 
 def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
     """kafka-log-dirs' output in files or globs, plain or gzipped. Raises Invalid for none, and for one without JSON."""
-    paths = list(dict.fromkeys(path for pattern in patterns for path in _matching(pattern)))
-    files = _laid_out(paths, scratch / "log-dirs", ".json")
+    given = list(dict.fromkeys(patterns))
+    paths = dict.fromkeys(path for pattern in given if not is_elsewhere(pattern) for path in _matching(pattern))
+    files = laid_out(paths, scratch / "log-dirs", ".json", elsewhere=filter(is_elsewhere, given))
     for link, name in files.names.items():
         if not any(line.lstrip().startswith(b"{") for line in _lines(files.folder / link, name)):
             raise Invalid(f"{name}: holds no line of kafka-log-dirs' JSON; {_TAKE}")
@@ -57,7 +75,7 @@ def snapshots(paths: Iterable[str], scratch: Path) -> Files:
     if len(clusters) > 1:
         raise Invalid(f"snapshots of {len(clusters)} clusters ({', '.join(clusters)}): name those of one cluster only")
     newest = max(time for _, time in told.values())
-    return _laid_out([path for path, (_, time) in told.items() if time == newest], scratch / "history", ".jsonl")
+    return laid_out([path for path, (_, time) in told.items() if time == newest], scratch / "history", ".jsonl")
 
 
 def _matching(pattern: str) -> list[Path]:
@@ -91,18 +109,20 @@ def _origin(path: Path) -> tuple[str, str]:
 
 def _lines(path: Path, name: str) -> Iterator[bytes]:
     try:
-        with gzip.open(path) if _packed(path) else path.open("rb") as file:
+        with gzip.open(path) if is_packed(path) else path.open("rb") as file:
             yield from file
     except (OSError, EOFError, zlib.error) as error:
         raise Invalid(f"{name}: cannot be read: {error}") from error
 
 
-def _packed(path: Path) -> bool:
+def is_packed(path: Path) -> bool:
+    """Whether a file begins as gzip does."""
     with path.open("rb") as file:
         return file.read(len(_GZIP)) == _GZIP
 
 
-def _laid_out(paths: Iterable[Path], folder: Path, suffix: str) -> Files:
+def laid_out(paths: Iterable[Path], folder: Path, suffix: str, elsewhere: Iterable[str] = ()) -> Files:
+    """The files under links of our own naming. Raises Invalid for one that cannot be read."""
     folder.mkdir()
     names = {}
     for number, path in enumerate(paths):
@@ -111,7 +131,7 @@ def _laid_out(paths: Iterable[Path], folder: Path, suffix: str) -> Files:
         except OSError as error:
             raise Invalid(f"{path}: cannot be read: {error.strerror or error}") from error
         names[link.name] = str(path)
-    return Files(folder=folder, names=names)
+    return Files(folder=folder, names=names, elsewhere=tuple(elsewhere))
 
 
 def _laid(path: Path, place: Path) -> Path:
@@ -121,4 +141,4 @@ def _laid(path: Path, place: Path) -> Path:
     else:
         with path.open("rb") as source, place.open("wb") as copy:
             shutil.copyfileobj(source, copy)
-    return place.rename(place.with_name(f"{place.name}.gz")) if _packed(place) else place
+    return place.rename(place.with_name(f"{place.name}.gz")) if is_packed(place) else place

@@ -9,9 +9,11 @@ import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kquota.errors import Invalid
 from kquota.spark.files import Files
 
 if TYPE_CHECKING:
@@ -33,22 +35,51 @@ class Reader:
         """Every line of text files, packed or not, as `value`, and the link it came from as `file`."""
         from pyspark.sql import functions as F
 
-        if self.uploads:
-            return self.spark.createDataFrame(list(_lines(files)), "file string, value string")
-        return self.spark.read.text(str(files.folder)).select(F.col("_metadata.file_name").alias("file"), "value")
+        frames = []
+        if self.uploads and files.names:
+            frames.append(self.spark.createDataFrame(list(_lines(files)), "file string, value string"))
+        elif files.names:
+            read = self.spark.read.text(str(files.folder))
+            frames.append(read.select(F.col("_metadata.file_name").alias("file"), "value"))
+        for path in files.elsewhere:
+            frames.append(self.spark.read.text(path).select(F.col("_metadata.file_path").alias("file"), "value"))
+        return reduce(lambda one, other: one.unionAll(other), frames)
+
+    def parquet(self, files: Files) -> DataFrame:
+        """The rows of Parquet files with all their columns. Raises Invalid when their columns do not agree."""
+        from pyspark.errors import PySparkException
+
+        name = ", ".join(files.told())
+        try:
+            if self.uploads and files.names:
+                from pyarrow import parquet
+
+                return self.spark.createDataFrame(parquet.read_table(files.folder))
+            paths = [str(files.folder)] if files.names else list(files.elsewhere)
+            return self.spark.read.option("mergeSchema", len(files.names) != 1).parquet(*paths)
+        except PySparkException as error:
+            raise Invalid(f"{name}: cannot be read as Parquet: {_first_line(error)}") from error
 
     def table(self, name: str, rows: Iterable[Mapping[str, object]], schema: str) -> DataFrame:
         """A table of our own rows. Through lines of JSON: so it may be large, and no Python runs inside Spark."""
+        return self.objects(name, map(json.dumps, rows), schema)
+
+    def objects(self, name: str, rows: Iterable[str], schema: str) -> DataFrame:
+        """The same of rows that are objects of JSON already."""
         from pyspark.sql import functions as F
 
         folder = self.scratch / name
         folder.mkdir()
         with (folder / "rows.json").open("w") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
+            file.writelines(f"{row}\n" for row in rows)
         if not self.uploads:
             return self.spark.read.schema(schema).json(str(folder))
         found = self.lines(Files(folder=folder, names={"rows.json": name}))
         return found.select(F.from_json("value", schema).alias("row")).select("row.*")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
 
 
 def _lines(files: Files) -> Iterator[tuple[str, str]]:

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.spark
 
 def test_brokers_before_and_after_and_the_topics_that_copy_most(spark: SparkSession, tmp_path: Path) -> None:
     """`many-n` swaps a broker, `one` grows by two, `stays` is not in the plan: 22 topics, of which 20 are named."""
-    from kquota.spark.estimate import Writes, measure, planned
+    from kquota.spark.estimate import Writes, measure
+    from kquota.spark.plans import planned
     from kquota.spark.sizes import from_snapshots
 
     leads = {"leader": True}
@@ -34,7 +35,7 @@ def test_brokers_before_and_after_and_the_topics_that_copy_most(spark: SparkSess
     found = files.snapshots([written(tmp_path / "s.jsonl.gz", rows)], tmp_path)
     reader = Reader(spark=spark, scratch=tmp_path)
     plan = planned(reader, Plan(targets=targets))
-    writes = Writes(by_broker={}, by_partition={})
+    writes = Writes(by_broker={})
 
     moved = measure(from_snapshots(reader, found), found, plan, writes, reader, detailed=True).moved
 

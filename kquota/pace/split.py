@@ -1,0 +1,49 @@
+"""Where a move is cut into waves: its partitions stay in their order, and each wave is a run of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Into how many `waves`, or how much one may copy, `in_flight` bytes; one of them is given."""
+
+    waves: int | None = None
+    in_flight: int | None = None
+
+    def starts(self, copied: Sequence[int]) -> list[int]:
+        """The index at which each wave begins, for partitions of which each copies so many bytes."""
+        return _no_more_than(copied, self.in_flight) if self.in_flight is not None else _even(copied, self.waves or 1)
+
+
+def _no_more_than(copied: Sequence[int], limit: int) -> list[int]:
+    """As few waves as there can be, none above `limit`, unless one partition alone is."""
+    starts: list[int] = []
+    flying = 0
+    for n, size in enumerate(copied):
+        if not starts or flying + size > limit:
+            starts.append(n)
+            flying = 0
+        flying += size
+    return starts
+
+
+def _even(copied: Sequence[int], waves: int) -> list[int]:
+    """Waves of about the same bytes, at most so many and none without a partition: each begins where its part does.
+
+    A partition belongs to the wave in whose part its middle lies; partitions without bytes go by their number.
+    """
+    whole = sum(copied)
+    if not whole:
+        copied, whole = [1] * len(copied), len(copied)
+    starts: list[int] = []
+    wave = -1
+    for n, end in enumerate(accumulate(copied)):
+        part = min((2 * end - copied[n]) * waves // (2 * whole), waves - 1)
+        if part > wave:
+            starts.append(n)
+            wave = part
+    return starts

@@ -1,0 +1,86 @@
+"""Which kind of plan a file is, found by what it holds: before Spark starts, which takes seconds."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kquota.errors import Invalid
+from kquota.reassign import plan as plans
+from kquota.reassign.plan import Plan
+from kquota.spark import files
+from kquota.spark.files import Files, is_elsewhere
+
+_PARQUET: Final = b"PAR1"
+_FIRST_LINE: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFiles:
+    """A plan that Spark reads: Parquet, else JSON lines; `name` is what its operator calls it."""
+
+    name: str
+    parquet: bool
+    files: Files
+
+
+def opened(name: str, scratch: Path) -> Plan | PlanFiles:
+    """kafka-reassign-partitions' JSON read and judged; or where to find the JSON lines or the Parquet.
+
+    A folder holds files of one kind. What lies elsewhere (s3a://, hdfs://) is told by its name only: JSON lines when it
+    ends as such, else Parquet. Raises Invalid for what is no plan.
+    """
+    if is_elsewhere(name):
+        lines = name.removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json"))
+        return PlanFiles(name=name, parquet=not lines, files=Files(folder=scratch, names={}, elsewhere=(name,)))
+    path = Path(name)
+    parts = _parts(path) if path.is_dir() else [path]
+    kinds = {_is_parquet(part) for part in parts if part.is_file()}
+    if len(kinds) > 1:
+        raise Invalid(f"{name}: the folder holds Parquet and other files; keep one kind")
+    if True in kinds:
+        return PlanFiles(name=name, parquet=True, files=files.laid_out(parts, scratch / "plan-files", ".parquet"))
+    if path.is_dir() or _is_lines(path):
+        return PlanFiles(name=name, parquet=False, files=files.laid_out(parts, scratch / "plan-files", ".json"))
+    return plans.read(path)
+
+
+def _parts(folder: Path) -> list[Path]:
+    # Spark and others leave _SUCCESS and checksums beside what they write.
+    found = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(("_", ".")))
+    if not found:
+        raise Invalid(f"{folder}: the folder holds no file of a plan")
+    return found
+
+
+def _is_parquet(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_PARQUET)) == _PARQUET
+    except OSError as error:
+        raise Invalid(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _is_lines(path: Path) -> bool:
+    """Whether the first line is a whole entry, or the file packed, which Kafka's own tools do not read."""
+    if not path.is_file():
+        return False
+    try:
+        if files.is_packed(path):
+            with gzip.open(path) as file:
+                return bool(file.read(1))
+        with path.open("rb") as file:
+            first = next(
+                (line for line in itertools.islice(iter(lambda: file.readline(_FIRST_LINE), b""), 9) if line.strip()),
+                b"",
+            )
+        return "replicas" in json.loads(first)
+    except (OSError, EOFError, zlib.error) as error:
+        raise Invalid(f"{path}: cannot be read: {error}") from error
+    except (ValueError, TypeError):
+        return False

@@ -1,0 +1,123 @@
+"""Plans as DataFrames: kafka-reassign-partitions' JSON as `reassign.plan` read it, or JSON lines and Parquet in Spark.
+
+A plan of millions of partitions never becomes Python's. The rules are those of `reassign.plan`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from kquota.errors import Invalid
+from kquota.reassign.document import MOST, brief
+from kquota.reassign.plan import Plan
+from kquota.spark.plan_files import PlanFiles
+
+if TYPE_CHECKING:
+    from kquota.spark.reader import Reader
+
+_NAME: Final = r"^(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}$"
+_ENTRY: Final = "topic string, `partition` bigint, replicas array<bigint>, corrupt string"
+_PLAN: Final = "topic string, `partition` int, targets array<int>"
+_COLUMNS: Final = ("topic", "partition", "replicas")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A plan's columns: topic, partition, targets, and in an entry that breaks a rule `wrong`: its place, and why.
+
+    `name` is what its operator calls it. `places`, where it names log dirs: topic, partition, broker, log_dir.
+    """
+
+    name: str
+    frame: DataFrame
+    places: DataFrame | None = None
+
+
+def planned(reader: Reader, plan: Plan, name: str = "the plan") -> Planned:
+    """A plan that was read and judged already."""
+    frame = reader.objects("plan", _rows(plan), _PLAN).withColumn("wrong", _no_complaint())
+    if not plan.log_dirs:
+        return Planned(name=name, frame=frame)
+    places = (
+        json.dumps({"topic": p.topic, "partition": p.partition, "broker": broker, "log_dir": log_dir})
+        for (p, broker), log_dir in plan.log_dirs.items()
+    )
+    schema = "topic string, `partition` int, broker int, log_dir string"
+    return Planned(name=name, frame=frame, places=reader.objects("places", places, schema))
+
+
+def stored(reader: Reader, plan: PlanFiles) -> Planned:
+    """A plan that only Spark reads; `measure` raises Invalid for its first entry that is wrong.
+
+    Raises Invalid at once for Parquet without the columns topic, partition and replicas.
+    """
+    if plan.parquet:
+        found = reader.parquet(plan.files)
+        if missing := [name for name in _COLUMNS if name not in found.columns]:
+            has = ", ".join(found.columns)
+            raise Invalid(f"{plan.name}: has no column {', '.join(missing)}; its columns are {has}")
+        entries = found.select(
+            F.col("topic").cast("string"),
+            F.col("partition").try_cast("bigint"),
+            F.col("replicas").try_cast("array<bigint>"),
+            F.lit(None).cast("string").alias("corrupt"),
+        )
+    else:
+        lines = reader.lines(plan.files).where(F.trim("value") != "")
+        entry = F.from_json("value", _ENTRY, {"columnNameOfCorruptRecord": "corrupt"})
+        entries = lines.select(entry.alias("entry")).select("entry.*")
+    complaint = F.struct(F.monotonically_increasing_id().alias("place"), _complaint().alias("why"))
+    wrong = F.when(complaint["why"].isNotNull(), complaint).otherwise(_no_complaint())
+    # What is no number of a partition or a broker is wrong, whatever a cast makes of it.
+    whole = F.col("partition").try_cast("int").alias("partition")
+    targets = F.when(wrong.isNull(), F.col("replicas").try_cast("array<int>")).alias("targets")
+    return Planned(name=plan.name, frame=entries.select("topic", whole, targets, wrong.alias("wrong")))
+
+
+def _rows(plan: Plan) -> Iterator[str]:
+    """JSON as it is, for there may be a million."""
+    names = {topic: json.dumps(topic) for topic in plan.topics}
+    for (topic, number), replicas in plan.targets.items():
+        yield f'{{"topic":{names[topic]},"partition":{number},"targets":[{",".join(map(str, replicas))}]}}'
+
+
+def _no_complaint() -> Column:
+    return F.lit(None).cast("struct<place: bigint, why: string>")
+
+
+def _complaint() -> Column:
+    """What is wrong with an entry, in the words of `reassign.plan`; null where nothing is."""
+    name = F.concat_ws("-", "topic", "partition")
+    shown = F.col("replicas").cast("string")
+    out_of_range = F.exists("replicas", lambda broker: broker.isNull() | ~broker.between(0, MOST))
+    entry = F.substring("corrupt", 1, 60)
+    return (
+        F.when(F.col("corrupt").isNotNull(), F.concat(entry, F.lit(": is no entry of a plan")))
+        .when(F.col("topic").isNull(), F.lit("an entry without a topic"))
+        .when(~F.col("topic").rlike(_NAME), F.concat(F.substring("topic", 1, 60), F.lit(": is not a topic's name")))
+        .when(F.col("partition").isNull(), F.concat("topic", F.lit(": an entry without a partition's number")))
+        .when(~F.col("partition").between(0, MOST), F.concat(name, F.lit(f": partition must be from 0 to {MOST}")))
+        .when(F.col("replicas").isNull(), F.concat(name, F.lit(": an entry without replicas")))
+        .when(F.size("replicas") == 0, F.concat(name, F.lit(": Partition replica list cannot be empty")))
+        .when(out_of_range, F.concat(name, F.lit(f": brokers must be from 0 to {MOST}, are "), shown))
+        .when(
+            F.size(F.array_distinct("replicas")) < F.size("replicas"),
+            F.concat(F.lit("Partition replica lists may not contain duplicate entries: "), name, F.lit(" has "), shown),
+        )
+    )
+
+
+def first_wrong(partitions: DataFrame, name: str) -> Invalid:
+    """The error to raise for partitions of which some break a rule: that of the first entry that does."""
+    wrong = partitions.where(F.col("wrong").isNotNull()).agg(F.min("wrong")).collect()[0][0]
+    if wrong is not None:
+        return Invalid(f"{name}: {wrong['why']}")
+    twice = partitions.where(F.col("planned") > 1).agg(F.min(F.struct("topic", "partition"))).collect()[0][0]
+    partition = brief(f"{twice['topic']}-{twice['partition']}")
+    return Invalid(f"{name}: Partition reassignment contains duplicate topic partitions: {partition}")
