@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kquota.cli import estimate_limits, world
+from kquota.cli import estimate_limits, report, world
 from kquota.cli.connection import Connection, connected, names_a_cluster
 from kquota.cli.contract import DONE, say
 from kquota.cli.estimate_limits import Deadline, Limits, MaxImpact, Nic, Throttle
 from kquota.cli.options import Output, OutputFormat
+from kquota.cli.report import Report, Wanted
 from kquota.errors import Invalid, Refused
 from kquota.measure import byte_rate, duration
 from kquota.terms import BrokerId, TopicPartition
@@ -67,6 +68,7 @@ def estimate(
     sample: Annotated[
         str, typer.Option("--sample", metavar="SECONDS", help="How long to measure write rates on the live cluster.")
     ] = "3",
+    page: Report = None,
     output: OutputFormat = Output.text,
 ) -> int:
     """Say how long a throttled move takes, which broker is the bottleneck, and whether it can ever finish."""
@@ -75,6 +77,7 @@ def estimate(
     asked = estimate_limits.limits(throttle, deadline, nic, max_impact)
     rates, seconds = _bytes_in(bytes_in or []), duration(sample, "--sample")
     plan = plans.read(reassignment_json_file)
+    wanted = report.wanted(page, reassignment_json_file, connection)
     with tempfile.TemporaryDirectory(prefix="kquota-") as folder:
         if log_dirs or history:
             if (log_dirs and history) or connection != Connection():
@@ -85,7 +88,7 @@ def estimate(
                 raise Invalid("whose sizes? Give --bootstrap-server HOST:PORT, --log-dirs FILE or --history PATH")
             at = world.where(connection)
             sizes = _live(at, plan, rates, seconds, Path(folder))
-        return _answer(sizes, plan, asked, output, Path(folder))
+        return _answer(sizes, plan, asked, output, Path(folder), wanted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,14 +183,16 @@ def _check(plan: Plan, brokers: Collection[BrokerId], held: Collection[TopicPart
         )
 
 
-def _answer(sizes: _Sizes, plan: Plan, asked: Limits, output: Output, scratch: Path) -> int:
+def _answer(sizes: _Sizes, plan: Plan, asked: Limits, output: Output, scratch: Path, wanted: Wanted | None) -> int:
     from kquota.cli.estimate import Estimate, document, text, why_never
     from kquota.pace.fetch import Fetch
     from kquota.pace.ratio import MoveTime
     from kquota.pace.share import pace
 
-    measured = _measured(sizes, plan, scratch)
-    _disclose(measured)
+    measured = _measured(sizes, plan, scratch, detailed=wanted is not None)
+    remarks = list(_remarks(measured))
+    for remark in remarks:
+        say(remark)
     throttle = estimate_limits.chosen(asked, measured.work)
     move = pace(measured.work, throttle)
     kip = MoveTime(
@@ -212,6 +217,8 @@ def _answer(sizes: _Sizes, plan: Plan, asked: Limits, output: Output, scratch: P
         fetch=Fetch(brokers=kip.brokers, throttle=throttle, network=asked.network),
     )
     print(document(answer) if output is Output.json else text(answer))
+    if wanted:
+        report.write(wanted, answer, asked, remarks)
     if move.feasible is False:
         raise Refused(f"the move can never finish: {why_never(move)}")
     if answer.window.empty:
@@ -219,7 +226,7 @@ def _answer(sizes: _Sizes, plan: Plan, asked: Limits, output: Output, scratch: P
     return DONE
 
 
-def _measured(sizes: _Sizes, plan: Plan, scratch: Path) -> Measured:
+def _measured(sizes: _Sizes, plan: Plan, scratch: Path, *, detailed: bool) -> Measured:
     from kquota.spark.session import session
 
     with session(scratch, sizes.files, say) as spark:
@@ -233,10 +240,10 @@ def _measured(sizes: _Sizes, plan: Plan, scratch: Path) -> Measured:
         rates = ({"topic": p.topic, "partition": p.partition, "w": w} for p, w in sizes.by_partition.items())
         sampled = reader.table("rates", rates, "topic string, `partition` int, w double")
         writes = Writes(by_broker=sizes.by_broker, by_partition=sampled if sizes.by_partition else None)
-        return measure(replicas, sizes.files, planned(reader, plan), writes, reader)
+        return measure(replicas, sizes.files, planned(reader, plan), writes, reader, detailed=detailed)
 
 
-def _disclose(measured: Measured) -> None:
+def _remarks(measured: Measured) -> Iterator[str]:
     """Every row that was left out, and everything that was taken for granted."""
     health = measured.health
     told = {
@@ -254,6 +261,6 @@ def _disclose(measured: Measured) -> None:
     }
     for line, count in told.items():
         if count:
-            say(line.format(count))
+            yield line.format(count)
     for broker in measured.unallotted:
-        say(f"warning: --bytes-in {broker}: as far as the sizes tell, that broker leads nothing; its rate is not used")
+        yield f"warning: --bytes-in {broker}: as far as the sizes tell, that broker leads nothing; its rate is not used"

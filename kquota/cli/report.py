@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,25 +24,34 @@ Report: TypeAlias = Annotated[
 ]
 
 
-def check(path: Path | None) -> None:
-    """Before anything takes seconds. Raises Invalid for a place that cannot hold a page, Refused without matplotlib."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A page that is asked for: where it goes, of which plan, and the options that name the cluster."""
+
+    path: Path
+    plan: str
+    cluster: tuple[str, ...]
+
+
+def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | None:
+    """Looked at before anything takes seconds; None where no page is asked for.
+
+    Raises Invalid for a place that cannot hold one, Refused where there is nothing to draw with.
+    """
     if path is None:
-        return
+        return None
+    from kquota.cli import report_commands
     from kquota.cli.report_page import GENERATOR
     from kquota.stores import reports
 
     if find_spec("matplotlib") is None:
         raise Refused("--report draws with matplotlib, which is not installed: pip install 'kquota[report]'")
     reports.check(path, GENERATOR)
+    return Wanted(path=path, plan=str(plan), cluster=report_commands.cluster(connection))
 
 
-def write(
-    path: Path | None, answer: Estimate, asked: Limits, plan: str, connection: Connection, remarks: Sequence[str]
-) -> None:
-    """Write the page, where one is asked for, and say so. Raises Refused where the disk says no."""
-    if path is None:
-        return
-    from kquota.cli import report_commands
+def write(wanted: Wanted, answer: Estimate, asked: Limits, remarks: Sequence[str]) -> None:
+    """Write the page and say so; `remarks` are what was left out and taken for granted. Raises Refused, as disks do."""
     from kquota.cli.report_page import page
     from kquota.cli.report_sections import Ticket
     from kquota.stores import reports
@@ -51,10 +61,10 @@ def write(
         answer=answer,
         asked=asked,
         moved=answer.measured.moved,
-        plan=plan,
-        cluster=report_commands.cluster(connection),
+        plan=wanted.plan,
+        cluster=wanted.cluster,
         remarks=tuple(remarks),
         made=datetime.now(UTC),
     )
-    reports.write(path, page(ticket))
-    say(f"the report is {path}")
+    reports.write(wanted.path, page(ticket))
+    say(f"the report is {wanted.path}")

@@ -27,7 +27,7 @@ def cluster(connection: Connection, environment: Mapping[str, str] = os.environ)
 def commands(options: tuple[str, ...], plan: str, throttle: ByteRate) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """What each command is for, and the command's words: a line for each, quoted."""
     at, of_plan = _words(*options), _words("--reassignment-json-file", plan)
-    execute = ("kquota reassign-partitions", *at, *of_plan, "--execute", *_words("--throttle", exact_rate(throttle)))
+    execute = ("kquota reassign-partitions", *at, *of_plan, f"--execute --throttle {exact_rate(throttle)}")
     return (
         ("Look first: everything is checked, and nothing is written.", (*execute, "--dry-run")),
         ("Start the move.", execute),

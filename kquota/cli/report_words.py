@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from kquota.cli.markup import Markup, joined, tag
 from kquota.measure import human_bytes, human_duration, human_rate
+
+_SHORT: Final = 12
+"""Rows of a table that a printed page does not break."""
 
 
 def number(value: int) -> Markup:
@@ -41,10 +45,13 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, last: Sequence
     def cells(row: Sequence[str], name: str) -> Markup:
         return joined(*(tag(name, cell, class_=kind) for cell, kind in zip(row, kinds, strict=True)))
 
+    rows = list(rows)
     head = joined(*(tag("th", h.removesuffix("#"), class_=k, scope="col") for h, k in zip(heads, kinds, strict=True)))
     body = [tag("tr", cells(row, "td"), class_="bottleneck" if n == marked else None) for n, row in enumerate(rows)]
     foot = tag("tfoot", tag("tr", cells(last, "td"))) if last else Markup()
-    return tag("div", tag("table", tag("thead", tag("tr", head)), tag("tbody", *body), foot), class_="wide")
+    kind = "short" if len(rows) <= _SHORT else None
+    inside = tag("table", tag("thead", tag("tr", head)), tag("tbody", *body), foot, class_=kind)
+    return tag("div", inside, class_="wide")
 
 
 def _data(value: float | None, words: Callable[..., str]) -> Markup:
