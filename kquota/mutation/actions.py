@@ -1,0 +1,155 @@
+"""The order of things: send what the bucket should let through, wait as the broker asks, send the rest again."""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kquota.errors import QuotaViolatedException, Refused, Unreachable
+from kquota.mutation.pace import Pace
+from kquota.mutation.port import Answer, Clock, Failure, Topics
+from kquota.mutation.request import Mutation
+
+REQUEST_SECONDS = 30.0
+
+
+class Fate(enum.Enum):
+    """What became of one topic."""
+
+    DONE = "done"
+    REJECTED = "rejected"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    NOT_SENT = "not sent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One topic's fate, and the error behind it: QuotaViolatedException for a rejected one, with the time to wait."""
+
+    mutation: Mutation
+    fate: Fate
+    error: Exception | None = None
+
+
+@dataclass(slots=True)
+class Work:
+    """What is done so far, readable at any moment, also by whoever interrupts it.
+
+    `sent` counts topics in requests, each time anew; `throttle_time_ms` is what the last rejection asked for.
+    """
+
+    left: deque[Mutation]
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    in_flight: tuple[Mutation, ...] = ()
+    sent: int = 0
+    throttle_time_ms: int = 0
+
+    def standing(self) -> list[Outcome]:
+        """Every topic's outcome as of now; of what is in flight nobody knows."""
+        flying = {one.topic for one in self.in_flight}
+        waiting = [
+            Outcome(mutation=one, fate=Fate.UNKNOWN if one.topic in flying else self._unsent(), error=self._violated())
+            for one in self.left
+        ]
+        return [*self.outcomes.values(), *waiting]
+
+    def _unsent(self) -> Fate:
+        return Fate.REJECTED if self.throttle_time_ms else Fate.NOT_SENT
+
+    def _violated(self) -> Exception | None:
+        if not self.throttle_time_ms:
+            return None
+        return QuotaViolatedException(
+            self.throttle_time_ms, "the controller mutation quota of this principal has been exceeded"
+        )
+
+
+def work(mutations: Iterable[Mutation]) -> Work:
+    """Raises Refused for a topic that stands there twice: which of the two was meant?"""
+    left = deque(mutations)
+    names = [one.topic for one in left]
+    if twice := sorted({name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ()):
+        raise Refused(f"topic {twice[0]} is named twice; nothing was sent")
+    return Work(left=left)
+
+
+def carry_out(
+    topics: Topics,
+    clock: Clock,
+    doing: Work,
+    pace: Pace,
+    *,
+    seconds: float,
+    retry: bool = True,
+    told: Callable[[Work, float], None] = lambda _doing, _wait: None,
+) -> list[Outcome]:
+    """Send until all is let through, or failed, or `seconds` (default.api.timeout.ms) are over.
+
+    Without `retry` the first rejection ends it (`retry_quota_violated=False`). `told` hears of each wait, in seconds.
+    Whoever is still rejected at the end has a QuotaViolatedException. Source: KIP-599, which retries so in Admin.
+    """
+    give_up = clock.monotonic() + seconds
+    while doing.left:
+        costs = [one.mutations for one in doing.left]
+        wait = pace.wait(clock.monotonic(), costs)
+        if clock.monotonic() + wait >= give_up:
+            # Also what was held back on our own reckoning stands behind the quota.
+            doing.throttle_time_ms = max(doing.throttle_time_ms, round(wait * 1_000))
+            break
+        if wait > 0:
+            told(doing, wait)
+            clock.sleep(wait)
+        batch = tuple(doing.left)[: pace.batch(clock.monotonic(), costs)]
+        if not _sent(topics, clock, doing, pace, batch, give_up) or (doing.throttle_time_ms and not retry):
+            break
+    return doing.standing()
+
+
+def _sent(topics: Topics, clock: Clock, doing: Work, pace: Pace, batch: Sequence[Mutation], give_up: float) -> bool:
+    """Whether an answer came; without one the batch is unknown and nothing more is sent."""
+    doing.in_flight, doing.sent = tuple(batch), doing.sent + len(batch)
+    try:
+        answer = topics.send(batch, min(REQUEST_SECONDS, max(1.0, give_up - clock.monotonic())))
+    except Unreachable as error:
+        for one in batch:
+            doing.left.popleft()
+            doing.outcomes[one.topic] = Outcome(mutation=one, fate=Fate.UNKNOWN, error=error)
+        doing.in_flight, doing.throttle_time_ms = (), 0
+        return False
+    _take(doing, batch, answer)
+    rejected = [one for one in batch if (f := answer.outcomes[one.topic]) is not None and f.rejected]
+    admitted = sum(one.mutations for one in batch if answer.outcomes[one.topic] is None)
+    doing.throttle_time_ms = max(1, answer.throttle_time_ms) if rejected else 0
+    pace.answered(clock.monotonic(), admitted, doing.throttle_time_ms / 1_000 if rejected else None)
+    return True
+
+
+def _take(doing: Work, batch: Sequence[Mutation], answer: Answer) -> None:
+    """What was rejected goes back to the head of what is left, in its order."""
+    again = []
+    for one in batch:
+        doing.left.popleft()
+        failure = answer.outcomes[one.topic]
+        if failure is not None and failure.rejected:
+            again.append(one)
+        else:
+            doing.outcomes[one.topic] = _outcome(one, failure)
+    doing.left.extendleft(reversed(again))
+    doing.in_flight = ()
+
+
+def _outcome(mutation: Mutation, failure: Failure | None) -> Outcome:
+    if failure is None:
+        return Outcome(mutation=mutation, fate=Fate.DONE)
+    return Outcome(mutation=mutation, fate=Fate.FAILED, error=Refused(failure.reason))
+
+
+def by_fate(outcomes: Iterable[Outcome]) -> Mapping[Fate, list[Outcome]]:
+    """The outcomes of each fate, in their order."""
+    found: dict[Fate, list[Outcome]] = {fate: [] for fate in Fate}
+    for outcome in outcomes:
+        found[outcome.fate].append(outcome)
+    return found

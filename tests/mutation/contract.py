@@ -1,0 +1,60 @@
+"""What a Topics port is: the fake and the real one pass this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kquota.mutation.port import Topics
+from kquota.mutation.request import Creation, Deletion, Growth
+from tests.stores.moves_stage import until
+
+
+class TopicsContract:
+    """`topics` and `partitions` (of every topic, as another client sees them) come from the subclass."""
+
+    topics: Topics
+    prefix: str
+
+    def partitions(self) -> Mapping[str, int]:
+        raise NotImplementedError
+
+    def seen(self, **wanted: int) -> None:
+        expected = {f"{self.prefix}-{name}": count for name, count in wanted.items()}
+        until(
+            lambda: {n: c for n, c in self.partitions().items() if n.startswith(self.prefix)} == expected,
+            f"{expected} is seen",
+        )
+
+    def name(self, name: str) -> str:
+        return f"{self.prefix}-{name}"
+
+    def test_topics_are_made_grown_and_deleted(self) -> None:
+        made = [Creation(topic=self.name(n), partitions=2, replication_factor=1) for n in "ab"]
+        assert self.topics.send(made, 30).outcomes == {self.name("a"): None, self.name("b"): None}
+        self.seen(a=2, b=2)
+        assert self.topics.send([Growth(topic=self.name("a"), partitions=5, now=2)], 30).outcomes == {
+            self.name("a"): None
+        }
+        self.seen(a=5, b=2)
+        gone = [Deletion(topic=self.name("a"), partitions=5), Deletion(topic=self.name("b"), partitions=2)]
+        assert self.topics.send(gone, 30).outcomes == {self.name("a"): None, self.name("b"): None}
+        self.seen()
+
+    def test_each_topic_has_its_own_error(self) -> None:
+        one = Creation(topic=self.name("a"), partitions=1, replication_factor=1)
+        assert self.topics.send([one], 30).outcomes[one.topic] is None
+        two = Creation(topic=self.name("b"), partitions=1, replication_factor=1)
+        answer = self.topics.send([one, two], 30)
+        failure = answer.outcomes[one.topic]
+        assert failure is not None
+        assert (failure.code, failure.rejected, answer.outcomes[two.topic]) == (36, False, None)
+        self.seen(a=1, b=1)
+        unknown = self.topics.send([Deletion(topic=self.name("c"), partitions=1)], 30).outcomes[self.name("c")]
+        assert unknown is not None
+        assert unknown.code == 3
+        grown = self.topics.send([Growth(topic=self.name("a"), partitions=1, now=1)], 30).outcomes[self.name("a")]
+        assert grown is not None
+        assert grown.code == 37
+        for name in "ab":
+            self.topics.send([Deletion(topic=self.name(name), partitions=1)], 30)
+        self.seen()

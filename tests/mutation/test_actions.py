@@ -1,0 +1,182 @@
+"""What a quota rejects is sent again, when it may be, and not more often than that."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kquota.errors import QuotaViolatedException, Refused
+from kquota.mutation.actions import Fate, Outcome, Work, by_fate, carry_out, work
+from kquota.mutation.pace import Pace
+from kquota.mutation.request import Creation, Deletion, Growth
+from kquota.simulate.bucket import Bucket
+from kquota.simulate.delay import Mutations
+from kquota.simulate.load import rounds
+from tests.mutation.contract import TopicsContract
+from tests.mutation.fake import FakeClock, MemoryTopics
+
+
+class TestInMemory(TopicsContract):
+    prefix = "t"
+
+    @pytest.fixture(autouse=True)
+    def stage(self) -> None:
+        self.topics = MemoryTopics()
+
+    def partitions(self) -> Mapping[str, int]:
+        assert isinstance(self.topics, MemoryTopics)
+        return self.topics.topics
+
+
+def creations(count: int, partitions: int) -> list[Creation]:
+    return [Creation(topic=f"t-{n}", partitions=partitions) for n in range(count)]
+
+
+def created(cluster: MemoryTopics, todo: list[Creation], *, known: bool, seconds: float = 10**6) -> list[Outcome]:
+    pace = Pace(quota=cluster.rate if known else None, draw=random.Random(7))
+    return carry_out(cluster, cluster.clock, work(todo), pace, seconds=seconds)
+
+
+LOADS = {
+    # topics, partitions each, rate
+    "a thousand small topics": (1_000, 1, 20.0),
+    "500 topics of 20 partitions": (500, 20, 50.0),
+    "large topics, one by one": (60, 100, 25.0),
+}
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["rate known", "rate unknown"])
+@pytest.mark.parametrize(("count", "partitions", "rate"), LOADS.values(), ids=LOADS)
+def test_at_most_a_tenth_is_sent_twice_and_a_tenth_of_the_time_lost(
+    count: int, partitions: int, rate: float, known: bool
+) -> None:
+    cluster = MemoryTopics(rate=rate)
+    outcomes = created(cluster, creations(count, partitions), known=known)
+    assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
+    assert sum(cluster.requests) <= 1.1 * count
+    ideal = list(rounds([partitions] * count, Mutations(Bucket(rate=rate))))[-1].at / 1_000
+    assert cluster.clock.now <= 1.1 * ideal
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=60), st.integers(1, 500), st.booleans())
+def test_all_get_through_whatever_they_cost(costs: list[int], rate: int, known: bool) -> None:
+    cluster = MemoryTopics(rate=float(rate))
+    todo = [Creation(topic=f"t-{n}", partitions=cost) for n, cost in enumerate(costs)]
+    assert all(outcome.fate is Fate.DONE for outcome in created(cluster, todo, known=known))
+    assert cluster.topics == {one.topic: one.partitions for one in todo}
+
+
+def test_without_a_quota_a_thousand_topics_take_no_wait() -> None:
+    cluster = MemoryTopics()
+    assert len(by_fate(created(cluster, creations(1_000, 1), known=False))[Fate.DONE]) == 1_000
+    assert cluster.clock.now < 1
+
+
+def test_opting_out_gives_the_violation_to_the_caller_at_once() -> None:
+    cluster = MemoryTopics(rate=5)
+    outcomes = carry_out(cluster, cluster.clock, work(creations(7, 80)), Pace(quota=None), seconds=60, retry=False)
+    found = by_fate(outcomes)
+    assert (len(found[Fate.DONE]), len(found[Fate.REJECTED]), cluster.clock.now < 1) == (1, 6, True)
+    error = found[Fate.REJECTED][0].error
+    assert isinstance(error, QuotaViolatedException)
+    assert 4_900 < error.throttle_time_ms <= 5_000
+
+
+def test_at_the_deadline_the_rejected_are_named_and_the_others_stand() -> None:
+    cluster = MemoryTopics(rate=5)
+    found = by_fate(created(cluster, creations(7, 80), known=True, seconds=30))
+    assert len(found[Fate.DONE]) == len(cluster.topics) == 3
+    assert len(found[Fate.REJECTED]) == 4
+    assert cluster.clock.now < 30
+
+
+def test_any_other_error_is_final_and_holds_up_nothing() -> None:
+    cluster = MemoryTopics(rate=5, topics={"t-3": 1})
+    found = by_fate(created(cluster, creations(7, 80), known=True))
+    assert [(outcome.mutation.topic, str(outcome.error)) for outcome in found[Fate.FAILED]] == [
+        ("t-3", "TopicAlreadyExists (36)")
+    ]
+    assert len(found[Fate.DONE]) == 6
+
+
+def test_a_lost_answer_ends_it_and_only_its_own_topics_are_unknown() -> None:
+    cluster = MemoryTopics(lost_at=2)
+    found = by_fate(created(cluster, creations(9, 1), known=False))
+    assert (len(found[Fate.DONE]), len(found[Fate.UNKNOWN]), len(found[Fate.NOT_SENT])) == (1, 2, 6)
+
+
+def test_an_interrupt_leaves_what_stands_to_be_read() -> None:
+    class Interrupted(FakeClock):
+        def sleep(self, seconds: float) -> None:
+            raise KeyboardInterrupt
+
+    cluster = MemoryTopics(rate=5)
+    doing = work(creations(7, 80))
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(cluster, Interrupted(), doing, Pace(quota=5), seconds=60)
+    found = by_fate(doing.standing())
+    assert (len(found[Fate.DONE]), len(found[Fate.REJECTED]) + len(found[Fate.NOT_SENT])) == (1, 6)
+
+
+def test_growing_and_deleting_are_retried_as_well() -> None:
+    cluster = MemoryTopics(rate=5, topics={f"t-{n}": 1 for n in range(7)})
+    growths = [Growth(topic=f"t-{n}", partitions=81, now=1) for n in range(7)]
+    for todo in (growths, [Deletion(topic=one.topic, partitions=81) for one in growths]):
+        outcomes = carry_out(cluster, cluster.clock, work(todo), Pace(quota=5), seconds=1_000)
+        assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
+    assert cluster.topics == {}
+
+
+def test_a_topic_that_is_named_twice_is_refused() -> None:
+    with pytest.raises(Refused, match="topic t-0 is named twice"):
+        work([*creations(2, 1), Creation(topic="t-0")])
+
+
+def test_each_wait_is_told() -> None:
+    cluster, waits = MemoryTopics(rate=5), []
+
+    def told(doing: Work, wait: float) -> None:
+        waits.append((len(doing.left), wait))
+
+    carry_out(cluster, cluster.clock, work(creations(2, 80)), Pace(quota=5), seconds=60, told=told)
+    assert [left for left, _ in waits] == [1]
+    assert waits[0][1] == pytest.approx(5, abs=0.1)
+
+
+def test_twenty_clients_of_one_principal_all_end_and_at_about_the_same_time() -> None:
+    """Each is rejected ten times as often as it gets through; nobody starves."""
+    ended = sorted(crowd(clients=20, topics=100, partitions=20, rate=50.0))
+    assert ended[-1] / ended[0] <= 1.3
+    assert ended[-1] <= 1.1 * (20 * 100 * 20 - 550) / 50
+
+
+def crowd(clients: int, topics: int, partitions: int, rate: float) -> list[float]:
+    """When each ends, on one bucket; who is due first sends next."""
+    bucket = Mutations(Bucket(rate=rate))
+    left = [[partitions] * topics for _ in range(clients)]
+    paces = [Pace(quota=rate, draw=random.Random(n)) for n in range(clients)]
+    due = dict.fromkeys(range(clients), 0.0)
+    ended = []
+    while due:
+        who = min(due, key=lambda n: due[n])
+        now, costs = due[who], left[who]
+        admitted, throttle = 0, None
+        for cost in costs[: paces[who].batch(now, costs)]:
+            wait = bucket.admit(cost, round(now * 1_000))
+            if wait is not None:
+                throttle = wait / 1_000
+                break
+            admitted += 1
+        del costs[:admitted]
+        paces[who].answered(now + 0.01, admitted * partitions, throttle)
+        if costs:
+            due[who] = now + 0.01 + paces[who].wait(now + 0.01, costs)
+        else:
+            ended.append(now)
+            del due[who]
+    return ended
