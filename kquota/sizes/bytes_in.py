@@ -1,8 +1,25 @@
-"""What producers write to the partitions that a broker leads, as far as somebody told."""
+"""What producers write to the partitions that a broker leads, as far as somebody told: the value, and files of it."""
 
 from __future__ import annotations
 
+import csv
+import json
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
+
+from kquota.errors import Invalid
+from kquota.measure import byte_rate
+from kquota.sizes import prometheus
+from kquota.terms import BrokerId
+
+ENOUGH: Final = 20
+"""Of fewer rates than these no percentile is told."""
+_REST: Final = ("low", "high", "peak")
+_CSV: Final = "write a header broker,bytes_in and lines as 1,3MB/s"
+_JSON: Final = 'write {"1":"3MB/s"}, or [{"broker":1,"bytes_in":"3MB/s"}], or save a Prometheus query result'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,3 +33,99 @@ class BytesIn:
     low: float | None = None
     high: float | None = None
     peak: float | None = None
+
+
+def bytes_in(rates: Sequence[float]) -> BytesIn:
+    """What rates that were taken one after the other come to; of fewer than ENOUGH only the mean."""
+    mean = statistics.fmean(rates)
+    if len(rates) < ENOUGH:
+        return BytesIn(mean=mean)
+    hundredths = statistics.quantiles(rates, n=100, method="inclusive")
+    return BytesIn(mean=mean, low=hundredths[4], high=hundredths[94], peak=hundredths[98])
+
+
+def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
+    """Each broker's rate, written `3=12MB/s`. Raises Invalid for another form and for a broker named twice."""
+    rates: dict[BrokerId, BytesIn] = {}
+    for text in texts:
+        broker, equals, rate = text.partition("=")
+        if not equals or not _is_id(broker):
+            raise Invalid(f"--bytes-in {text!r}: write a broker's id and a rate, as 1=3MB/s")
+        if BrokerId(int(broker)) in rates:
+            raise Invalid(f"--bytes-in {text!r}: broker {int(broker)} has a rate already")
+        rates[BrokerId(int(broker))] = BytesIn(mean=_rate(rate, f"--bytes-in {broker}"))
+    return rates
+
+
+def parse(text: str, where: str) -> dict[BrokerId, BytesIn]:
+    """Each broker's rate in a file: CSV with a header, JSON by broker or in rows, or Prometheus' answer to a query.
+
+    Raises Invalid beginning with `where`, the file's name. Source of the last: Prometheus' HTTP API, `/api/v1/query`
+    (one value a broker) and `/api/v1/query_range` (mean and percentiles of its values).
+    """
+    if not text.strip():
+        raise Invalid(f"{where}: is empty; {_CSV}")
+    rates = _from_json(text, where) if text.lstrip().startswith(("{", "[")) else _from_csv(text, where)
+    if not rates:
+        raise Invalid(f"{where}: tells no broker's rate")
+    return rates
+
+
+def _from_csv(text: str, where: str) -> dict[BrokerId, BytesIn]:
+    lines = [line for line in text.splitlines() if line.strip()]
+    separator = next((mark for mark in ",;\t" if mark in lines[0]), ",")
+    table = csv.DictReader(lines, delimiter=separator, skipinitialspace=True)
+    names = [name.strip() for name in table.fieldnames or ()]
+    if missing := [name for name in ("broker", "bytes_in") if name not in names]:
+        raise Invalid(f"{where}: has no column {' and '.join(missing)}; {_CSV}")
+    table.fieldnames = names
+    # A line that is too short leaves None, an empty cell an empty text: nobody told.
+    rows = [{name: cell.strip() for name, cell in row.items() if name and cell and cell.strip()} for row in table]
+    return _from_rows(rows, where)
+
+
+def _from_json(text: str, where: str) -> dict[BrokerId, BytesIn]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise Invalid(f"{where}: is not JSON: {error}") from error
+    if prometheus.is_answer(found):
+        values = prometheus.values(found, where)
+        return {BrokerId(broker): bytes_in(rates) for broker, rates in values.items() if rates}
+    if isinstance(found, dict):
+        told = ((broker, row if isinstance(row, dict) else {"bytes_in": row}) for broker, row in found.items())
+        return _from_rows([{**row, "broker": broker} for broker, row in told], where)
+    if not all(isinstance(row, dict) for row in found):
+        raise Invalid(f"{where}: {_JSON}")
+    return _from_rows(found, where)
+
+
+def _from_rows(rows: Iterable[Mapping[str, object]], where: str) -> dict[BrokerId, BytesIn]:
+    rates: dict[BrokerId, BytesIn] = {}
+    for row in rows:
+        broker = str(row.get("broker"))
+        if isinstance(row.get("broker"), bool) or not _is_id(broker):
+            raise Invalid(f"{where}: {broker!r} is no broker's id; {_JSON}")
+        if BrokerId(int(broker)) in rates:
+            raise Invalid(f"{where}: broker {int(broker)} stands there twice")
+        if row.get("bytes_in") is None:
+            raise Invalid(f"{where}: broker {int(broker)} has no bytes_in; leave out brokers of which nothing is known")
+        told = {name: _rate(row[name], f"{where}: broker {broker}, {name}") for name in _REST if row.get(name)}
+        rate = _rate(row["bytes_in"], f"{where}: broker {broker}")
+        rates[BrokerId(int(broker))] = BytesIn(mean=rate, **told)
+    return rates
+
+
+def _rate(told: object, what: str) -> float:
+    if isinstance(told, bool) or not isinstance(told, int | float | str):
+        raise Invalid(f"{what}: {told!r} is no rate; write for example 3MB/s")
+    if isinstance(told, str):
+        # Unlike a throttle, traffic may well be nothing.
+        return 0.0 if told.strip() == "0" else float(byte_rate(told, what))
+    if not math.isfinite(told) or told < 0:
+        raise Invalid(f"{what}: {told} is no rate; write bytes per second, 0 or more")
+    return float(told)
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 10

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +33,7 @@ def test_no_wave_is_above_the_limit_and_no_two_neighbours_could_be_one(copied: l
     waves = cut(copied, Split(in_flight=limit))
     assert [size for wave in waves for size in wave] == copied
     assert all(sum(wave) <= limit or len(wave) == 1 for wave in waves)
-    assert all(sum(a) + b[0] > limit for a, b in zip(waves, waves[1:], strict=False))
+    assert all(sum(a) + b[0] > limit for a, b in pairwise(waves))
 
 
 @given(copied=copied, n=st.integers(1, 8))

@@ -1,0 +1,111 @@
+"""Prometheus' answer to a query, saved as JSON: which series is which broker's, and its values."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kquota.errors import Invalid
+
+_IDS: Final = ("broker_id", "kafka_broker_id", "brokerid", "node_id", "broker", "id")
+_NAMES: Final = ("pod", "kubernetes_pod_name", "instance", "host", "hostname", "nodename")
+_TOPIC: Final = "topic"
+_SAVE: Final = "save the answer of /api/v1/query or /api/v1/query_range"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Series:
+    """One line of a graph: its labels, and by time its values; what was not a number is left out."""
+
+    broker: int
+    labels: Mapping[str, str]
+    values: Mapping[float, float]
+
+
+def is_answer(found: object) -> bool:
+    """Whether a JSON document is what Prometheus answers, whole or the `data` in it."""
+    return isinstance(found, dict) and (found.keys() >= {"status"} or found.keys() >= {"resultType", "result"})
+
+
+def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
+    """The values of each broker, one after the other; none where all of them were NaN.
+
+    A broker's series may differ in their topic: then their sum counts, or the one without a topic, which holds them
+    all. Raises Invalid, beginning with `where`, for series that differ in more (which of them is the broker's?), for
+    one of which no label tells a broker, and for a counter.
+    """
+    if answer.get("status", "success") != "success":
+        raise Invalid(f"{where}: Prometheus answered: {answer.get('error') or answer['status']}; ask again")
+    data = answer.get("data", answer)
+    kind = data.get("resultType") if isinstance(data, dict) else None
+    if kind not in ("vector", "matrix"):
+        raise Invalid(f"{where}: holds no vector and no matrix, but {kind or 'nothing'}; {_SAVE}")
+    try:
+        series = [_series(each, kind, where) for each in data["result"]]
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise Invalid(f"{where}: is not as Prometheus answers; {_SAVE}") from error
+    of_broker: defaultdict[int, list[_Series]] = defaultdict(list)
+    for each in series:
+        of_broker[each.broker].append(each)
+    return {broker: _summed(_checked(found, where)) for broker, found in sorted(of_broker.items())}
+
+
+def _series(found: Mapping[str, Any], kind: str, where: str) -> _Series:
+    labels = {str(key): str(value) for key, value in found["metric"].items()}
+    if labels.get("__name__", "").endswith(("_total", "_count")):
+        raise Invalid(f"{where}: {labels['__name__']} is a counter, not a rate; ask for rate({labels['__name__']}[5m])")
+    pairs = [found["value"]] if kind == "vector" else found["values"]
+    told = {float(time): float(value) for time, value in pairs}
+    broker = _broker(labels, where)
+    if wrong := [value for value in told.values() if value < 0 or math.isinf(value)]:
+        raise Invalid(f"{where}: broker {broker}: {wrong[0]:g} is no rate")
+    return _Series(
+        broker=broker, labels=labels, values={at: value for at, value in told.items() if not math.isnan(value)}
+    )
+
+
+def _broker(labels: Mapping[str, str], where: str) -> int:
+    for label in _IDS:
+        if (number := _only_number(labels.get(label, ""))) is not None:
+            return number
+    for label in _NAMES:
+        if (number := _only_number(labels.get(label, ""))) is not None:
+            return number
+    shown = ", ".join(f'{key}="{value}"' for key, value in sorted(labels.items())) or "no label"
+    raise Invalid(f"{where}: which broker is {{{shown}}}? Add a label broker_id, with label_replace() for example")
+
+
+def _only_number(name: str) -> int | None:
+    """The number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`; None in an address or where there are two numbers."""
+    host = re.sub(r":[0-9]+$", "", name)
+    if re.fullmatch(r"[0-9.]+\.[0-9.]+|.*:.*", host):
+        return None
+    numbers = re.findall(r"[0-9]+", host.split(".")[0])
+    return int(numbers[0]) if len(numbers) == 1 and len(numbers[0]) <= 10 else None
+
+
+def _checked(series: list[_Series], where: str) -> list[_Series]:
+    """Those whose sum is the broker's: the one of all topics, else one of each topic."""
+    differing = sorted(
+        label
+        for label in {label for each in series for label in each.labels}
+        if label != _TOPIC and len({each.labels.get(label) for each in series}) > 1
+    )
+    whole = [each for each in series if not each.labels.get(_TOPIC)]
+    topics = [each.labels.get(_TOPIC) for each in series]
+    if differing or len(set(topics)) < len(topics):
+        by = f" that differ in {', '.join(differing)}" if differing else ""
+        raise Invalid(f"{where}: broker {series[0].broker} has {len(series)} series{by}: narrow the query to one")
+    return whole or series
+
+
+def _summed(series: Iterable[_Series]) -> list[float]:
+    sums: defaultdict[float, float] = defaultdict(float)
+    for each in series:
+        for at, value in each.values.items():
+            sums[at] += value
+    return [value for _, value in sorted(sums.items())]

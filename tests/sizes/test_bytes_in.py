@@ -1,0 +1,108 @@
+"""Files of write rates: what they tell of each broker, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kquota.errors import Invalid
+from kquota.sizes.bytes_in import BytesIn, by_hand, bytes_in, parse
+
+MB = 1e6
+
+
+def answered(*series: tuple[dict[str, str], object], kind: str = "vector") -> str:
+    """Prometheus' answer to a query, as it is saved."""
+    key = "value" if kind == "vector" else "values"
+    result = [{"metric": labels, key: value} for labels, value in series]
+    return json.dumps({"status": "success", "data": {"resultType": kind, "result": result}})
+
+
+RANGE = [[n, str(n)] for n in range(101)]
+READ = {
+    "CSV": ("broker,bytes_in\n1,3MB/s\n2,0\n", {1: BytesIn(mean=3 * MB), 2: BytesIn(mean=0.0)}),
+    "CSV of a spreadsheet": (
+        "broker; bytes_in; peak; note\n1; 3MB/s; 9MB/s; x\n2;5;;\n",
+        {1: BytesIn(mean=3 * MB, peak=9 * MB), 2: BytesIn(mean=5.0)},
+    ),
+    "JSON by broker": ('{"1": "24Mbit/s", "2": 7.5}', {1: BytesIn(mean=3 * MB), 2: BytesIn(mean=7.5)}),
+    "JSON by broker, percentiles": ('{"1": {"bytes_in": 5, "low": 2}}', {1: BytesIn(mean=5.0, low=2.0)}),
+    "JSON rows": ('[{"broker": 1, "bytes_in": 5, "high": "1MB/s"}]', {1: BytesIn(mean=5.0, high=MB)}),
+    "a vector": (answered(({"broker_id": "3"}, [0, "1.5"])), {3: BytesIn(mean=1.5)}),
+    "a matrix": (
+        answered(({"instance": "kafka-3.kafka.svc:9404"}, RANGE), kind="matrix"),
+        {3: BytesIn(mean=50.0, low=5.0, high=95.0, peak=99.0)},
+    ),
+    "too few values for percentiles": (
+        answered(({"pod": "kafka-3"}, [[0, "1"], [1, "NaN"], [2, "3"]]), kind="matrix"),
+        {3: BytesIn(mean=2.0)},
+    ),
+    "topics are summed": (
+        answered(({"broker": "3", "topic": "a"}, [0, "1"]), ({"broker": "3", "topic": "b"}, [0, "2"])),
+        {3: BytesIn(mean=3.0)},
+    ),
+    "all topics are in the series without one": (
+        answered(({"broker": "3", "topic": "a"}, [0, "1"]), ({"broker": "3"}, [0, "5"])),
+        {3: BytesIn(mean=5.0)},
+    ),
+    "unknown stays unknown": (
+        answered(({"broker": "3"}, [0, "NaN"]), ({"broker": "4"}, [0, "5"])),
+        {4: BytesIn(mean=5.0)},
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "rates"), READ.values(), ids=READ.keys())
+def test_read(text: str, rates: dict[int, BytesIn]) -> None:
+    assert parse(text, "rates") == rates
+
+
+REFUSED = {
+    "empty": ("", "rates: is empty; write a header"),
+    "no such column": ("id,rate\n1,2\n", "rates: has no column broker and bytes_in; write a header"),
+    "no broker": ("broker,bytes_in\nx,2\n", "rates: 'x' is no broker's id"),
+    "no rate": ("broker,bytes_in\n1,\n", "rates: broker 1 has no bytes_in; leave out brokers"),
+    "another unit": ("broker,bytes_in\n1,3Mb\n", "rates: broker 1 '3Mb': unknown unit 'Mb'"),
+    "twice": ("broker,bytes_in\n1,3\n1,4\n", "rates: broker 1 stands there twice"),
+    "negative": ('{"1": -3}', "rates: broker 1: -3 is no rate"),
+    "not JSON": ("{", "rates: is not JSON: "),
+    "null": ('{"1": null}', "rates: broker 1 has no bytes_in"),
+    "no broker's rate": ("[]", "rates: tells no broker's rate"),
+    "an error": ('{"status":"error","error":"query timed out"}', "Prometheus answered: query timed out; ask again"),
+    "a scalar": ('{"status":"success","data":{"resultType":"scalar","result":[0,"1"]}}', "holds no vector and no matr"),
+    "nothing found": (answered(), "rates: tells no broker's rate"),
+    "a counter": (answered(({"__name__": "b_total"}, [0, "1"])), r"b_total is a counter, not a rate; ask for rate\("),
+    "an address": (answered(({"instance": "10.0.0.3:9404"}, [0, "1"])), 'which broker is {instance="10.0.0.3:9404"}?'),
+    "two numbers": (answered(({"pod": "prod2-kafka-3"}, [0, "1"])), 'which broker is {pod="prod2-kafka-3"}?'),
+    "no label": (answered(({}, [0, "1"])), "which broker is {no label}?"),
+    "two jobs": (
+        answered(({"broker": "3", "job": "a"}, [0, "1"]), ({"broker": "3", "job": "b"}, [0, "1"])),
+        "broker 3 has 2 series that differ in job: narrow the query to one",
+    ),
+    "infinity": (answered(({"broker": "3"}, [0, "+Inf"])), "rates: broker 3: inf is no rate"),
+    "cut off": ('{"status":"success","data":{"resultType":"vector","result":[{}]}}', "is not as Prometheus answers"),
+}
+
+
+@pytest.mark.parametrize(("text", "complaint"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused(text: str, complaint: str) -> None:
+    with pytest.raises(Invalid) as raised:
+        parse(text, "rates")
+    assert str(raised.value).startswith("rates: ")
+    assert complaint.replace("\\", "") in str(raised.value)
+
+
+def test_by_hand() -> None:
+    assert by_hand(["3=12MB/s", "4=0"]) == {3: BytesIn(mean=12 * MB), 4: BytesIn(mean=0.0)}
+    with pytest.raises(Invalid, match="broker 3 has a rate already"):
+        by_hand(["3=1", "3=1"])
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=20, max_size=50))
+def test_percentiles_are_in_order_and_within_what_was_seen(rates: list[float]) -> None:
+    found = bytes_in(rates)
+    assert found.low is not None and found.high is not None and found.peak is not None
+    assert min(rates) <= found.low <= found.high <= found.peak <= max(rates) * (1 + 1e-9)
