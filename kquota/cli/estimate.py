@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from kquota.cli.contract import printable
 from kquota.measure import ByteRate, human_bytes, human_duration, human_rate
+from kquota.pace.enforcement import START_SECONDS
 from kquota.pace.fetch import Fetch
 from kquota.pace.ratio import MoveTime
-from kquota.pace.share import EFFICIENCY, START_SECONDS, Pace, Share, Side
+from kquota.pace.share import Pace, Share, Side
 from kquota.pace.window import Bound, Window
 
 if TYPE_CHECKING:
@@ -251,9 +252,10 @@ def _verdict(pace: Pace) -> Iterator[str]:
     else:
         yield f"Bottleneck   broker {share.broker}, which {verb} {human_bytes(share.bytes)}"
         yield f"               at {_rate(share.left)} left for copies - {_rate(share.writes)} written meanwhile"
+        copying = None if pace.run is None else pace.run.end
         yield (
             f"Expected     about {_time(pace.seconds)} = {START_SECONDS:g} s to start and end"
-            f" + {_time(share.seconds)} / {EFFICIENCY:g}"
+            f" + {_time(copying)} to copy"
         )
     yield f"At least     {human_duration(pace.least_seconds)} = bytes / throttle"
 

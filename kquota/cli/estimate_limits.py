@@ -64,7 +64,7 @@ def chosen(asked: Limits, work: Work) -> ByteRate:
     """The throttle as given, else the smallest that meets the deadline. Raises Refused where there is none."""
     if asked.throttle is not None:
         return asked.throttle
-    from kquota.pace.share import throttle_within
+    from kquota.pace.deadline import throttle_within
 
     assert asked.deadline is not None
     found = throttle_within(work, asked.deadline)
@@ -77,7 +77,7 @@ def chosen(asked: Limits, work: Work) -> ByteRate:
 
 def window(asked: Limits, pace: Pace, bytes_in: float | None, replication_factor: int) -> Window:
     """KIP-73's window with what the copies need and what the operator wants. Rates in bytes per second."""
-    from kquota.pace.share import throttle_within
+    from kquota.pace.deadline import throttle_within
     from kquota.pace.window import Bound, Window, network_bound
 
     above = [

@@ -14,7 +14,8 @@ from kquota.cli.markup import Markup, joined, tag
 from kquota.cli.report_curve import curve
 from kquota.cli.report_words import counted, number, rate, size, table, time
 from kquota.measure import human_bytes, human_duration, human_rate
-from kquota.pace.share import EFFICIENCY, START_SECONDS, Pace, Share, Side
+from kquota.pace.enforcement import START_SECONDS
+from kquota.pace.share import Pace, Share, Side
 from kquota.sizes.moved import Held, Moved
 
 _NAMES: Final = 10
@@ -205,7 +206,7 @@ def _sources(ticket: Ticket) -> Iterator[Markup]:
     rows = [
         ("Sizes", ", ".join((answer.source, *names))),
         ("Write rates", WRITES_FROM[answer.writes_from]),
-        ("Time", f"{START_SECONDS:g} s to start and end, and a rate of {EFFICIENCY:.0%} of the throttle, as measured"),
+        ("Time", f"{START_SECONDS:g} s to start and end, and the part of a throttle that flows, as measured"),
         ("Fetch size and quota window", "as Kafka ships them"),
     ]
     yield table(("number", "from"), rows)

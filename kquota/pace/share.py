@@ -7,20 +7,16 @@ delayed (KAFKA-4313). A destination's throttle is shared by its new replicas. Ea
 from __future__ import annotations
 
 import enum
-import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from kquota.errors import Refused
 from kquota.measure import ByteRate
+from kquota.pace.enforcement import AS_SHIPPED, AT_ONCE_SECONDS, START_SECONDS, Enforcement
+from kquota.pace.fluid import Port, Run, Stream, run
 from kquota.pace.work import Link, Work, total
 
-# Four throttled moves of 200 to 1200 MB to one broker, measured on three real brokers with Kafka's own tool, took
-# bytes / throttle plus 3 to 4 s (the controller's start, the last fetches, joining the ISR) ...
-START_SECONDS: Final = 3.5
-# ... at a rate a few percent under the throttle: a fetch overshoots the quota, then waits for the window.
-EFFICIENCY: Final = 0.97
+_TIE: Final = 1e-9
 
 
 class Side(enum.Enum):
@@ -42,15 +38,23 @@ class Share:
     broker: int
     side: Side
     throttle: ByteRate
+    enforcement: Enforcement
     copies: int
     bytes: int
     keep_up: float | None
     writes: float | None
 
     @property
+    def flows(self) -> float:
+        """How much of the throttle flows for certain, in bytes per second."""
+        if self.side is Side.DESTINATION:
+            return self.throttle * self.enforcement.into_destination
+        return self.throttle * (1.0 if self.needed else self.enforcement.out_of_quiet_leader)
+
+    @property
     def left(self) -> float | None:
-        """The rate that is left for copies: T - keep_up. May be negative."""
-        return None if self.keep_up is None else self.throttle - self.keep_up
+        """The rate that is left for copies: what flows - keep_up. May be negative."""
+        return None if self.keep_up is None else self.flows - self.keep_up
 
     @property
     def needed(self) -> float | None:
@@ -67,25 +71,67 @@ class Share:
         return None if self.needed is None else self.throttle > self.needed
 
     @property
-    def seconds(self) -> float | None:
-        """bytes / (left - writes); None when a rate is unknown and when it never finishes."""
+    def spare(self) -> float | None:
+        """The rate at which what is missing shrinks, in bytes per second; None when a rate is unknown or too high."""
         if self.needed is None or self.throttle <= self.needed:
             return None
-        return self.bytes / (self.throttle - self.needed)
+        if self.side is Side.DESTINATION or not self.needed:
+            # Where writes need all that flows, the least bit of luck decides: a copy creeps.
+            creep = (self.throttle - self.needed) * (1 - self.flows / self.throttle)
+            return max(self.flows - self.needed, creep)
+        # Stopped fetches go on with the next write, and exceed the quota by some of it: never by more than is written.
+        return self.flows - max(0.0, self.needed - self.enforcement.beyond(self.throttle, self.copies))
+
+    @property
+    def at_once(self) -> float:
+        """The bytes that pass before the quota binds."""
+        return self.throttle * AT_ONCE_SECONDS
+
+    @property
+    def seconds(self) -> float | None:
+        """How long this side's copies take once they flow, were it the only narrow one; None as `spare` is."""
+        return None if self.spare is None else max(0.0, self.bytes - self.at_once) / self.spare
 
     @property
     def least_seconds(self) -> float:
-        """bytes / T: no move can be faster, whatever the traffic."""
+        """bytes / T: no move is faster, whatever the traffic."""
         return self.bytes / self.throttle
+
+
+def shares(work: Work, throttle: ByteRate, enforcement: Enforcement) -> tuple[Share, ...]:
+    """The share of every broker that sends or receives, leader first, under `throttle` on both sides of each."""
+    sides: defaultdict[tuple[int, bool], list[Link]] = defaultdict(list)
+    for link in work.links:
+        sides[link.leader, False].append(link)
+        sides[link.destination, True].append(link)
+    return tuple(
+        Share(
+            broker=broker,
+            side=Side.DESTINATION if receives else Side.LEADER,
+            throttle=throttle,
+            enforcement=enforcement,
+            copies=sum(link.copies for link in links),
+            bytes=sum(link.bytes for link in links),
+            keep_up=0.0 if receives else work.keep_up[broker],
+            writes=total(link.writes for link in links),
+        )
+        for (broker, receives), links in sorted(sides.items())
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How fast a move goes under `throttle`: the share of every broker that sends or receives, leader first."""
+    """How fast a move goes under `throttle`: the share of every broker that sends or receives, leader first.
+
+    `run` is when each of the work's links ends, `START_SECONDS` not counted; None while a rate is unknown and when the
+    move never finishes.
+    """
 
     work: Work
     throttle: ByteRate
+    enforcement: Enforcement
     shares: tuple[Share, ...]
+    run: Run | None
 
     @property
     def feasible(self) -> bool | None:
@@ -97,7 +143,7 @@ class Pace:
 
     @property
     def bottleneck(self) -> Share | None:
-        """The side that the whole move waits for: one that never finishes, else the slowest.
+        """The side that the whole move waits for: one that never finishes, else the narrower side of the last copies.
 
         While rates are unknown, the slowest if nothing were written. None when nothing moves; a tie goes to the first.
         """
@@ -105,9 +151,16 @@ class Pace:
             return None
         if stuck := [s for s in self.shares if s.finishes is False]:
             return max(stuck, key=lambda s: (s.needed or 0.0) - s.throttle)
-        if self.feasible:
-            return max(self.shares, key=lambda s: s.seconds or 0.0)
-        return max(self.shares, key=lambda s: s.least_seconds)
+        if self.run is None:
+            return max(self.shares, key=lambda s: s.least_seconds)
+        last = self.run.end * (1 - _TIE)
+        ports = {
+            port
+            for link, end in zip(self.work.links, self.run.ends, strict=True)
+            if end >= last
+            for port in _ports(link)
+        }
+        return max((s for s in self.shares if (s.broker, s.side) in ports), key=lambda s: s.seconds or 0.0)
 
     @property
     def least_throttle(self) -> float | None:
@@ -118,22 +171,29 @@ class Pace:
 
     @property
     def seconds(self) -> float | None:
-        """The expected time: start-up and tail, then the bottleneck's; 0 when nothing moves.
+        """The expected time: start-up and tail, then what the copies take side by side; 0 when nothing moves.
 
         None when a rate is unknown and when the move never finishes.
         """
-        if not self.feasible:
-            return None
-        return 0.0 if self.bottleneck is None else _expected(self.bottleneck.seconds or 0.0)
+        if not self.shares:
+            return 0.0
+        return None if self.run is None else START_SECONDS + self.run.end
 
     def under(self, throttle: ByteRate) -> Pace:
         """The same move under another throttle."""
-        return pace(self.work, throttle)
+        return pace(self.work, throttle, self.enforcement)
 
     @property
     def seconds_without_writes(self) -> float:
         """The expected time if nobody writes to the moving partitions."""
-        return _expected(self.least_seconds) if self.shares else 0.0
+        if self.seconds is not None and not any(share.needed for share in self.shares):
+            return self.seconds
+        silent = replace(
+            self.work,
+            links=tuple(replace(k, writes=0.0) for k in self.work.links),
+            keep_up=dict.fromkeys(self.work.keep_up, 0.0),
+        )
+        return pace(silent, self.throttle, self.enforcement).seconds or 0.0
 
     @property
     def least_seconds(self) -> float:
@@ -141,45 +201,15 @@ class Pace:
         return max((share.least_seconds for share in self.shares), default=0.0)
 
 
-def _expected(seconds: float) -> float:
-    return START_SECONDS + seconds / EFFICIENCY
-
-
-def pace(work: Work, throttle: ByteRate) -> Pace:
+def pace(work: Work, throttle: ByteRate, enforcement: Enforcement = AS_SHIPPED) -> Pace:
     """The pace of `work` under `throttle` on both sides of every broker."""
-    sides: defaultdict[tuple[int, bool], list[Link]] = defaultdict(list)
-    for link in work.links:
-        sides[link.leader, False].append(link)
-        sides[link.destination, True].append(link)
-    shares = (
-        Share(
-            broker=broker,
-            side=Side.DESTINATION if receives else Side.LEADER,
-            throttle=throttle,
-            copies=sum(link.copies for link in links),
-            bytes=sum(link.bytes for link in links),
-            keep_up=0.0 if receives else work.keep_up[broker],
-            writes=total(link.writes for link in links),
-        )
-        for (broker, receives), links in sorted(sides.items())
-    )
-    return Pace(work=work, throttle=throttle, shares=tuple(shares))
+    found = shares(work, throttle, enforcement)
+    at_once: dict[Port, float] = {(share.broker, share.side): share.at_once for share in found}
+    spare: dict[Port, float] = {(s.broker, s.side): s.spare for s in found if s.spare is not None}
+    streams = [Stream(amount=link.bytes, ports=_ports(link)) for link in work.links]
+    flowed = run(streams, spare, at_once) if len(spare) == len(found) else None
+    return Pace(work=work, throttle=throttle, enforcement=enforcement, shares=found, run=flowed)
 
 
-def throttle_within(work: Work, seconds: float) -> ByteRate | None:
-    """The smallest throttle under which the expected time of `work` is at most `seconds`.
-
-    None when a rate is unknown. Raises Refused where no throttle helps: starting and ending alone take as long.
-    """
-    shares = pace(work, ByteRate(1)).shares
-    copying = (seconds - START_SECONDS) * EFFICIENCY
-    if copying <= 0 and shares:
-        raise Refused(f"a move takes {START_SECONDS:g} s to start and end, whatever its throttle")
-    needed = [None if s.needed is None else s.needed + s.bytes / copying for s in shares]
-    known = [rate for rate in needed if rate is not None]
-    if len(known) < len(needed):
-        return None
-    throttle = ByteRate(max(1, math.ceil(max(known, default=0.0))))
-    reached = pace(work, throttle).seconds
-    # Of two floats' sum a hair may be missing, and at exactly what its writes need a copy never ends.
-    return throttle if reached is not None and reached <= seconds else ByteRate(throttle + 1)
+def _ports(link: Link) -> tuple[tuple[int, Side], tuple[int, Side]]:
+    return (link.leader, Side.LEADER), (link.destination, Side.DESTINATION)
