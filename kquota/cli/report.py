@@ -67,4 +67,4 @@ def write(wanted: Wanted, answer: Estimate, asked: Limits, remarks: Sequence[str
         made=datetime.now(UTC),
     )
     reports.write(wanted.path, page(ticket))
-    say(f"the report is {wanted.path}")
+    say(f"report written: {wanted.path}")

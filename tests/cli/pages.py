@@ -1,0 +1,166 @@
+"""Estimates for reports, and a report read back as a browser's parser takes it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+
+from kquota.cli.estimate import Estimate
+from kquota.cli.estimate_limits import chosen, limits, window
+from kquota.cli.report_sections import Ticket
+from kquota.pace.fetch import Fetch
+from kquota.pace.ratio import MoveTime
+from kquota.pace.share import pace
+from kquota.pace.work import Link, work
+from kquota.sizes.moved import Held, Moved, MovingTopic
+from kquota.spark.estimate import Assumed, Measured
+from kquota.spark.partitions import Health
+from kquota.terms import BrokerId
+
+MB = 10**6
+VOID = {"meta", "br", "use", "path"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A small move: broker 1 sends `size` bytes to broker 3 while producers write, and 2 keeps up; as `asked`."""
+
+    throttle: str | None = "8MB/s"
+    deadline: str | None = None
+    nic: str | None = None
+    impact: str | None = None
+    writes: float | None = 3.0 * MB
+    links: tuple[Link, ...] | None = None
+    topic: str = "my-topic"
+    plan: str = "plan.json"
+    cluster: str | None = "q3HkLkX9TQ-pXg8a1yNcXw"
+    options: tuple[str, ...] = ("--bootstrap-server", "b1:9092")
+    remarks: tuple[str, ...] = ()
+
+
+def ticket(case: Case) -> Ticket:
+    """The ticket of a case."""
+    size = 91 * MB
+    links = (Link(leader=1, destination=3, copies=1, bytes=size, writes=case.writes),)
+    made = work(links if case.links is None else case.links, {1: case.writes})
+    asked = limits(case.throttle, case.deadline, case.nic, case.impact)
+    throttle = chosen(asked, made)
+    brokers = sorted({1, 2, 3, *(broker for link in made.links for broker in (link.leader, link.destination))})
+    health = Health(
+        cluster=case.cluster,
+        time="2026-11-21T01:02:03Z",
+        brokers=tuple(map(BrokerId, brokers)),
+        volumes=(),
+        bad=0,
+        future=0,
+        duplicate=0,
+        offline=0,
+    )
+    measured = Measured(
+        health=health,
+        partitions=10,
+        moving=made.copies,
+        log_size=2 * size,
+        max_bytes_in=case.writes,
+        unallotted=(),
+        leaders_assumed=0,
+        in_sync_assumed=0,
+        lagging=0,
+        assumed=Assumed(partitions=0, named=()),
+        unseen=(),
+        least_replicas=2,
+        work=made,
+        arrivals=(),
+    )
+    move = pace(made, throttle)
+    answer = Estimate(
+        throttle=throttle,
+        for_deadline=case.throttle is None,
+        source="cluster",
+        names=(),
+        writes_from=None if case.writes is None else "sample",
+        measured=measured,
+        kip=MoveTime(
+            partitions_to_be_moved=measured.moving,
+            total_partition_count=measured.partitions,
+            total_log_size=measured.log_size,
+            brokers=len(brokers),
+            replication_quota=throttle,
+            max_bytes_in=measured.max_bytes_in,
+        ),
+        pace=move,
+        window=window(asked, move, measured.max_bytes_in, 2),
+        fetch=Fetch(brokers=len(brokers), throttle=throttle, network=asked.network),
+    )
+    topics = (MovingTopic(topic=case.topic, partitions=made.copies, copies=made.copies, bytes=made.bytes),)
+    return Ticket(
+        answer=answer,
+        asked=asked,
+        moved=Moved(
+            held=tuple(Held(broker=b, before=size * (b < 3), after=size * (b != 2)) for b in brokers),
+            topics=topics if made.copies else (),
+            topics_in_all=1 if made.copies else 0,
+        ),
+        plan=case.plan,
+        cluster=case.options,
+        remarks=case.remarks,
+        made=datetime(2026, 11, 21, 20, 30, tzinfo=UTC),
+    )
+
+
+@dataclass
+class Page(HTMLParser):
+    """What a page holds: its elements with their attributes, and by section its text, its values, its commands."""
+
+    source: str
+    elements: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
+    text: defaultdict[str, str] = field(default_factory=lambda: defaultdict(str))
+    values: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    commands: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self.section, self.open = "", list[str]()
+        self.feed(self.source)
+        self.close()
+        assert self.open == [], f"left open: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.elements.append((tag, given))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "h2":
+            self.section = ""
+        if tag == "code":
+            self.commands.append("")
+        if tag == "data":
+            self.values[self.section].append(float(given["value"] or ""))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "h2":
+            self.section += data
+        elif self.open and self.open[-1] == "code":
+            self.commands[-1] += data
+        elif "style" not in self.open:
+            self.text[self.section] += data
+
+    @property
+    def sections(self) -> list[str]:
+        """The headings, in their order."""
+        return re.findall("<h2>(.*?)</h2>", self.source)
+
+    @property
+    def plots(self) -> list[str]:
+        """What each plot is called for those who do not see it."""
+        return [given["aria-label"] or "" for tag, given in self.elements if tag == "svg" and given["role"] == "img"]

@@ -1,0 +1,195 @@
+"""The page of `move estimate --report`: what it tells, that it is safe to open, and that it needs nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from kquota.cli import report, report_commands
+from kquota.cli.connection import Connection
+from kquota.cli.estimate import document
+from kquota.cli.report_page import page
+from kquota.errors import Refused
+from kquota.pace.work import Link
+from tests.cli.pages import MB, Case, Page, ticket
+from tests.cli.run import kquota, run
+
+PLOTS = [
+    "Bytes stored on each broker, before and after the move",
+    "Bytes that each broker sends and receives",
+    "What each broker's throttle has to carry",
+    "Expected time against the throttle",
+]
+SECTIONS = [
+    "What moves",
+    "Brokers before and after",
+    "What each broker carries",
+    "Time against throttle",
+    "Limits of the throttle",
+    "KIP-73&#x27;s own estimate",
+    "Where the numbers come from",
+    "Commands, in their order",
+]
+FLEET = tuple(
+    Link(leader=1001 + n, destination=1001 + (n * 7 + 3) % 90, copies=2, bytes=n * MB, writes=1.0) for n in range(90)
+)
+CASES = {
+    "a move that finishes": (Case(deadline="3m", nic="1Gbit/s", impact="10%"), SECTIONS, PLOTS),
+    "never": (Case(throttle="5MB/s"), SECTIONS, PLOTS),
+    "unknown writes": (Case(writes=None), SECTIONS, [PLOTS[0], PLOTS[1], PLOTS[3]]),
+    "nobody writes": (Case(writes=0.0), SECTIONS, PLOTS),
+    "the throttle of a deadline": (Case(throttle=None, deadline="10m"), SECTIONS, PLOTS),
+    "more brokers than a picture holds": (Case(links=FLEET, throttle="1MB/s"), SECTIONS, PLOTS),
+    "nothing to move": (Case(links=()), [SECTIONS[n] for n in (1, 5, 6)], PLOTS[:1]),
+}
+
+
+@pytest.mark.parametrize(("case", "sections", "plots"), CASES.values(), ids=CASES)
+def test_a_page_is_whole_and_needs_nothing_else(case: Case, sections: list[str], plots: list[str]) -> None:
+    told = Page(page(ticket(case)))
+    assert told.sections == sections
+    assert told.plots == plots
+    tags = {tag for tag, _ in told.elements}
+    assert not tags & {"script", "link", "img", "iframe", "object", "embed", "image", "form", "base"}
+    assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", told.source)
+    ids = [given["id"] for _, given in told.elements if "id" in given]
+    assert len(ids) == len(set(ids))
+    links = [given["href"] or "" for _, given in told.elements if "href" in given]
+    assert {link.removeprefix("#") for link in [*links, *re.findall(r"url\((#[^)]+)\)", told.source)]} <= set(ids)
+
+
+@pytest.mark.parametrize("case", [case for case, _, _ in CASES.values()], ids=CASES)
+def test_the_numbers_are_those_of_the_json_document(case: Case) -> None:
+    asked = ticket(case)
+    told, answer = Page(page(asked)), json.loads(document(asked.answer))
+    everywhere = {value for values in told.values.values() for value in values}
+    assert {answer["throttle"], *numbers(answer["kip73"])} <= everywhere
+    if answer["copies"]:
+        also = ("bytes_to_copy", "expected_seconds", "throttle_must_exceed", "throttles")
+        assert numbers([answer[key] for key in also]) <= everywhere
+        window = [bound["rate"] for side in ("above", "below") for bound in answer["window"][side]]
+        assert told.values["Limits of the throttle"] == [rate for rate in window if rate is not None]
+    if len(answer["shares"]) <= 20:
+        shown = ("copies", "bytes", "left_for_copies", "writes", "seconds")
+        assert numbers([[share[key] for key in shown] for share in answer["shares"]]) <= everywhere
+
+
+def numbers(found: object) -> set[float]:
+    """Every number of a JSON document."""
+    if isinstance(found, dict):
+        return numbers(list(found.values()))
+    if isinstance(found, list):
+        return {number for one in found for number in numbers(one)}
+    return {float(found)} if isinstance(found, int | float) and not isinstance(found, bool) else set()
+
+
+def test_what_a_board_reads_first() -> None:
+    told = Page(page(ticket(Case(deadline="3m")))).text[""]
+    assert "The move can finish, in about" in told
+    assert "The bottleneck is broker 1, which sends 91 MB." in told
+    never = Page(page(ticket(Case(throttle="5MB/s"))))
+    assert "The move can never finish." in never.text[""]
+    assert (never.commands, "None yet" in never.text["Commands, in their order"]) == ([], True)
+    unknown = Page(page(ticket(Case(writes=None)))).text[""]
+    assert "How long it takes is not known" in unknown
+    assert "Whether it can finish was not checked" in unknown
+    impossible = Page(page(ticket(Case(throttle="8MB/s", nic="50MB/s", impact="10%"))))
+    assert "Do not run it: no throttle is below 5 MB/s" in impossible.text[""]
+    assert impossible.commands == []
+    assert "Nothing moves" in Page(page(ticket(Case(links=())))).text[""]
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</title></style><b>&amp;",
+    "a\x1b[31m\u202eb",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_from_outside_are_text_and_nothing_else(name: str) -> None:
+    hostile = Case(topic=name, plan=name, cluster=name, options=("--bootstrap-server", name), remarks=(name,))
+    told, tame = Page(page(ticket(hostile))), Page(page(ticket(Case(remarks=("r",)))))
+    assert [tag for tag, _ in told.elements] == [tag for tag, _ in tame.elements]
+    seen = name.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e")
+    assert seen in told.text[""] and seen in told.text["What moves"]
+    assert seen in told.text["Where the numbers come from"]
+    assert "\x1b" not in told.source and "\u202e" not in told.source
+
+
+def test_the_same_ticket_makes_the_same_bytes_whatever_matplotlib_is_set_to() -> None:
+    import matplotlib
+
+    before = page(ticket(Case(deadline="3m")))
+    with matplotlib.rc_context({"font.size": 20, "axes.grid": False, "svg.fonttype": "path"}):
+        assert page(ticket(Case(deadline="3m"))) == before
+
+
+def test_every_plot_names_its_axes_with_their_units() -> None:
+    text = "".join(Page(page(ticket(Case(deadline="3m", nic="1Gbit/s", impact="10%")))).text.values())
+    axes = ("bytes stored (MB)", "bytes to copy (MB)", "rate (MB/s)", "throttle (MB/s)", "expected time", "broker")
+    marks = ("never finishes: at or below 6 MB/s", "throttle, 8 MB/s", "deadline, 3 min", "--max-impact, 0.1 of N")
+    assert [name for name in (*axes, *marks) if name not in text] == []
+
+
+def test_the_commands_are_what_a_shell_takes_and_kquota_knows() -> None:
+    options = ("--bootstrap-server", "b1:9092", "--command-config", "my $HOME/it's.properties")
+    told = Page(page(ticket(Case(plan="a b/$(id)`id`.json", options=options))))
+    ran = [run(["sh", "-c", f"kquota() {{ printf '%s\\n' \"$@\"; }}\n{command}"]) for command in told.commands]
+    assert all(one.code == 0 and one.err == "" for one in ran)
+    words = [one.out.splitlines() for one in ran]
+    assert words[1] == [
+        "reassign-partitions",
+        *options,
+        *("--reassignment-json-file", "a b/$(id)`id`.json", "--execute", "--throttle", "8MB/s"),
+    ]
+    assert [line[: 2 if line[0] == "move" else 1] for line in words] == [
+        *[["reassign-partitions"]] * 2,
+        ["move", "status"],
+        ["reassign-partitions"],
+        ["move", "resume"],
+        ["move", "abort"],
+    ]
+    for line in words[1:]:
+        known = kquota(*line[: 2 if line[0] == "move" else 1], "--help").out
+        assert [word for word in line if word.startswith("--") and word not in known] == []
+
+
+NAMED = {
+    "by an option": (Connection(bootstrap_server="b:1"), {}, ("--bootstrap-server", "b:1")),
+    "by a variable": (Connection(), {"KQUOTA_BOOTSTRAP_SERVER": "b:1"}, ("--bootstrap-server", "b:1")),
+    "with a login": (
+        Connection(bootstrap_server="b:1", command_config=Path("c")),
+        {},
+        ("--bootstrap-server", "b:1", "--command-config", "c"),
+    ),
+    "by ZooKeeper's variable": (Connection(), {"KQUOTA_ZOOKEEPER": "z:1"}, report_commands.NOBODY),
+    "not at all": (Connection(), {}, report_commands.NOBODY),
+}
+
+
+@pytest.mark.parametrize(("connection", "environment", "options"), NAMED.values(), ids=NAMED)
+def test_the_cluster_of_the_commands(
+    connection: Connection, environment: dict[str, str], options: tuple[str, ...]
+) -> None:
+    assert report_commands.cluster(connection, environment) == options
+
+
+def test_without_matplotlib_it_says_so_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(Refused, match=r"pip install 'kquota\[report\]'"):
+        report.wanted(tmp_path / "move.html", Path("plan.json"), Connection())
+
+
+def test_a_place_that_cannot_hold_a_page_is_said_before_spark_starts(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,3]}]}')
+    words = ("--reassignment-json-file", str(plan), "--log-dirs", str(plan), "--throttle", "8MB/s")
+    ran = kquota("move", "estimate", *words, "--report", str(plan))
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"kquota: error: --report {plan}: exists, and is no report of kquota; name another file\n"
