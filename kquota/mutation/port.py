@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from kquota.mutation.request import Mutation
+from kquota.mutation.topic import Topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +35,18 @@ class Answer:
 
 
 class Topics(Protocol):
-    """The controller, asked in a version of the protocol in which it rejects rather than delays."""
+    """The topics of one cluster; its controller is asked in a version in which it rejects rather than delays."""
 
     def send(self, mutations: Sequence[Mutation], seconds: float) -> Answer:
         """Ask for mutations of one kind in one request, which may take `seconds`.
 
-        Raises Refused before a broker that cannot reject, Unreachable when no answer came: then nobody knows.
+        Raises Unreachable when no answer came: then nobody knows. A broker before 2.7 has no such quota, and rejects
+        nothing.
         """
+        ...
+
+    def topics(self, names: Collection[str] | None) -> tuple[Topic, ...]:
+        """The topics of these names that exist, or all (None), by name."""
         ...
 
 

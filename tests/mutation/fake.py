@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from kquota.errors import Unreachable
 from kquota.mutation.port import REJECTED, Answer, Failure
-from kquota.mutation.request import Creation, Deletion, Mutation
+from kquota.mutation.request import Assignment, Creation, Deletion, Mutation
+from kquota.mutation.topic import Partition, Topic
 from kquota.simulate.bucket import Bucket
 from kquota.simulate.delay import Mutations
+from kquota.terms import BrokerId
 
 ROUND_TRIP = 0.01
 
@@ -27,11 +29,12 @@ class FakeClock:
 
 @dataclass
 class MemoryTopics:
-    """Gaps: no configs, no placement, no time-outs of the controller's own."""
+    """Gaps: no configs, no placement of its own, no time-outs of the controller's own."""
 
     clock: FakeClock = field(default_factory=FakeClock)
     rate: float | None = None
-    topics: dict[str, int] = field(default_factory=dict)
+    held: dict[str, int] = field(default_factory=dict)
+    placed: dict[str, Assignment] = field(default_factory=dict)
     requests: list[int] = field(default_factory=list)
     lost_at: int | None = None
     """The answer to this request, counted from 1, never comes."""
@@ -59,18 +62,31 @@ class MemoryTopics:
             raise Unreachable("no answer to CreateTopics")
         return Answer(throttle_time_ms=throttle, outcomes=outcomes)
 
+    def topics(self, names: Collection[str] | None) -> tuple[Topic, ...]:
+        return tuple(self._topic(name) for name in sorted(self.held) if names is None or name in names)
+
+    def _topic(self, name: str) -> Topic:
+        placed = self.placed.get(name, {})
+        partitions = []
+        for number in range(self.held[name]):
+            replicas = placed.get(number, (BrokerId(1),))
+            partitions.append(Partition(number=number, leader=replicas[0], replicas=replicas, isr=replicas))
+        return Topic(name=name, id=None, internal=False, partitions=tuple(partitions))
+
     def _wrong(self, one: Mutation) -> Failure | None:
-        there = one.topic in self.topics
+        there = one.topic in self.held
         if isinstance(one, Creation):
             return Failure(code=36, reason="TopicAlreadyExists (36)") if there else None
         if not there:
             return Failure(code=3, reason="UnknownTopicOrPartition (3)")
-        if not isinstance(one, Deletion) and one.partitions <= self.topics[one.topic]:
+        if not isinstance(one, Deletion) and one.partitions <= self.held[one.topic]:
             return Failure(code=37, reason="InvalidPartitions (37)")
         return None
 
     def _do(self, one: Mutation) -> None:
         if isinstance(one, Deletion):
-            del self.topics[one.topic]
+            del self.held[one.topic]
         else:
-            self.topics[one.topic] = one.partitions or one.mutations
+            self.held[one.topic] = one.mutations if isinstance(one, Creation) else one.partitions
+            if one.assignment:
+                self.placed[one.topic] = one.assignment

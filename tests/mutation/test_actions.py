@@ -29,7 +29,7 @@ class TestInMemory(TopicsContract):
 
     def partitions(self) -> Mapping[str, int]:
         assert isinstance(self.topics, MemoryTopics)
-        return self.topics.topics
+        return self.topics.held
 
 
 def creations(count: int, partitions: int) -> list[Creation]:
@@ -68,7 +68,7 @@ def test_all_get_through_whatever_they_cost(costs: list[int], rate: int, known: 
     cluster = MemoryTopics(rate=float(rate))
     todo = [Creation(topic=f"t-{n}", partitions=cost) for n, cost in enumerate(costs)]
     assert all(outcome.fate is Fate.DONE for outcome in created(cluster, todo, known=known))
-    assert cluster.topics == {one.topic: one.partitions for one in todo}
+    assert cluster.held == {one.topic: one.partitions for one in todo}
 
 
 def test_without_a_quota_a_thousand_topics_take_no_wait() -> None:
@@ -90,13 +90,13 @@ def test_opting_out_gives_the_violation_to_the_caller_at_once() -> None:
 def test_at_the_deadline_the_rejected_are_named_and_the_others_stand() -> None:
     cluster = MemoryTopics(rate=5)
     found = by_fate(created(cluster, creations(7, 80), known=True, seconds=30))
-    assert len(found[Fate.DONE]) == len(cluster.topics) == 3
+    assert len(found[Fate.DONE]) == len(cluster.held) == 3
     assert len(found[Fate.REJECTED]) == 4
     assert cluster.clock.now < 30
 
 
 def test_any_other_error_is_final_and_holds_up_nothing() -> None:
-    cluster = MemoryTopics(rate=5, topics={"t-3": 1})
+    cluster = MemoryTopics(rate=5, held={"t-3": 1})
     found = by_fate(created(cluster, creations(7, 80), known=True))
     assert [(outcome.mutation.topic, str(outcome.error)) for outcome in found[Fate.FAILED]] == [
         ("t-3", "TopicAlreadyExists (36)")
@@ -124,12 +124,12 @@ def test_an_interrupt_leaves_what_stands_to_be_read() -> None:
 
 
 def test_growing_and_deleting_are_retried_as_well() -> None:
-    cluster = MemoryTopics(rate=5, topics={f"t-{n}": 1 for n in range(7)})
+    cluster = MemoryTopics(rate=5, held={f"t-{n}": 1 for n in range(7)})
     growths = [Growth(topic=f"t-{n}", partitions=81, now=1) for n in range(7)]
     for todo in (growths, [Deletion(topic=one.topic, partitions=81) for one in growths]):
         outcomes = carry_out(cluster, cluster.clock, work(todo), Pace(quota=5), seconds=1_000)
         assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
-    assert cluster.topics == {}
+    assert cluster.held == {}
 
 
 def test_a_topic_that_is_named_twice_is_refused() -> None:

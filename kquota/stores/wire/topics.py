@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import base64
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
+from uuid import UUID
 
-from kafka.protocol.admin import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
+from kafka.protocol.admin import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeTopicPartitionsRequest,
+)
 
 from kquota.mutation.port import Answer, Failure
 from kquota.mutation.request import Assignment, Creation, Deletion, Growth, Mutation
+from kquota.mutation.topic import Partition, Topic
 from kquota.stores.wire.connection import Wire, kafka_error
+from kquota.terms import BrokerId
 
 _NOT_CONTROLLER: Final = 41
 _BY_THE_BROKER: Final = -1
 _TRIES: Final = 3
+_TELLS_ELR: Final = (4, 0)
+_PAGE: Final = 500
+_LIMIT: Final = 2_000
 
 _Topic = CreateTopicsRequest.CreatableTopic
+_Described = DescribeTopicPartitionsRequest
 _Grown = CreatePartitionsRequest.CreatePartitionsTopic
 
 
@@ -41,6 +54,32 @@ class WireTopics:
             throttle_time_ms=answer.throttle_time_ms,
             outcomes={one.topic: outcomes[one.topic] for one in mutations},
         )
+
+    def topics(self, names: Collection[str] | None) -> tuple[Topic, ...]:
+        """See the port. From 4.0 on with the eligible leader replicas, which plain metadata do not tell."""
+        wanted = None if names is None else sorted(names)
+        if wanted == []:
+            return ()
+        told = [topic for topic in self._wire.metadata(wanted).topics if not topic.error_code]
+        if self._wire.oldest() >= _TELLS_ELR:
+            told = list(self._pages(sorted(topic.name for topic in told)))
+        parts: dict[str, list[Any]] = {}
+        for topic in told:
+            parts.setdefault(topic.name, []).append(topic)
+        return tuple(_topic(parts[name]) for name in sorted(parts))
+
+    def _pages(self, names: Sequence[str]) -> Iterator[Any]:
+        """The topics that still exist; one with many partitions comes in parts."""
+        for start in range(0, len(names), _PAGE):
+            asked = [_Described.TopicRequest(name=name) for name in names[start : start + _PAGE]]
+            cursor = None
+            while True:
+                answer = self._wire.ask(_Described(topics=asked, response_partition_limit=_LIMIT, cursor=cursor))
+                yield from (topic for topic in answer.topics if not topic.error_code)
+                if answer.next_cursor is None:
+                    break
+                at = answer.next_cursor
+                cursor = _Described.Cursor(topic_name=at.topic_name, partition_index=at.partition_index)
 
     def _request(self, mutations: Sequence[Mutation], timeout_ms: int) -> Any:
         if creations := [one for one in mutations if isinstance(one, Creation)]:
@@ -97,3 +136,35 @@ def _failure(result: Any) -> Failure | None:
         return None
     message = getattr(result, "error_message", None)
     return Failure(code=result.error_code, reason=kafka_error(result.error_code, message))
+
+
+def _topic(parts: Sequence[Any]) -> Topic:
+    partitions = (_partition(one) for part in parts for one in part.partitions or ())
+    return Topic(
+        name=parts[0].name,
+        id=_id(getattr(parts[0], "topic_id", None)),
+        internal=bool(parts[0].is_internal),
+        partitions=tuple(sorted(partitions, key=lambda one: one.number)),
+    )
+
+
+def _partition(told: Any) -> Partition:
+    return Partition(
+        number=told.partition_index,
+        leader=None if told.leader_id < 0 else BrokerId(told.leader_id),
+        replicas=_brokers(told.replica_nodes),
+        isr=_brokers(told.isr_nodes),
+        elr=_brokers(told.eligible_leader_replicas or ()) if hasattr(told, "eligible_leader_replicas") else None,
+        last_known_elr=_brokers(told.last_known_elr or ()) if hasattr(told, "last_known_elr") else None,
+    )
+
+
+def _brokers(ids: Iterable[int]) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, ids))
+
+
+def _id(told: UUID | None) -> str | None:
+    """As Kafka writes it: URL-safe base64 without its padding; null before 2.8."""
+    if told is None or not told.int:
+        return None
+    return base64.urlsafe_b64encode(told.bytes).decode().rstrip("=")

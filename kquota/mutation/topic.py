@@ -1,0 +1,43 @@
+"""A topic as it stands: its partitions, who leads them and who is in sync."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kquota.terms import BrokerId
+
+Brokers = tuple[BrokerId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One partition. `leader` None: it has none. `elr` is the eligible leader replicas (KIP-966), and `last_known_elr`
+    whoever was last in sync before; None before Kafka 4.0.
+    """
+
+    number: int
+    leader: BrokerId | None
+    replicas: Brokers
+    isr: Brokers
+    elr: Brokers | None = None
+    last_known_elr: Brokers | None = None
+
+    @property
+    def under_replicated(self) -> bool:
+        """Whether a replica is out of sync."""
+        return len(self.isr) < len(self.replicas)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """`id` is None before Kafka 2.8 (KIP-516); partitions in ascending order."""
+
+    name: str
+    id: str | None
+    internal: bool
+    partitions: tuple[Partition, ...]
+
+    @property
+    def replication_factor(self) -> int:
+        """The first partition's, as Kafka's tool says it."""
+        return len(self.partitions[0].replicas) if self.partitions else 0
