@@ -7,6 +7,7 @@ window / (window + pause). Read in SampledStat and SimpleRate, simulated, and se
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,3 +59,33 @@ class Enforcement:
 
 
 AS_SHIPPED: Final = Enforcement()
+
+_FETCH: Final = "replica.fetch."
+_WINDOW: Final = "replication.quota.window."
+
+
+def enforcement(brokers: Iterable[Mapping[str, str | None]]) -> Enforcement:
+    """What the brokers' configs come to, as DescribeConfigs tells them; where brokers differ, what makes moves slower.
+
+    As shipped where one of them does not tell.
+    """
+    found = list(brokers)
+
+    def every(key: str) -> list[int]:
+        texts = [settings.get(key) for settings in found]
+        return [int(text) for text in texts if text is not None and text.isascii() and text.isdigit()]
+
+    keys = ("backoff.ms", "wait.max.ms", "max.bytes", "response.max.bytes")
+    fetch = {key: every(_FETCH + key) for key in keys}
+    window = {key: every(_WINDOW + key) for key in ("num", "size.seconds")}
+    if not found or any(len(values) < len(found) for values in (*fetch.values(), *window.values())):
+        return AS_SHIPPED
+    return Enforcement(
+        window_num=min(window["num"]),
+        window_seconds=min(window["size.seconds"]),
+        fetch_backoff=max(fetch["backoff.ms"]) / 1000,
+        fetch_wait=max(fetch["wait.max.ms"]) / 1000,
+        fetch_bytes=max(fetch["max.bytes"]),
+        response_bytes=max(fetch["response.max.bytes"]),
+        told=True,
+    )
