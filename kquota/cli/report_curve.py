@@ -12,8 +12,9 @@ from kquota.pace.share import Pace
 from kquota.pace.window import Window
 
 _POINTS: Final = 60
-_LINKS: Final = 60_000
-"""So many links in all points together: each point is a simulation of every link."""
+_FEWEST: Final = 12
+_VISITS: Final = 3_000_000
+"""Each point is a simulation that looks at all links whenever one ends: fewer points for more links, some seconds."""
 _FAR: Final = 6
 
 
@@ -62,7 +63,7 @@ def curve(pace: Pace, asked: Limits, window: Window) -> Curve:
 
 def _points(pace: Pace, never: float, widest: float) -> Iterator[tuple[float, float]]:
     """Close together where the curve is steep: just above the throttle that is too small."""
-    count = max(12, min(_POINTS, _LINKS // len(pace.work.links)))
+    count = max(_FEWEST, min(_POINTS, _VISITS // len(pace.work.links) ** 2))
     room = widest - never
     first = room / 200
     for n in range(count):

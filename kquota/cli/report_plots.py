@@ -95,7 +95,7 @@ def spent(shares: Sequence[Share]) -> Markup:
         left = [max(0.0, throttle - rate) / scale for rate in needed]
         stack = {"keep-up of in-sync followers": (keep_up, _SECOND), "writes to the copies": (writes, _FIRST)}
         below = [0.0] * len(shares)
-        for label, (heights, colour) in (stack | {"left to catch up": (left, _GRID)}).items():
+        for label, (heights, colour) in (stack | {"rest of the throttle": (left, _GRID)}).items():
             plot.axes.bar(places, heights, 0.7, below, color=colour, label=label, linewidth=0)
             below = [low + high for low, high in zip(below, heights, strict=True)]
         plot.axes.axhline(throttle / scale, color=_INK, linewidth=1.2, label=f"throttle, {human_rate(throttle)}")
