@@ -78,6 +78,15 @@ def rooms(volumes: Iterable[Volume], arrivals: Iterable[Arrival], seconds: float
     )
 
 
+def disks(volumes: Iterable[Volume]) -> dict[int, int]:
+    """The bytes that each broker's volumes hold, used or not; without the brokers that do not tell all of them."""
+    held: defaultdict[int, set[tuple[int | None, int | None]]] = defaultdict(set)
+    for volume in volumes:
+        held[volume.broker].add((volume.total, volume.usable))
+    known = {broker: [total for total, _ in found if total is not None] for broker, found in held.items()}
+    return {broker: sum(totals) for broker, totals in known.items() if len(totals) == len(held[broker])}
+
+
 def _usable(volumes: Iterable[Volume], log_dir: str | None) -> int | None:
     """Two log dirs with the very same figures are one volume: to count a disk twice would fill it."""
     found = {(v.total, v.usable) for v in volumes if log_dir is None or v.log_dir == log_dir}
