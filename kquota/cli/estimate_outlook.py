@@ -1,0 +1,220 @@
+"""What `move estimate` says beyond one expected time: how sure it is, whether the disks hold the copies, the waves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kquota.cli.contract import printable
+from kquota.measure import human_bytes, human_duration
+
+if TYPE_CHECKING:
+    from kquota.cli import world
+    from kquota.pace.band import Band
+    from kquota.pace.enforcement import Enforcement
+    from kquota.pace.room import Room
+    from kquota.pace.share import Pace
+    from kquota.pace.waves import Waves
+    from kquota.sizes.bytes_in import BytesIn
+    from kquota.spark.estimate import Measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """The band of a move, the leaders whose p99 alone keeps it from ending, its volumes, and its waves if it has any.
+
+    `band` None: no time is expected.
+    """
+
+    band: Band | None
+    at_peak: tuple[int, ...]
+    rooms: tuple[Room, ...]
+    waves: Waves | None
+
+    @property
+    def full(self) -> tuple[Room, ...]:
+        """Where the copies cannot come: there is no room for them."""
+        return tuple(room for room in self.rooms if room.left is not None and room.left < 0)
+
+
+def outlook(move: Pace, measured: Measured, bytes_in: Mapping[int, BytesIn]) -> Outlook:
+    """What follows from a pace, with what the job saw of disks and waves, and the traffic of each broker."""
+    from kquota.pace.band import band, stuck_at_peak
+    from kquota.pace.room import rooms
+    from kquota.pace.waves import in_waves
+
+    busy = {broker: told for broker, told in bytes_in.items() if told.mean > 0}
+    waves = in_waves(measured.waves, move) if measured.waves else None
+    seconds = waves.seconds if waves else move.seconds
+    return Outlook(
+        band=band(
+            move,
+            {broker: told.low / told.mean for broker, told in busy.items() if told.low is not None},
+            {broker: told.high / told.mean for broker, told in busy.items() if told.high is not None},
+        ),
+        at_peak=stuck_at_peak(
+            move, {broker: told.peak / told.mean for broker, told in busy.items() if told.peak is not None}
+        )
+        if move.feasible
+        else (),
+        rooms=rooms(measured.health.volumes, measured.arrivals, seconds),
+        waves=waves,
+    )
+
+
+def enforcement(at: world.Where) -> Enforcement:
+    """How the live brokers enforce a throttle; as Kafka ships it where they do not tell."""
+    from kquota.cli import world
+    from kquota.config.resource import BROKERS
+    from kquota.errors import KquotaError
+    from kquota.pace.enforcement import AS_SHIPPED
+    from kquota.pace.enforcement import enforcement as of
+
+    try:
+        with world.configs(at) as configs:
+            described = configs.describe(configs.resources(BROKERS))
+    except KquotaError:
+        return AS_SHIPPED
+    return of({entry.key: entry.value for entry in entries} for entries in described.values())
+
+
+def document(found: Outlook) -> dict[str, object]:
+    """The keys of the JSON document that are about it; null is unknown, never 0."""
+    band, waves = found.band, found.waves
+    return {
+        "band": None
+        if band is None
+        else {"low_seconds": band.low, "high_seconds": band.high, "of_write_rates": band.writes},
+        "never_at_peak_of": list(found.at_peak),
+        "disk": [
+            {
+                "broker": room.broker,
+                "log_dir": room.log_dir,
+                "usable": room.usable,
+                "arriving": room.arriving,
+                "written": room.written,
+                "left": room.left,
+                "left_at_worst": room.worst,
+            }
+            for room in found.rooms
+        ],
+        "waves": []
+        if waves is None
+        else [
+            {
+                "first": wave.first,
+                "last": wave.last,
+                "partitions": wave.partitions,
+                "bytes": wave.work.bytes,
+                "expected_seconds": pace.seconds,
+                "feasible": pace.feasible,
+            }
+            for wave, pace in waves.each
+        ],
+        "waves_seconds": None if waves is None else waves.seconds,
+    }
+
+
+def band_line(found: Outlook) -> str | None:
+    """From where to where the time will be."""
+    band = found.band
+    if band is None:
+        return None
+    high = "never, at the 95th percentile of the write rates" if band.high is None else human_duration(band.high)
+    why = (
+        "the model's own error, and write rates from their 5th to their 95th percentile"
+        if band.writes
+        else "the model's own error alone: the write rates' percentiles are not known"
+    )
+    return f"90 % band    {human_duration(band.low)} to {high} ({why})"
+
+
+def warnings(found: Outlook) -> Iterator[str]:
+    """What may well go wrong, for stderr."""
+    for broker in found.at_peak:
+        yield (
+            f"warning: at the peak (p99) of what is written to leader {broker} the copies would not catch up: "
+            "the move would not finish as long as that lasts"
+        )
+    for room in found.rooms:
+        if room.worst is not None and room.worst < 0 <= (room.left or 0):
+            yield (
+                f"warning: {_place(room)} has {human_bytes(room.usable or 0)} usable; {human_bytes(room.arriving)} of "
+                f"copies fit, but not with the {human_bytes(room.written or 0.0)} that producers write until the end, "
+                "unless retention deletes as much"
+            )
+
+
+def why_full(found: Outlook) -> str:
+    """Which disks cannot hold their copies, and by how much."""
+    places = [
+        f"{_place(room)} has {human_bytes(room.usable or 0)} usable and {human_bytes(room.arriving)} would come"
+        for room in found.full
+    ]
+    return (
+        f"the copies do not fit: {'; '.join(places)}; old and new copies lie side by side until the end, "
+        "so make room, or move to other brokers"
+    )
+
+
+def disk_lines(found: Outlook) -> Iterator[str]:
+    """Each volume that something comes to, at the worst moment."""
+    from tabulate import tabulate
+
+    known = [room for room in found.rooms if room.usable is not None]
+    if untold := sorted({room.broker for room in found.rooms if room.usable is None}):
+        brokers = ", ".join(map(str, untold))
+        yield f"Disk         not checked on broker{'s' if len(untold) > 1 else ''} {brokers}: the sizes do not tell it"
+    if not known:
+        return
+    yield "Disk         at the end of the move, when old and new copies lie side by side"
+    heads = ("broker", "log dir", "usable", "copies", "written", "left")
+    rows = [
+        (
+            room.broker,
+            printable(room.log_dir or ""),
+            human_bytes(room.usable or 0),
+            human_bytes(room.arriving),
+            "unknown" if room.written is None else human_bytes(room.written),
+            _left(room),
+        )
+        for room in known
+    ]
+    align = ("right", "left", *["right"] * 4)
+    yield str(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=align))
+
+
+def wave_lines(waves: Waves) -> Iterator[str]:
+    """Each wave, what it carries and how long it takes, and all of them."""
+    from tabulate import tabulate
+
+    heads = ("wave", "first", "last", "partitions", "bytes", "time")
+    rows = [
+        (
+            number,
+            printable(wave.first),
+            printable(wave.last),
+            wave.partitions,
+            human_bytes(wave.work.bytes),
+            "never" if pace.feasible is False else _time(pace.seconds),
+        )
+        for number, (wave, pace) in enumerate(waves.each, 1)
+    ]
+    yield f"Waves        {len(rows)}, one after the other: {_time(waves.seconds)} together"
+    align = ("right", "left", "left", "right", "right", "right")
+    yield str(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=align))
+
+
+def _left(room: Room) -> str:
+    left = room.left if room.worst is None else room.worst
+    assert left is not None
+    return f"{human_bytes(-left)} TOO LITTLE" if left < 0 else human_bytes(left)
+
+
+def _place(room: Room) -> str:
+    return f"broker {room.broker}" if room.log_dir is None else f"{printable(room.log_dir)} of broker {room.broker}"
+
+
+def _time(seconds: float | None) -> str:
+    return "unknown" if seconds is None else human_duration(seconds)
