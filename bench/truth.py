@@ -1,0 +1,231 @@
+"""`move estimate` before real moves, and how long these then took: throttles, producers, replicas that stay in sync."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from tabulate import tabulate
+
+from bench.race import kquota, say
+from kquota.sandbox import cluster as sandbox
+from kquota.sandbox import traffic
+from kquota.terms import BrokerId
+
+MOST_MISSED: Final = 0.1
+PARTITIONS: Final = 8
+_MB: Final = 1_000_000
+_FORGOTTEN: Final = 13.0
+"""Seconds after which no quota's window remembers the move before: what a window has left passes at once."""
+_POLL: Final = 0.1
+_LONGEST: Final = 240.0
+_WATCHED: Final = (10.0, 40.0)
+"""Seconds into a move that never ends at which it is looked at."""
+
+Replicas = list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One move: the replicas of partition 0, 1, … before and after, in turn; sizes and rates in megabytes."""
+
+    name: str
+    here: tuple[Replicas, ...]
+    there: tuple[Replicas, ...]
+    size: int
+    throttle: int
+    load: int = 0
+    partitions: int = PARTITIONS
+
+    def placed(self, replicas: Sequence[Replicas]) -> list[Replicas]:
+        """Of every partition."""
+        return [replicas[number % len(replicas)] for number in range(self.partitions)]
+
+
+CASES: Final = (
+    Case(name="nobody stays", here=([1],), there=([3],), size=400, throttle=10),
+    Case(name="nobody stays, producers", here=([1],), there=([3],), size=600, throttle=20, load=3),
+    Case(name="followers stay", here=([1, 2],), there=([1, 3],), size=1600, throttle=40),
+    Case(name="followers stay, producers", here=([1, 2],), there=([1, 3],), size=240, throttle=10, load=2),
+    Case(name="followers stay, producers", here=([1, 2],), there=([1, 3],), size=700, throttle=20, load=2),
+    Case(name="two leaders, one destination", here=([1], [2]), there=([3], [3]), size=800, throttle=20),
+    Case(
+        name="one of two destinations",
+        here=([1], [1], [1], [2]),
+        there=([3], [3], [3], [1]),
+        size=800,
+        throttle=20,
+    ),
+    Case(name="IN < T, and it takes longer", here=([1, 2],), there=([1, 3],), size=91, throttle=8, load=3),
+    Case(name="IN < T, and it never ends", here=([1, 2],), there=([1, 3],), size=91, throttle=5, load=3),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A case and what came of it, in seconds; None is never. `bottleneck` as predicted, `last` as seen, are brokers."""
+
+    case: Case
+    expected: float | None
+    low: float | None
+    high: float | None
+    actual: float | None
+    bottleneck: int
+    last: frozenset[int]
+
+    @property
+    def error(self) -> float | None:
+        """By how much the prediction misses what happened, as a share of that."""
+        return None if self.expected is None or self.actual is None else self.expected / self.actual - 1
+
+    @property
+    def kept(self) -> bool:
+        """Within 10 %, the band holds it, and the last copy came from or to the bottleneck; or never, twice."""
+        if self.error is None or self.actual is None or self.low is None:
+            return self.expected is None and self.actual is None
+        held = self.low <= self.actual <= (self.actual if self.high is None else self.high)
+        return abs(self.error) <= MOST_MISSED and held and self.bottleneck in self.last
+
+
+def outcomes(cases: Sequence[Case] = CASES) -> list[Outcome]:
+    """Every case on a topic of its own, with Kafka's settings as shipped."""
+    say("starting a sandbox for real moves ...")
+    found = sandbox.up(name="bench-truth", owner_pid=os.getpid())
+    try:
+        return [_outcome(found, case) for case in cases]
+    finally:
+        sandbox.down("bench-truth")
+
+
+def table(found: Sequence[Outcome]) -> str:
+    """The outcomes for people."""
+    rows = [
+        [
+            f"{each.case.name}: {each.case.size} MB at {each.case.throttle} MB/s"
+            + (f", {each.case.load} MB/s written" if each.case.load else ""),
+            _seconds(each.expected),
+            f"{_seconds(each.low)} to {_seconds(each.high)}" if each.low is not None else "",
+            _seconds(each.actual),
+            "" if each.error is None else f"{each.error:+.1%}",
+            each.bottleneck,
+            "kept" if each.kept else "BROKEN",
+        ]
+        for each in found
+    ]
+    headers = ["move", "expected, s", "90 %", "actual, s", "error", "bottleneck", f"within {MOST_MISSED:.0%}"]
+    return tabulate(rows, headers=headers, disable_numparse=True) if rows else ""
+
+
+def _seconds(seconds: float | None) -> str:
+    return "never" if seconds is None else f"{seconds:.1f}"
+
+
+def _outcome(found: sandbox.Cluster, case: Case) -> Outcome:
+    say(f"{case.name}: {case.size} MB at {case.throttle} MB/s, {case.load} MB/s written")
+    with _topic(found, case) as topic, TemporaryDirectory(prefix="kquota-bench-") as folder:
+        there = dict(enumerate(case.placed(case.there)))
+        plan = Path(folder) / "plan.json"
+        entries = [{"topic": topic, "partition": n, "replicas": replicas} for n, replicas in there.items()]
+        plan.write_text(json.dumps({"version": 1, "partitions": entries}))
+        at = ["--bootstrap-server", found.bootstrap, "--reassignment-json-file", str(plan)]
+        throttle = ["--throttle", f"{case.throttle}MB/s"]
+        moving = ["reassign-partitions", *at, "--state-dir", folder]
+        time.sleep(_FORGOTTEN)
+        told = _kquota("move", "estimate", *at, *throttle, "--output", "json", accepted=(0, 1))
+        expected = json.loads(told)
+        _kquota(*moving, "--execute", "--force", *throttle)
+        move = Move(case=case, topic=topic, servers=found, there={n: frozenset(r) for n, r in there.items()})
+        if expected["feasible"]:
+            move.wait()
+            _kquota(*moving, "--verify")
+        elif move.gains():
+            raise AssertionError(f"{topic}: predicted never to end, and its copies catch up")
+        else:
+            _kquota(*moving, "--cancel")
+    band = expected["band"] or {"low_seconds": None, "high_seconds": None}
+    return Outcome(
+        case=case,
+        expected=expected["expected_seconds"],
+        low=band["low_seconds"],
+        high=band["high_seconds"],
+        actual=max(move.ended.values(), default=None),
+        bottleneck=expected["bottleneck"]["broker"],
+        last=move.last(),
+    )
+
+
+@contextmanager
+def _topic(found: sandbox.Cluster, case: Case) -> Iterator[str]:
+    """A loaded topic under steady producers, deleted in the end."""
+    topic = f"truth-{time.monotonic_ns()}"
+    traffic.create(found.bootstrap, topic, case.placed(case.here))
+    traffic.load(found.bootstrap, topic, case.partitions, case.size * _MB, lambda _: None)
+    steady = traffic.steady(found.bootstrap, topic, case.partitions, case.load * _MB) if case.load else nullcontext()
+    with steady:
+        yield topic
+    traffic.admin(found.bootstrap).delete_topics([topic])[topic].result(30)
+
+
+def _kquota(*arguments: str, accepted: tuple[int, ...] = (0,)) -> str:
+    ran = subprocess.run(kquota(*arguments), capture_output=True, text=True, check=False)
+    if ran.returncode not in accepted:
+        raise RuntimeError(f"kquota {' '.join(arguments)} ended with {ran.returncode}: {ran.stderr.strip()}")
+    return ran.stdout
+
+
+@dataclass(slots=True)
+class Move:
+    """A move that has been handed over a moment ago; `ended` is when each partition was seen where it goes."""
+
+    case: Case
+    topic: str
+    servers: sandbox.Cluster
+    there: Mapping[int, frozenset[int]]
+    began: float = field(default_factory=time.monotonic)
+    ended: dict[int, float] = field(default_factory=dict)
+
+    def wait(self) -> None:
+        """Until every partition is there."""
+        client: Any = traffic.admin(self.servers.bootstrap)
+        while len(self.ended) < len(self.there):
+            now = time.monotonic() - self.began
+            if now > _LONGEST:
+                raise TimeoutError(f"{self.topic} has not moved within {_LONGEST:.0f} s")
+            seen = traffic.replicas(client, self.topic)
+            self.ended |= {n: now for n, r in self.there.items() if n not in self.ended and seen.get(n) == r}
+            time.sleep(_POLL)
+
+    def gains(self) -> bool:
+        """Whether, looked at twice, less is missing."""
+        missing = []
+        for moment in _WATCHED:
+            time.sleep(max(0.0, self.began + moment - time.monotonic()))
+            missing.append(self._missing())
+        return missing[1] < missing[0]
+
+    def last(self) -> frozenset[int]:
+        """The leader and the destinations of the partitions that came last, within a second."""
+        latest = [n for n, moment in self.ended.items() if moment > max(self.ended.values()) - 1]
+        here = self.case.placed(self.case.here)
+        return frozenset(broker for n in latest for broker in {here[n][0], *(self.there[n] - set(here[n]))})
+
+    def _missing(self) -> int:
+        """Bytes that the leaders hold and the copies do not."""
+        here = self.case.placed(self.case.here)
+        return sum(
+            self._length(here[n][0], n) - self._length(broker, n)
+            for n, replicas in self.there.items()
+            for broker in replicas - set(here[n])
+        )
+
+    def _length(self, broker: int, number: int) -> int:
+        folders = (log_dir / f"{self.topic}-{number}" for log_dir in self.servers.broker(BrokerId(broker)).log_dirs)
+        return sum(segment.stat().st_size for folder in folders for segment in folder.glob("*.log"))
