@@ -8,20 +8,23 @@ from datetime import datetime
 from typing import Final
 
 from kquota.cli import report_commands, report_plots
-from kquota.cli.estimate import WRITES_FROM, Estimate, others
+from kquota.cli.estimate import Estimate, others, writes_from
 from kquota.cli.estimate_limits import Limits
 from kquota.cli.markup import Markup, joined, tag
 from kquota.cli.report_curve import curve
 from kquota.cli.report_words import counted, number, rate, size, table, time
 from kquota.measure import human_bytes, human_duration, human_rate
 from kquota.pace.enforcement import START_SECONDS
+from kquota.pace.room import disks
 from kquota.pace.share import Pace, Share, Side
-from kquota.sizes.moved import Held, Moved
+from kquota.sizes.moved import Moved
 
 _NAMES: Final = 10
 """Files of sizes that are named: a history has thousands."""
 _MOST: Final = 60
 """Brokers that one picture can hold."""
+_FAR: Final = 5
+"""Times the bytes stored: disks beyond it would make bars invisible."""
 _ROWS: Final = 20
 """Rows that one table should."""
 
@@ -48,7 +51,7 @@ def sections(ticket: Ticket) -> Iterator[Markup]:
     if pace.shares:
         yield _section("What moves", *_topics(ticket))
     if ticket.moved.held:
-        yield _section("Brokers before and after", *_stored(ticket.moved.held))
+        yield _section("Brokers before and after", *_stored(ticket))
     if pace.shares:
         yield _section("What each broker carries", *_carried(pace))
         yield _section("Time against throttle", *_times(ticket))
@@ -79,9 +82,16 @@ def _topics(ticket: Ticket) -> Iterator[Markup]:
     yield table(("topic", "partitions#", "copies#", "bytes to copy#"), rows, last=last)
 
 
-def _stored(held: Sequence[Held]) -> Iterator[Markup]:
+def _stored(ticket: Ticket) -> Iterator[Markup]:
+    held, known = ticket.moved.held, disks(ticket.answer.measured.health.volumes)
     shown = sorted(sorted(held, key=lambda h: -abs(h.after - h.before))[:_MOST], key=lambda h: h.broker)
-    yield _figure("Bytes stored on each broker", report_plots.stored(shown, {}))
+    most = max(max(h.before, h.after) for h in shown)
+    near = known if known and min(known.values()) <= _FAR * most else {}
+    yield _figure("Bytes stored on each broker", report_plots.stored(shown, near))
+    if known and not near:
+        yield _note(f"Disk sizes, {human_bytes(min(known.values()))} and more, are outside of the picture.")
+    if not known:
+        yield _note("Disk sizes are not known.")
     if len(shown) < len(held):
         yield _note(f"The {len(shown)} brokers of {len(held)} that change most.")
 
@@ -205,7 +215,7 @@ def _sources(ticket: Ticket) -> Iterator[Markup]:
         names.append(f"{counted(more, 'file')} more")
     rows = [
         ("Sizes", ", ".join((answer.source, *names))),
-        ("Write rates", WRITES_FROM[answer.writes_from]),
+        ("Write rates", writes_from(answer.rates)),
         ("Time", f"{START_SECONDS:g} s to start and end, and the part of a throttle that flows, as measured"),
         ("Fetch size and quota window", "as Kafka ships them"),
     ]

@@ -15,6 +15,8 @@ from kquota.errors import Invalid
 VERSION: Final = 1
 """Of the columns and folders; it is the name of the folder, `rolled/v1`, and a column of every row."""
 
+ROLLED: Final = f"rolled/v{VERSION}"
+"""Where a history's batches lie in its folder."""
 _STAMP: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 

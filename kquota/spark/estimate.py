@@ -40,14 +40,15 @@ class Writes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assumed:
-    """Partitions of the plan that the sizes do not hold: how many, and the first of their names.
-
-    Each is taken to hold the size that the operator gave, to stand on the plan's first replica, and to be led there.
-    """
+class Unsized:
+    """Partitions of the plan that the sizes do not hold: how many, and the first of their names."""
 
     partitions: int
     named: tuple[str, ...]
+
+    def __str__(self) -> str:
+        more = f" and {self.partitions - len(self.named)} more" if self.partitions > len(self.named) else ""
+        return f"{', '.join(self.named)}{more}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +58,9 @@ class Measured:
     `max_bytes_in` is the greatest known rate of writes to one leader, None when none is known; `unallotted` are brokers
     whose rate went to no partition. `leaders_assumed` and `in_sync_assumed` count moving partitions on which the input
     is mute; `lagging` counts current followers out of sync: their catching up shares the throttle, and is in no sum.
-    `unseen` are brokers of the plan that the sizes do not name: empty ones, or another cluster's.
-    `least_replicas` is the plan's smallest replication factor.
+    Each partition of `assumed` is taken to hold the size that the operator gave, to stand on the plan's first replica
+    alone, and to be led there. `unseen` are brokers of the plan that the sizes do not name: empty ones, or another
+    cluster's. `least_replicas` is the plan's smallest replication factor.
     """
 
     health: Health
@@ -70,7 +72,7 @@ class Measured:
     leaders_assumed: int
     in_sync_assumed: int
     lagging: int
-    assumed: Assumed
+    assumed: Unsized
     unseen: tuple[int, ...]
     least_replicas: int
     work: Work
@@ -115,7 +117,7 @@ def measure(
         leaders_assumed=_sum(known, "leaders_assumed"),
         in_sync_assumed=_sum(known, "in_sync_assumed"),
         lagging=_sum(known, "lagging"),
-        assumed=_assumed(known, told),
+        assumed=_unsized(told, F.col("assumed"), _sum(known, "assumed")),
         unseen=tuple(sorted(flow.destinations - set(found.brokers))),
         least_replicas=min((row["least_replicas"] for row in known if row["least_replicas"]), default=0),
         work=flow.work,
@@ -164,23 +166,13 @@ def _refuse(leaders: Collection[Row], told: DataFrame, plan: Planned) -> None:
         return
     if unknown == planned:
         raise Invalid(f"the sizes hold none of the plan's {planned} partitions: are they of another cluster?")
-    named = _shortened(_first(told, F.col("leader").isNull()), unknown)
+    named = _unsized(told, F.col("leader").isNull(), unknown)
     raise Invalid(f"the plan names partitions that the sizes do not hold: {named}; give --assume-size, as 10GB")
 
 
-def _assumed(leaders: Iterable[Row], told: DataFrame) -> Assumed:
-    count = _sum(leaders, "assumed")
-    return Assumed(partitions=count, named=_first(told, F.col("assumed")) if count else ())
-
-
-def _first(told: DataFrame, which: Column) -> tuple[str, ...]:
-    found = told.where(which).orderBy(*KEY).select(*KEY).limit(_NAMED).collect()
-    return tuple(f"{topic}-{partition}" for topic, partition in found)
-
-
-def _shortened(named: Collection[str], count: int) -> str:
-    more = f" and {count - len(named)} more" if count > len(named) else ""
-    return f"{', '.join(named)}{more}"
+def _unsized(told: DataFrame, which: Column, count: int) -> Unsized:
+    found = told.where(which).orderBy(*KEY).select(*KEY).limit(_NAMED).collect() if count else []
+    return Unsized(partitions=count, named=tuple(f"{topic}-{partition}" for topic, partition in found))
 
 
 def _sum(rows: Iterable[Row], column: str) -> int:

@@ -51,6 +51,9 @@ class Files:
         return here + len(self.elsewhere) * MUCH
 
 
+NOTHING: Final = Files(folder=Path(), names={})
+
+
 def is_elsewhere(path: str) -> bool:
     """Whether a path names where it lies, `s3a://`, `hdfs://` or `file://`: then it is Spark's to open."""
     return _SCHEME.match(path) is not None

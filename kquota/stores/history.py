@@ -18,7 +18,6 @@ from kquota.stores import durable
 
 _GZIP: Final = b"\x1f\x8b"
 _SNAPSHOTS: Final = (".jsonl.gz", ".json.gz", ".jsonl", ".json")
-_ROLLED: Final = f"rolled/v{history.VERSION}"
 # Neither Spark nor a person's glob over rolled/v1 sees what is not whole.
 _UNFINISHED: Final = "rolled/.unfinished"
 _MANIFEST: Final = "_batch.json"
@@ -33,8 +32,8 @@ def found(paths: Iterable[Path]) -> Listing:
         if not path.is_dir():
             snapshots[path] = _taken(path)
             continue
-        batches = sorted((path / _ROLLED).glob("batch=*"))
-        rolled += [str(path / _ROLLED)] if batches else []
+        batches = sorted((path / history.ROLLED).glob("batch=*"))
+        rolled += [str(path / history.ROLLED)] if batches else []
         for batch in batches:
             held |= _manifested(batch / _MANIFEST)
         # A snapshot that is still being written begins with a dot.
@@ -91,7 +90,7 @@ def commit(directory: Path, unfinished: Path, tables: Mapping[str, Path], snapsh
     A power cut leaves the history as it was, or with all of the batch. Returns the batch. Raises Refused where the
     disk says no.
     """
-    place = directory / _ROLLED / history.batch_name(snapshots)
+    place = directory / history.ROLLED / history.batch_name(snapshots)
     batch = unfinished / "batch"
     try:
         for table, folder in tables.items():

@@ -6,17 +6,21 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from html.parser import HTMLParser
 
 from kquota.cli.estimate import Estimate
+from kquota.cli.estimate_inputs import Source
 from kquota.cli.estimate_limits import chosen, limits, window
+from kquota.cli.report_page import page
 from kquota.cli.report_sections import Ticket
 from kquota.pace.fetch import Fetch
 from kquota.pace.ratio import MoveTime
+from kquota.pace.room import Volume
 from kquota.pace.share import pace
 from kquota.pace.work import Link, work
 from kquota.sizes.moved import Held, Moved, MovingTopic
-from kquota.spark.estimate import Assumed, Measured
+from kquota.spark.estimate import Measured, Unsized
 from kquota.spark.partitions import Health
 from kquota.terms import BrokerId
 
@@ -39,6 +43,7 @@ class Case:
     cluster: str | None = "q3HkLkX9TQ-pXg8a1yNcXw"
     options: tuple[str, ...] = ("--bootstrap-server", "b1:9092")
     remarks: tuple[str, ...] = ()
+    disk: int | None = None
 
 
 def ticket(case: Case) -> Ticket:
@@ -53,7 +58,7 @@ def ticket(case: Case) -> Ticket:
         cluster=case.cluster,
         time="2026-11-21T01:02:03Z",
         brokers=tuple(map(BrokerId, brokers)),
-        volumes=(),
+        volumes=tuple(Volume(broker=b, log_dir="/d", total=case.disk, usable=case.disk) for b in brokers),
         bad=0,
         future=0,
         duplicate=0,
@@ -69,7 +74,7 @@ def ticket(case: Case) -> Ticket:
         leaders_assumed=0,
         in_sync_assumed=0,
         lagging=0,
-        assumed=Assumed(partitions=0, named=()),
+        assumed=Unsized(partitions=0, named=()),
         unseen=(),
         least_replicas=2,
         work=made,
@@ -81,7 +86,7 @@ def ticket(case: Case) -> Ticket:
         for_deadline=case.throttle is None,
         source="cluster",
         names=(),
-        writes_from=None if case.writes is None else "sample",
+        rates=() if case.writes is None else (Source(kind="sample"),),
         measured=measured,
         kip=MoveTime(
             partitions_to_be_moved=measured.moving,
@@ -164,3 +169,9 @@ class Page(HTMLParser):
     def plots(self) -> list[str]:
         """What each plot is called for those who do not see it."""
         return [given["aria-label"] or "" for tag, given in self.elements if tag == "svg" and given["role"] == "img"]
+
+
+@cache
+def shown(case: Case) -> Page:
+    """The page of a case, read back."""
+    return Page(page(ticket(case)))

@@ -141,7 +141,24 @@ WRONG = {
     "no time": ([*SIZES, "--deadline", "soon"], "--deadline 'soon' is not a positive number with a unit"),
     "no such file": (["--log-dirs", "x", "--throttle", "5MB/s"], "--log-dirs x: there is no such file"),
     "no sizes": (["--throttle", "5MB/s"], "whose sizes? Give --bootstrap-server HOST:PORT, --log-dirs FILE or"),
-    "two sources": ([*SIZES, "--history", "h", "--throttle", "5MB/s"], "sizes come from one place"),
+    "two sources of sizes": (
+        [*SIZES, "--bootstrap-server", "localhost:1", "--throttle", "5MB/s"],
+        "sizes come from one place: give --log-dirs or --bootstrap-server",
+    ),
+    "no such history": ([*SIZES, "--history", "h", "--throttle", "5MB/s"], "--history h: there is no such file or"),
+    "a window of nothing": (
+        [*SIZES, "--history-window", "7d", "--throttle", "5MB/s"],
+        "--history-window is a part of a",
+    ),
+    "bytes-in, a file that is none": (
+        [*SIZES, "--throttle", "5MB/s", "--bytes-in", "plan.json"],
+        "--bytes-in plan.json: 'version' is no broker's id",
+    ),
+    "two ways to cut": (
+        [*SIZES, "--throttle", "5MB/s", "--waves", "2", "--max-in-flight", "1GB"],
+        "give --waves or --max-in-flight, not both",
+    ),
+    "no waves": ([*SIZES, "--throttle", "5MB/s", "--waves", "0"], "--waves 0: must be 1 or more"),
 }
 
 

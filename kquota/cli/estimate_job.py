@@ -1,0 +1,113 @@
+"""The Spark job of `move estimate`: what was gathered goes in, a move's sums come out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kquota.cli.contract import say
+from kquota.cli.estimate_inputs import CLUSTER, HISTORY, LOG_DIRS, Asked, Inputs, dead_among
+from kquota.terms import BrokerId
+
+if TYPE_CHECKING:
+    from kquota.pace.split import Split
+    from kquota.reassign.plan import Plan
+    from kquota.sizes.bytes_in import BytesIn
+    from kquota.spark.estimate import Measured, Writes
+    from kquota.spark.history import History
+    from kquota.spark.plan_files import PlanFiles
+    from kquota.spark.plans import Planned
+    from kquota.spark.reader import Reader
+
+_ENTRY: Final = 64
+"""Bytes of one partition of a plan, about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reckoned:
+    """A move's sums, and each broker's write rates with their percentiles, as far as somebody told them."""
+
+    measured: Measured
+    bytes_in: Mapping[BrokerId, BytesIn]
+
+
+def reckoned(
+    inputs: Inputs, asked: Asked, plan: Plan | PlanFiles, split: Split | None, scratch: Path, *, detailed: bool
+) -> Reckoned:
+    """Raises Invalid for input that only Spark can judge, Refused where Spark cannot finish."""
+    from kquota.spark.session import session, starting
+
+    with starting(scratch, _size(inputs, plan)) as start, session(scratch, inputs.files, say, start=start) as spark:
+        from kquota.spark.estimate import measure
+        from kquota.spark.reader import Reader
+        from kquota.spark.sizes import from_log_dirs, from_snapshots
+
+        reader = Reader(spark=spark, scratch=scratch)
+        history = _history(reader, inputs, asked)
+        if inputs.source == HISTORY and history:
+            replicas = history.newest
+        else:
+            replicas = (from_log_dirs if inputs.source == LOG_DIRS else from_snapshots)(reader, inputs.files)
+        measured = measure(
+            replicas,
+            inputs.files,
+            _planned(reader, plan),
+            _writes(reader, inputs, asked, history),
+            reader,
+            assumed_size=asked.assumed_size,
+            split=split,
+            detailed=detailed,
+        )
+        told = history.by_broker(asked.window) if history else {}
+    if inputs.source == CLUSTER:
+        dead_among(measured.unseen, inputs.brokers)
+    return Reckoned(measured=measured, bytes_in=told | asked.bytes_in())
+
+
+def _size(inputs: Inputs, plan: Plan | PlanFiles) -> int:
+    """What Spark will read, in bytes as stored."""
+    from kquota.reassign.plan import Plan
+
+    rolled = inputs.listing.rolled if inputs.listing else ()
+    waiting = inputs.waiting.size() if inputs.waiting else 0
+    planned = len(plan.targets) * _ENTRY if isinstance(plan, Plan) else plan.files.size()
+    sizes = inputs.files.size() if inputs.source != HISTORY else 0
+    return sizes + waiting + planned + sum(map(_stored, rolled))
+
+
+def _stored(path: str) -> int:
+    from kquota.spark.files import MUCH, is_elsewhere
+
+    return MUCH if is_elsewhere(path) else sum(file.stat().st_size for file in Path(path).rglob("*.parquet"))
+
+
+def _history(reader: Reader, inputs: Inputs, asked: Asked) -> History | None:
+    from kquota.spark.history import opened
+
+    if inputs.listing is None or inputs.waiting is None:
+        return None
+    found = opened(reader, inputs.listing, inputs.waiting, asked.cluster)
+    found.check(asked.window)
+    return found
+
+
+def _planned(reader: Reader, plan: Plan | PlanFiles) -> Planned:
+    from kquota.reassign.plan import Plan
+    from kquota.spark.plans import planned, stored
+
+    return planned(reader, plan) if isinstance(plan, Plan) else stored(reader, plan)
+
+
+def _writes(reader: Reader, inputs: Inputs, asked: Asked, history: History | None) -> Writes:
+    from kquota.spark.estimate import Writes
+
+    by_broker = {broker: rate.mean for broker, rate in asked.bytes_in().items()}
+    if history is not None:
+        return Writes(by_broker=by_broker, by_partition=history.by_partition(asked.window))
+    if not inputs.sampled:
+        return Writes(by_broker=by_broker)
+    rates = ({"topic": p.topic, "partition": p.partition, "w": w} for p, w in inputs.sampled.items())
+    table = reader.table("rates", rates, "topic string, `partition` int, w double")
+    return Writes(by_broker=by_broker, by_partition=table)
