@@ -47,7 +47,9 @@ def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | No
     if find_spec("matplotlib") is None:
         raise Refused("--report draws with matplotlib, which is not installed: pip install 'kquota[report]'")
     reports.check(path, GENERATOR)
-    return Wanted(path=path, plan=str(plan), cluster=report_commands.cluster(connection))
+    # What came through a pipe is gone: nobody can run it under its name.
+    named = str(plan) if plan.is_file() else report_commands.PIPED
+    return Wanted(path=path, plan=named, cluster=report_commands.cluster(connection))
 
 
 def write(wanted: Wanted, answer: Estimate, asked: Limits, remarks: Sequence[str]) -> None:

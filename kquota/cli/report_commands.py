@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
+from typing import Final
 
 from kquota.cli.connection import Connection, names_a_cluster, where
 from kquota.measure import ByteRate, exact_rate
 
-NOBODY: tuple[str, ...] = ("--bootstrap-server", "HOST:PORT")
+NOBODY: Final = ("--bootstrap-server", "HOST:PORT")
 """Stands for the cluster where the sizes came from files alone."""
+PIPED: Final = "PLAN.json"
+"""Stands for the plan where it came through a pipe."""
 
 
 def cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
@@ -30,7 +33,7 @@ def commands(options: tuple[str, ...], plan: str, throttle: ByteRate) -> tuple[t
     execute = ("kquota reassign-partitions", *at, *of_plan, f"--execute --throttle {exact_rate(throttle)}")
     return (
         ("Look first: everything is checked, and nothing is written.", (*execute, "--dry-run")),
-        ("Start the move.", execute),
+        ("Start the move. The same again, with another --throttle, changes the rate while it moves.", execute),
         ("Watch it: exit code 8 while it moves, 0 when no run is open.", ("kquota move status", *at)),
         (
             "At the end, and as often as you like before: exit code 8 while replicas move; when all are in sync it "
