@@ -233,6 +233,8 @@ def _commands(ticket: Ticket) -> Iterator[Markup]:
         return
     if ticket.cluster == report_commands.NOBODY:
         yield _note("The sizes came from files: put the cluster's address in the place of HOST:PORT.")
+    if ticket.plan == report_commands.PIPED:
+        yield _note(f"The plan came through a pipe: keep it, and put its name in the place of {report_commands.PIPED}.")
     steps = report_commands.commands(ticket.cluster, ticket.plan, ticket.answer.throttle)
     yield tag("ol", *(tag("li", what, tag("pre", _code(words))) for what, words in steps))
 

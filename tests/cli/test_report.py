@@ -11,11 +11,11 @@ import pytest
 
 from kquota.cli import report, report_commands
 from kquota.cli.connection import Connection
-from kquota.cli.estimate import document
+from kquota.cli.estimate_document import document
 from kquota.cli.report_page import page
 from kquota.errors import Refused
 from kquota.pace.work import Link
-from tests.cli.pages import MB, Case, Page, ticket
+from tests.cli.pages import MB, Case, shown, ticket
 from tests.cli.run import kquota, run
 
 PLOTS = [
@@ -50,7 +50,7 @@ CASES = {
 
 @pytest.mark.parametrize(("case", "sections", "plots"), CASES.values(), ids=CASES)
 def test_a_page_is_whole_and_needs_nothing_else(case: Case, sections: list[str], plots: list[str]) -> None:
-    told = Page(page(ticket(case)))
+    told = shown(case)
     assert told.sections == sections
     assert told.plots == plots
     tags = {tag for tag, _ in told.elements}
@@ -64,8 +64,7 @@ def test_a_page_is_whole_and_needs_nothing_else(case: Case, sections: list[str],
 
 @pytest.mark.parametrize("case", [case for case, _, _ in CASES.values()], ids=CASES)
 def test_the_numbers_are_those_of_the_json_document(case: Case) -> None:
-    asked = ticket(case)
-    told, answer = Page(page(asked)), json.loads(document(asked.answer))
+    told, answer = shown(case), json.loads(document(ticket(case).answer))
     everywhere = {value for values in told.values.values() for value in values}
     assert {answer["throttle"], *numbers(answer["kip73"])} <= everywhere
     if answer["copies"]:
@@ -74,8 +73,8 @@ def test_the_numbers_are_those_of_the_json_document(case: Case) -> None:
         window = [bound["rate"] for side in ("above", "below") for bound in answer["window"][side]]
         assert told.values["Limits of the throttle"] == [rate for rate in window if rate is not None]
     if len(answer["shares"]) <= 20:
-        shown = ("copies", "bytes", "left_for_copies", "writes", "seconds")
-        assert numbers([[share[key] for key in shown] for share in answer["shares"]]) <= everywhere
+        told_of = ("copies", "bytes", "left_for_copies", "writes", "seconds")
+        assert numbers([[share[key] for key in told_of] for share in answer["shares"]]) <= everywhere
 
 
 def numbers(found: object) -> set[float]:
@@ -88,19 +87,27 @@ def numbers(found: object) -> set[float]:
 
 
 def test_what_a_board_reads_first() -> None:
-    told = Page(page(ticket(Case(deadline="3m")))).text[""]
+    told = shown(Case(deadline="3m")).text[""]
     assert "The move can finish, in about" in told
     assert "The bottleneck is broker 1, which sends 91 MB." in told
-    never = Page(page(ticket(Case(throttle="5MB/s"))))
+    never = shown(Case(throttle="5MB/s"))
     assert "The move can never finish." in never.text[""]
     assert (never.commands, "None yet" in never.text["Commands, in their order"]) == ([], True)
-    unknown = Page(page(ticket(Case(writes=None)))).text[""]
+    unknown = shown(Case(writes=None)).text[""]
     assert "How long it takes is not known" in unknown
     assert "Whether it can finish was not checked" in unknown
-    impossible = Page(page(ticket(Case(throttle="8MB/s", nic="50MB/s", impact="10%"))))
+    impossible = shown(Case(throttle="8MB/s", nic="50MB/s", impact="10%"))
     assert "Do not run it: no throttle is below 5 MB/s" in impossible.text[""]
     assert impossible.commands == []
-    assert "Nothing moves" in Page(page(ticket(Case(links=())))).text[""]
+    assert "Nothing moves" in shown(Case(links=())).text[""]
+
+
+def test_disk_sizes_are_in_the_picture_or_beside_it() -> None:
+    stored = "Brokers before and after"
+    assert "disk size" in shown(Case(disk=200 * MB)).text[stored]
+    far = shown(Case(disk=10**12)).text[stored]
+    assert ("disk size" in far, "Disk sizes, 1 TB and more, are outside of the picture." in far) == (False, True)
+    assert "Disk sizes are not known." in shown(Case()).text[stored]
 
 
 HOSTILE = [
@@ -114,7 +121,7 @@ HOSTILE = [
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_from_outside_are_text_and_nothing_else(name: str) -> None:
     hostile = Case(topic=name, plan=name, cluster=name, options=("--bootstrap-server", name), remarks=(name,))
-    told, tame = Page(page(ticket(hostile))), Page(page(ticket(Case(remarks=("r",)))))
+    told, tame = shown(hostile), shown(Case(remarks=("r",)))
     assert [tag for tag, _ in told.elements] == [tag for tag, _ in tame.elements]
     seen = name.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e")
     assert seen in told.text[""] and seen in told.text["What moves"]
@@ -131,7 +138,7 @@ def test_the_same_ticket_makes_the_same_bytes_whatever_matplotlib_is_set_to() ->
 
 
 def test_every_plot_names_its_axes_with_their_units() -> None:
-    text = "".join(Page(page(ticket(Case(deadline="3m", nic="1Gbit/s", impact="10%")))).text.values())
+    text = "".join(shown(Case(deadline="3m", nic="1Gbit/s", impact="10%")).text.values())
     axes = ("bytes stored (MB)", "bytes to copy (MB)", "rate (MB/s)", "throttle (MB/s)", "expected time", "broker")
     marks = ("never finishes: at or below 6 MB/s", "throttle, 8 MB/s", "deadline, 3 min", "--max-impact, 0.1 of N")
     assert [name for name in (*axes, *marks) if name not in text] == []
@@ -139,7 +146,7 @@ def test_every_plot_names_its_axes_with_their_units() -> None:
 
 def test_the_commands_are_what_a_shell_takes_and_kquota_knows() -> None:
     options = ("--bootstrap-server", "b1:9092", "--command-config", "my $HOME/it's.properties")
-    told = Page(page(ticket(Case(plan="a b/$(id)`id`.json", options=options))))
+    told = shown(Case(plan="a b/$(id)`id`.json", options=options))
     ran = [run(["sh", "-c", f"kquota() {{ printf '%s\\n' \"$@\"; }}\n{command}"]) for command in told.commands]
     assert all(one.code == 0 and one.err == "" for one in ran)
     words = [one.out.splitlines() for one in ran]
