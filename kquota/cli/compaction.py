@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kquota.cli.contract import DONE, say
+from kquota.cli.progress import stages
 from kquota.errors import Invalid, Refused
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _roll(directory: Path, found: Listing, unfinished: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="kquota-") as folder:
         laid = files.laid_out(found.waiting, Path(folder) / "history", ".jsonl")
         try:
-            with session(Path(folder), laid, say) as spark:
+            with stages() as told, session(Path(folder), laid, say, told=told) as spark:
                 from kquota.spark.compact import tables
                 from kquota.spark.reader import Reader
 

@@ -148,6 +148,12 @@ def asked(
     return found
 
 
+def is_live(asked: Asked, connection: Connection) -> bool:
+    """Whether the sizes are to be a live cluster's."""
+    stored = bool(asked.log_dirs or asked.history)
+    return connection != Connection() or (not stored and names_a_cluster(connection))
+
+
 def gathered(asked: Asked, connection: Connection, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
     """Sizes of the cluster that is named, else of kafka-log-dirs' output, else a history's newest.
 
@@ -155,8 +161,7 @@ def gathered(asked: Asked, connection: Connection, plan: Plan | PlanFiles, scrat
     """
     from kquota.spark import files
 
-    stored = bool(asked.log_dirs or asked.history)
-    live = connection != Connection() or (not stored and names_a_cluster(connection))
+    live = is_live(asked, connection)
     if live and asked.log_dirs:
         raise Invalid("sizes come from one place: give --log-dirs or --bootstrap-server")
     if live:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kquota.cli.connection import Connection
 from kquota.cli.contract import say
-from kquota.cli.estimate_inputs import CLUSTER, HISTORY, LOG_DIRS, Asked, Inputs, dead_among
+from kquota.cli.estimate_inputs import CLUSTER, HISTORY, LOG_DIRS, Asked, Inputs, dead_among, is_live
+from kquota.cli.progress import stages
 from kquota.terms import BrokerId
 
 if TYPE_CHECKING:
     from kquota.pace.split import Split
     from kquota.reassign.plan import Plan
     from kquota.sizes.bytes_in import BytesIn
+    from kquota.spark.engine import Engine
     from kquota.spark.estimate import Measured, Writes
     from kquota.spark.history import History
     from kquota.spark.plan_files import PlanFiles
     from kquota.spark.plans import Planned
     from kquota.spark.reader import Reader
+    from kquota.spark.session import Start
 
 _ENTRY: Final = 64
 """Bytes of one partition of a plan, about."""
@@ -33,18 +38,43 @@ class Reckoned:
     bytes_in: Mapping[BrokerId, BytesIn]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Where the work is done, and in which folder; `start` when Spark is on its way there already."""
+
+    engine: Engine
+    scratch: Path
+    start: Start | None = None
+
+
+@contextmanager
+def begun(asked: Asked, connection: Connection, plan: Plan | PlanFiles, scratch: Path, engine: Engine) -> Iterator[Job]:
+    """Starts Spark beside the reading of a live cluster, whose sizes are never much; else it is not begun yet."""
+    if asked.history or not is_live(asked, connection):
+        yield Job(engine=engine, scratch=scratch)
+        return
+    from kquota.spark.session import starting
+
+    with starting(scratch, _planned_size(plan), engine) as start:
+        yield Job(engine=engine, scratch=scratch, start=start)
+
+
 def reckoned(
-    inputs: Inputs, asked: Asked, plan: Plan | PlanFiles, split: Split | None, scratch: Path, *, detailed: bool
+    inputs: Inputs, asked: Asked, plan: Plan | PlanFiles, split: Split | None, job: Job, *, detailed: bool
 ) -> Reckoned:
     """Raises Invalid for input that only Spark can judge, Refused where Spark cannot finish."""
     from kquota.spark.session import session, starting
 
-    with starting(scratch, _size(inputs, plan)) as start, session(scratch, inputs.files, say, start=start) as spark:
+    with ExitStack() as stack:
+        told = stack.enter_context(stages())
+        start = job.start or stack.enter_context(starting(job.scratch, _size(inputs, plan), job.engine))
+        running = session(job.scratch, inputs.files, say, engine=job.engine, told=told, start=start)
+        spark = stack.enter_context(running)
         from kquota.spark.estimate import measure
         from kquota.spark.reader import Reader
         from kquota.spark.sizes import from_log_dirs, from_snapshots
 
-        reader = Reader(spark=spark, scratch=scratch)
+        reader = Reader(spark=spark, scratch=job.scratch, uploads=job.engine.uploads)
         history = _history(reader, inputs, asked)
         if inputs.source == HISTORY and history:
             replicas = history.newest
@@ -60,21 +90,24 @@ def reckoned(
             split=split,
             detailed=detailed,
         )
-        told = history.by_broker(asked.window) if history else {}
+        rates = history.by_broker(asked.window) if history else {}
     if inputs.source == CLUSTER:
         dead_among(measured.unseen, inputs.brokers)
-    return Reckoned(measured=measured, bytes_in=told | asked.bytes_in())
+    return Reckoned(measured=measured, bytes_in=rates | asked.bytes_in())
 
 
 def _size(inputs: Inputs, plan: Plan | PlanFiles) -> int:
     """What Spark will read, in bytes as stored."""
-    from kquota.reassign.plan import Plan
-
     rolled = inputs.listing.rolled if inputs.listing else ()
     waiting = inputs.waiting.size() if inputs.waiting else 0
-    planned = len(plan.targets) * _ENTRY if isinstance(plan, Plan) else plan.files.size()
     sizes = inputs.files.size() if inputs.source != HISTORY else 0
-    return sizes + waiting + planned + sum(map(_stored, rolled))
+    return sizes + waiting + _planned_size(plan) + sum(map(_stored, rolled))
+
+
+def _planned_size(plan: Plan | PlanFiles) -> int:
+    from kquota.reassign.plan import Plan
+
+    return len(plan.targets) * _ENTRY if isinstance(plan, Plan) else plan.files.size()
 
 
 def _stored(path: str) -> int:

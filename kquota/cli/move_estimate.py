@@ -12,6 +12,7 @@ import typer
 from kquota.cli import estimate_inputs, estimate_limits, estimate_outlook, estimate_waves, report
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, say
+from kquota.cli.engine_options import Conf, Debug, SparkMaster, SparkRemote, engine
 from kquota.cli.estimate_inputs import (
     CLUSTER,
     AssumeSize,
@@ -23,7 +24,7 @@ from kquota.cli.estimate_inputs import (
     Sample,
     Sizes,
 )
-from kquota.cli.estimate_job import Reckoned, reckoned
+from kquota.cli.estimate_job import Reckoned, begun, reckoned
 from kquota.cli.estimate_limits import Deadline, Limits, MaxImpact, Nic, Throttle
 from kquota.cli.estimate_waves import MaxInFlight, Waves
 from kquota.cli.options import Output, OutputFormat
@@ -68,6 +69,10 @@ def estimate(
     waves: Waves = None,
     max_in_flight: MaxInFlight = None,
     page: Report = None,
+    spark_master: SparkMaster = None,
+    spark_remote: SparkRemote = None,
+    conf: Conf = None,
+    debug: Debug = False,  # noqa: ARG001 - its callback has done it
     output: OutputFormat = Output.text,
 ) -> int:
     """Say how long a throttled move takes, which broker is the bottleneck, and whether it can ever finish."""
@@ -77,12 +82,14 @@ def estimate(
     given = estimate_inputs.asked(log_dirs, history, history_window, cluster_id, bytes_in, sample, assume_size)
     split = estimate_waves.split(waves, max_in_flight)
     wanted = report.wanted(page, reassignment_json_file, connection)
+    where = engine(spark_master, spark_remote, conf)
     with tempfile.TemporaryDirectory(prefix="kquota-") as folder:
         scratch = Path(folder)
         plan = plan_files.opened(str(reassignment_json_file), scratch)
-        inputs = estimate_inputs.gathered(given, connection, plan, scratch)
-        enforcement = estimate_outlook.enforcement(connection, live=inputs.source == CLUSTER)
-        found = reckoned(inputs, given, plan, split, scratch, detailed=wanted is not None)
+        with begun(given, connection, plan, scratch, where) as job:
+            inputs = estimate_inputs.gathered(given, connection, plan, scratch)
+            enforcement = estimate_outlook.enforcement(connection, live=inputs.source == CLUSTER)
+            found = reckoned(inputs, given, plan, split, job, detailed=wanted is not None)
     return _answer(inputs, found, asked, output, wanted, enforcement)
 
 

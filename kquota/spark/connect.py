@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import logging
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -53,18 +54,23 @@ def _connected(engine: Engine) -> SparkSession:
 
     assert engine.remote is not None
     logging.getLogger("pyspark.sql.connect").setLevel(logging.CRITICAL)
+    # Its opinion of the pandas beside it is nothing that an operator could act on.
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     try:
-        _await(engine.remote)
+        _await(engine.remote, engine.name)
         from pyspark.sql import SparkSession
+        from pyspark.sql.connect.client.retries import DefaultPolicy
 
         spark: SparkSession = SparkSession.builder.remote(engine.remote).create()
     except PySparkException as error:
-        raise Invalid(f"--spark-remote {engine.remote!r}: {str(error).splitlines()[0]}") from error
+        raise Invalid(f"--spark-remote {engine.name!r}: {str(error).splitlines()[0]}") from error
+    # One that dies must not be waited for any longer than one that is not there.
+    spark.client.set_retry_policies([DefaultPolicy(max_retries=6)])
     _set(spark, {"spark.sql.session.timeZone": "UTC", **engine.conf})
     return spark
 
 
-def _await(remote: str) -> None:
+def _await(remote: str, name: str) -> None:
     """Until the server answers: the client itself would try for ten minutes. Raises Unreachable."""
     import grpc
     from pyspark.sql.connect.client import DefaultChannelBuilder
@@ -74,7 +80,7 @@ def _await(remote: str) -> None:
         grpc.channel_ready_future(channel).result(timeout=READY_SECONDS)
     except grpc.FutureTimeoutError as error:
         raise Unreachable(
-            f"no Spark Connect server answers at {remote} within {READY_SECONDS:.0f} s: check the address and port "
+            f"no Spark Connect server answers at {name} within {READY_SECONDS:.0f} s: check the address and port "
             "(15002 unless set), that it runs, whether it wants TLS (;use_ssl=true), and that no firewall lies between"
         ) from error
     finally:

@@ -38,6 +38,11 @@ class Engine:
         return self.remote is None and (self.master or EMBEDDED_MASTER).partition("[")[0] == "local"
 
     @property
+    def name(self) -> str:
+        """For people: without what follows a server's address, which may be a token."""
+        return self.master or EMBEDDED_MASTER if self.remote is None else self.remote.partition(";")[0].rstrip("/")
+
+    @property
     def uploads(self) -> bool:
         """Whether what lies on this machine must be sent to it."""
         return not self.local

@@ -42,7 +42,7 @@ def _told(error: Exception, jvm: Jvm | None, engine: Engine) -> KquotaError:
     if gone is not None:
         return Refused(f"Spark's JVM went away: {gone}; nothing was written")
     if engine.remote is not None and "UNAVAILABLE" in text:
-        return Unreachable(f"the Spark Connect server {engine.remote} went away; nothing was written")
+        return Unreachable(f"the Spark Connect server {engine.name} went away; nothing was written")
     advice = next((f"; {advice}" for mark, advice in _ADVICE.items() if mark in text), "")
     return Refused(f"Spark could not finish: {_cause(text)}{advice}; nothing was written")
 
