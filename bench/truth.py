@@ -171,7 +171,8 @@ def _topic(found: sandbox.Cluster, case: Case) -> Iterator[str]:
     steady = traffic.steady(found.bootstrap, topic, case.partitions, case.load * _MB) if case.load else nullcontext()
     with steady:
         yield topic
-    traffic.admin(found.bootstrap).delete_topics([topic])[topic].result(30)
+    client = traffic.admin(found.bootstrap)
+    client.delete_topics([topic])[topic].result(30)
 
 
 def _kquota(*arguments: str, accepted: tuple[int, ...] = (0,)) -> str:

@@ -1,150 +1,83 @@
-"""What `move estimate` prints: the sums of a move as a JSON document, or as text for a tired operator."""
+"""What `move estimate` prints for people: the sums of a move as text for a tired operator."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kquota.cli.contract import printable
+from kquota.cli.estimate_outlook import band_line, disk_lines, wave_lines
 from kquota.measure import ByteRate, human_bytes, human_duration, human_rate
-from kquota.pace.enforcement import START_SECONDS
+from kquota.pace.enforcement import AT_ONCE_SECONDS, START_SECONDS, Enforcement
 from kquota.pace.fetch import Fetch
 from kquota.pace.ratio import MoveTime
 from kquota.pace.share import Pace, Share, Side
-from kquota.pace.window import Bound, Window
+from kquota.pace.window import Window
 
 if TYPE_CHECKING:
+    from kquota.cli.estimate_inputs import Source
+    from kquota.cli.estimate_outlook import Outlook
     from kquota.spark.estimate import Measured
 
-VERSION: Final = 1
 _QUARTERS: Final = (2, 3, 4, 6, 8, 20)
 _UNKNOWN: Final = "unknown"
-WRITES_FROM: Final = {
-    "bytes-in": "--bytes-in; a broker's rate goes to the partitions it leads, by their size",
-    "sample": "sampled on the live cluster",
-    None: _UNKNOWN,
-}
+_NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """One answer of `move estimate`, with where its numbers came from; the throttle may be the one for a deadline.
 
-    `source` is log-dirs, history or cluster, `names` its files; `writes_from` is bytes-in, sample, or None: unknown.
+    `source` is log-dirs, history or cluster, `names` its files; `rates` are who tells the write rates, the first wins.
     """
 
     throttle: ByteRate
     for_deadline: bool
     source: str
     names: tuple[str, ...]
-    writes_from: str | None
+    rates: tuple[Source, ...]
     measured: Measured
     kip: MoveTime
     pace: Pace
     window: Window
     fetch: Fetch
+    outlook: Outlook
 
 
-def document(answer: Estimate) -> str:
-    """The whole estimate as one line of JSON: bytes, bytes per second, seconds; null is unknown, never 0."""
-    measured, pace = answer.measured, answer.pace
-    health = measured.health
-    worst = pace.bottleneck
-    return json.dumps(
-        {
-            "version": VERSION,
-            "throttle": answer.throttle,
-            "sizes": {
-                "source": answer.source,
-                "names": list(answer.names),
-                "cluster": health.cluster,
-                "time": health.time,
-                "brokers": list(health.brokers),
-                "left_out": {"bad": health.bad, "duplicate": health.duplicate, "future": health.future},
-                "log_dirs_offline": health.offline,
-            },
-            "write_rates": {"source": answer.writes_from, "brokers_without_partitions": list(measured.unallotted)},
-            "assumed": {"leaders": measured.leaders_assumed, "in_sync": measured.in_sync_assumed},
-            "followers_out_of_sync": measured.lagging,
-            "kip73": _kip(answer.kip),
-            "copies": pace.work.copies,
-            "bytes_to_copy": pace.work.bytes,
-            "shares": [_share(share) for share in pace.shares],
-            "bottleneck": None if worst is None else {"broker": worst.broker, "side": worst.side.value},
-            "feasible": pace.feasible,
-            "throttle_must_exceed": pace.least_throttle,
-            "expected_seconds": pace.seconds,
-            "expected_seconds_without_writes": pace.seconds_without_writes,
-            "least_seconds": pace.least_seconds,
-            "window": _window(answer.window, answer.throttle),
-            "fetch": _fetch(answer.fetch),
-            "throttles": [
-                {"throttle": other.throttle, "expected_seconds": other.seconds, "feasible": other.feasible}
-                for other in others(pace)
-            ],
+def writes_from(rates: Sequence[Source]) -> str:
+    """Who tells the write rates, in words; the first that knows a broker or a partition counts."""
+    if not rates:
+        return _UNKNOWN
+    mixed = len(rates) > 1
+    told = []
+    for rate in rates:
+        name = "" if rate.name is None else f" {printable(rate.name)}"
+        of = f" for {_brokers(rate.brokers)}" if mixed and rate.brokers is not None else ""
+        words = {
+            "bytes-in": f"--bytes-in{name}",
+            "history": f"the history{name}",
+            "sample": "sampled on the live cluster",
         }
-    )
+        told.append(f"{words[rate.kind]}{of}")
+    kinds = {rate.kind for rate in rates}
+    how = ""
+    if "bytes-in" in kinds:
+        how = "; a broker's rate goes to the partitions it leads, "
+        how += "by their size" if len(kinds) == 1 else "by their own rates where all are known, else by size"
+    return f"{', else '.join(told)}{how}"
 
 
-def _window(window: Window, throttle: ByteRate) -> dict[str, object]:
-    def told(bounds: tuple[Bound, ...]) -> list[dict[str, object]]:
-        return [{"rate": bound.rate, "inclusive": bound.closed, "why": bound.why} for bound in bounds]
-
-    return {
-        "above": told(window.above),
-        "below": told(window.below),
-        "empty": window.empty,
-        "broken": [bound.why for bound in window.broken(throttle)],
-    }
-
-
-def _fetch(fetch: Fetch) -> dict[str, object]:
-    return {
-        "brokers": fetch.brokers,
-        "response_max_bytes": fetch.response_max_bytes,
-        "window_seconds": fetch.window_seconds,
-        "network": fetch.network,
-        "seconds": fetch.seconds,
-        "holds": fetch.holds,
-        "largest_response_max_bytes": fetch.largest,
-    }
+def _brokers(brokers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, brokers[:_NAMED]))
+    more = f" and {len(brokers) - _NAMED} more" if len(brokers) > _NAMED else ""
+    return f"broker{'' if len(brokers) == 1 else 's'} {shown}{more}"
 
 
 def others(pace: Pace) -> list[Pace]:
     """The same move under other throttles, from half of this one to five times it."""
     throttles = {ByteRate(max(1, pace.throttle * n // 4)) for n in _QUARTERS} if pace.shares else set()
     return [pace.under(throttle) for throttle in sorted(throttles)]
-
-
-def _kip(kip: MoveTime) -> dict[str, object]:
-    return {
-        "move_ratio": kip.move_ratio,
-        "partitions_to_be_moved": kip.partitions_to_be_moved,
-        "total_partition_count": kip.total_partition_count,
-        "total_log_size_per_broker": kip.log_size_per_broker,
-        "brokers": kip.brokers,
-        "replication_quota": kip.replication_quota,
-        "max_bytes_in_per_sec": kip.max_bytes_in,
-        "in_below_throttle": kip.in_below_throttle,
-        "move_time_seconds": kip.seconds,
-    }
-
-
-def _share(share: Share) -> dict[str, object]:
-    return {
-        "broker": share.broker,
-        "side": share.side.value,
-        "copies": share.copies,
-        "bytes": share.bytes,
-        "keep_up": share.keep_up,
-        "left_for_copies": share.left,
-        "writes": share.writes,
-        "finishes": share.finishes,
-        "seconds": share.seconds,
-        "least_seconds": share.least_seconds,
-    }
 
 
 def text(answer: Estimate) -> str:
@@ -157,7 +90,7 @@ def _lines(answer: Estimate) -> Iterator[str]:
     yield f"Sizes        {printable(', '.join((answer.source, *answer.names)))}"
     found = ", the smallest that meets the deadline" if answer.for_deadline else ""
     yield f"Throttle     {human_rate(answer.throttle)} ({answer.throttle} bytes per second) on each broker{found}"
-    yield f"Write rates  {WRITES_FROM[answer.writes_from]}"
+    yield f"Write rates  {writes_from(answer.rates)}"
     yield ""
     yield from _kip_lines(answer.kip)
     yield ""
@@ -170,11 +103,12 @@ def _lines(answer: Estimate) -> Iterator[str]:
     yield _table(pace)
     yield "  (keep-up: in-sync followers of moving partitions, which spend the leader's throttle undelayed)"
     yield ""
-    yield from _verdict(pace)
+    yield from _verdict(answer)
     yield ""
     yield from _window_lines(answer.window, answer.throttle)
-    yield _fetch_line(answer.fetch)
+    yield _fetch_line(answer.fetch, pace.enforcement)
     yield ""
+    yield from _outlook_lines(answer.outlook)
     yield f"Other throttles{' (if nothing is written)' if pace.feasible is None else ''}"
     for other in others(pace):
         seconds = other.seconds_without_writes if other.feasible is None else other.seconds
@@ -193,12 +127,21 @@ def _window_lines(window: Window, throttle: ByteRate) -> Iterator[str]:
         yield "             empty: no throttle keeps them all"
 
 
-def _fetch_line(fetch: Fetch) -> str:
+def _outlook_lines(found: Outlook) -> Iterator[str]:
+    if found.rooms:
+        yield from disk_lines(found)
+        yield ""
+    if found.waves:
+        yield from wave_lines(found.waves)
+        yield ""
+
+
+def _fetch_line(fetch: Fetch, enforcement: Enforcement) -> str:
     verdict = "holds" if fetch.holds else f"does not hold, keep the setting below {human_bytes(fetch.largest)}"
     return (
         f"Fetch size   {fetch.brokers} brokers x {human_bytes(fetch.response_max_bytes)} / {human_rate(fetch.rate)}"
         f" = {human_duration(fetch.seconds)} < {human_duration(fetch.window_seconds)} window: {verdict}"
-        " (KIP-73; both as Kafka ships them)"
+        f" (KIP-73; both {'as the brokers are set' if enforcement.told else 'as Kafka ships them'})"
     )
 
 
@@ -237,7 +180,8 @@ def _table(pace: Pace) -> str:
     return str(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=align))
 
 
-def _verdict(pace: Pace) -> Iterator[str]:
+def _verdict(answer: Estimate) -> Iterator[str]:
+    pace = answer.pace
     share = pace.bottleneck
     if share is None:
         return
@@ -252,12 +196,22 @@ def _verdict(pace: Pace) -> Iterator[str]:
     else:
         yield f"Bottleneck   broker {share.broker}, which {verb} {human_bytes(share.bytes)}"
         yield f"               at {_rate(share.left)} left for copies - {_rate(share.writes)} written meanwhile"
-        copying = None if pace.run is None else pace.run.end
-        yield (
-            f"Expected     about {_time(pace.seconds)} = {START_SECONDS:g} s to start and end"
-            f" + {_time(copying)} to copy"
-        )
+        yield f"Expected     about {_time(pace.seconds)} = {_terms(pace, share)}"
+        band = band_line(answer.outlook)
+        if band is not None:
+            yield band
     yield f"At least     {human_duration(pace.least_seconds)} = bytes / throttle"
+
+
+def _terms(pace: Pace, share: Share) -> str:
+    """What the expected time is made of."""
+    assert pace.run is not None
+    assert share.seconds is not None
+    copying, alone = pace.run.end, share.seconds
+    words = f"{START_SECONDS:g} s to start and end + {_time(copying)} to copy"
+    if copying > 1.01 * alone:
+        words += f" ({_time(alone)} were it alone; other brokers hold it up)"
+    return f"{words}, {AT_ONCE_SECONDS:g} s of the throttle at once and then {share.flows / share.throttle:.0%} of it"
 
 
 def why_never(pace: Pace) -> str:

@@ -11,6 +11,7 @@ import typer
 from kquota.cli.rates import throttle as understood
 from kquota.errors import Invalid, Refused
 from kquota.measure import ByteRate, byte_rate, duration, human_duration, human_rate, percentage
+from kquota.pace.enforcement import AS_SHIPPED, Enforcement
 
 if TYPE_CHECKING:
     from kquota.pace.share import Pace
@@ -60,14 +61,14 @@ def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impa
     )
 
 
-def chosen(asked: Limits, work: Work) -> ByteRate:
+def chosen(asked: Limits, work: Work, enforcement: Enforcement = AS_SHIPPED) -> ByteRate:
     """The throttle as given, else the smallest that meets the deadline. Raises Refused where there is none."""
     if asked.throttle is not None:
         return asked.throttle
     from kquota.pace.deadline import throttle_within
 
     assert asked.deadline is not None
-    found = throttle_within(work, asked.deadline)
+    found = throttle_within(work, asked.deadline, enforcement)
     if found is None:
         raise Refused(
             "which throttle meets the deadline is not known, since the write rates are not: give --bytes-in BROKER=RATE"
@@ -85,7 +86,7 @@ def window(asked: Limits, pace: Pace, bytes_in: float | None, replication_factor
         Bound(rate=pace.least_throttle, why="what keep-up and writes spend of one broker's throttle"),
     ]
     if asked.deadline is not None:
-        within = throttle_within(pace.work, asked.deadline)
+        within = throttle_within(pace.work, asked.deadline, pace.enforcement)
         above.append(Bound(rate=within, why=f"the deadline, {human_duration(asked.deadline)}", closed=True))
     below = []
     if asked.network is not None:

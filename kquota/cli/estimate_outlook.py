@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kquota.cli.contract import printable
+from kquota.cli.contract import printable, say
+from kquota.errors import KquotaError
 from kquota.measure import human_bytes, human_duration
 
 if TYPE_CHECKING:
-    from kquota.cli import world
+    from kquota.cli.connection import Connection
     from kquota.pace.band import Band
     from kquota.pace.enforcement import Enforcement
     from kquota.pace.room import Room
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from kquota.pace.waves import Waves
     from kquota.sizes.bytes_in import BytesIn
     from kquota.spark.estimate import Measured
+    from kquota.terms import BrokerId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +40,7 @@ class Outlook:
         return tuple(room for room in self.rooms if room.left is not None and room.left < 0)
 
 
-def outlook(move: Pace, measured: Measured, bytes_in: Mapping[int, BytesIn]) -> Outlook:
+def outlook(move: Pace, measured: Measured, bytes_in: Mapping[BrokerId, BytesIn]) -> Outlook:
     """What follows from a pace, with what the job saw of disks and waves, and the traffic of each broker."""
     from kquota.pace.band import band, stuck_at_peak
     from kquota.pace.room import rooms
@@ -63,18 +65,20 @@ def outlook(move: Pace, measured: Measured, bytes_in: Mapping[int, BytesIn]) -> 
     )
 
 
-def enforcement(at: world.Where) -> Enforcement:
-    """How the live brokers enforce a throttle; as Kafka ships it where they do not tell."""
+def enforcement(connection: Connection, *, live: bool) -> Enforcement:
+    """How the live brokers enforce a throttle; as Kafka ships it where there are none, or they do not tell."""
     from kquota.cli import world
     from kquota.config.resource import BROKERS
-    from kquota.errors import KquotaError
     from kquota.pace.enforcement import AS_SHIPPED
     from kquota.pace.enforcement import enforcement as of
 
+    if not live:
+        return AS_SHIPPED
     try:
-        with world.configs(at) as configs:
+        with world.configs(world.where(connection)) as configs:
             described = configs.describe(configs.resources(BROKERS))
-    except KquotaError:
+    except KquotaError as error:
+        say(f"warning: how the brokers enforce a throttle is taken as Kafka ships it: {error}")
         return AS_SHIPPED
     return of({entry.key: entry.value for entry in entries} for entries in described.values())
 

@@ -163,6 +163,17 @@ class Pace:
         return max((s for s in self.shares if (s.broker, s.side) in ports), key=lambda s: s.seconds or 0.0)
 
     @property
+    def ends(self) -> dict[tuple[int, Side], float]:
+        """When each side has its last copy done, in seconds from the start; empty where no time is expected."""
+        if self.run is None:
+            return {}
+        found: dict[tuple[int, Side], float] = {}
+        for link, end in zip(self.work.links, self.run.ends, strict=True):
+            for port in _ports(link):
+                found[port] = max(found.get(port, 0.0), START_SECONDS + end)
+        return found
+
+    @property
     def least_throttle(self) -> float | None:
         """The move can finish under any throttle above this (bytes per second); None when a rate is unknown."""
         needed = [share.needed for share in self.shares]
