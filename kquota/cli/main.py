@@ -74,6 +74,13 @@ def _sandbox() -> None:
     app.add_typer(sandbox.app, name="sandbox")
 
 
+def _topics() -> None:
+    from kquota.cli import topics
+    from kquota.cli.strict import StrictCommand
+
+    app.command("topics", cls=StrictCommand, epilog=topics.EPILOG)(topics.topics)
+
+
 def _throttle() -> None:
     from kquota.cli import throttle
 
@@ -83,6 +90,7 @@ def _throttle() -> None:
 COMMANDS: Final[Mapping[str, Callable[[], None]]] = {
     "configs": _configs,
     "reassign-partitions": _reassign_partitions,
+    "topics": _topics,
     "log-dirs": _log_dirs,
     "move": _move,
     "throttle": _throttle,

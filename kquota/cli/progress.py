@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from kquota.cli.contract import say
+from kquota.measure import human_duration
 
 
 @contextmanager
@@ -56,5 +59,47 @@ def stages() -> Iterator[Callable[[int, int, int], None] | None]:
 
         def told(stage: int, done: int, tasks: int) -> None:
             progress.update(task, description=f"Spark, stage {stage}", completed=done, total=tasks)
+
+        yield told
+
+
+_EVERY_SECONDS: Final = 10.0
+
+
+@contextmanager
+def waiting(count: int) -> Iterator[Callable[[int, float], None]]:
+    """Yields what is to be told before each wait for a quota: topics done by now, and the seconds it will take.
+
+    A bar with rate and time left on a terminal; elsewhere a line now and then, so that a wait is not taken for a hang.
+    """
+    if sys.stderr.isatty():
+        with _waiting_bar(count) as told:
+            yield told
+        return
+    said = -_EVERY_SECONDS
+
+    def say_so(done: int, wait: float) -> None:
+        nonlocal said
+        if wait >= 1 and time.monotonic() - said >= _EVERY_SECONDS:
+            said = time.monotonic()
+            say(f"waiting {human_duration(wait)} for the controller mutation quota: {done} of {count} topics are done")
+
+    yield say_so
+
+
+@contextmanager
+def _waiting_bar(count: int) -> Iterator[Callable[[int, float], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("topics", total=count)
+        began = time.monotonic()
+
+        def told(done: int, wait: float) -> None:
+            rate = done / max(0.001, time.monotonic() - began)
+            words = f"topics, {rate:.3g}/s, waiting {human_duration(wait)} for the quota"
+            progress.update(task, completed=done, description=words)
 
         yield told

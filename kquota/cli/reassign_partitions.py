@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kquota.cli import rates, world
+from kquota.cli.actions import given_options
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import say
 from kquota.cli.reassign_options import (
@@ -15,7 +16,6 @@ from kquota.cli.reassign_options import (
     LIST,
     Given,
     action,
-    given_options,
     must_work_through_zookeeper,
 )
 from kquota.errors import Invalid
@@ -40,7 +40,7 @@ _LONGEST: Final = 15
 
 
 @connected()
-@given_options
+@given_options(Given)
 def reassign_partitions(connection: Connection, given: Given) -> int:
     """Move partitions under a throttle, and put every throttle back exactly as it was."""
     asked = action(given)

@@ -18,7 +18,9 @@ from kquota.errors import Invalid
 
 if TYPE_CHECKING:
     from kquota.config.port import Configs
-    from kquota.quota.port import Principals
+    from kquota.mutation.port import Topics
+    from kquota.quota.port import Principals, Quotas
+    from kquota.quota.precedence import Client
     from kquota.reassign.port import Cluster, ReplicaDirs, Runs
     from kquota.sizes.port import LogDirs
     from kquota.stores.runs import RunFiles
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 SEEN_SECONDS: Final = 20.0
 """A broker on ZooKeeper looks at every notification of the last 15 minutes before it is seen to know of a change."""
+_ANONYMOUS: Final = "ANONYMOUS"
 _SEEN_POLL_SECONDS: Final = 0.05
 
 
@@ -103,6 +106,47 @@ def log_dirs(at: Where) -> Iterator[LogDirs]:
 
     with wire(at) as opened:
         yield WireLogDirs(opened)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicStage:
+    """All that `topics` needs, on one connection; `client` is who brokers take us for, None if we cannot tell."""
+
+    topics: Topics
+    configs: Configs
+    quotas: Quotas
+    client: Client | None
+
+
+@contextmanager
+def topics(at: Where) -> Iterator[TopicStage]:
+    """The topics of a cluster, their configs, and the quotas under which we change them."""
+    from kquota.stores.wire.configs import WireConfigs
+    from kquota.stores.wire.quotas import WireQuotas
+    from kquota.stores.wire.topics import WireTopics
+
+    with wire(at) as opened:
+        yield TopicStage(
+            topics=WireTopics(opened),
+            configs=WireConfigs(opened),
+            quotas=WireQuotas(opened),
+            client=_client(at),
+        )
+
+
+def _client(at: Where) -> Client | None:
+    from kquota.quota.precedence import Client
+    from kquota.stores.security import Password, security
+    from kquota.stores.wire.connection import CLIENT_ID
+
+    if at.command_config is None:
+        return Client(user=_ANONYMOUS, client_id=CLIENT_ID)
+    said = security(at.command_config, os.environ, lambda _: None)
+    name = said.client_id or CLIENT_ID
+    if isinstance(said.credentials, Password):
+        return Client(user=said.credentials.username, client_id=name)
+    # A certificate's name, a token's or a ticket's is made a principal by rules that only the broker knows.
+    return Client(user=_ANONYMOUS, client_id=name) if said.protocol == "PLAINTEXT" else None
 
 
 @contextmanager

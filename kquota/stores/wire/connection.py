@@ -21,6 +21,7 @@ from kquota.stores.reach import must_listen
 from kquota.stores.wire import bootstrap as start
 from kquota.terms import BrokerId
 
+CLIENT_ID: Final = "kquota"
 CONNECT_SECONDS: Final = 10.0
 REQUEST_SECONDS: Final = 30.0
 _POLL_MS: Final = 20
@@ -58,7 +59,7 @@ class Wire:
         give_up = time.monotonic() + deadline
         servers = must_listen("Kafka broker", bootstrap, "--bootstrap-server", deadline)
         ours: dict[str, Any] = {
-            "client_id": "kquota",
+            "client_id": CLIENT_ID,
             "client_software_name": "kquota",
             "receive_message_max_bytes": _LARGEST_ANSWER,
             "request_timeout_ms": int(self._patience * 1000),

@@ -1,0 +1,111 @@
+"""The options of `topics`, each with the actions that it goes with: kafka-topics' own, and a few more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+import typer
+
+from kquota.cli import actions
+from kquota.cli.actions import With, flag, value
+from kquota.cli.options import Output, TableFormat
+from kquota.errors import Invalid
+
+CREATE, ALTER, DELETE, LIST, DESCRIBE = "create", "alter", "delete", "list", "describe"
+ACTIONS: Final = (LIST, DESCRIBE, CREATE, ALTER, DELETE)
+"""In the order in which Kafka's tool names them."""
+_WRITES: Final = (CREATE, ALTER, DELETE)
+_READS: Final = (LIST, DESCRIBE)
+Many: TypeAlias = list[str]
+"""`list` itself is an action below."""
+
+
+def _many(name: str, metavar: str, text: str) -> object:
+    return typer.Option(f"--{name}", metavar=metavar, help=text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """The options as the command line gave them; what is None or False was not given."""
+
+    create: Annotated[bool, flag("create", "Create topics.")] = False
+    alter: Annotated[bool, flag("alter", "Give topics more partitions.")] = False
+    delete: Annotated[bool, flag("delete", "Delete topics.")] = False
+    list: Annotated[bool, flag("list", "Name topics.")] = False
+    describe: Annotated[bool, flag("describe", "Show topics and their partitions.")] = False
+
+    topic: Annotated[
+        Many | None,
+        With(*_WRITES, *_READS),
+        _many("topic", "NAME", "A topic, repeatable; except with --create a regular expression, too."),
+    ] = None
+    from_file: Annotated[
+        Path | None,
+        With(*_WRITES),
+        value("from-file", "FILE", "Many topics: NAME [PARTITIONS [REPLICATION-FACTOR]] a line."),
+    ] = None
+    partitions: Annotated[
+        int | None,
+        With(CREATE, ALTER),
+        typer.Option("--partitions", metavar="N", help="Partitions of each topic, with --alter in all."),
+    ] = None
+    replication_factor: Annotated[
+        int | None, With(CREATE), typer.Option("--replication-factor", metavar="N", help="Replicas of each partition.")
+    ] = None
+    replica_assignment: Annotated[
+        str | None,
+        With(CREATE, ALTER),
+        value("replica-assignment", "ID:ID,…", "The replicas of partition 0, of partition 1, ..."),
+    ] = None
+    config: Annotated[
+        Many | None, With(CREATE), _many("config", "KEY=VALUE", "A config of the new topics, repeatable.")
+    ] = None
+    if_not_exists: Annotated[bool, With(CREATE), flag("if-not-exists", "A topic that exists is no error.")] = False
+    if_exists: Annotated[
+        bool, With(ALTER, DELETE, DESCRIBE), flag("if-exists", "A topic that does not exist is no error.")
+    ] = False
+    exclude_internal: Annotated[bool, With(*_READS), flag("exclude-internal", "Without Kafka's own topics.")] = False
+    topics_with_overrides: Annotated[
+        bool, With(DESCRIBE), flag("topics-with-overrides", "Only topics with configs of their own.")
+    ] = False
+    under_replicated_partitions: Annotated[
+        bool, With(DESCRIBE), flag("under-replicated-partitions", "Only partitions with a replica out of sync.")
+    ] = False
+    unavailable_partitions: Annotated[
+        bool, With(DESCRIBE), flag("unavailable-partitions", "Only partitions without a leader.")
+    ] = False
+    no_retry_quota_violated: Annotated[
+        bool,
+        With(*_WRITES),
+        flag("no-retry-quota-violated", "End at the first rejection by the mutation quota, with exit code 75."),
+    ] = False
+    timeout: Annotated[
+        str | None, With(*_WRITES), value("timeout", "TIME", "How long to try again what the quota rejects. [60s]")
+    ] = None
+    dry_run: Annotated[bool, With(*_WRITES), flag("dry-run", "Check everything and show what would be sent.")] = False
+    output: TableFormat = Output.text
+    zookeeper: Annotated[str | None, typer.Option("--zookeeper", hidden=True)] = None
+
+
+def action(given: Given) -> str:
+    """The one action asked for. Raises Invalid, in Kafka's words, for none, two, or an option that it does not take."""
+    if given.zookeeper is not None:
+        raise Invalid(
+            "topics has no --zookeeper: written there, topics would go round the controller's mutation quota (KIP-599);"
+            " give --bootstrap-server"
+        )
+    asked = actions.action(given, ACTIONS, _RULES)
+    if given.output is Output.tsv and asked not in _READS:
+        raise Invalid(f"--output tsv goes with --list and --describe; --{asked} writes text or json")
+    if asked in _WRITES and not given.topic and given.from_file is None:
+        raise Invalid('Missing required argument "[topic]"')
+    if given.replica_assignment is not None and (given.replication_factor is not None or given.from_file is not None):
+        raise Invalid("--replica-assignment says all about one topic: leave --replication-factor and --from-file out")
+    if asked == CREATE and given.replica_assignment is not None and given.partitions is not None:
+        raise Invalid('Option "[replica-assignment]" can\'t be used with option "[partitions]"')
+    return asked
+
+
+_RULES: Final = actions.rules(Given)

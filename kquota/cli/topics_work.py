@@ -1,0 +1,245 @@
+"""`topics --create`, `--alter`, `--delete`: what is asked for, the waiting for the quota, and what became of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from kquota.cli import world
+from kquota.cli.contract import DONE, FAILED, TRY_LATER, complain, say
+from kquota.cli.options import Output
+from kquota.cli.progress import waiting
+from kquota.cli.topics_options import ALTER, CREATE, Given
+from kquota.cli.topics_shown import matching, must_match
+from kquota.errors import Invalid, KquotaError, QuotaViolatedException, Refused
+from kquota.measure import duration, human_duration
+from kquota.mutation import naming
+from kquota.mutation.actions import Fate, Outcome, Work, work
+from kquota.mutation.port import Topics
+from kquota.mutation.request import Creation, Deletion, Growth, Mutation
+from kquota.terms import CONTROLLER_MUTATION_RATE
+
+VERSION: Final = 1
+_TIMEOUT: Final = "60s"
+_SHOWN: Final = 10
+_COLLIDE: Final = (
+    "warning: {}: topics with a period ('.') or underscore ('_') could collide in the names of metrics; "
+    "use either, but not both"
+)
+
+
+def carry_out(at: world.Where, given: Given, asked: str) -> int:
+    """Check all, then send all; what the quota rejects is sent again until --timeout is over."""
+    seconds = duration(given.timeout or _TIMEOUT, "--timeout")
+    creations = _creations(given) if asked == CREATE else []
+    growths = _counts(given) if asked == ALTER else {}
+    with world.topics(at) as stage:
+        todo, there = _todo(stage.topics, given, asked, creations, growths)
+        if given.dry_run:
+            print(_document([Outcome(mutation=one, fate=Fate.NOT_SENT) for one in todo], there, given.output, asked))
+            return DONE
+        outcomes = _done(stage, work(todo), given, seconds)
+    text = _document(outcomes, there, given.output, asked)
+    if text:
+        print(text)
+    return _verdict(outcomes, given)
+
+
+def _done(stage: world.TopicStage, doing: Work, given: Given, seconds: float) -> list[Outcome]:
+    from kquota.mutation.actions import carry_out
+    from kquota.mutation.pace import Pace
+
+    pace = Pace(quota=_rate(stage) if len(doing.left) > 1 else None)
+    try:
+        with waiting(len(doing.left)) as told:
+            return carry_out(
+                stage.topics,
+                world.SystemClock(),
+                doing,
+                pace,
+                seconds=seconds,
+                retry=not given.no_retry_quota_violated,
+                told=lambda now, wait: told(len(now.outcomes), wait),
+            )
+    except KeyboardInterrupt:
+        _interrupted(doing)
+        raise
+
+
+def _rate(stage: world.TopicStage) -> float | None:
+    """The mutation quota that binds us, None where there is none, or nobody tells: then rejections tell it."""
+    from kquota.quota.precedence import rungs, winner
+
+    if stage.client is None:
+        return None
+    try:
+        bound = winner(rungs(stage.quotas.everything(), stage.client, CONTROLLER_MUTATION_RATE))
+    except KquotaError:
+        return None
+    return None if bound is None else bound.value
+
+
+def _interrupted(doing: Work) -> None:
+    """What exists and what does not, for whoever goes on: the same command with --if-not-exists or --if-exists."""
+    outcomes = doing.standing()
+    for fate, words in {
+        Fate.DONE: "done",
+        Fate.UNKNOWN: "sent, and not known to be done",
+        Fate.REJECTED: "not done: the quota rejected them",
+        Fate.NOT_SENT: "not sent",
+    }.items():
+        names = [one.mutation.topic for one in outcomes if one.fate is fate]
+        if names:
+            say(f"{len(names)} topics {words}: {_named(names)}")
+
+
+def _creations(given: Given) -> list[Creation]:
+    partitions = naming.count(given.partitions, "--partitions")
+    factor = naming.replication_factor(given.replication_factor)
+    assigned = None if given.replica_assignment is None else naming.assignment(given.replica_assignment)
+    configs = dict(_config(text) for text in given.config or ())
+    named = [(naming.name(topic, "--topic"), None, None) for topic in given.topic or ()]
+    found = []
+    for topic, own, own_factor in [*named, *_from_file(given.from_file)]:
+        if naming.collide(topic):
+            say(_COLLIDE.format(topic))
+        found.append(
+            Creation(
+                topic=topic,
+                partitions=own or partitions,
+                replication_factor=own_factor or factor,
+                assignment=assigned,
+                configs=configs,
+            )
+        )
+    return found
+
+
+def _counts(given: Given) -> dict[str, int]:
+    """Of each topic in the file how many partitions it is to have; of `--topic` under the empty name."""
+    partitions = naming.count(given.partitions, "--partitions")
+    if given.topic and partitions is None:
+        raise Invalid('Missing required argument "[partitions]"')
+    counts = {} if partitions is None else {"": partitions}
+    for topic, own, _ in _from_file(given.from_file):
+        if own is None and partitions is None:
+            raise Invalid(
+                f"{given.from_file}: {topic}: how many partitions? Write them behind it, or give --partitions"
+            )
+        counts[topic] = own or partitions or 0
+    return counts
+
+
+def _from_file(path: Path | None) -> list[tuple[str, int | None, int | None]]:
+    if path is None:
+        return []
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"--from-file {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    found = list(naming.lines(text.splitlines(), str(path)))
+    if not found:
+        raise Invalid(f"--from-file {path}: names no topic")
+    return found
+
+
+def _config(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise Invalid(f"--config {text!r}: write KEY=VALUE")
+    return key.strip(), value
+
+
+def _todo(
+    cluster: Topics, given: Given, asked: str, creations: Sequence[Creation], counts: dict[str, int]
+) -> tuple[list[Mutation], list[str]]:
+    """What is to be sent, and what is so already. Raises Refused for what cannot be, before anything is sent."""
+    work(creations)
+    if asked == CREATE:
+        names = {one.topic for one in creations}
+        there = [topic.name for topic in cluster.topics(None) if topic.name in names]
+        if there and not given.if_not_exists:
+            raise Refused(f"Topic '{there[0]}' already exists{_more(there)}; nothing was sent")
+        return [one for one in creations if one.topic not in there], there
+    every = cluster.topics(None)
+    found = matching(every, given.topic) if given.topic else []
+    must_match(given.topic, found, given.if_exists)
+    filed = list(counts.keys() - {""}) if asked == ALTER else [name for name, *_ in _from_file(given.from_file)]
+    known = {topic.name: topic for topic in every}
+    if (missing := [name for name in filed if name not in known]) and not given.if_exists:
+        raise Refused(f"Topic '{missing[0]}' does not exist as expected{_more(missing)}; nothing was sent")
+    wanted = sorted({topic.name for topic in found} | (set(filed) & known.keys()))
+    if asked != ALTER:
+        return [Deletion(topic=name, partitions=len(known[name].partitions)) for name in wanted], []
+    assigned = None if given.replica_assignment is None else naming.assignment(given.replica_assignment)
+    return _growths({name: (len(known[name].partitions), counts.get(name) or counts[""]) for name in wanted}, assigned)
+
+
+def _growths(
+    wanted: dict[str, tuple[int, int]], assigned: naming.Assignment | None
+) -> tuple[list[Mutation], list[str]]:
+    for topic, (now, total) in wanted.items():
+        if total < now:
+            raise Refused(f"topic {topic} has {now} partitions: Kafka never takes any away; nothing was sent")
+        if assigned is not None and len(assigned) != total:
+            raise Invalid(f"--replica-assignment names {len(assigned)} partitions, and {topic} is to have {total}")
+    growths: list[Mutation] = []
+    for topic, (now, total) in wanted.items():
+        if total > now:
+            new = None if assigned is None else {n: replicas for n, replicas in assigned.items() if n >= now}
+            growths.append(Growth(topic=topic, partitions=total, now=now, assignment=new))
+    return growths, [topic for topic, (now, total) in wanted.items() if total == now]
+
+
+def _more(names: Sequence[str]) -> str:
+    return f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _document(outcomes: Sequence[Outcome], there: Sequence[str], output: Output, asked: str) -> str:
+    """What --create prints is Kafka's; --alter and --delete print nothing there, and nothing here."""
+    if output is Output.text:
+        done = [one.mutation.topic for one in outcomes if one.fate is Fate.DONE] if asked == CREATE else []
+        return "\n".join(f"Created topic {topic}." for topic in done)
+    topics = [{"topic": name, "result": "already so"} for name in there]
+    return json.dumps({"version": VERSION, "topics": [*topics, *map(_told, outcomes)]})
+
+
+def _told(outcome: Outcome) -> dict[str, object]:
+    throttle = outcome.error.throttle_time_ms if isinstance(outcome.error, QuotaViolatedException) else None
+    return {
+        "topic": outcome.mutation.topic,
+        "result": outcome.fate.value,
+        "mutations": outcome.mutation.mutations,
+        "error": None if outcome.error is None else str(outcome.error),
+        "throttle_time_ms": throttle,
+    }
+
+
+def _verdict(outcomes: Sequence[Outcome], given: Given) -> int:
+    for one in outcomes:
+        if one.fate is Fate.FAILED:
+            complain(f"topic {one.mutation.topic}: {one.error}")
+    unknown = [one for one in outcomes if one.fate in (Fate.UNKNOWN, Fate.NOT_SENT)]
+    if unknown:
+        names = _named([one.mutation.topic for one in unknown])
+        complain(f"{unknown[0].error}; not known to be done, or not sent: {names}; look with --list, and run it again")
+    rejected = [one for one in outcomes if one.fate is Fate.REJECTED]
+    if rejected:
+        error = rejected[0].error
+        assert isinstance(error, QuotaViolatedException)
+        when = f"in {human_duration(error.throttle_time_ms / 1_000)}"
+        how = "run it again" if given.no_retry_quota_violated else "run it again, or give a longer --timeout"
+        complain(
+            f"the controller mutation quota rejects {len(rejected)} of {len(outcomes)} topics, to be tried again "
+            f"{when}: {how}; rejected: {_named([one.mutation.topic for one in rejected])}"
+        )
+    if unknown or any(one.fate is Fate.FAILED for one in outcomes):
+        return FAILED
+    return TRY_LATER if rejected else DONE

@@ -1,0 +1,67 @@
+"""Topics as people write them: names, lines of a file, a replica assignment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from kquota.errors import Invalid
+from kquota.mutation.request import Assignment
+from kquota.terms import BrokerId
+
+_NAME: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+_MOST_PARTITIONS: Final = 2**31 - 1
+_MOST_REPLICAS: Final = 2**15 - 1
+
+
+def name(text: str, where: str) -> str:
+    """A topic's name. Raises Invalid, naming `where`, for what no broker takes."""
+    if not _NAME.fullmatch(text):
+        raise Invalid(f"{where} {text!r} is no topic's name: 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', not '.' or '..'")
+    return text
+
+
+def collide(topic: str) -> bool:
+    """Whether it has a period and an underscore, which the names of metrics do not tell apart."""
+    return "." in topic and "_" in topic
+
+
+def count(number: int | None, option: str, most: int = _MOST_PARTITIONS) -> int | None:
+    """A number of partitions. Raises Invalid for less than 1."""
+    if number is not None and not 1 <= number <= most:
+        raise Invalid(f"{option} {number}: write a number from 1 to {most}")
+    return number
+
+
+def replication_factor(number: int | None) -> int | None:
+    """Raises Invalid for less than 1."""
+    return count(number, "--replication-factor", _MOST_REPLICAS)
+
+
+def lines(text: Iterable[str], where: str) -> Iterator[tuple[str, int | None, int | None]]:
+    """NAME [PARTITIONS [REPLICATION-FACTOR]] a line; `#` begins a remark. Raises Invalid, naming the line."""
+    for number, line in enumerate(text, 1):
+        words = line.partition("#")[0].split()
+        place = f"{where} line {number}:"
+        if len(words) > 3 or not all(word.isascii() and word.isdigit() for word in words[1:]):
+            raise Invalid(f"{place} write NAME [PARTITIONS [REPLICATION-FACTOR]], as orders 12 3")
+        if words:
+            partitions, factor = (*map(int, words[1:]), None, None)[:2]
+            yield name(words[0], place), count(partitions, place), count(factor, place, _MOST_REPLICAS)
+
+
+def assignment(text: str) -> Assignment:
+    """`1:2,2:3`: the replicas of partition 0, then of partition 1, ... Raises Invalid."""
+    found: dict[int, tuple[BrokerId, ...]] = {}
+    for number, part in enumerate(text.split(",")):
+        ids = [word.strip() for word in part.split(":")]
+        if not all(word.isascii() and word.isdigit() for word in ids):
+            raise Invalid(f"--replica-assignment {text!r}: write broker ids, as 1:2,2:3 for two partitions of two")
+        replicas = tuple(BrokerId(int(word)) for word in ids)
+        if len(set(replicas)) < len(replicas):
+            raise Invalid(f"--replica-assignment {text!r}: Partition replica lists may not contain duplicate entries")
+        if found and len(replicas) != len(found[0]):
+            raise Invalid(f"--replica-assignment {text!r}: partition {number} has different replication factor")
+        found[number] = replicas
+    return found
