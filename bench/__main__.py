@@ -1,6 +1,6 @@
 """Times whole processes, in turn, and prints medians, spread and ratios; `--json` prints them as one document.
 
-`python -m bench quotas`, `moves`, `planning` or `kip73` runs that part alone.
+`python -m bench quotas`, `moves`, `planning`, `kip73` or `truth` runs that part alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from tabulate import tabulate
 
-from bench import document, kip73, moves, planning
+from bench import document, kip73, moves, planning, truth
 from bench.document import CONFIGS, ENTITIES, Measured
 from bench.race import ROUNDS, Race, Result, kquota, run, say, spread
 from kquota.quota.change import Change
@@ -29,7 +29,7 @@ from kquota.stores.wire.quotas import WireQuotas
 ONE: Final = 0.25
 EVERY: Final = 0.35
 MEGABYTES: Final = 60.0
-PARTS: Final = ("quotas", "moves", "planning", "kip73")
+PARTS: Final = ("quotas", "moves", "planning", "kip73", "truth")
 LOG_DIRS: Final = "org.apache.kafka.tools.LogDirsCommand"
 
 
@@ -48,12 +48,14 @@ def main() -> int:
     if "planning" in parts:
         measured += planning.plans()
     shares = kip73.plan() if "kip73" in parts else []
+    outcomes = truth.outcomes() if "truth" in parts else []
     if "--json" in sys.argv[1:]:
-        print(_json(results, measured, shares))
+        print(_json(results, measured, shares, outcomes))
     else:
-        tables = [_races_table(results), _table(measured), _shares_table(shares)]
+        tables = [_races_table(results), _table(measured), _shares_table(shares), truth.table(outcomes)]
         print("\n\n".join(table for table in tables if table))
-    kept = [*(result.kept for result in results), *(each.kept for each in measured), *(each.kept for each in shares)]
+    kept = [*(result.kept for result in results), *(each.kept for each in measured)]
+    kept += [*(each.kept for each in shares), *(each.kept for each in outcomes)]
     return 0 if all(kept) else 1
 
 
@@ -161,7 +163,12 @@ def _kept(each: Measured) -> str:
     return f"{each.promised:g} s{memory}: {'kept' if each.kept else 'BROKEN'}"
 
 
-def _json(results: Sequence[Result], measured: Sequence[Measured], shares: Sequence[kip73.Share]) -> str:
+def _json(
+    results: Sequence[Result],
+    measured: Sequence[Measured],
+    shares: Sequence[kip73.Share],
+    outcomes: Sequence[truth.Outcome],
+) -> str:
     return json.dumps(
         {
             "version": 1,
@@ -194,6 +201,7 @@ def _json(results: Sequence[Result], measured: Sequence[Measured], shares: Seque
                 for each in measured
             ],
             "kip73": [{"name": each.name, "share": each.share} for each in shares],
+            "truth": truth.rows(outcomes),
         },
         indent=2,
     )

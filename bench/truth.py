@@ -124,6 +124,25 @@ def table(found: Sequence[Outcome]) -> str:
     return tabulate(rows, headers=headers, disable_numparse=True) if rows else ""
 
 
+def rows(found: Sequence[Outcome]) -> list[dict[str, object]]:
+    """The outcomes for JSON: megabytes, megabytes per second, seconds; null is never."""
+    return [
+        {
+            "name": each.case.name,
+            "size": each.case.size,
+            "throttle": each.case.throttle,
+            "load": each.case.load,
+            "expected": each.expected,
+            "low": each.low,
+            "high": each.high,
+            "actual": each.actual,
+            "bottleneck": each.bottleneck,
+            "last": sorted(each.last),
+        }
+        for each in found
+    ]
+
+
 def _seconds(seconds: float | None) -> str:
     return "never" if seconds is None else f"{seconds:.1f}"
 
