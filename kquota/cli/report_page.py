@@ -11,6 +11,7 @@ from kquota import __version__
 from kquota.cli.estimate import why_never
 from kquota.cli.estimate_limits import why_empty
 from kquota.cli.markup import Markup, joined, tag
+from kquota.cli.report_outlook import sure, told
 from kquota.cli.report_sections import Ticket, sections
 from kquota.cli.report_words import rate, size, time
 from kquota.pace.share import Pace, Share, Side
@@ -55,7 +56,10 @@ def _answer(ticket: Ticket) -> Markup:
     """The one sentence that a board needs, and why."""
     answer, pace = ticket.answer, ticket.answer.pace
     kind = {True: None, False: "never", None: "unknown"}[pace.feasible]
-    lines = [tag("p", line) for line in _verdict(pace)]
+    first, *why = (tag("p", line) for line in _verdict(pace))
+    lines = [first, sure(answer.outlook.band), *why, *told(answer.outlook)]
+    if answer.outlook.full:
+        kind = "never"
     if answer.window.empty:
         kind = "never"
         lines.append(tag("p", f"Do not run it: {why_empty(answer.window)}.", class_="broken"))
@@ -93,19 +97,15 @@ def _verdict(pace: Pace) -> Iterator[Markup]:
 def _because(share: Share) -> Iterator[str]:
     """Where the bottleneck's throttle goes."""
     assert share.needed is not None
-    spent = [(share.keep_up, " to followers in sync"), (share.writes, " to what is written to the copies meanwhile")]
-    told = [joined(rate(each), to) for each, to in spent if each]
+    spent = [(share.keep_up, "followers in sync"), (share.writes, "what is written to the copies meanwhile")]
+    told = [(rate(each), to) for each, to in spent if each]
     if not told:
         yield from ("Nobody writes to the copies: all of its throttle of ", rate(share.throttle), " is theirs.")
         return
-    yield from (
-        "Of its throttle of ",
-        rate(share.throttle),
-        ", ",
-        told[0],
-        *(joined(" and ", each) for each in told[1:]),
-    )
-    yield from (" go; ", rate(share.throttle - share.needed), " are left to catch up.")
+    yield from ("Of its throttle of ", rate(share.throttle), ", ")
+    for n, (each, to) in enumerate(told):
+        yield from (each, f" go to {to}" if n == 0 else f" to {to}", " and " if n < len(told) - 1 else "; ")
+    yield from (rate(share.throttle - share.needed), " are left to catch up.")
 
 
 def _foot(ticket: Ticket) -> Markup:

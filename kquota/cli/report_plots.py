@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kquota.cli.markup import Markup, tag
 from kquota.cli.report_curve import Curve
 from kquota.measure import human_bytes, human_duration, human_rate
+from kquota.pace.band import Band
 from kquota.pace.share import Share, Side
 from kquota.sizes.moved import Held
 
@@ -66,8 +67,8 @@ def stored(held: Sequence[Held], disks: Mapping[int, int]) -> Markup:
             plot.axes, [h.broker for h in held], sets, "bytes stored", human_bytes, [size for _, size in known]
         )
         if known:
-            places, sizes = zip(*known, strict=True)
-            plot.axes.scatter(places, [s / scale for s in sizes], marker="_", s=120, color=_INK, label="disk size")
+            ends = [(n - 0.45, n + 0.45) for n, _ in known]
+            plot.axes.hlines([s / scale for _, s in known], *zip(*ends, strict=True), color=_INK, label="disk size")
         plot.legend(3)
     return plot.svg
 
@@ -107,7 +108,7 @@ def spent(shares: Sequence[Share]) -> Markup:
     return plot.svg
 
 
-def time(curve: Curve) -> Markup:
+def time(curve: Curve, band: Band | None) -> Markup:
     """The expected time against the throttle: the zone where the move never ends, what was chosen, and the limits."""
     with _plot("time", "Expected time against the throttle") as plot:
         axes, (unit, scale) = plot.axes, _unit(curve.widest)
@@ -121,13 +122,16 @@ def time(curve: Curve) -> Markup:
         chosen = f"throttle, {human_rate(curve.throttle)}"
         axes.axvline(curve.throttle / scale, color=_INK, linewidth=1.2, label=chosen)
         if curve.seconds is not None:
-            axes.plot([curve.throttle / scale], [curve.seconds], marker="o", color=_INK, linestyle="none")
+            axes.plot([curve.throttle / scale], [curve.seconds], marker="o", color=_INK, linestyle="none", zorder=5)
             at = (curve.throttle / scale, curve.seconds)
             axes.annotate(human_duration(curve.seconds), at, (7, 6), textcoords="offset points", fontweight="bold")
+        if band is not None:
+            reach = (band.low, curve.longest if band.high is None else band.high)
+            axes.vlines(curve.throttle / scale, *reach, color=_SECOND, linewidth=7, alpha=0.6, label="90 % band")
         if curve.deadline is not None:
             deadline = f"deadline, {human_duration(curve.deadline)}"
             axes.axhline(curve.deadline, color=_SECOND, linewidth=1.5, linestyle=_DASHES[0], label=deadline)
-        for (label, rate), dashes in zip(curve.bounds, _DASHES, strict=False):
+        for (label, rate), dashes in zip(curve.bounds, _DASHES[1:], strict=False):
             axes.axvline(rate / scale, color=_SECOND, linewidth=1.5, linestyle=dashes, label=label)
         axes.set(xlim=(0, curve.widest / scale), ylim=(0, curve.longest), xlabel=f"throttle ({unit}/s)")
         axes.set_ylabel("expected time")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from kquota.cli import report_commands, report_plots
+from kquota.cli import report_commands, report_outlook, report_plots
 from kquota.cli.estimate import Estimate, others, writes_from
 from kquota.cli.estimate_limits import Limits
 from kquota.cli.markup import Markup, joined, tag
 from kquota.cli.report_curve import curve
-from kquota.cli.report_words import counted, number, rate, size, table, time
+from kquota.cli.report_words import counted, note, number, rate, size, table, time
 from kquota.measure import human_bytes, human_duration, human_rate
 from kquota.pace.enforcement import START_SECONDS
 from kquota.pace.room import disks
@@ -51,11 +52,13 @@ def sections(ticket: Ticket) -> Iterator[Markup]:
     if pace.shares:
         yield _section("What moves", *_topics(ticket))
     if ticket.moved.held:
-        yield _section("Brokers before and after", *_stored(ticket))
+        yield _section("Brokers before and after", *_stored(ticket), *report_outlook.disks(ticket.answer.outlook))
     if pace.shares:
         yield _section("What each broker carries", *_carried(pace))
         yield _section("Time against throttle", *_times(ticket))
         yield _section("Limits of the throttle", *_limits(ticket.answer))
+    if ticket.answer.outlook.waves:
+        yield _section("Waves, one after the other", *report_outlook.waves(ticket.answer.outlook.waves))
     yield _section("KIP-73's own estimate", *_kip(ticket.answer))
     yield _section("Where the numbers come from", *_sources(ticket))
     if pace.shares:
@@ -89,15 +92,16 @@ def _stored(ticket: Ticket) -> Iterator[Markup]:
     near = known if known and min(known.values()) <= _FAR * most else {}
     yield _figure("Bytes stored on each broker", report_plots.stored(shown, near))
     if known and not near:
-        yield _note(f"Disk sizes, {human_bytes(min(known.values()))} and more, are outside of the picture.")
+        yield note(f"Disk sizes, {human_bytes(min(known.values()))} and more, are outside of the picture.")
     if not known:
-        yield _note("Disk sizes are not known.")
+        yield note("Disk sizes are not known.")
     if len(shown) < len(held):
-        yield _note(f"The {len(shown)} brokers of {len(held)} that change most.")
+        yield note(f"The {len(shown)} brokers of {len(held)} that change most.")
 
 
 def _carried(pace: Pace) -> Iterator[Markup]:
-    slowest = sorted(pace.shares, key=_slowness, reverse=True)
+    worst, ends = pace.bottleneck, pace.ends
+    slowest = sorted(pace.shares, key=lambda s: (s == worst, _done(s, ends), -s.broker), reverse=True)
     brokers = list(dict.fromkeys(share.broker for share in slowest))[:_MOST]
     most = [share for share in pace.shares if share.broker in brokers]
     yield _figure("Bytes that each broker sends and receives", report_plots.carried(most))
@@ -105,30 +109,28 @@ def _carried(pace: Pace) -> Iterator[Markup]:
         yield _figure(
             "What each broker's throttle has to carry", report_plots.spent(sorted(slowest[:_MOST], key=_place))
         )
-        yield _note(
+        yield note(
             "A copy must outrun what is written to it: it can finish only while a bar's lower parts stay below the "
             "throttle. Keep-up: followers in sync spend their leader's throttle, and are not slowed down (KAFKA-4313)."
         )
     else:
-        yield _note("How much of the throttle producers take is not known: the write rates are unknown.")
-    heads = ("broker#", "side", "copies#", "bytes#", "keep-up#", "for copies#", "writes#", "time#")
-    yield table(heads, [_share(share) for share in slowest[:_ROWS]], marked=0)
+        yield note("How much of the throttle producers take is not known: the write rates are unknown.")
+    heads = ("broker#", "side", "copies#", "bytes#", "keep-up#", "for copies#", "writes#", "done after#")
+    yield table(heads, [_share(share, ends) for share in slowest[:_ROWS]], marked=0)
     if len(slowest) > _ROWS:
-        yield _note(f"The {_ROWS} sides of brokers that take longest, of {len(slowest)}.")
+        yield note(f"The {_ROWS} sides of brokers that take longest, of {len(slowest)}.")
 
 
-def _slowness(share: Share) -> tuple[bool, float, int]:
-    """The bottleneck first: what never ends, by how much it misses; then what takes longest."""
-    stuck = share.finishes is False
-    missing = (share.needed or 0.0) - share.throttle if stuck else share.seconds or share.least_seconds
-    return stuck, missing, -share.broker
+def _done(share: Share, ends: Mapping[tuple[int, Side], float]) -> float:
+    """When a side is done, in seconds; while rates are unknown, if nothing is written."""
+    return math.inf if share.finishes is False else ends.get((share.broker, share.side), share.least_seconds)
 
 
 def _place(share: Share) -> tuple[int, bool]:
     return share.broker, share.side is Side.DESTINATION
 
 
-def _share(share: Share) -> tuple[str, ...]:
+def _share(share: Share, ends: Mapping[tuple[int, Side], float]) -> tuple[str, ...]:
     sends = share.side is Side.LEADER
     return (
         str(share.broker),
@@ -138,18 +140,18 @@ def _share(share: Share) -> tuple[str, ...]:
         rate(share.keep_up) if sends else "",
         rate(share.left),
         rate(share.writes),
-        "never" if share.finishes is False else time(share.seconds),
+        "never" if share.finishes is False else time(ends.get((share.broker, share.side))),
     )
 
 
 def _times(ticket: Ticket) -> Iterator[Markup]:
     answer = ticket.answer
     shown = curve(answer.pace, ticket.asked, answer.window)
-    yield _figure("Expected time against the throttle", report_plots.time(shown))
+    yield _figure("Expected time against the throttle", report_plots.time(shown, answer.outlook.band))
     if shown.never:
         yield tag("p", "It can finish under any throttle above ", rate(shown.never), ".")
     if shown.beyond:
-        yield _note(f"Outside of the picture: {'; '.join(shown.beyond)}.")
+        yield note(f"Outside of the picture: {'; '.join(shown.beyond)}.")
     rows = [(rate(other.throttle), _time(other)) for other in others(answer.pace)]
     yield table(("throttle#", "if nothing is written#" if shown.never is None else "expected time#"), rows)
 
@@ -202,7 +204,7 @@ def _kip(answer: Estimate) -> Iterator[Markup]:
         ("MoveTime = MoveRatio x TotalLogSizePerBroker x #Brokers / (T - IN)", ended),
     ]
     yield table(("term", "value#"), rows)
-    yield _note(
+    yield note(
         "KIP-73 looks at the cluster as a whole and at no single broker; the times above do. IN < T is necessary "
         "for a move to end, and not sufficient."
     )
@@ -217,24 +219,27 @@ def _sources(ticket: Ticket) -> Iterator[Markup]:
         ("Sizes", ", ".join((answer.source, *names))),
         ("Write rates", writes_from(answer.rates)),
         ("Time", f"{START_SECONDS:g} s to start and end, and the part of a throttle that flows, as measured"),
-        ("Fetch size and quota window", "as Kafka ships them"),
+        (
+            "Fetch size and quota window",
+            "as the brokers are set" if answer.pace.enforcement.told else "as Kafka ships them",
+        ),
     ]
     yield table(("number", "from"), rows)
     if not ticket.remarks:
-        yield _note("No row of the sizes was left out, and nothing was taken for granted.")
+        yield note("No row of the sizes was left out, and nothing was taken for granted.")
     else:
         yield tag("ul", *(tag("li", remark) for remark in ticket.remarks))
 
 
 def _commands(ticket: Ticket) -> Iterator[Markup]:
     pace = ticket.answer.pace
-    if pace.feasible is False or ticket.answer.window.empty:
-        yield tag("p", "None yet: estimate it again under a throttle that can work.")
+    if pace.feasible is False or ticket.answer.window.empty or ticket.answer.outlook.full:
+        yield tag("p", "None yet: what stands above forbids it.")
         return
     if ticket.cluster == report_commands.NOBODY:
-        yield _note("The sizes came from files: put the cluster's address in the place of HOST:PORT.")
+        yield note("The sizes came from files: put the cluster's address in the place of HOST:PORT.")
     if ticket.plan == report_commands.PIPED:
-        yield _note(f"The plan came through a pipe: keep it, and put its name in the place of {report_commands.PIPED}.")
+        yield note(f"Put the plan's file, as reassign-partitions takes it, in the place of {report_commands.PIPED}.")
     steps = report_commands.commands(ticket.cluster, ticket.plan, ticket.answer.throttle)
     yield tag("ol", *(tag("li", what, tag("pre", _code(words))) for what, words in steps))
 
@@ -247,7 +252,3 @@ def _code(words: Sequence[str]) -> Markup:
 
 def _figure(title: str, plot: Markup) -> Markup:
     return tag("figure", tag("figcaption", title), tag("div", plot, class_="wide"))
-
-
-def _note(text: str) -> Markup:
-    return tag("p", text, class_="note")

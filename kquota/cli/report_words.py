@@ -54,6 +54,11 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, last: Sequence
     return tag("div", inside, class_="wide")
 
 
+def note(text: str) -> Markup:
+    """A remark in small letters."""
+    return tag("p", text, class_="note")
+
+
 def _data(value: float | None, words: Callable[..., str]) -> Markup:
     if value is None:
         return tag("span", "unknown", class_="untold")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -12,13 +12,16 @@ from html.parser import HTMLParser
 from kquota.cli.estimate import Estimate
 from kquota.cli.estimate_inputs import Source
 from kquota.cli.estimate_limits import chosen, limits, window
+from kquota.cli.estimate_outlook import outlook
 from kquota.cli.report_page import page
 from kquota.cli.report_sections import Ticket
 from kquota.pace.fetch import Fetch
 from kquota.pace.ratio import MoveTime
-from kquota.pace.room import Volume
+from kquota.pace.room import Arrival, Volume
 from kquota.pace.share import pace
+from kquota.pace.waves import Wave
 from kquota.pace.work import Link, work
+from kquota.sizes.bytes_in import BytesIn
 from kquota.sizes.moved import Held, Moved, MovingTopic
 from kquota.spark.estimate import Measured, Unsized
 from kquota.spark.partitions import Health
@@ -44,6 +47,8 @@ class Case:
     options: tuple[str, ...] = ("--bootstrap-server", "b1:9092")
     remarks: tuple[str, ...] = ()
     disk: int | None = None
+    traffic: BytesIn | None = None
+    waves: int = 0
 
 
 def ticket(case: Case) -> Ticket:
@@ -64,6 +69,13 @@ def ticket(case: Case) -> Ticket:
         duplicate=0,
         offline=0,
     )
+    come: Counter[int] = Counter()
+    for link in made.links:
+        come[link.destination] += link.bytes
+    arrivals = [
+        Arrival(broker=b, log_dir=None, copies=1, bytes=come[b], writes=case.writes, grows=case.writes)
+        for b in sorted(come)
+    ]
     measured = Measured(
         health=health,
         partitions=10,
@@ -78,9 +90,14 @@ def ticket(case: Case) -> Ticket:
         unseen=(),
         least_replicas=2,
         work=made,
-        arrivals=(),
+        arrivals=tuple(arrivals),
+        waves=tuple(
+            Wave(first=f"{case.topic}-{n}", last=f"{case.topic}-{n}", partitions=1, work=made)
+            for n in range(case.waves)
+        ),
     )
     move = pace(made, throttle)
+    bytes_in = {BrokerId(1): case.traffic} if case.traffic else {}
     answer = Estimate(
         throttle=throttle,
         for_deadline=case.throttle is None,
@@ -99,6 +116,7 @@ def ticket(case: Case) -> Ticket:
         pace=move,
         window=window(asked, move, measured.max_bytes_in, 2),
         fetch=Fetch(brokers=len(brokers), throttle=throttle, network=asked.network),
+        outlook=outlook(move, measured, bytes_in),
     )
     topics = (MovingTopic(topic=case.topic, partitions=made.copies, copies=made.copies, bytes=made.bytes),)
     return Ticket(

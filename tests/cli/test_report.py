@@ -15,6 +15,7 @@ from kquota.cli.estimate_document import document
 from kquota.cli.report_page import page
 from kquota.errors import Refused
 from kquota.pace.work import Link
+from kquota.sizes.bytes_in import BytesIn
 from tests.cli.pages import MB, Case, shown, ticket
 from tests.cli.run import kquota, run
 
@@ -73,7 +74,7 @@ def test_the_numbers_are_those_of_the_json_document(case: Case) -> None:
         window = [bound["rate"] for side in ("above", "below") for bound in answer["window"][side]]
         assert told.values["Limits of the throttle"] == [rate for rate in window if rate is not None]
     if len(answer["shares"]) <= 20:
-        told_of = ("copies", "bytes", "left_for_copies", "writes", "seconds")
+        told_of = ("copies", "bytes", "left_for_copies", "writes", "ends_after_seconds")
         assert numbers([[share[key] for key in told_of] for share in answer["shares"]]) <= everywhere
 
 
@@ -108,6 +109,30 @@ def test_disk_sizes_are_in_the_picture_or_beside_it() -> None:
     far = shown(Case(disk=10**12)).text[stored]
     assert ("disk size" in far, "Disk sizes, 1 TB and more, are outside of the picture." in far) == (False, True)
     assert "Disk sizes are not known." in shown(Case()).text[stored]
+
+
+def test_how_sure_it_is_and_whether_the_disks_hold_it() -> None:
+    alone = shown(Case(throttle="20MB/s", disk=200 * MB))
+    assert "(the model's own error alone" in alone.text[""]
+    assert "90 % band" in alone.text["Time against throttle"]
+    busy = shown(Case(throttle="20MB/s", traffic=BytesIn(mean=3 * MB, low=MB, high=6 * MB, peak=12 * MB)))
+    assert "(the write rates' 5th to 95th percentile, and the model's own error)" in busy.text[""]
+    assert "Warning: at the peak (p99) of what is written to leader 1" in busy.text[""]
+    untold = "Disks are not checked, since the sizes do not tell them, of brokers 3."
+    assert untold in busy.text["Brokers before and after"]
+    full = shown(Case(throttle="20MB/s", disk=50 * MB))
+    assert "Do not run it: the copies do not fit: broker 3 has 50 MB usable and 91 MB would come" in full.text[""]
+    assert full.commands == []
+    assert {50 * MB, 91 * MB} <= set(full.values["Brokers before and after"])
+
+
+def test_the_waves_and_their_sum() -> None:
+    told = shown(Case(throttle="20MB/s", waves=25))
+    assert told.sections.index("Waves, one after the other") == SECTIONS.index("Limits of the throttle") + 1
+    assert "my-topic-19" in told.text["Waves, one after the other"]
+    assert "my-topic-20" not in told.text["Waves, one after the other"]
+    waves = json.loads(document(ticket(Case(throttle="20MB/s", waves=25)).answer))
+    assert told.values["Waves, one after the other"][-3:] == [25, 25 * 91 * MB, waves["waves_seconds"]]
 
 
 HOSTILE = [
