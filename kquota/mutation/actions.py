@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kquota.errors import QuotaViolatedException, Refused, Unreachable
-from kquota.mutation.pace import Pace
+from kquota.mutation.pace import Pace, fitting
 from kquota.mutation.port import Answer, Clock, Failure, Topics
 from kquota.mutation.request import Mutation
 
@@ -94,7 +94,8 @@ def carry_out(
     give_up = clock.monotonic() + seconds
     while doing.left:
         costs = [one.mutations for one in doing.left]
-        wait = pace.wait(clock.monotonic(), costs)
+        # Who wants to be told of a violation is not kept from it.
+        wait = pace.wait(clock.monotonic(), costs) if retry else 0.0
         if clock.monotonic() + wait >= give_up:
             # Also what was held back on our own reckoning stands behind the quota.
             doing.throttle_time_ms = max(doing.throttle_time_ms, round(wait * 1_000))
@@ -102,8 +103,9 @@ def carry_out(
         if wait > 0:
             told(doing, wait)
             clock.sleep(wait)
-        batch = tuple(doing.left)[: pace.batch(clock.monotonic(), costs)]
-        if not _sent(topics, clock, doing, pace, batch, give_up) or (doing.throttle_time_ms and not retry):
+        size = pace.batch(clock.monotonic(), costs) if retry else fitting(costs)
+        answered = _sent(topics, clock, doing, pace, tuple(doing.left)[:size], give_up)
+        if not answered or (doing.throttle_time_ms and not retry):
             break
     return doing.standing()
 

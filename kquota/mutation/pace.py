@@ -6,6 +6,7 @@ from one such moment to the next tells the rate that is ours, less than the quot
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,16 @@ _HAIR: Final = 0.002
 """Seconds: a throttle time is rounded, and one that was rounded down ends too early."""
 _CROWD: Final = 1.2
 """How much more to dare after each request that was let through whole, until the quota's rate is ours again."""
+
+
+def fitting(mutations: Sequence[int], tokens: float = math.inf) -> int:
+    """How many of them one request may hold, and a bucket with so many tokens lets through: at least one."""
+    count, total = 0, 0
+    for each in mutations[:MOST_ITEMS]:
+        if count and (total + each > MOST_MUTATIONS or total > tokens):
+            break
+        count, total = count + 1, total + each
+    return count
 
 
 @dataclass(slots=True)
@@ -59,12 +70,7 @@ class Pace:
     def batch(self, now: float, mutations: Sequence[int]) -> int:
         """How many of them to send at `now`: as many as the bucket lets through, and at least one."""
         tokens = self._tokens(now) if self._alone else 0.0
-        count, total = 0, 0
-        for each in mutations[: min(MOST_ITEMS, self._allowed)]:
-            if count and (total + each > MOST_MUTATIONS or (tokens is not None and total > tokens)):
-                break
-            count, total = count + 1, total + each
-        return count
+        return fitting(mutations[: self._allowed], math.inf if tokens is None else tokens)
 
     def answered(self, now: float, admitted: int, throttle: float | None) -> None:
         """`admitted` mutations were let through; `throttle` seconds to wait, None when nothing was rejected."""

@@ -1,0 +1,197 @@
+"""`kquota topics` beside Kafka's own tool, and under a real controller mutation quota (KIP-599)."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kquota.mutation.actions import Fate, carry_out, work
+from kquota.mutation.pace import Pace
+from kquota.mutation.request import Creation
+from kquota.quota.change import Change
+from kquota.quota.entity import Entity
+from kquota.sandbox.cluster import Cluster
+from kquota.stores.wire.connection import Wire
+from kquota.stores.wire.quotas import WireQuotas
+from kquota.stores.wire.topics import WireTopics
+from tests.cli.kafka_tools import Tools
+from tests.cli.run import Ran, kquota, started
+from tests.stores.moves_stage import until
+
+TOOL = "org.apache.kafka.tools.TopicCommand"
+RATE = 5
+
+
+@dataclass
+class Desk:
+    """kquota as a client of its own, so that nobody else spends from its bucket; its topics have one prefix."""
+
+    cluster: Cluster
+    folder: Path
+    client: str
+
+    @property
+    def at(self) -> tuple[str, ...]:
+        config = self.folder / "client.properties"
+        config.write_text(f"client.id={self.client}\n")
+        return ("--bootstrap-server", self.cluster.bootstrap, "--command-config", str(config))
+
+    def run(self, *words: str) -> Ran:
+        return kquota("topics", *self.at, *words)
+
+    def names(self) -> list[str]:
+        return self.run("--list", "--topic", f"{self.client}.*").out.split()
+
+    def limited(self) -> None:
+        """A fresh bucket: it holds 55 mutations."""
+        with Wire(self.cluster.bootstrap, {}) as wire:
+            quotas, entity = WireQuotas(wire), Entity(client_id=self.client)
+            quotas.alter([Change(entity=entity, add={"controller_mutation_rate": float(RATE)})])
+            until(lambda: quotas.everything().get(entity) == {"controller_mutation_rate": RATE}, "the quota is seen")
+
+    def list_of(self, count: int, partitions: int) -> str:
+        path = self.folder / "topics.txt"
+        path.write_text("# ours\n" + "".join(f"{self.client}-{n:02d} {partitions} 1\n" for n in range(count)))
+        return str(path)
+
+
+@pytest.fixture
+def desk(kafka_431: Cluster, tmp_path: Path) -> Iterator[Desk]:
+    found = Desk(kafka_431, tmp_path, f"t{uuid.uuid4().hex[:8]}")
+    yield found
+    found.client, prefix = f"{found.client}-end", found.client  # whose bucket nobody limits
+    found.run("--delete", "--if-exists", "--topic", f"{prefix}.*")
+
+
+def sorted_configs(text: str) -> str:
+    """A broker tells configs in no order of its own."""
+    return re.sub(r"Configs: (\S*)", lambda m: "Configs: " + ",".join(sorted(m[1].split(","))), text)
+
+
+def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
+    at = ("--bootstrap-server", desk.cluster.bootstrap)
+    tool, one = kafka_tools("4.3.1"), f"{desk.client}-a"
+
+    def both(*words: str) -> None:
+        ours, theirs = desk.run(*words), tool(TOOL, *at, *words)
+        # Of an exit inside one JVM the harness cannot tell 0 from 1.
+        assert (ours.code, sorted_configs(ours.out)) == (0, sorted_configs(theirs.out)), (words, theirs.err)
+
+    made = desk.run("--create", "--topic", one, "--replica-assignment", "1:2,2:3", "--config", "retention.ms=9")
+    assert (made.code, made.out, made.err) == (0, f"Created topic {one}.\n", "")
+    both("--list")
+    both("--describe")
+    both("--describe", "--topic", f"{desk.client}.*")
+    both("--describe", "--topics-with-overrides")
+    both("--describe", "--under-replicated-partitions")
+    both("--create", "--topic", one, "--if-not-exists")
+    assert desk.run("--alter", "--topic", one, "--partitions", "3").code == 0
+    both("--describe", "--topic", one)
+    both("--delete", "--topic", f"{desk.client}-none", "--if-exists")
+    again = desk.run("--create", "--topic", one)
+    assert (again.code, again.out, again.err) == (
+        1,
+        "",
+        f"kquota: error: Topic '{one}' already exists; nothing was sent\n",
+    )
+    fewer = desk.run("--alter", "--topic", one, "--partitions", "2")
+    assert (fewer.code, fewer.err) == (
+        1,
+        f"kquota: error: topic {one} has 3 partitions: Kafka never takes any away; nothing was sent\n",
+    )
+    assert desk.run("--delete", "--topic", one).code == 0
+    until(lambda: desk.names() == [], "it is gone")
+
+
+def test_what_the_quota_rejects_is_tried_again_until_all_is_there(desk: Desk) -> None:
+    """7 topics of 20 partitions at rate 5: 140 - 55 - 20 mutations are worth 13 s."""
+    desk.limited()
+    made = desk.run("--create", "--from-file", desk.list_of(7, 20))
+    assert made.code == 0, made.err
+    assert made.out.splitlines() == [f"Created topic {desk.client}-{n:02d}." for n in range(7)]
+    assert re.match(r"kquota: waiting \S+ s for the controller mutation quota: \d of 7 topics are done\n", made.err)
+    assert len(desk.names()) == 7
+
+
+def test_a_client_alone_sends_hardly_anything_twice(desk: Desk) -> None:
+    desk.limited()
+    todo = work(Creation(topic=f"{desk.client}-{n}", partitions=2, replication_factor=1) for n in range(50))
+    from kquota.cli.world import SystemClock
+
+    with Wire(desk.cluster.bootstrap, {"client_id": desk.client}) as wire:
+        outcomes = carry_out(WireTopics(wire), SystemClock(), todo, Pace(quota=RATE), seconds=60)
+    assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
+    assert todo.sent <= 1.1 * 50
+
+
+def test_opting_out_ends_at_once_with_75_and_the_time_to_wait(desk: Desk) -> None:
+    desk.limited()
+    words = ("--create", "--from-file", desk.list_of(4, 60), "--no-retry-quota-violated", "--output", "json")
+    ran = desk.run(*words)
+    assert ran.code == 75
+    told = {one["topic"]: one for one in json.loads(ran.out)["topics"]}
+    results = [told[f"{desk.client}-{n:02d}"]["result"] for n in range(4)]
+    assert results == ["done", "rejected", "rejected", "rejected"]
+    assert 0 < told[f"{desk.client}-01"]["throttle_time_ms"] <= 1_000
+    assert "the controller mutation quota rejects 3 of 4 topics, to be tried again in " in ran.err
+    assert desk.names() == [f"{desk.client}-00"]
+
+
+def test_whoever_interrupts_it_is_told_what_exists(desk: Desk) -> None:
+    desk.limited()
+    process = started("topics", *desk.at, "--create", "--from-file", desk.list_of(5, 60), "--timeout", "5m")
+    assert process.stderr is not None
+    assert "waiting" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    exists = desk.names()
+    assert exists
+    assert f"kquota: {len(exists)} topics done: {', '.join(exists)}\n" in err
+    assert f"kquota: {5 - len(exists)} topics not sent: " in err
+
+
+NOWHERE = ("--bootstrap-server", "127.0.0.1:1")
+WRONG = {
+    "no action": ((), "Command must include exactly one action: --list, --describe, --create, --alter, --delete"),
+    "two actions": (("--list", "--create"), "Command must include exactly one action"),
+    "no topic": (("--create",), 'Missing required argument "[topic]"'),
+    "a name": (("--create", "--topic", "a/b"), "--topic 'a/b' is no topic's name"),
+    "no partitions": (("--create", "--topic", "a", "--partitions", "0"), "--partitions 0: write a number from 1"),
+    "no number": (("--alter", "--topic", "a"), 'Missing required argument "[partitions]"'),
+    "an assignment": (("--create", "--topic", "a", "--replica-assignment", "1:1"), "may not contain duplicate entries"),
+    "uneven": (("--create", "--topic", "a", "--replica-assignment", "1:2,3"), "has different replication factor"),
+    "a config": (("--create", "--topic", "a", "--config", "x"), "--config 'x': write KEY=VALUE"),
+    "another action's": (("--list", "--partitions", "3"), 'can\'t be used with action "[list]"'),
+    "ZooKeeper": (("--list", "--zookeeper", "z:2181"), "round the controller's mutation quota (KIP-599)"),
+    "no time": (("--delete", "--topic", "a", "--timeout", "soon"), "--timeout 'soon' is not a positive number"),
+    "no file": (("--create", "--from-file", "/no/such"), "--from-file /no/such: cannot be read: No such file"),
+    "twice": (("--create", "--topic", "a", "--partitions", "1", "--partitions", "2"), "multiple arguments"),
+}
+
+
+@pytest.mark.parametrize(("words", "complaint"), WRONG.values(), ids=WRONG)
+def test_wrong_usage_is_one_line_and_2_before_anybody_is_asked(words: tuple[str, ...], complaint: str) -> None:
+    ran = kquota("topics", *NOWHERE, *words)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert complaint in ran.err
+
+
+def test_a_line_of_a_file_that_is_wrong_is_named(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("a 1 1\n\nb many\n")
+    ran = kquota("topics", *NOWHERE, "--create", "--from-file", str(tmp_path / "t"))
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.endswith("t line 3: write NAME [PARTITIONS [REPLICATION-FACTOR]], as orders 12 3\n")
+
+
+def test_without_partitions_a_file_cannot_grow_topics(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("a\n")
+    ran = kquota("topics", *NOWHERE, "--alter", "--from-file", str(tmp_path / "t"))
+    assert (ran.code, "how many partitions?" in ran.err) == (2, True)
