@@ -151,21 +151,22 @@ def by_broker(replicas: DataFrame) -> DataFrame:
         F.count_if(unknown).alias("unknown"),
         F.count_if(F.col("leader")).alias("leaders"),
         F.count_if(~F.col("future")).alias("replicas"),
-        F.sum("size").alias("log_size"),
+        F.try_sum("size").alias("log_size"),
         F.max("volume_total").alias("volume_total"),
         F.max("volume_usable").alias("volume_usable"),
     )
     summed = ("grown", "unknown_size", "led_size", "unknown", "leaders", "replicas", "log_size")
     volumes = ("volume_total", "volume_usable")
-    told = F.col("unknown_size") * _MOST_UNKNOWN <= F.col("led_size")
+    told = F.col("unknown_size").cast("double") * _MOST_UNKNOWN <= F.col("led_size")
     return (
         dirs.groupBy("cluster", "date", "time", "broker")
         .agg(
             F.first("seconds").alias("seconds"),
             F.first("rack").alias("rack"),
-            *(F.sum(name).alias(name) for name in summed),
+            # One beyond what a column holds, too; damage then, not data.
+            *(F.try_sum(name).alias(name) for name in summed),
             # A sum with one unknown in it is unknown.
-            *(F.when(F.count(name) == F.count("*"), F.sum(name)).alias(name) for name in volumes),
+            *(F.when(F.count(name) == F.count("*"), F.try_sum(name)).alias(name) for name in volumes),
         )
         .withColumn("bytes_in", F.when(told, F.col("grown") / F.col("seconds")))
         .withColumn("version", F.lit(VERSION))
@@ -179,7 +180,7 @@ def _facts() -> list[str]:
 
 
 def _sum(column: Column, where: Column) -> Column:
-    return F.sum(F.when(where, column).otherwise(0))
+    return F.try_sum(F.when(where, column).otherwise(0))
 
 
 def _grown() -> Column:

@@ -1,0 +1,70 @@
+"""How much a replica grew between two snapshots; `tests/spark/test_history.py` holds Spark to the same."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kquota.sizes.growth import MOST, Reading, grown
+
+
+def reading(size: int, start: int | None = None, end: int | None = None, in_sync: bool | None = True) -> Reading:
+    return Reading(size=size, start_offset=start, end_offset=end, in_sync=in_sync)
+
+
+CASES = {
+    "grows": (reading(100, 0, 10), reading(150, 0, 15), 50),
+    "stands still": (reading(100, 0, 10), reading(100, 0, 10), 0),
+    "is cut only": (reading(100, 0, 10), reading(50, 5, 10), 0),
+    "grows and is cut: an offset has the mean size of those that are there": (
+        reading(100, 0, 10),
+        reading(120, 8, 20),
+        100,
+    ),
+    "grows by less than it is compacted": (reading(100, 0, 10), reading(90, 0, 15), 30),
+    "grows and all is cut": (reading(100, 0, 10), reading(0, 20, 20), None),
+    "made anew": (reading(100, 0, 10), reading(10, 0, 1), None),
+    "truncated by less than it grew afterwards, which no snapshot tells": (
+        reading(100, 0, 10),
+        reading(110, 0, 11),
+        10,
+    ),
+    "a new leader: where it started as a follower is not known": (reading(100, None, 10), reading(120, 2, 12), 24),
+    "a leader no longer": (reading(100, 0, 10), reading(120, None, 12), 20),
+    "without offsets it grows": (reading(100), reading(130), 30),
+    "without offsets a shrink is retention": (reading(100), reading(70), None),
+    "with one offset only": (reading(100), reading(130, 0, 13), 30),
+    "it was not in sync: a copy's traffic": (reading(100, 0, 10, in_sync=False), reading(200, 0, 20), None),
+    "nobody told whether it was in sync": (reading(100, 0, 10, in_sync=None), reading(200, 0, 20), 100),
+    "it was not there": (None, reading(100, 0, 10), None),
+    "more than a column holds": (reading(1, 0, 0), reading(MOST, MOST - 1, MOST), None),
+}
+
+
+@pytest.mark.parametrize(("before", "now", "bytes_grown"), CASES.values(), ids=CASES.keys())
+def test_growth(before: Reading | None, now: Reading, bytes_grown: int | None) -> None:
+    assert grown(before, now) == bytes_grown
+
+
+offsets = st.none() | st.integers(0, MOST)
+readings = st.builds(
+    Reading,
+    size=st.integers(0, MOST),
+    start_offset=offsets,
+    end_offset=offsets,
+    in_sync=st.sampled_from([None, True, False]),
+)
+
+
+@given(st.none() | readings, readings)
+def test_never_negative_and_never_more_than_a_column_holds(before: Reading | None, now: Reading) -> None:
+    found = grown(before, now)
+    assert found is None or 0 <= found <= MOST
+
+
+@given(readings, st.integers(0, MOST))
+def test_without_deletion_growth_is_the_gain_in_size(before: Reading, more: int) -> None:
+    if before.in_sync is not False and before.end_offset is not None:
+        now = Reading(size=before.size + more, start_offset=before.start_offset, end_offset=before.end_offset + 1)
+        assert grown(before, now) == more

@@ -1,0 +1,255 @@
+"""Snapshots rolled into Parquet: growth as the reference says, whole or not at all; and what an estimate reads."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import re
+import shutil
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kquota.errors import Invalid
+from kquota.sizes.growth import MOST, Reading, grown
+from kquota.spark.files import laid_out
+from kquota.spark.reader import Reader
+from kquota.stores import history
+from tests.cli.run import Ran, kquota, started
+from tests.spark.rows import Row, row, written
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kquota.spark.history import History
+
+pytestmark = pytest.mark.spark
+FIRST = datetime(2026, 11, 20, 22, tzinfo=UTC)
+HOURS = 30
+LIMITS = [0, 1, 2, 1000, 2**40, MOST]
+
+
+def stamp(hour: int) -> str:
+    return f"{FIRST + timedelta(hours=hour):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def snapshot(folder: Path, hour: int, rows: Iterable[Row], cluster: str = "c") -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{cluster}-{hour:03d}.jsonl.gz"
+    written(path, (one | {"cluster": cluster, "time": stamp(hour)} for one in rows))
+    return path
+
+
+def roll(spark: SparkSession, scratch: Path, folder: Path) -> Path:
+    """What `log-dirs --compact` does, in the session that the tests share."""
+    from kquota.spark.compact import tables
+
+    scratch.mkdir()
+    with history.rolling(folder) as unfinished:
+        found = history.found([folder])
+        files = laid_out(found.waiting, scratch / "history", ".jsonl")
+        made = tables(Reader(spark=spark, scratch=scratch), files, found, unfinished)
+        both = {"replicas": made.replicas, "brokers": made.brokers}
+        return history.commit(folder, unfinished, both, set(found.waiting.values()))
+
+
+def read(spark: SparkSession, scratch: Path, folder: Path, cluster: str | None = None) -> History:
+    from kquota.spark.history import opened
+
+    scratch.mkdir()
+    found = history.found([folder]).of(cluster)
+    files = laid_out(found.waiting, scratch / "history", ".jsonl")
+    return opened(Reader(spark=spark, scratch=scratch), found, files, cluster)
+
+
+def table(spark: SparkSession, folder: Path, name: str) -> list[Row]:
+    """A table as anything reads it: the folders are columns, the schema is the files' own."""
+    files = spark.read.option("pathGlobFilter", f"{name}-*.parquet").parquet(str(folder / "rolled" / "v1"))
+    return sorted((each.asDict() for each in files.drop("batch").collect()), key=str)
+
+
+def facts(folder: Path) -> dict[str, bytes]:
+    """All that the history holds, but for what is not finished."""
+    files = (path for path in folder.rglob("*") if path.is_file() and not re.search(r"/rolled/\.", str(path)))
+    return {str(path): path.read_bytes() for path in files}
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Thirty hours of three brokers: leaders move, retention cuts, a replica falls behind, one is made anew."""
+    folder = tmp_path_factory.mktemp("fleet")
+    chance = random.Random(6)
+    logs = {partition: {"start": 0, "end": 0, "each": chance.randint(1, 900)} for partition in range(12)}
+    for hour in range(HOURS):
+        rows = []
+        for partition, log in logs.items():
+            log["end"] += chance.choice([0, 10, 3_600, 36_000])
+            log["start"] = max(log["start"], log["end"] - 80_000)
+            if chance.random() < 0.02:
+                log["start"] = log["end"] = 0
+            leader = (partition + (hour // 9)) % 3
+            size = (log["end"] - log["start"]) * log["each"]
+            for broker in range(3):
+                told = {"leader": broker == leader, "start_offset": log["start"] if broker == leader else None}
+                told |= {"end_offset": log["end"], "in_sync": broker == leader or chance.random() > 0.05}
+                rows.append(row(broker, "t", partition, size, volume_total=10**12, **told))
+        snapshot(folder, hour, rows)
+    return folder
+
+
+def test_spark_computes_the_growth_of_the_reference(spark: SparkSession, tmp_path: Path) -> None:
+    """On thousands of pairs of readings, with the ends of what a column holds, and with holes."""
+    chance = random.Random(124)
+
+    def some() -> int:
+        return chance.choice([chance.choice(LIMITS), chance.randint(0, 5_000), chance.randint(0, 5_000)])
+
+    readings: dict[int, dict[int, Reading]] = defaultdict(dict)
+    for hour in range(3):
+        for partition in range(3_000):
+            if chance.random() < 0.9:
+                start, end = (chance.choice([None, some(), some()]) for _ in range(2))
+                in_sync = chance.choice([None, True, True, False])
+                readings[hour][partition] = Reading(size=some(), start_offset=start, end_offset=end, in_sync=in_sync)
+    for hour, found in readings.items():
+        told = [
+            (n, {name: getattr(r, name) for name in ("start_offset", "end_offset", "in_sync")})
+            for n, r in found.items()
+        ]
+        rows = (row(1, "t", n, found[n].size, leader=False, **facts) for n, facts in told)
+        snapshot(tmp_path / "h", hour, rows)
+        if hour == 1:  # the third is compared with what is rolled
+            roll(spark, tmp_path / "first", tmp_path / "h")
+    roll(spark, tmp_path / "second", tmp_path / "h")
+    expected = {
+        (stamp(hour), n): grown(readings[hour - 1].get(n) if hour else None, now)
+        for hour, found in readings.items()
+        for n, now in found.items()
+    }
+    replicas = table(spark, tmp_path / "h", "replicas")
+    assert {(f"{one['time']:%Y-%m-%dT%H:%M:%SZ}", one["partition"]): one["grown"] for one in replicas} == expected
+    assert len({value for value in expected.values() if value}) > 500
+
+
+def test_in_one_batch_or_in_several_the_history_is_the_same(spark: SparkSession, fleet: Path, tmp_path: Path) -> None:
+    """And each broker's bytes-in is what was written to the partitions that it leads, once, a second."""
+    paths = sorted(fleet.glob("*.gz"))
+    for name, parts in {"one": [30], "three": [1, 14, 15]}.items():
+        rest = iter(paths)
+        for number, count in enumerate(parts):
+            (tmp_path / name).mkdir(exist_ok=True)
+            for path in itertools.islice(rest, count):
+                shutil.copy(path, tmp_path / name)
+            roll(spark, tmp_path / f"{name}-{number}", tmp_path / name)
+    replicas, brokers = (table(spark, tmp_path / "one", each) for each in ("replicas", "brokers"))
+    assert replicas == table(spark, tmp_path / "three", "replicas")
+    assert brokers == table(spark, tmp_path / "three", "brokers")
+    assert (len(replicas), len(brokers)) == (HOURS * 36, HOURS * 3)
+    for one in brokers:
+        led = [r for r in replicas if (r["time"], r["broker"], r["leader"]) == (one["time"], one["broker"], True)]
+        unknown = [r for r in led if r["grown"] is None]
+        assert (one["unknown"], one["leaders"], one["replicas"]) == (len(unknown), len(led), 12)
+        known = sum(r["grown"] for r in led if r["grown"] is not None)  # type: ignore[misc]
+        much = sum(r["size"] for r in unknown) * 10 > sum(r["size"] for r in led)  # type: ignore[misc]
+        assert one["bytes_in"] == (None if much or one["seconds"] is None else known / 3600)
+
+
+def test_an_estimate_reads_the_rolled_and_the_waiting_together(
+    spark: SparkSession, fleet: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "h"
+    folder.mkdir()
+    for path in sorted(fleet.glob("*.gz"))[:20]:
+        shutil.copy(path, folder)
+    snapshot(folder, 3, [row(7, "other", 0, 5)], cluster="d")
+    roll(spark, tmp_path / "roll", folder)
+    for path in sorted(fleet.glob("*.gz"))[20:]:
+        shutil.copy(path, folder)
+    with pytest.raises(Invalid, match="the history holds 2 clusters"):
+        read(spark, tmp_path / "none", folder)
+    both, waiting = read(spark, tmp_path / "both", folder, "c"), read(spark, tmp_path / "waiting", fleet)
+    assert (both.cluster, both.first, both.last) == ("c", FIRST, FIRST + timedelta(hours=HOURS - 1))
+    newest, twin = ({str(r.asDict() | {"file": ""}) for r in each.newest.collect()} for each in (both, waiting))
+    assert newest == twin
+    for window in (None, 6 * 3600.0):
+        assert sorted(both.by_partition(window).collect()) == sorted(waiting.by_partition(window).collect())
+    rates = both.by_broker()
+    assert rates == waiting.by_broker()
+    assert set(rates) == {0, 1, 2}
+    assert all((r.low or 0) <= r.mean <= (r.high or 0) <= (r.peak or 0) for r in rates.values())
+    assert {(r.low, r.high, r.peak) for r in both.by_broker(6 * 3600.0).values()} == {(None, None, None)}
+    both.check(29 * 3600)
+    with pytest.raises(Invalid, match=r"covers 29 h 00 min of cluster c, 2026-11-20T22:00:00Z to 2026-11-22T03:00:00Z"):
+        both.check(30 * 3600)
+    only = read(spark, tmp_path / "rolled", folder, "d")
+    (last,) = only.newest.collect()
+    assert (last["broker"], last["topic"], last["size"], last["time"]) == (7, "other", 5, stamp(3))
+
+
+BAD = {
+    "a negative size": (row(1, "t", 1, -5), "c-001.jsonl.gz: holds a row that names no replica, or no size of 0"),
+    "no broker": (row(None, "t", 1, 5), "c-001.jsonl.gz: holds a row that names no replica, or no size of 0"),
+    "another version": (row(1, "t", 1, 5, version=7), "c-001.jsonl.gz: unknown version 7"),
+    "a replica twice": (row(1, "t", 0, 6), r"a snapshot holds t-0 on broker 1 at .* twice"),
+}
+
+
+@pytest.mark.parametrize(("bad", "complaint"), BAD.values(), ids=BAD.keys())
+def test_a_bad_row_keeps_all_out(spark: SparkSession, tmp_path: Path, bad: Row, complaint: str) -> None:
+    snapshot(tmp_path / "h", 0, [row(1, "t", 0, 5)])
+    snapshot(tmp_path / "h", 1, [row(1, "t", 0, 5), bad])
+    before = facts(tmp_path / "h")
+    with pytest.raises(Invalid, match=complaint):
+        roll(spark, tmp_path / "scratch", tmp_path / "h")
+    assert facts(tmp_path / "h") == before
+
+
+def compact(folder: Path) -> Ran:
+    return kquota("log-dirs", "--compact", str(folder))
+
+
+def test_a_kill_leaves_the_history_as_it_was_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "h"
+    for hour in range(3):
+        snapshot(folder, hour, [row(1, "t", n, n * hour, leader=True) for n in range(2_000)])
+    before = facts(folder)
+    process = started("log-dirs", "--compact", str(folder))
+    writing = folder / "rolled" / ".unfinished" / "replicas"
+    while not writing.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert facts(folder) == before
+    ran = compact(folder)
+    (batch,) = (folder / "rolled" / "v1").iterdir()
+    rolled = "".join(f"{path}\n" for path in sorted(folder.glob("*.gz")))
+    assert (ran.code, ran.out) == (0, rolled)
+    assert ran.err == (
+        f"kquota: starting Spark ...\nkquota: snapshots rolled: 3 of c, 6000 rows, into {batch}\n"
+        "kquota: snapshots that are rolled and can be deleted: 3\n"
+    )
+    late = snapshot(folder, -1, [row(1, "t", 0, 5)])
+    after = facts(folder)
+    again = compact(folder)
+    assert (again.code, again.out) == (0, rolled)
+    assert again.err.startswith("kquota: nothing to roll: all snapshots are rolled already\nkquota: warning: ")
+    assert f"{late} is older than what is rolled of its cluster, and is left out" in again.err
+    assert facts(folder) == after
+
+
+def test_usage(tmp_path: Path) -> None:
+    assert compact(tmp_path / "x").err == f"kquota: error: --compact {tmp_path}/x: there is no such folder\n"
+    empty = compact(tmp_path)
+    assert (empty.code, empty.out) == (2, "")
+    assert empty.err.startswith(f"kquota: error: --compact {tmp_path}: the folder holds no snapshot")
+    both = kquota("log-dirs", "--compact", str(tmp_path), "--describe")
+    assert both.err == "kquota: error: give --describe, --snapshot DIR or --compact DIR\n"
+    assert list(tmp_path.iterdir()) == []
