@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.pace import fluid
-from kquota.pace.fluid import Port, Run, Stream, busiest, rates, run
+from kquota.pace.fluid import MOST_STREAMS, Port, Run, Stream, busiest, rates, run
 
 amounts = st.floats(0, 10**12, allow_subnormal=False)
 routes = st.lists(st.tuples(st.integers(0, 5), st.integers(6, 11)), min_size=1, max_size=12, unique=True)
@@ -104,24 +103,8 @@ def test_when_a_stream_ends_the_others_get_its_share() -> None:
     assert flow(flowing, capacity).ends == pytest.approx((2.0, 5.5, 3.0))
 
 
-@given(streams(), capacities)
-def test_in_a_few_steps_it_is_late_by_less_than_one_and_says_so(
-    flowing: list[Stream], capacity: dict[Port, float]
-) -> None:
-    exact = flow(flowing, capacity)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fluid, "_VISITS", 0)
-        coarse = flow(flowing, capacity)
-    assert exact.exact
-    assert coarse.exact is (len(flowing) <= fluid._LEAST_STEPS)
-    if not coarse.exact:
-        bound = max(busiest(flowing, capacity, dict.fromkeys(capacity, 0.0)).values())
-        assert coarse.end >= bound * (1 - 1e-9)
-        assert coarse.end <= exact.end * 2 + 1e-9
-
-
 def test_a_host_of_streams_is_not_followed() -> None:
-    flowing = [Stream(amount=1, ports=(("out", n // 200), ("in", n % 200))) for n in range(fluid.MOST_STREAMS + 1)]
+    flowing = [Stream(amount=1, ports=(("out", n // 20), ("in", n % 20))) for n in range(MOST_STREAMS + 1)]
     capacity: dict[Port, float] = {port: 1.0 for stream in flowing for port in stream.ports}
     found = flow(flowing, capacity)
-    assert (found.exact, found.end) == (False, 200)
+    assert (found.exact, found.end) == (False, 21)
