@@ -38,7 +38,7 @@ To copy      91 MB in 1 copy
 Bottleneck   broker 1, which sends 91 MB
                at 5 MB/s left for copies - 3 MB/s written meanwhile
 Expected     about 41 s = 4 s to start and end + 37 s to copy, 2 s of the throttle at once and then 100% of it
-90 % band    37 s to 44 s (the model's own error alone: the write rates' percentiles are not known)
+90 % band    37 s to 45 s (the model's own error alone: the write rates' percentiles are not known)
 At least     11 s = bytes / throttle
 
 Window       T above        3 MB/s  IN, the most that is written to one broker (KIP-73)
