@@ -7,7 +7,7 @@ import importlib.util
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kquota.errors import Invalid, Refused, Unreachable
@@ -22,8 +22,11 @@ _OURS: Final = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOT
 
 
 @contextlib.contextmanager
-def starting(engine: Engine) -> Iterator[Callable[[], SparkSession]]:
-    """Yields what connects; nothing of it stays behind. Raises Refused when the client is not installed."""
+def starting(engine: Engine, options: Mapping[str, str]) -> Iterator[Callable[[], SparkSession]]:
+    """Yields what connects, and sets `options` for the session; nothing of it stays behind.
+
+    Raises Refused when the client is not installed.
+    """
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise Refused(
             f"--spark-remote needs Spark Connect's client ({', '.join(missing)} missing): in an environment of its own "
@@ -34,7 +37,7 @@ def starting(engine: Engine) -> Iterator[Callable[[], SparkSession]]:
     opened: list[SparkSession] = []
 
     def connect() -> SparkSession:
-        spark = _connected(engine)
+        spark = _connected(engine, options)
         opened.append(spark)
         return spark
 
@@ -49,7 +52,7 @@ def starting(engine: Engine) -> Iterator[Callable[[], SparkSession]]:
         os.environ |= before
 
 
-def _connected(engine: Engine) -> SparkSession:
+def _connected(engine: Engine, options: Mapping[str, str]) -> SparkSession:
     from pyspark.errors import PySparkException
 
     assert engine.remote is not None
@@ -66,7 +69,7 @@ def _connected(engine: Engine) -> SparkSession:
         raise Invalid(f"--spark-remote {engine.name!r}: {str(error).splitlines()[0]}") from error
     # One that dies must not be waited for any longer than one that is not there.
     spark.client.set_retry_policies([DefaultPolicy(max_retries=6)])
-    _set(spark, {"spark.sql.session.timeZone": "UTC", **engine.conf})
+    _set(spark, {"spark.sql.session.timeZone": "UTC", **options, **engine.conf})
     return spark
 
 
@@ -87,7 +90,7 @@ def _await(remote: str, name: str) -> None:
         channel.close()
 
 
-def _set(spark: SparkSession, settings: dict[str, str]) -> None:
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
     from pyspark.errors import PySparkException
 
     for key, value in settings.items():

@@ -69,6 +69,7 @@ class Jvm:
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path, told: Path) -> None:
         self._process, self._log, self._told = process, log, told
+        self.pid = process.pid
 
     def gateway(self) -> Gateway:
         """Where it answers, as soon as it does. Raises Refused when it does not come up."""

@@ -5,9 +5,8 @@ A local engine reads; a cluster or a Spark Connect server sees no folder of ours
 
 from __future__ import annotations
 
-import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kquota.errors import Invalid
 from kquota.spark.files import Files
+from kquota.spark.upload import uploaded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +37,7 @@ class Reader:
 
         frames = []
         if self.uploads and files.names:
-            frames.append(self.spark.createDataFrame(list(_lines(files)), "file string, value string"))
+            frames.append(uploaded(self.spark, files))
         elif files.names:
             read = self.spark.read.text(str(files.folder))
             frames.append(read.select(F.col("_metadata.file_name").alias("file"), "value"))
@@ -80,11 +80,3 @@ class Reader:
 
 def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0]
-
-
-def _lines(files: Files) -> Iterator[tuple[str, str]]:
-    for link in files.names:
-        path = files.folder / link
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
-            for line in file:
-                yield link, line.rstrip("\n")

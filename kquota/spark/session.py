@@ -81,13 +81,14 @@ def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED) -> Iterato
     started ends with the block, whether it is ready or not. Its files lie in the folder `scratch`. Raises Refused when
     there is no Spark or Java, Unreachable when a master does not answer.
     """
+    small = size < _SMALL
+    tuned = _SMALL_OPTIONS if small else _LARGE_OPTIONS if engine.local else {}
     if engine.remote is not None:
-        with connect.starting(engine) as opened, _begun(opened, None) as start:
+        with connect.starting(engine, tuned) as opened, _begun(opened, None) as start:
             yield start
         return
     address = LOOPBACK if engine.local else master.own_address(engine)
-    small = engine.local and size < _SMALL
-    options = _OPTIONS | (_SMALL_OPTIONS if small else _LARGE_OPTIONS if engine.local else {})
+    options = _OPTIONS | tuned
     options |= {"spark.local.dir": str(scratch), "spark.sql.warehouse.dir": str(scratch / "warehouse")}
     if address is not None:
         options |= {"spark.driver.host": address, "spark.driver.bindAddress": address}

@@ -1,4 +1,4 @@
-"""One Spark for the whole run: it takes seconds to start."""
+"""One Spark for the whole run: it takes seconds to start. And engines elsewhere."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import pytest
 
 from kquota.spark.files import Files
 from kquota.spark.session import session
+from tests.spark.engines import connect_server, master, small_client
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+__all__ = ["connect_server", "master", "small_client"]
 
 
 @pytest.fixture(scope="session")

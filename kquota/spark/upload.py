@@ -1,0 +1,54 @@
+"""Lines of ours, sent to an engine that cannot read this machine's files: no path goes there, nor runs Python there."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from kquota.spark.files import Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SCHEMA: Final = "file string, value string"
+_CHUNK: Final = 8_000_000
+"""Characters that go in one statement, unless a single line is longer."""
+_ROWS: Final = "SELECT inline(from_json(:rows, 'array<struct<file string, value string>>'))"
+
+_Row = tuple[str, str]
+
+
+def uploaded(spark: SparkSession, files: Files) -> DataFrame:
+    """Every line of the files as `value`, and the link that it came from as `file`."""
+    from pyspark.sql.utils import is_remote
+
+    rows = _rows(files)
+    # Spark Connect's client cuts what it sends into messages; of a driver that is here, the plan carries the rows.
+    if is_remote():
+        return spark.createDataFrame(list(rows), SCHEMA)
+    frames = (spark.sql(_ROWS, args={"rows": text}) for text in _texts(rows))
+    return reduce(lambda one, other: one.unionAll(other), frames)
+
+
+def _rows(files: Files) -> Iterator[_Row]:
+    for link in files.names:
+        path = files.folder / link
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+            for line in file:
+                yield link, line.rstrip("\n")
+
+
+def _texts(rows: Iterable[_Row]) -> Iterator[str]:
+    """The rows as arrays of JSON; at least one, and be it empty."""
+    chunk: list[dict[str, str]] = []
+    size = 0
+    for link, line in rows:
+        if chunk and size + len(line) > _CHUNK:
+            yield json.dumps(chunk)
+            chunk, size = [], 0
+        chunk.append({"file": link, "value": line})
+        size += len(line)
+    yield json.dumps(chunk)

@@ -1,0 +1,137 @@
+"""The same job inside our own JVM, on a cluster and on a Spark Connect server; and what keeps it from running there."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from kquota.errors import Invalid
+from kquota.spark.engine import Engine, engine
+from kquota.spark.jvm import jvm
+from tests.cli.run import Ran, run
+from tests.spark.engines import BLIND
+from tests.spark.rows import log_dirs, row, written
+
+REPOSITORY = Path(__file__).parents[2]
+MOVED = [{"topic": "t", "partition": n, "replicas": [n % 3 + 1, 4]} for n in range(6)]
+
+
+def estimate(python: str, folder: Path, *words: str) -> Ran:
+    plan = folder / "plan.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": MOVED}))
+    command = [python, "-m", "kquota", "move", "estimate", "--reassignment-json-file", str(plan)]
+    own = {"PYTHONPATH": str(REPOSITORY), "PYTHONWARNINGS": "default::FutureWarning"}
+    return run([*command, "--throttle", "50MB/s", "--output", "json", *words], own)
+
+
+def stored(folder: Path) -> list[str]:
+    """Sizes as printed, plain and packed, and the write rates of a history."""
+    for broker in (1, 2, 3):
+        held = {f"t-{n}": 10**6 * n for n in range(6) if n % 3 != broker - 1}
+        (folder / f"{broker}.txt").write_text(log_dirs((broker, held)))
+    for hour, size in enumerate((10**6, 3 * 10**6)):
+        rows = [row(1, "t", n, size, time=f"2026-11-21T0{hour}:00:00Z", end_offset=size, leader=True) for n in range(6)]
+        written(folder / f"{hour}.jsonl.gz", rows)
+    history = [word for hour in (0, 1) for word in ("--history", str(folder / f"{hour}.jsonl.gz"))]
+    return ["--log-dirs", str(folder / "*.txt"), "--bytes-in", "2=1MB/s", *history]
+
+
+@pytest.mark.spark
+def test_the_same_answer_wherever_it_runs(tmp_path: Path, connect_server: str, master: str, small_client: str) -> None:
+    """Neither the server nor the cluster can read a file, and the small client cannot run Spark."""
+    words = stored(tmp_path)
+    here = estimate(sys.executable, tmp_path, *words)
+    assert here.code == 0, here.err
+    there = estimate(small_client, tmp_path, *words, "--spark-remote", f"{connect_server}/;user_agent=a-secret")
+    assert (there.code, there.out) == (0, here.out), there.err
+    assert there.err.replace(f"connecting to Spark, {connect_server} ...", "starting Spark ...") == here.err
+    cluster = estimate(
+        sys.executable, tmp_path, *words, "--spark-master", master, "--conf", "spark.executor.memory=512m", *BLIND
+    )
+    assert (cluster.code, cluster.out) == (0, here.out), cluster.err
+    assert cluster.err.replace(f"connecting to Spark, {master} ...", "starting Spark ...") == here.err
+
+
+@pytest.mark.spark
+def test_a_setting_that_a_server_refuses_and_a_job_that_the_small_client_cannot_run(
+    tmp_path: Path, connect_server: str, small_client: str
+) -> None:
+    words = stored(tmp_path)
+    fixed = estimate(
+        small_client, tmp_path, *words, "--spark-remote", connect_server, "--conf", "spark.sql.warehouse.dir=/x"
+    )
+    assert (fixed.code, fixed.out) == (2, "")
+    assert "error: --conf spark.sql.warehouse.dir: the server refuses it: [CANNOT_MODIFY_STATIC_CONFIG]" in fixed.err
+    here = estimate(small_client, tmp_path, *words)
+    assert (here.code, here.out) == (1, "")
+    assert here.err.endswith("install Spark itself in an environment of its own with: pip install 'kquota[spark]'\n")
+
+
+@pytest.mark.skipif(find_spec("grpc") is not None, reason="Spark Connect's client is here")
+def test_without_the_small_client_the_extra_is_named(tmp_path: Path) -> None:
+    ran = estimate(sys.executable, tmp_path, *stored(tmp_path), "--spark-remote", "sc://127.0.0.1:1")
+    assert (ran.code, ran.out) == (1, "")
+    assert "error: --spark-remote needs Spark Connect's client (grpc, pandas, pyarrow missing): " in ran.err
+    assert "pip install 'kquota[connect]'" in ran.err
+
+
+def test_a_master_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    ran = estimate(sys.executable, tmp_path, *stored(tmp_path), "--spark-master", f"spark://127.0.0.1:{port}")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        f"kquota: error: no Spark master answers at spark://127.0.0.1:{port} (127.0.0.1:{port}: Connection refused): "
+        "check the address, that it runs, and that no firewall lies between\n"
+    )
+
+
+def test_a_server_that_is_not_there_is_one_line(tmp_path: Path, small_client: str) -> None:
+    """It listens and never says a word: the wait has an end."""
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        address = f"sc://127.0.0.1:{mute.getsockname()[1]}"
+        ran = estimate(small_client, tmp_path, *stored(tmp_path), "--spark-remote", f"{address}/;token=s3cret")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"error: no Spark Connect server answers at {address} within 15 s: " in ran.err
+    assert "s3cret" not in ran.err
+
+
+WRONG = {
+    "both": (("spark://h:1", "sc://h"), [], "give --spark-master or --spark-remote, not both"),
+    "no master": (("h:7077", None), [], "--spark-master 'h:7077': write spark://HOST:PORT"),
+    "no server": ((None, "h:15002"), [], "--spark-remote 'h:15002': write sc://HOST:PORT"),
+    "no setting": ((None, None), ["spark.x"], "--conf 'spark.x': write one of Spark's settings"),
+    "not Spark's": ((None, None), ["x=1"], "--conf 'x=1': write one of Spark's settings"),
+    "twice": ((None, None), ["spark.x=1", "spark.x=2"], "spark.x is given already"),
+    "ours": ((None, None), ["spark.master=local"], "--conf spark.master: cannot be set: give --spark-master"),
+    "a server's": ((None, "sc://h"), ["spark.driver.memory=8g"], "is fixed when a Spark Connect server starts"),
+}
+
+
+@pytest.mark.parametrize(("where", "conf", "complaint"), WRONG.values(), ids=WRONG.keys())
+def test_what_names_no_engine(where: tuple[str | None, str | None], conf: list[str], complaint: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        engine(*where, conf)
+    assert complaint in str(refused.value)
+
+
+def test_an_engine_is_local_or_is_sent_what_lies_here() -> None:
+    assert [Engine(master=m).local for m in (None, "local", "local[2]", "yarn", "spark://h:1")] == [True] * 3 + [
+        False
+    ] * 2
+    assert Engine(remote="sc://h").uploads
+    assert Engine(remote="sc://h:1/;token=x").name == "sc://h:1"
+
+
+def test_a_setting_is_not_seen_in_the_list_of_processes(tmp_path: Path) -> None:
+    """An access key among Spark's settings goes through a file that only its owner reads."""
+    with jvm({"spark.hadoop.fs.s3a.secret.key": "gehéim=\n"}, (), tmp_path) as started:
+        told = tmp_path / "spark.conf"
+        assert told.stat().st_mode & 0o077 == 0
+        assert told.read_text() == "spark.hadoop.fs.s3a.secret.key=geh\\u00e9im\\u003d\\u000a\n"
+        assert b"s3a" not in Path(f"/proc/{started.pid}/cmdline").read_bytes()
