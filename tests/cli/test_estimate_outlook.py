@@ -1,0 +1,139 @@
+"""What `move estimate` says of its certainty, of disks and of waves: the words, and the keys of the JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from kquota.cli import estimate_outlook
+from kquota.cli.estimate_outlook import Outlook, band_line, disk_lines, warnings, wave_lines, why_full
+from kquota.measure import ByteRate
+from kquota.pace.band import Band
+from kquota.pace.room import Room
+from kquota.pace.share import pace
+from kquota.pace.waves import Wave, in_waves
+from kquota.pace.work import Link, work
+
+GB = 10**9
+NOTHING = Outlook(band=None, at_peak=(), rooms=(), waves=None)
+
+
+def room(usable: int | None, written: float | None = 0.0, *, broker: int = 3, log_dir: str | None = None) -> Room:
+    return Room(broker=broker, log_dir=log_dir, usable=usable, arriving=100 * GB, written=written)
+
+
+def told(*rooms: Room) -> Outlook:
+    return replace(NOTHING, rooms=rooms)
+
+
+BANDS: dict[str, tuple[Band | None, str | None]] = {
+    "no time expected": (None, None),
+    "the model's own": (
+        Band(low=90, high=110, writes=False),
+        "90 % band    90 s to 110 s (the model's own error alone: the write rates' percentiles are not known)",
+    ),
+    "with traffic": (
+        Band(low=3600, high=7200, writes=True),
+        "90 % band    1 h 00 min to 2 h 00 min (the model's own error, and write rates from their 5th to their 95th "
+        "percentile)",
+    ),
+    "open": (
+        Band(low=3600, high=None, writes=True),
+        "90 % band    1 h 00 min to never, at the 95th percentile of the write rates (the model's own error, and write "
+        "rates from their 5th to their 95th percentile)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("band", "line"), BANDS.values(), ids=BANDS)
+def test_the_band(band: Band | None, line: str | None) -> None:
+    assert band_line(replace(NOTHING, band=band)) == line
+
+
+DISKS: dict[str, tuple[Sequence[Room], str]] = {
+    "nothing arrives": ((), ""),
+    "not told": (
+        (room(None), room(None, broker=4)),
+        "Disk         not checked on brokers 3, 4: the sizes do not tell it",
+    ),
+    "told": (
+        (room(150 * GB, 20e9), room(110 * GB, 20e9, broker=4, log_dir="/d1"), room(90 * GB, None, broker=5)),
+        "Disk         at the end of the move, when old and new copies lie side by side\n"
+        "  broker  log dir      usable    copies    written                left\n"
+        "       3           150 GB  100 GB    20 GB             30 GB\n"
+        "       4  /d1      110 GB  100 GB    20 GB  10 GB TOO LITTLE\n"
+        "       5            90 GB  100 GB  unknown  10 GB TOO LITTLE",
+    ),
+}
+
+
+@pytest.mark.parametrize(("rooms", "text"), DISKS.values(), ids=DISKS)
+def test_the_disks(rooms: Sequence[Room], text: str) -> None:
+    found = "\n".join(disk_lines(told(*rooms)))
+    assert [line.split() for line in found.splitlines()] == [line.split() for line in text.splitlines()]
+
+
+def test_only_copies_that_cannot_come_are_refused() -> None:
+    tight, short, fine = room(110 * GB, 20e9), room(90 * GB, broker=4, log_dir="/d1"), room(150 * GB, broker=5)
+    found = told(tight, short, fine)
+    assert found.full == (short,)
+    assert why_full(found) == (
+        "the copies do not fit: /d1 of broker 4 has 90 GB usable and 100 GB would come; old and new copies lie side by "
+        "side until the end, so make room, or move to other brokers"
+    )
+    assert list(warnings(found)) == [
+        "warning: broker 3 has 110 GB usable; 100 GB of copies fit, but not with the 20 GB that producers write until "
+        "the end, unless retention deletes as much"
+    ]
+
+
+def test_the_peak_of_a_leader_is_a_warning() -> None:
+    assert list(warnings(replace(NOTHING, at_peak=(7,)))) == [
+        "warning: at the peak (p99) of what is written to leader 7 the copies would not catch up: the move would not "
+        "finish as long as that lasts"
+    ]
+
+
+def test_the_waves() -> None:
+    part = work([Link(leader=1, destination=2, copies=5, bytes=GB, writes=0.0)], {})
+    whole = pace(part, ByteRate(20_000_000))
+    found = in_waves([Wave(first="t-0", last="t-4", partitions=5, work=part)] * 2, whole)
+    assert "\n".join(wave_lines(found)) == (
+        "Waves        2, one after the other: 113 s together\n"
+        "  wave  first    last      partitions    bytes    time\n"
+        "     1  t-0      t-4                5     1 GB    56 s\n"
+        "     2  t-0      t-4                5     1 GB    56 s"
+    )
+    document = estimate_outlook.document(replace(NOTHING, waves=found))
+    assert document["waves_seconds"] == found.seconds
+    assert isinstance(document["waves"], list)
+    assert document["waves"][0] == {
+        "first": "t-0",
+        "last": "t-4",
+        "partitions": 5,
+        "bytes": GB,
+        "expected_seconds": whole.seconds,
+        "feasible": True,
+    }
+
+
+def test_json_says_null_for_unknown() -> None:
+    assert estimate_outlook.document(told(room(None, None))) == {
+        "band": None,
+        "never_at_peak_of": [],
+        "disk": [
+            {
+                "broker": 3,
+                "log_dir": None,
+                "usable": None,
+                "arriving": 100 * GB,
+                "written": None,
+                "left": None,
+                "left_at_worst": None,
+            }
+        ],
+        "waves": [],
+        "waves_seconds": None,
+    }
