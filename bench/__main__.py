@@ -1,6 +1,6 @@
 """Times whole processes, in turn, and prints medians, spread and ratios; `--json` prints them as one document.
 
-`python -m bench quotas`, `moves`, `planning`, `kip73` or `truth` runs that part alone.
+`python -m bench quotas`, `moves`, `planning`, `kip73`, `truth` or `start` runs that part alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from tabulate import tabulate
 
-from bench import document, kip73, moves, planning, truth
+from bench import document, kip73, moves, planning, start, truth
 from bench.document import CONFIGS, ENTITIES, Measured
 from bench.race import ROUNDS, Race, Result, kquota, run, say, spread
 from kquota.quota.change import Change
@@ -29,7 +29,7 @@ from kquota.stores.wire.quotas import WireQuotas
 ONE: Final = 0.25
 EVERY: Final = 0.35
 MEGABYTES: Final = 60.0
-PARTS: Final = ("quotas", "moves", "planning", "kip73", "truth")
+PARTS: Final = ("quotas", "moves", "planning", "kip73", "truth", "start")
 LOG_DIRS: Final = "org.apache.kafka.tools.LogDirsCommand"
 
 
@@ -40,7 +40,7 @@ def main() -> int:
         say(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
         return 2
     parts = named or PARTS
-    results, measured = _on_brokers(parts) if {"quotas", "moves"} & set(parts) else ([], [])
+    results, measured = _on_brokers(parts) if {"quotas", "moves", "start"} & set(parts) else ([], [])
     if "quotas" in parts:
         measured += document.in_zookeeper()
     if "moves" in parts:
@@ -72,6 +72,9 @@ def _on_brokers(parts: Sequence[str]) -> tuple[list[Result], list[Measured]]:
         if "moves" in parts:
             with moves.races(found) as races:
                 results += [run(race) for race in races]
+        if "start" in parts:
+            with start.races(found) as races:
+                results += [run(race) for race in races]
     finally:
         sandbox.down("bench")
     return results, measured
@@ -79,8 +82,8 @@ def _on_brokers(parts: Sequence[str]) -> tuple[list[Result], list[Measured]]:
 
 def _seed(bootstrap: str) -> None:
     with Wire(bootstrap, {}) as wire:
-        for start in range(0, ENTITIES, 1_000):
-            users = [Entity(user=f"user-{n}") for n in range(start, start + 1_000)]
+        for first in range(0, ENTITIES, 1_000):
+            users = [Entity(user=f"user-{n}") for n in range(first, first + 1_000)]
             WireQuotas(wire).alter([Change(entity=user, add={"producer_byte_rate": 1e6}) for user in users])
 
 

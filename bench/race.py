@@ -26,6 +26,7 @@ class Race:
     theirs: Sequence[str]
     promised: float | None
     megabytes: float | None = None
+    rounds: int = ROUNDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +66,10 @@ class Result:
 
 def run(race: Race) -> Result:
     """Both in turn, after one round that does not count."""
-    say(f"{race.name}: {ROUNDS} rounds each")
+    say(f"{race.name}: {race.rounds} rounds each")
     for command in (race.ours, race.theirs):
         cost(command)
-    rounds = [(cost(race.ours), cost(race.theirs)) for _ in range(ROUNDS)]
+    rounds = [(cost(race.ours), cost(race.theirs)) for _ in range(race.rounds)]
     return Result(race=race, ours=tuple(ours for ours, _ in rounds), theirs=tuple(theirs for _, theirs in rounds))
 
 

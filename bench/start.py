@@ -1,0 +1,42 @@
+"""`move estimate` of a live cluster, cold and as a whole process, against the same job in PySpark's own session."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from bench.race import Race, kquota, say
+from kquota.sandbox import cluster as sandbox
+from kquota.sandbox import traffic
+from kquota.spark import archive
+
+RATIO: Final = 0.4
+ROUNDS: Final = 5
+
+
+@contextmanager
+def races(found: sandbox.Cluster) -> Iterator[list[Race]]:
+    """The archive of classes is there, as it is from the second command on; both sample the cluster for 3 s."""
+    say("the archive of Spark's classes ...")
+    archive.build()
+    traffic.create(found.bootstrap, "bench-start", [[1, 2]])
+    with TemporaryDirectory(prefix="kquota-bench-") as folder:
+        plan = Path(folder) / "plan.json"
+        moved = [{"topic": "bench-start", "partition": 0, "replicas": [1, 3]}]
+        plan.write_text(json.dumps({"version": 1, "partitions": moved}))
+        words = ["move", "estimate", "--bootstrap-server", found.bootstrap, "--sample", "3", "--throttle", "50MB/s"]
+        words += ["--reassignment-json-file", str(plan)]
+        yield [
+            Race(
+                name="move estimate, live; against PySpark's own session",
+                ours=kquota(*words),
+                theirs=[sys.executable, "-m", "bench.naive", *words],
+                promised=RATIO,
+                rounds=ROUNDS,
+            )
+        ]
