@@ -7,7 +7,7 @@ from typing import Final
 
 from kquota.cli.estimate_outlook import Outlook, warnings, why_full
 from kquota.cli.markup import Markup, joined, tag
-from kquota.cli.report_words import note, number, size, table, time
+from kquota.cli.report_words import counted, note, number, size, table, time
 from kquota.pace.band import Band
 from kquota.pace.room import Room
 from kquota.pace.waves import Waves
@@ -29,6 +29,10 @@ def told(found: Outlook) -> Iterator[Markup]:
     """What forbids the move, and what may well go wrong."""
     if found.full:
         yield tag("p", f"Do not run it: {why_full(found)}.", class_="broken")
+    if found.waves:
+        yield tag(
+            "p", f"In {counted(len(found.waves.each), 'wave')}, one after the other: ", time(found.waves.seconds), "."
+        )
     for warning in warnings(found):
         yield tag("p", f"{warning[:1].upper()}{warning[1:]}.")
 
@@ -37,8 +41,10 @@ def disks(found: Outlook) -> Iterator[Markup]:
     """Each volume that something comes to at the worst moment, the fullest first."""
     known = sorted((room for room in found.rooms if room.usable is not None), key=_left)
     if untold := sorted({room.broker for room in found.rooms if room.usable is None}):
-        named = ", ".join(map(str, untold[:_ROWS])) + (" and others" if len(untold) > _ROWS else "")
-        yield note(f"Disks are not checked, since the sizes do not tell them, of brokers {named}.")
+        named = ", ".join(f"broker {broker}" for broker in untold[:_ROWS]) + (
+            " and others" if len(untold) > _ROWS else ""
+        )
+        yield note(f"Disks not checked, since the sizes do not tell of them: on {named}.")
     if not known:
         return
     rows = [

@@ -118,7 +118,7 @@ def test_how_sure_it_is_and_whether_the_disks_hold_it() -> None:
     busy = shown(Case(throttle="20MB/s", traffic=BytesIn(mean=3 * MB, low=MB, high=6 * MB, peak=12 * MB)))
     assert "(the write rates' 5th to 95th percentile, and the model's own error)" in busy.text[""]
     assert "Warning: at the peak (p99) of what is written to leader 1" in busy.text[""]
-    untold = "Disks are not checked, since the sizes do not tell them, of brokers 3."
+    untold = "Disks not checked, since the sizes do not tell of them: on broker 3."
     assert untold in busy.text["Brokers before and after"]
     full = shown(Case(throttle="20MB/s", disk=50 * MB))
     assert "Do not run it: the copies do not fit: broker 3 has 50 MB usable and 91 MB would come" in full.text[""]
@@ -129,6 +129,7 @@ def test_how_sure_it_is_and_whether_the_disks_hold_it() -> None:
 def test_the_waves_and_their_sum() -> None:
     told = shown(Case(throttle="20MB/s", waves=25))
     assert told.sections.index("Waves, one after the other") == SECTIONS.index("Limits of the throttle") + 1
+    assert "In 25 waves, one after the other:" in told.text[""]
     assert "my-topic-19" in told.text["Waves, one after the other"]
     assert "my-topic-20" not in told.text["Waves, one after the other"]
     waves = json.loads(document(ticket(Case(throttle="20MB/s", waves=25)).answer))

@@ -33,7 +33,7 @@ COMMANDS = [
 ]
 HEAVY = {
     *("pyspark", "py4j", "pandas", "numpy", "kafka", "confluent_kafka", "kazoo", "cryptography"),
-    *("yaml", "rich", "tabulate"),
+    *("yaml", "rich", "tabulate", "matplotlib"),
 }
 
 
