@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import typer
 
-from kquota.cli import explain
+from kquota.cli import explain, simulate
 
 app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()
 def group() -> None:
-    """The quotas of a whole cluster: as one reviewed document, and which of them binds a client."""
+    """The quotas of a whole cluster as one reviewed document; which one binds a client; what a load gets under one."""
 
 
 def _document() -> None:
@@ -24,3 +24,4 @@ def _document() -> None:
 
 _document()
 app.command("explain", epilog=explain.EPILOG)(explain.explain)
+app.command("simulate", epilog=simulate.EPILOG)(simulate.simulate)

@@ -1,0 +1,107 @@
+"""`kquota quota simulate` as an operator and a script see it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.run import Ran, kquota
+
+SEVEN = """Quota        5 mutations per second; 55 at once, 11 s of it (shipped)
+Load         7 topics x 80 partitions = 560 mutations
+Done         85 s after the first request, 7 requests
+
+  after    topics    mutations    the rest waits
+    0 s         1           80               5 s
+    5 s         1           80              16 s
+   21 s         1           80              16 s
+   37 s         1           80              16 s
+   53 s         1           80              16 s
+   69 s         1           80              16 s
+   85 s         1           80
+
+mutations/s, at most 40; one cell is 2 s
+|█ █       █       █       █       █       █|
+"""
+
+
+def simulate(*words: str) -> Ran:
+    return kquota("quota", "simulate", *words)
+
+
+def test_how_long_seven_topics_of_80_partitions_take_at_rate_5() -> None:
+    ran = simulate("--controller-mutation-rate", "5", "--topics", "7", "--partitions", "80")
+    assert (ran.code, ran.out, ran.err) == (0, SEVEN, "")
+
+
+def test_which_rate_lets_a_deploy_end_in_time() -> None:
+    words = ("--topics", "2000", "--partitions", "12", "--output", "json")
+    found = json.loads(simulate(*words, "--within", "10m").out)
+    assert (found["controller_mutation_rate"], found["mutations"]) == (40, 24_000)
+    assert found["ms"] <= 600_000
+    slower = json.loads(simulate(*words, "--controller-mutation-rate", "39").out)
+    assert slower["ms"] > 600_000
+
+
+@pytest.mark.parametrize(
+    ("words", "steady", "by"),
+    [
+        (("--producer-byte-rate", "10MB/s", "--load", "25MB/s", "--request-size", "1MB"), 10e6, ["byte rate"]),
+        (("--consumer-byte-rate", "30MB/s", "--load", "25MB/s", "--request-size", "1MB"), 25e6, []),
+        (
+            ("--producer-byte-rate", "10MB/s", "--request-percentage", "1", "--load", "25MB/s", "--thread-time", "1ms"),
+            1e6,
+            ["byte rate", "request percentage"],
+        ),
+    ],
+    ids=["above the quota", "below it", "the most constraining wins"],
+)
+def test_what_a_client_gets_in_the_long_run(words: tuple[str, ...], steady: float, by: list[str]) -> None:
+    told = json.loads(simulate(*words, "--output", "json").out)
+    assert told["steady_bytes_per_second"] == pytest.approx(steady, rel=0.1)
+    assert set(told["throttled_by"]) <= set(by)
+
+
+def test_a_trace(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("ms,bytes,thread_ms\n0,50000000,0\n10,1000,0\n70000,1000,0\n")
+    words = ("--producer-byte-rate", "1MB/s", "--trace", str(tmp_path / "t.csv"), "--output", "json")
+    told = json.loads(simulate(*words).out)
+    assert (told["requests"], told["first_wait_ms"], told["bytes_of_each_second"][0]) == (3, 40_000, 50_000_000)
+
+
+WRONG = {
+    "no quota": (("--load", "1MB/s"), "which quota?"),
+    "no load": (("--producer-byte-rate", "1MB/s"), "which load? Give --load RATE or --trace FILE"),
+    "two sides": (("--producer-byte-rate", "1MB/s", "--consumer-byte-rate", "1MB/s"), "produces or consumes"),
+    "no rate and no time": (("--topics", "3"), "give --controller-mutation-rate N, or --within TIME to find one"),
+    "no number": (("--topics", "3", "--controller-mutation-rate", "0"), "must be more than 0"),
+    "no trace": (("--producer-byte-rate", "1MB/s", "--trace", "/no/such"), "--trace /no/such: cannot be read: No such"),
+    "too many": (
+        ("--producer-byte-rate", "1MB/s", "--load", "9GB/s", "--request-size", "1"),
+        "give a larger --request-size or a shorter --for",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "complaint"), WRONG.values(), ids=WRONG)
+def test_wrong_input_is_one_line_and_2(words: tuple[str, ...], complaint: str) -> None:
+    ran = simulate(*words)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert complaint in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a,b\n", "must name the columns"),
+        ("ms,bytes\n5,x\n", "line 2"),
+        ("ms,bytes\n5,1\n4,1\n", "line 3: times go on"),
+    ],
+)
+def test_a_wrong_trace_is_named_by_its_line(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    ran = simulate("--producer-byte-rate", "1MB/s", "--trace", str(tmp_path / "t.csv"))
+    assert (ran.code, ran.out) == (2, "")
+    assert complaint in ran.err
