@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -60,6 +61,7 @@ def _own() -> Iterator[Path]:
         yield Path(on_path)
 
 
+@functools.cache
 def _asked(executable: Path) -> Java | None:
     """What the Java behind `executable`, which may be a link or a version switcher's script, says of itself."""
     command = [str(executable), "-XshowSettings:properties", "-version"]

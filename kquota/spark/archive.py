@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -56,10 +56,10 @@ def flags() -> tuple[str, ...]:
     found = java.find()
     if (made := making()) is not None:
         return (f"-XX:{'AOTCacheOutput' if found.version >= _AOT else 'ArchiveClassesAtExit'}={made}",)
-    place = _place(found)
-    if not place.exists():
+    file = place(found)
+    if not file.exists():
         return ()
-    use = f"-XX:AOTCache={place}" if found.version >= _AOT else f"-XX:SharedArchiveFile={place}"
+    use = f"-XX:AOTCache={file}" if found.version >= _AOT else f"-XX:SharedArchiveFile={file}"
     # Whatever is wrong with it, the JVM goes on without and says nothing.
     return (use, "-Xshare:auto", "-XX:+VerifySharedSpaces", "-Xlog:disable", "-Xlog:all=off")
 
@@ -69,18 +69,23 @@ def making() -> Path | None:
     return Path(_setting().removeprefix(_MAKE)) if _setting().startswith(_MAKE) else None
 
 
-def build_later() -> None:
-    """Starts the making of the file, unless it is there or not wanted; returns at once.
+def wanted(environment: Mapping[str, str], *, terminal: bool) -> bool:
+    """Whether a command may leave a process behind that makes the file.
 
-    Only at a terminal: what cron, a build server or a container starts should leave no process behind. There
-    KQUOTA_SPARK_ARCHIVE=on asks for it, and `off` neither makes nor uses one anywhere.
+    One at a terminal may; what cron, a build server or a container starts may not. There KQUOTA_SPARK_ARCHIVE=on asks
+    for it, and `off` neither makes nor uses one anywhere.
     """
-    person = sys.stderr.isatty() and not os.environ.get("CI")
-    if _setting() == "off" or not (person or _setting() == "on"):
+    setting = environment.get(SETTING) or "auto"
+    return setting == "on" or (setting == "auto" and terminal and not environment.get("CI"))
+
+
+def build_later() -> None:
+    """Starts the making of the file, unless it is there or not wanted; returns at once."""
+    if not wanted(os.environ, terminal=sys.stderr.isatty()):
         return
     with contextlib.suppress(OSError, Refused):
-        place = _place(java.find())
-        if not place.exists() and not _tried(place) and _room(place.parent):
+        file = place(java.find())
+        if not file.exists() and not _tried(file) and _room(file.parent):
             quiet = subprocess.DEVNULL
             command = [sys.executable, "-m", "kquota.spark.archive"]
             subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/", start_new_session=True)
@@ -91,33 +96,36 @@ def build() -> Path | None:
 
     Older ones of the same Java and PySpark go.
     """
-    place = _place(java.find())
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(place.parent) as alone:
-        if not alone or place.exists():
-            return place if alone else None
-        _tried_mark(place).touch()
-        for left in place.parent.glob(".building-*"):
+    file = place(java.find())
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(file.parent) as alone:
+        if not alone or file.exists():
+            return file if alone else None
+        _tried_mark(file).touch()
+        for left in file.parent.glob(".building-*"):
             shutil.rmtree(left, ignore_errors=True)
-        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".building-") as folder:
+        with tempfile.TemporaryDirectory(dir=file.parent, prefix=".building-") as folder:
             made = Path(folder) / "archive"
             said = _rehearsed(Path(folder), made)
             if not made.exists():
                 raise Refused(f"Spark's JVM wrote no archive: {said}")
-            made.replace(place)
-        _tried_mark(place).unlink()
-        for old in place.parent.glob(f"{place.name.partition('-')[0]}-*"):
-            if old != place:
+            made.replace(file)
+        _tried_mark(file).unlink()
+        for old in file.parent.glob(f"{file.name.partition('-')[0]}-*"):
+            if old != file:
                 old.unlink(missing_ok=True)
-    return place
+    return file
 
 
 def _setting() -> str:
     return os.environ.get(SETTING) or "auto"
 
 
-def _place(found: Java) -> Path:
-    """Named for where the Java and PySpark are, so that an older one is found, and for all that the file depends on."""
+def place(found: Java) -> Path:
+    """Where the file is, or will be.
+
+    It is named for where the Java and PySpark are, so that an older one is found, and for all that it depends on.
+    """
     spark = jvm.home()
     where = [str(found.home), str(spark)]
     release = found.home / "release"
@@ -139,6 +147,8 @@ def _rehearsed(folder: Path, made: Path) -> str:
         file.writelines(json.dumps({**_ROW, **_PARTITION, "broker": b, "leader": b == 1}) + "\n" for b in (1, 2))
     command = [sys.executable, "-m", "kquota", "move", "estimate", *_WORDS]
     own = {key: value for key, value in os.environ.items() if not key.startswith("KQUOTA_") or key == "KQUOTA_JAVA"}
+    # A folder on the class path is not for archives; one that is made without fits a command that has it.
+    own.pop("HADOOP_CONF_DIR", None)
     own |= {SETTING: f"{_MAKE}{made}", "TMPDIR": str(folder)}
     with contextlib.suppress(subprocess.TimeoutExpired):
         done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, timeout=2 * EXIT_SECONDS)
@@ -146,13 +156,13 @@ def _rehearsed(folder: Path, made: Path) -> str:
     return f"it did not end within {2 * EXIT_SECONDS} s"
 
 
-def _tried_mark(place: Path) -> Path:
-    return place.with_suffix(".tried")
+def _tried_mark(file: Path) -> Path:
+    return file.with_suffix(".tried")
 
 
-def _tried(place: Path) -> bool:
+def _tried(file: Path) -> bool:
     """Whether it failed, or somebody began, less than a day ago."""
-    mark = _tried_mark(place)
+    mark = _tried_mark(file)
     return mark.exists() and time.time() - mark.stat().st_mtime < _DAY
 
 

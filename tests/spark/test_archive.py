@@ -1,0 +1,73 @@
+"""The archive of Spark's classes: made once, by nobody's leave but a person's, and harmless when it is damaged."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from kquota import java
+from kquota.spark import archive
+from tests.cli.run import run
+
+WANTED = {
+    "a person": ({}, True, True),
+    "cron": ({}, False, False),
+    "a build server with a terminal": ({"CI": "true"}, True, False),
+    "off": ({"KQUOTA_SPARK_ARCHIVE": "off"}, True, False),
+    "on": ({"KQUOTA_SPARK_ARCHIVE": "on", "CI": "true"}, False, True),
+    "while one is made": ({"KQUOTA_SPARK_ARCHIVE": "make:/x"}, True, False),
+}
+RUN = """
+import pathlib, sys
+from kquota.spark.files import Files
+from kquota.spark.session import session
+folder = pathlib.Path(sys.argv[1])
+with session(folder, Files(folder=folder, names={}), print) as spark:
+    path = f"/proc/{spark._jvm.java.lang.ProcessHandle.current().pid()}/maps"
+    print(spark.range(10).selectExpr("sum(id)").collect()[0][0], sys.argv[2] in open(path).read())
+"""
+
+
+@pytest.mark.parametrize(("environment", "terminal", "expected"), WANTED.values(), ids=WANTED.keys())
+def test_who_leaves_a_process_behind(environment: dict[str, str], terminal: bool, expected: bool) -> None:
+    assert archive.wanted(environment, terminal=terminal) is expected
+
+
+def test_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "kquota" / "spark").mkdir(parents=True)
+    with (tmp_path / "kquota" / "spark" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert archive.build() is None
+
+
+def used(folder: Path, file: Path) -> str:
+    """What a session said, without a word on stderr, and whether its JVM had the file open."""
+    folder.mkdir()
+    ran = run([sys.executable, "-c", RUN, str(folder), str(file)], {"XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]})
+    assert (ran.code, ran.err) == (0, "")
+    return ran.out.removeprefix("starting Spark ...\n").strip()
+
+
+@pytest.mark.spark
+def test_it_is_made_used_and_harmless_when_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(archive.SETTING, raising=False)
+    place = archive.place(java.find())
+    (place.parent / ".building-killed").mkdir(parents=True)
+    place.with_name(f"{place.name.partition('-')[0]}-before.archive").touch()
+    assert archive.build() == place
+    assert archive.build() == place
+    assert sorted(path.name for path in place.parent.iterdir()) == sorted([place.name, "lock"])
+    assert used(tmp_path / "whole", place) == "45 True"
+    whole = place.read_bytes()
+    place.unlink()
+    middle = len(whole) // 2
+    place.write_bytes(whole[:middle] + bytes(1_000_000) + whole[middle + 1_000_000 :])
+    assert used(tmp_path / "holes", place).startswith("45 ")
+    place.write_bytes(whole[:middle])
+    assert used(tmp_path / "cut off", place) == "45 False"
