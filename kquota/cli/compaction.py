@@ -12,9 +12,10 @@ from kquota.errors import Invalid, Refused
 
 if TYPE_CHECKING:
     from kquota.sizes.history import Listing
+    from kquota.spark.engine import Engine
 
 
-def compact(directory: Path) -> int:
+def compact(directory: Path, engine: Engine) -> int:
     """Roll what waits in `directory`, and print which of its snapshots can be deleted, this run's and earlier ones'."""
     from kquota.stores import history
 
@@ -29,7 +30,7 @@ def compact(directory: Path) -> int:
         with history.rolling(directory) as unfinished:
             # Another one may have rolled since.
             found = history.found([directory])
-            _roll(directory, found, unfinished)
+            _roll(directory, found, unfinished, engine)
             found = history.found([directory])
     else:
         say("nothing to roll: all snapshots are rolled already")
@@ -44,7 +45,7 @@ def compact(directory: Path) -> int:
     return DONE
 
 
-def _roll(directory: Path, found: Listing, unfinished: Path) -> None:
+def _roll(directory: Path, found: Listing, unfinished: Path, engine: Engine) -> None:
     from kquota.spark import files
     from kquota.spark.session import session
     from kquota.stores import history
@@ -54,7 +55,7 @@ def _roll(directory: Path, found: Listing, unfinished: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="kquota-") as folder:
         laid = files.laid_out(found.waiting, Path(folder) / "history", ".jsonl")
         try:
-            with stages() as told, session(Path(folder), laid, say, told=told) as spark:
+            with stages() as told, session(Path(folder), laid, say, engine=engine, told=told) as spark:
                 from kquota.spark.compact import tables
                 from kquota.spark.reader import Reader
 

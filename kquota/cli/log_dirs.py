@@ -11,6 +11,7 @@ import typer
 from kquota.cli import compaction, world
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, say
+from kquota.cli.engine_options import Conf, Debug, engine
 from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid
 from kquota.sizes.port import LogDirs
@@ -39,6 +40,8 @@ def log_dirs(
     broker_list: Annotated[
         str | None, typer.Option("--broker-list", metavar="ID,…", help="Only these brokers.")
     ] = None,
+    conf: Conf = None,
+    debug: Debug = False,  # noqa: ARG001 - its callback has done it
     output: OutputFormat = Output.text,
 ) -> int:
     """Show how big every replica is, and keep it for later, as kafka-log-dirs does and does not."""
@@ -47,7 +50,9 @@ def log_dirs(
     if compact is not None:
         if topic_list is not None or broker_list is not None:
             raise Invalid("--compact rolls all of a snapshot: --topic-list and --broker-list choose what is described")
-        return compaction.compact(compact)
+        return compaction.compact(compact, engine(None, None, conf, {}))
+    if conf:
+        raise Invalid("--conf is for Spark, and so for --compact")
     topics = None if topic_list is None else _names(topic_list)
     wanted = None if broker_list is None else _ids(broker_list)
     at = world.where(connection)
