@@ -16,7 +16,7 @@ from kquota.spark.engine import Engine
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-READY_SECONDS: Final = 15.0
+READY_SECONDS: Final = 10.0
 _NEEDED: Final = ("pyspark", "grpc", "pandas", "pyarrow")
 _OURS: Final = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "MASTER")
 
