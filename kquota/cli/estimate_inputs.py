@@ -21,6 +21,7 @@ from kquota.measure import byte_size, duration
 from kquota.terms import BrokerId, TopicPartition
 
 if TYPE_CHECKING:
+    from kquota.pace.room import Volume
     from kquota.reassign.plan import Plan
     from kquota.sizes.bytes_in import BytesIn
     from kquota.sizes.history import Listing
@@ -100,7 +101,7 @@ class Inputs:
     """Where the sizes and the rates lie, before Spark has read any of it.
 
     `files` hold the sizes as far as they are not rolled, `waiting` a history's snapshots that nobody has rolled;
-    `brokers` are known besides; `sampled` are bytes per second.
+    `brokers` and `volumes` are known besides, also of a broker that holds nothing; `sampled` are bytes per second.
     """
 
     source: str
@@ -110,6 +111,7 @@ class Inputs:
     listing: Listing | None = None
     waiting: Files | None = None
     brokers: Collection[BrokerId] = ()
+    volumes: tuple[Volume, ...] = ()
     sampled: Mapping[TopicPartition, float] = field(default_factory=dict)
 
 
@@ -222,6 +224,7 @@ def _printed(asked: Asked, scratch: Path) -> Inputs:
 
 def _live(at: world.Where, asked: Asked, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
     """A snapshot of the live cluster and, unless somebody else tells, how fast its partitions are written to."""
+    from kquota.pace.room import Volume
     from kquota.sizes.snapshot import lines
     from kquota.sizes.write_rate import write_rates
     from kquota.spark import files
@@ -245,6 +248,9 @@ def _live(at: world.Where, asked: Asked, plan: Plan | PlanFiles, scratch: Path) 
         names=(),
         files=files.laid_out([snapshot], scratch / "sizes", ".jsonl"),
         brokers=brokers,
+        volumes=tuple(
+            Volume(broker=d.broker, log_dir=d.path, total=d.volume_total, usable=d.volume_usable) for d in described
+        ),
         sampled={partition: rate for partition, rate in sampled.items() if rate is not None},
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kquota.cli.connection import Connection
     from kquota.pace.band import Band
     from kquota.pace.enforcement import Enforcement
-    from kquota.pace.room import Room
+    from kquota.pace.room import Room, Volume
     from kquota.pace.share import Pace
     from kquota.pace.waves import Waves
     from kquota.sizes.bytes_in import BytesIn
@@ -40,8 +40,13 @@ class Outlook:
         return tuple(room for room in self.rooms if room.left is not None and room.left < 0)
 
 
-def outlook(move: Pace, measured: Measured, bytes_in: Mapping[BrokerId, BytesIn]) -> Outlook:
-    """What follows from a pace, with what the job saw of disks and waves, and the traffic of each broker."""
+def outlook(
+    move: Pace, measured: Measured, bytes_in: Mapping[BrokerId, BytesIn], volumes: Sequence[Volume] = ()
+) -> Outlook:
+    """What follows from a pace, with what the job saw of disks and waves, and the traffic of each broker.
+
+    `volumes` are those of live brokers, and tell more than the sizes do.
+    """
     from kquota.pace.band import band, stuck_at_peak
     from kquota.pace.room import rooms
     from kquota.pace.waves import in_waves
@@ -60,7 +65,7 @@ def outlook(move: Pace, measured: Measured, bytes_in: Mapping[BrokerId, BytesIn]
         )
         if move.feasible
         else (),
-        rooms=rooms(measured.health.volumes, measured.arrivals, seconds),
+        rooms=rooms(volumes or measured.health.volumes, measured.arrivals, seconds),
         waves=waves,
     )
 

@@ -109,7 +109,7 @@ def _answer(
         say(remark)
     throttle = estimate_limits.chosen(asked, measured.work, enforcement)
     move = pace(measured.work, throttle, enforcement)
-    ahead = outlook(move, measured, found.bytes_in)
+    ahead = outlook(move, measured, found.bytes_in, inputs.volumes)
     for warning in warnings(ahead):
         say(warning)
     kip = MoveTime(

@@ -50,6 +50,11 @@ def test_sizes_leaders_and_rates_are_the_clusters_own(kafka_431: Cluster, ids: l
     assert (leader["broker"], leader["side"], leader["keep_up"]) == (ids[1], "leader", 0)
     assert (destination["broker"], destination["side"]) == (ids[2], "destination")
     assert document["feasible"] is True
+    assert document["band"]["low_seconds"] < document["expected_seconds"] < document["band"]["high_seconds"]
+    assert document["enforcement"]["told"] is True
+    assert document["enforcement"]["replication.quota.window.num"] == 11
+    assert [(disk["broker"], disk["arriving"]) for disk in document["disk"]] == [(ids[2], document["bytes_to_copy"])]
+    assert document["disk"][0]["usable"] > document["disk"][0]["left_at_worst"] > 0
 
 
 def test_a_dead_broker_and_an_unknown_topic_are_refused_at_once(
