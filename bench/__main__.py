@@ -1,6 +1,6 @@
 """Times whole processes, in turn, and prints medians, spread and ratios; `--json` prints them as one document.
 
-`python -m bench quotas`, `moves`, `planning`, `kip73`, `truth`, `start` or `history` runs that part alone.
+`python -m bench quotas`, `moves`, `planning`, `kip73`, `truth`, `start`, `history` or `fleet` runs that part alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 from tabulate import tabulate
 
-from bench import document, history, kip73, moves, planning, start, truth
+from bench import document, fleet, history, kip73, moves, planning, start, truth
 from bench.document import CONFIGS, ENTITIES, Measured
 from bench.race import ROUNDS, Race, Result, kquota, run, say, spread
 from kquota.quota.change import Change
@@ -30,7 +30,7 @@ from kquota.stores.wire.quotas import WireQuotas
 ONE: Final = 0.25
 EVERY: Final = 0.35
 MEGABYTES: Final = 60.0
-PARTS: Final = ("quotas", "moves", "planning", "kip73", "truth", "start", "history")
+PARTS: Final = ("quotas", "moves", "planning", "kip73", "truth", "start", "history", "fleet")
 LOG_DIRS: Final = "org.apache.kafka.tools.LogDirsCommand"
 
 
@@ -48,6 +48,8 @@ def main() -> int:
         measured += moves.scale()
     if "planning" in parts:
         measured += planning.plans()
+    if "fleet" in parts:
+        measured += fleet.fleet()
     shares = kip73.plan() if "kip73" in parts else []
     outcomes = truth.outcomes() if "truth" in parts else []
     answers = history.answers() if "history" in parts else []
