@@ -31,7 +31,16 @@ def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
         # Imported only now: two threads that import PySpark at once stumble over its circular imports.
         if isinstance(error, KquotaError) or not isinstance(error, _errors()):
             raise
+        if _interrupted(error):
+            raise KeyboardInterrupt from error
         raise _told(error, jvm, engine) from error
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether it came of a Ctrl-C: the answer that was not read then is an error to the next one who asks the JVM."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _told(error: Exception, jvm: Jvm | None, engine: Engine) -> KquotaError:

@@ -39,9 +39,15 @@ _SMALL_OPTIONS: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-_LARGE_OPTIONS: Final = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
+_LARGE_OPTIONS: Final = {
+    "spark.sql.shuffle.partitions": "16",
+    "spark.sql.adaptive.enabled": "false",
+    # A sixteenth of a plan's partitions fits in memory: beyond 128 groups, the default, Spark would sort them all.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
+}
 # Bytes of input (gzipped, ten times as much text) up to which a job is small.
 _SMALL: Final = 16_000_000
+_END_SECONDS: Final = 2.0
 
 
 class Start:
@@ -69,8 +75,8 @@ class Start:
         return self._session
 
     def ended(self) -> None:
-        """Waits for the thread, whose JVM is gone."""
-        self._thread.join()
+        """Waits for the thread, whose JVM is gone; one that still waits for a server is left behind."""
+        self._thread.join(_END_SECONDS)
 
 
 @contextlib.contextmanager
