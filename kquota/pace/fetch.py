@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
-RESPONSE_MAX_BYTES: Final = 10_485_760
-"""replica.fetch.response.max.bytes as Kafka ships it."""
-WINDOW_SECONDS: Final = 11.0
-"""replication.quota.window.num x replication.quota.window.size.seconds as Kafka ships them."""
+from kquota.pace.enforcement import AS_SHIPPED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +17,8 @@ class Fetch:
     brokers: int
     throttle: float
     network: float | None = None
-    response_max_bytes: int = RESPONSE_MAX_BYTES
-    window_seconds: float = WINDOW_SECONDS
+    response_max_bytes: int = AS_SHIPPED.response_bytes
+    window_seconds: float = AS_SHIPPED.window
 
     @property
     def rate(self) -> float:
