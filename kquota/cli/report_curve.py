@@ -13,7 +13,7 @@ from kquota.pace.window import Window
 
 _POINTS: Final = 60
 _FEWEST: Final = 12
-_VISITS: Final = 3_000_000
+_VISITS: Final = 1_500_000
 """Each point is a simulation that looks at all links whenever one ends: fewer points for more links, some seconds."""
 _FAR: Final = 6
 
