@@ -140,6 +140,8 @@ def test_spark_computes_the_growth_of_the_reference(spark: SparkSession, tmp_pat
 
 def test_in_one_batch_or_in_several_the_history_is_the_same(spark: SparkSession, fleet: Path, tmp_path: Path) -> None:
     """And each broker's bytes-in is what was written to the partitions that it leads, once, a second."""
+    from pyspark.sql import functions as F
+
     paths = sorted(fleet.glob("*.gz"))
     for name, parts in {"one": [30], "three": [1, 14, 15]}.items():
         rest = iter(paths)
@@ -152,6 +154,9 @@ def test_in_one_batch_or_in_several_the_history_is_the_same(spark: SparkSession,
     assert replicas == table(spark, tmp_path / "three", "replicas")
     assert brokers == table(spark, tmp_path / "three", "brokers")
     assert (len(replicas), len(brokers)) == (HOURS * 36, HOURS * 3)
+    for file in (tmp_path / "one").rglob("replicas-*.parquet"):
+        lying = spark.read.parquet(str(file)).select(~F.col("leader"), "time", "broker", "topic", "partition").collect()
+        assert lying == sorted(lying)
     for one in brokers:
         led = [r for r in replicas if (r["time"], r["broker"], r["leader"]) == (one["time"], one["broker"], True)]
         unknown = [r for r in led if r["grown"] is None]
