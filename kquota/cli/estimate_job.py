@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _ENTRY: Final = 64
 """Bytes of one partition of a plan, about."""
+_PACKED: Final = 10
+"""As many bytes of packed text say what one of Parquet does, about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,13 +109,15 @@ def _size(inputs: Inputs, plan: Plan | PlanFiles) -> int:
 def _planned_size(plan: Plan | PlanFiles) -> int:
     from kquota.reassign.plan import Plan
 
-    return len(plan.targets) * _ENTRY if isinstance(plan, Plan) else plan.files.size()
+    if isinstance(plan, Plan):
+        return len(plan.targets) * _ENTRY
+    return plan.files.size() * (_PACKED if plan.parquet else 1)
 
 
 def _stored(path: str) -> int:
     from kquota.spark.files import MUCH, is_elsewhere
 
-    return MUCH if is_elsewhere(path) else sum(file.stat().st_size for file in Path(path).rglob("*.parquet"))
+    return MUCH if is_elsewhere(path) else _PACKED * sum(file.stat().st_size for file in Path(path).rglob("*.parquet"))
 
 
 def _history(reader: Reader, inputs: Inputs, asked: Asked) -> History | None:

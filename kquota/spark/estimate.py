@@ -97,9 +97,10 @@ def measure(
     `assumed_size`, in bytes, is for partitions that the sizes do not hold. `moved`, which only a report shows, costs
     two jobs more: it is looked for where `detailed` asks for it; so do `waves`, where a `split` does.
     """
-    rows = judged(replicas).persist()
+    # What is rolled is read twice in no time; to parse text twice would be dear.
+    rows = judged(replicas).persist() if files.told() else judged(replicas)
     found = health(rows, files)
-    told = partitions(rows, plan, writes.by_partition, assumed_size).persist()
+    told = partitions(rows, plan, writes.by_partition, assumed_size, detailed=detailed).persist()
     leaders = _leaders(told)
     _refuse(leaders, told, plan)
     known = [row for row in leaders if row["leader"] is not None]
@@ -133,8 +134,6 @@ def measure(
 def _leaders(told: DataFrame) -> list[Row]:
     """The partitions' sums by leader, and of those that nobody holds by null; also what forbids to go on."""
     moving = F.size("adds") > 0
-    size = F.aggregate("replicas", F.lit(0).cast("bigint"), lambda total, r: total + r["size"])
-    lagging = F.when(moving, F.size("followers") - F.col("in_sync")).otherwise(0)
     return (
         told.groupBy("leader")
         .agg(
@@ -143,15 +142,15 @@ def _leaders(told: DataFrame) -> list[Row]:
             F.sum("w").alias("writes"),
             F.count("w").alias("written"),
             F.count_if(moving).alias("moving"),
-            F.sum(size).alias("log_size"),
-            F.sum(F.size("every") - F.size("replicas")).alias("duplicate"),
-            F.count_if(moving & F.col("told").isNull()).alias("leaders_assumed"),
+            F.sum("log_size").alias("log_size"),
+            F.sum("duplicate").alias("duplicate"),
+            F.count_if(moving & ~F.col("leader_told")).alias("leaders_assumed"),
             F.count_if(moving & F.col("mute")).alias("in_sync_assumed"),
-            F.sum(lagging).alias("lagging"),
+            F.sum(F.when(moving, F.col("lagging"))).alias("lagging"),
             F.count_if("assumed").alias("assumed"),
-            F.min(F.size("targets")).alias("least_replicas"),
+            F.min("wanted").alias("least_replicas"),
             F.count_if(F.col("wrong").isNotNull() | (F.col("planned") > 1)).alias("wrong"),
-            F.count("targets").alias("planned"),
+            F.sum("planned").alias("planned"),
         )
         .collect()
     )

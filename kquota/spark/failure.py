@@ -53,7 +53,18 @@ def _told(error: Exception, jvm: Jvm | None, engine: Engine) -> KquotaError:
     if engine.remote is not None and "UNAVAILABLE" in text:
         return Unreachable(f"the Spark Connect server {engine.name} went away; nothing was written")
     advice = next((f"; {advice}" for mark, advice in _ADVICE.items() if mark in text), "")
-    return Refused(f"Spark could not finish: {_cause(text)}{advice}; nothing was written")
+    return Refused(f"Spark could not finish: {cause(text)}{advice}; nothing was written")
+
+
+def answered() -> tuple[type[Exception], ...]:
+    """What is raised where Spark is there, and says no."""
+    from pyspark.errors import PySparkException
+
+    with contextlib.suppress(ImportError):
+        from py4j.protocol import Py4JJavaError
+
+        return PySparkException, Py4JJavaError
+    return (PySparkException,)
 
 
 def _errors() -> tuple[type[Exception], ...]:
@@ -67,7 +78,7 @@ def _errors() -> tuple[type[Exception], ...]:
     return tuple(found)
 
 
-def _cause(text: str) -> str:
+def cause(text: str) -> str:
     """The innermost "Caused by" of a Java stack trace; without one, its first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]

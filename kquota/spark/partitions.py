@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from kquota.errors import Invalid
@@ -15,6 +16,7 @@ from kquota.spark.files import Files
 from kquota.spark.plans import Planned
 
 KEY: Final = ("topic", "partition")
+_USED: Final = ("cluster", "time", *KEY, "size", "leader", "in_sync", "file", "problem")
 _VOLUME: Final = ("broker", "log_dir", "volume_total", "volume_usable")
 _JOINED: Final = {
     "replica": "struct<broker: int, size: bigint, leader: boolean, in_sync: boolean>",
@@ -44,7 +46,10 @@ class Health:
 
 
 def judged(replicas: DataFrame) -> DataFrame:
-    """The rows with `why` one is left out; null for a replica that counts, `empty` if it only names its broker."""
+    """The rows, only with what a sum needs, and `why` one is left out.
+
+    Null for a replica that counts, `empty` for a row that only tells that its broker exists.
+    """
     whole = F.col("broker").isNotNull() & (F.col("topic") != "") & (F.col("partition") >= 0) & (F.col("size") >= 0)
     empty = F.col("broker").isNotNull() & F.col("topic").isNull() & F.col("size").isNull()
     why = (
@@ -53,50 +58,61 @@ def judged(replicas: DataFrame) -> DataFrame:
         .when(~F.coalesce(whole, F.lit(False)), "bad")
         .when(F.coalesce("future", F.lit(False)), "future")
     )
-    return replicas.withColumn("why", why)
+    return replicas.select(*_USED, *_VOLUME, why.alias("why"))
 
 
 def health(rows: DataFrame, files: Files) -> Health:
     """What is to be said of judged rows as they are. Raises Invalid for unusable ones, naming the file."""
-    found = rows.agg(
-        *(F.count_if(F.col("why") == why).alias(why) for why in ("bad", "future", "offline")),
-        F.count_if(F.col("why").isNull()).alias("good"),
-        F.max(F.when(F.col("problem").isNotNull(), F.struct("file", "problem"))).alias("problem"),
-        F.sort_array(F.collect_set("broker")).alias("brokers"),
-        F.sort_array(F.collect_set(F.struct("cluster", "time"))).alias("taken"),
-        F.sort_array(F.collect_set(F.when(F.col("broker").isNotNull(), F.struct(*_VOLUME)))).alias("volumes"),
-    ).collect()[0]
-    if found["problem"]:
-        raise Invalid(f"{files.name(found['problem']['file'])}: {found['problem']['problem']}")
-    everything = ", ".join(files.names.values())
-    if not found["good"]:
+    # Grouped by what few values have: sets of them, row by row, would take ten times as long.
+    counts = [F.count_if(F.col("why") == why).alias(why) for why in ("bad", "future", "offline")]
+    good, problems = F.count_if(F.col("why").isNull()), F.count("problem")
+    told = rows.groupBy("cluster", "time", *_VOLUME).agg(*counts, good.alias("good"), problems.alias("problems"))
+    found = told.collect()
+    if any(row["problems"] for row in found):
+        file, problem = rows.where(F.col("problem").isNotNull()).agg(F.max(F.struct("file", "problem"))).collect()[0][0]
+        raise Invalid(f"{files.name(file)}: {problem}")
+    everything = ", ".join(files.told()) or "the history"
+    if not any(row["good"] for row in found):
         raise Invalid(f"{everything}: holds no replica")
-    if len(found["taken"]) > 1:
-        raise Invalid(f"{everything}: holds rows of {len(found['taken'])} snapshots; give one of them in each file")
+    taken = {(row["cluster"], row["time"]) for row in found}
+    if len(taken) > 1:
+        raise Invalid(f"{everything}: holds rows of {len(taken)} snapshots; give one of them in each file")
+    ((cluster, time),) = taken
     return Health(
-        cluster=found["taken"][0]["cluster"],
-        time=found["taken"][0]["time"],
-        brokers=tuple(found["brokers"]),
-        volumes=tuple(
-            Volume(broker=broker, log_dir=log_dir, total=total, usable=usable)
-            for broker, log_dir, total, usable in found["volumes"]
-            if log_dir is not None
-        ),
-        bad=found["bad"],
-        future=found["future"],
+        cluster=cluster,
+        time=time,
+        brokers=tuple(sorted({row["broker"] for row in found} - {None})),
+        volumes=_volumes(found),
+        bad=sum(row["bad"] for row in found),
+        future=sum(row["future"] for row in found),
         duplicate=0,
-        offline=found["offline"],
+        offline=sum(row["offline"] for row in found),
     )
 
 
-def partitions(rows: DataFrame, plan: Planned, rates: DataFrame | None, assumed_size: int | None) -> DataFrame:
+def _volumes(found: Iterable[Row]) -> tuple[Volume, ...]:
+    """The volume of each log dir; one that its broker could not read in one row and could in another is known."""
+    known: dict[tuple[int, str], Volume] = {}
+    for row in found:
+        place = (row["broker"], row["log_dir"])
+        if None not in place and (place not in known or known[place].total is None):
+            total, usable = row["volume_total"], row["volume_usable"]
+            known[place] = Volume(broker=place[0], log_dir=place[1], total=total, usable=usable)
+    return tuple(volume for _, volume in sorted(known.items()))
+
+
+def partitions(
+    rows: DataFrame, plan: Planned, rates: DataFrame | None, assumed_size: int | None, *, detailed: bool
+) -> DataFrame:
     """One row a partition of the judged rows and of the plan; `rates` has `w`, the writes in bytes per second.
 
     Who leads: whom the input names, else the first of the plan's replicas that holds the partition already, else the
     lowest broker that holds it. Who is in sync: whom the input names, else every current replica. A partition of the
     plan that nobody holds has no leader; with an `assumed_size`, in bytes, the plan's first replica holds and leads it.
+    `replicas` and `targets`, lists that are long to keep, are there where `detailed` asks for them.
     """
-    return _standing(_joined(rows, plan, rates), assumed_size)
+    found = _standing(_joined(rows, plan, rates), assumed_size)
+    return found if detailed else found.drop("replicas", "targets")
 
 
 def _joined(rows: DataFrame, plan: Planned, rates: DataFrame | None) -> DataFrame:
@@ -105,16 +121,22 @@ def _joined(rows: DataFrame, plan: Planned, rates: DataFrame | None) -> DataFram
     told = [_shaped(held, "replica"), _shaped(plan.frame, "targets", "wrong")]
     if rates is not None:
         told.append(_shaped(rates, "w"))
+    silent = F.col("replica").isNotNull() & F.col("replica.in_sync").isNull()
     return (
         reduce(lambda one, other: one.unionAll(other), told)
+        # Else each of the many groups would be begun before the exchange, and again behind it.
+        .repartition(*KEY)
         .groupBy(*KEY)
         .agg(
             # The largest of equals comes first.
             F.sort_array(F.collect_list("replica"), asc=False).alias("every"),
             F.min(F.when(F.col("replica.leader"), F.col("replica.broker"))).alias("told"),
+            F.count_if(~F.col("replica.in_sync")).alias("lags"),
+            F.count_if(silent).alias("silent"),
+            F.sum("replica.size").alias("sizes"),
             F.first("targets", ignorenulls=True).alias("targets"),
             F.min("wrong").alias("wrong"),
-            F.count_if(F.col("targets").isNotNull()).alias("planned"),
+            F.count("targets").alias("planned"),
             F.max("w").alias("w"),
         )
         # A rate alone is of a partition that is not there any more.
@@ -128,20 +150,33 @@ def _shaped(frame: DataFrame, *columns: str) -> DataFrame:
 
 
 def _standing(told: DataFrame, assumed_size: int | None) -> DataFrame:
-    # Of each broker's rows the first is kept.
+    # Lambdas run uncompiled: they are kept to the few partitions that need one.
     once = F.filter("every", lambda row, n: (n == 0) | (F.get("every", n - 1)["broker"] != row["broker"]))
-    staying = F.filter("targets", lambda broker: F.array_contains("holders", broker))
+    lagging = F.filter("replicas", lambda r: ~r["in_sync"] & (r["broker"] != F.col("leader")))
+    mute = F.exists("replicas", lambda r: r["in_sync"].isNull() & (r["broker"] != F.col("leader")))
+    others, every = F.size("holders") - 1, F.col("every.broker")
     return (
         _assumed(told, assumed_size)
-        .withColumn("replicas", once)
-        .withColumn("holders", F.col("replicas.broker"))
-        .withColumn("leader", F.coalesce("told", F.get(staying, F.lit(0)), F.array_min("holders")))
-        .withColumn("size", F.get(F.filter("replicas", lambda r: r["broker"] == F.col("leader")), F.lit(0))["size"])
-        .withColumn("adds", F.coalesce(F.array_except("targets", "holders"), F.array()))
-        .withColumn("followers", F.filter("replicas", lambda r: r["broker"] != F.col("leader")))
-        .withColumn("in_sync", F.size(F.filter("followers", lambda r: F.coalesce(r["in_sync"], F.lit(True)))))
-        .withColumn("mute", F.exists("followers", lambda r: r["in_sync"].isNull()))
+        .withColumn("holders", F.array_distinct("every.broker"))
+        .withColumn("replicas", F.when(F.size("every") == F.size("holders"), F.col("every")).otherwise(once))
+        .withColumn("staying", F.get(F.array_intersect("targets", "holders"), F.lit(0)))
+        .withColumn("leader", F.coalesce("told", "staying", F.array_min("holders")))
+        .withColumn("size", F.get("every.size", F.array_position(every, F.col("leader")).cast("int") - 1))
+        .withColumn("adds", F.coalesce(F.array_except("targets", "holders"), F.array().cast("array<int>")))
+        .withColumn("lagging", F.when(F.col("lags") == 0, 0).otherwise(F.size(lagging)))
+        .withColumn("in_sync", others - F.col("lagging"))
+        .withColumn("mute", F.when((F.col("silent") == 0) | (others == 0), F.lit(False)).otherwise(mute))
+        .withColumn("log_size", _sum_of_sizes())
+        .withColumn("duplicate", F.size("every") - F.size("holders"))
+        .withColumn("leader_told", F.col("told").isNotNull())
+        .withColumn("wanted", F.size("targets"))
+        .drop("every", "sizes", "staying", "told", "lags", "silent")
     )
+
+
+def _sum_of_sizes() -> Column:
+    total = F.aggregate("replicas", F.lit(0).cast("bigint"), lambda total, r: total + r["size"])
+    return F.when(F.size("every") == F.size("holders"), F.col("sizes")).otherwise(total)
 
 
 def _assumed(told: DataFrame, assumed_size: int | None) -> DataFrame:
@@ -153,4 +188,5 @@ def _assumed(told: DataFrame, assumed_size: int | None) -> DataFrame:
         told.withColumn("assumed", F.size("every") == 0)
         .withColumn("every", F.when(F.col("assumed"), F.array(replica)).otherwise(F.col("every")))
         .withColumn("told", F.when(F.col("assumed"), first).otherwise(F.col("told")))
+        .withColumn("sizes", F.when(F.col("assumed"), F.lit(assumed_size)).otherwise(F.col("sizes")))
     )

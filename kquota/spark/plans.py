@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kquota.errors import Invalid
-from kquota.reassign.document import MOST, brief
+from kquota.reassign.document import MOST
 from kquota.reassign.plan import Plan
 from kquota.spark.plan_files import PlanFiles
 
@@ -58,7 +58,7 @@ def stored(reader: Reader, plan: PlanFiles) -> Planned:
     Raises Invalid at once for Parquet without the columns topic, partition and replicas.
     """
     if plan.parquet:
-        found = reader.parquet(plan.files)
+        found = reader.parquet(plan.files, plan.name)
         if missing := [name for name in _COLUMNS if name not in found.columns]:
             has = ", ".join(found.columns)
             raise Invalid(f"{plan.name}: has no column {', '.join(missing)}; its columns are {has}")
@@ -69,15 +69,18 @@ def stored(reader: Reader, plan: PlanFiles) -> Planned:
             F.lit(None).cast("string").alias("corrupt"),
         )
     else:
-        lines = reader.lines(plan.files).where(F.trim("value") != "")
-        entry = F.from_json("value", _ENTRY, {"columnNameOfCorruptRecord": "corrupt"})
-        entries = lines.select(entry.alias("entry")).select("entry.*")
-    complaint = F.struct(F.monotonically_increasing_id().alias("place"), _complaint().alias("why"))
-    wrong = F.when(complaint["why"].isNotNull(), complaint).otherwise(_no_complaint())
+        entries = reader.json_lines(plan.files, _ENTRY, "corrupt")
+    place = F.monotonically_increasing_id().alias("place")
+    judged = entries.select("topic", "partition", "replicas", _complaint().alias("why"), place)
     # What is no number of a partition or a broker is wrong, whatever a cast makes of it.
-    whole = F.col("partition").try_cast("int").alias("partition")
-    targets = F.when(wrong.isNull(), F.col("replicas").try_cast("array<int>")).alias("targets")
-    return Planned(name=plan.name, frame=entries.select("topic", whole, targets, wrong.alias("wrong")))
+    fine = F.col("why").isNull()
+    frame = judged.select(
+        "topic",
+        F.col("partition").try_cast("int").alias("partition"),
+        F.when(fine, F.col("replicas").try_cast("array<int>")).alias("targets"),
+        F.when(~fine, F.struct("place", "why")).otherwise(_no_complaint()).alias("wrong"),
+    )
+    return Planned(name=plan.name, frame=frame)
 
 
 def _rows(plan: Plan) -> Iterator[str]:
@@ -119,5 +122,5 @@ def first_wrong(partitions: DataFrame, name: str) -> Invalid:
     if wrong is not None:
         return Invalid(f"{name}: {wrong['why']}")
     twice = partitions.where(F.col("planned") > 1).agg(F.min(F.struct("topic", "partition"))).collect()[0][0]
-    partition = brief(f"{twice['topic']}-{twice['partition']}")
+    partition = f"{twice['topic']}-{twice['partition']}"
     return Invalid(f"{name}: Partition reassignment contains duplicate topic partitions: {partition}")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kquota.errors import Invalid
+from kquota.spark.failure import answered, cause
 from kquota.spark.files import Files
 from kquota.spark.upload import uploaded
 
@@ -45,11 +46,25 @@ class Reader:
             frames.append(self.spark.read.text(path).select(F.col("_metadata.file_path").alias("file"), "value"))
         return reduce(lambda one, other: one.unionAll(other), frames)
 
-    def parquet(self, files: Files) -> DataFrame:
-        """The rows of Parquet files with all their columns. Raises Invalid when their columns do not agree."""
-        from pyspark.errors import PySparkException
+    def json_lines(self, files: Files, schema: str, corrupt: str) -> DataFrame:
+        """The objects of JSON in the lines of files, by `schema`, and `file`; a line that is none is in `corrupt`."""
+        from pyspark.sql import functions as F
 
-        name = ", ".join(files.told())
+        if self.uploads:
+            lines = self.lines(files).where(F.trim("value") != "")
+            told = F.from_json("value", schema, {"columnNameOfCorruptRecord": corrupt})
+            return lines.select("file", told.alias("told")).select("file", "told.*")
+        # Read at once: `from_json` makes a decoder of 8 kB for each line.
+        reading = self.spark.read.schema(schema).option("columnNameOfCorruptRecord", corrupt)
+        frames = []
+        if files.names:
+            frames.append(reading.json(str(files.folder)).select(F.col("_metadata.file_name").alias("file"), "*"))
+        for path in files.elsewhere:
+            frames.append(reading.json(path).select(F.col("_metadata.file_path").alias("file"), "*"))
+        return reduce(lambda one, other: one.unionAll(other), frames)
+
+    def parquet(self, files: Files, name: str) -> DataFrame:
+        """The rows of Parquet files with all their columns. Raises Invalid, beginning with `name`, where they differ."""
         try:
             if self.uploads and files.names:
                 from pyarrow import parquet
@@ -57,8 +72,8 @@ class Reader:
                 return self.spark.createDataFrame(parquet.read_table(files.folder))
             paths = [str(files.folder)] if files.names else list(files.elsewhere)
             return self.spark.read.option("mergeSchema", len(files.names) != 1).parquet(*paths)
-        except PySparkException as error:
-            raise Invalid(f"{name}: cannot be read as Parquet: {_first_line(error)}") from error
+        except answered() as error:
+            raise Invalid(f"{name}: cannot be read as Parquet: {cause(str(error))}") from error
 
     def table(self, name: str, rows: Iterable[Mapping[str, object]], schema: str) -> DataFrame:
         """A table of our own rows. Through lines of JSON: so it may be large, and no Python runs inside Spark."""
@@ -76,7 +91,3 @@ class Reader:
             return self.spark.read.schema(schema).json(str(folder))
         found = self.lines(Files(folder=folder, names={"rows.json": name}))
         return found.select(F.from_json("value", schema).alias("row")).select("row.*")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]

@@ -45,9 +45,7 @@ _LOG_DIRS: Final = f"version int, brokers array<struct<broker: int, logDirs: arr
 
 def from_snapshots(reader: Reader, files: Files) -> DataFrame:
     """The rows of gzipped JSON lines, one flat object a replica, written by `kquota log-dirs --snapshot`."""
-    told = F.from_json("value", _SNAPSHOT, {"columnNameOfCorruptRecord": _CORRUPT})
-    lines = reader.lines(files).where(F.trim("value") != "")
-    rows = lines.select("file", told.alias("told")).select("file", "told.*")
+    rows = reader.json_lines(files, _SNAPSHOT, _CORRUPT)
     return rows.select(
         *ROW, "file", _problem(F.col(_CORRUPT), F.col("version")).alias("problem"), F.lit(False).alias("offline")
     )

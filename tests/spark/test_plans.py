@@ -1,0 +1,139 @@
+"""Plans that only Spark reads: which file is one, and the first entry that breaks a rule of `reassign.plan`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kquota.errors import Invalid
+from kquota.reassign.plan import Plan
+from kquota.spark import files, plan_files
+from kquota.spark.plan_files import PlanFiles
+from kquota.spark.reader import Reader
+from kquota.terms import TopicPartition
+from tests.spark.rows import log_dirs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kquota.spark.estimate import Measured
+
+ENTRY = '{"topic":"t","partition":0,"replicas":[1,3]}'
+KAFKAS = f'{{"version":1,"partitions":[{ENTRY}]}}'
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (KAFKAS.encode(), "kafka's"),
+        (json.dumps(json.loads(KAFKAS), indent=1).encode(), "kafka's"),
+        (f"\n{ENTRY}\n{ENTRY}\n".encode(), "lines"),
+        (gzip.compress(ENTRY.encode()), "lines"),
+        (b"PAR1 and more", "parquet"),
+    ],
+    ids=["Kafka's, one line", "Kafka's, many lines", "JSON lines", "JSON lines, packed", "Parquet"],
+)
+def test_the_kind_is_told_by_the_content(tmp_path: Path, content: bytes, kind: str) -> None:
+    (tmp_path / "plan").write_bytes(content)
+    found = plan_files.opened(str(tmp_path / "plan"), tmp_path)
+    if kind == "kafka's":
+        assert found == Plan(targets={TopicPartition("t", 0): (1, 3)})  # type: ignore[dict-item]
+    else:
+        assert isinstance(found, PlanFiles)
+        assert found.parquet is (kind == "parquet")
+
+
+def test_elsewhere_is_told_by_the_name(tmp_path: Path) -> None:
+    lines, parquet = (plan_files.opened(f"s3a://b/{name}", tmp_path) for name in ("plan.jsonl.gz", "plan"))
+    assert isinstance(lines, PlanFiles) and isinstance(parquet, PlanFiles)
+    assert (lines.parquet, parquet.parquet, parquet.files.elsewhere) == (False, True, ("s3a://b/plan",))
+
+
+def test_a_folder_of_two_kinds_and_an_empty_one(tmp_path: Path) -> None:
+    folder = tmp_path / "plan"
+    folder.mkdir()
+    with pytest.raises(Invalid, match="/plan: the folder holds no file of a plan"):
+        plan_files.opened(str(folder), tmp_path)
+    (folder / "a").write_bytes(b"PAR1")
+    (folder / "b").write_text(ENTRY)
+    with pytest.raises(Invalid, match="/plan: the folder holds Parquet and other files; keep one kind"):
+        plan_files.opened(str(folder), tmp_path)
+
+
+def of_plan(spark: SparkSession, plan: Path, scratch: Path, **more: Any) -> Measured:
+    """The sums of a stored plan, over one partition t-0 on brokers 1 and 2."""
+    from kquota.spark.estimate import Writes, measure
+    from kquota.spark.plans import stored
+    from kquota.spark.sizes import from_log_dirs
+
+    found = plan_files.opened(str(plan), scratch)
+    assert isinstance(found, PlanFiles)
+    (scratch / "printed").write_text(log_dirs((1, {"t-0": 91}), (2, {"t-0": 91})))
+    sizes = files.log_dirs([str(scratch / "printed")], scratch)
+    reader = Reader(spark=spark, scratch=scratch)
+    return measure(from_log_dirs(reader, sizes), sizes, stored(reader, found), Writes(by_broker={}), reader, **more)
+
+
+@pytest.mark.spark
+def test_packed_lines_and_parquet_are_the_same_plan(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "plan.jsonl.gz").write_bytes(gzip.compress(f"{ENTRY}\n\n".encode()))
+    spark.createDataFrame([("t", 0, [1, 3])], "topic string, p int, r array<int>").toDF(
+        "topic", "partition", "replicas"
+    ).coalesce(1).write.parquet(str(tmp_path / "plan.parquet"))
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    lines = of_plan(spark, tmp_path / "plan.jsonl.gz", tmp_path / "a")
+    assert [(link.leader, link.destination, link.bytes) for link in lines.work.links] == [(1, 3, 91)]
+    assert of_plan(spark, tmp_path / "plan.parquet", tmp_path / "b") == lines
+
+
+WRONG = {
+    "no JSON": ("topic t", "topic t: is no entry of a plan"),
+    "cut off": (ENTRY[:30], "is no entry of a plan"),
+    "no topic": ('{"partition":0,"replicas":[1]}', "an entry without a topic"),
+    "no topic's name": ('{"topic":"a b","partition":0,"replicas":[1]}', "a b: is not a topic's name"),
+    "no partition": ('{"topic":"t","replicas":[1]}', "t: an entry without a partition's number"),
+    "negative": ('{"topic":"t","partition":-1,"replicas":[1]}', "t--1: partition must be from 0 to 2147483647"),
+    "no replicas": ('{"topic":"t","partition":1}', "t-1: an entry without replicas"),
+    "empty replicas": ('{"topic":"t","partition":1,"replicas":[]}', "t-1: Partition replica list cannot be empty"),
+    "a null broker": ('{"topic":"t","partition":1,"replicas":[1,null]}', "t-1: brokers must be from 0 to"),
+    "a broker twice": ('{"topic":"t","partition":1,"replicas":[1,1]}', "duplicate entries: t-1 has [1, 1]"),
+    "a partition twice": (ENTRY, "Partition reassignment contains duplicate topic partitions: t-0"),
+}
+
+
+@pytest.mark.spark
+def test_the_first_entry_that_breaks_a_rule_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    later = '{"topic":"z","partition":-9,"replicas":[]}'
+    for number, (entry, complaint) in enumerate(WRONG.values()):
+        scratch = tmp_path / str(number)
+        scratch.mkdir()
+        plan = scratch / "plan.jsonl"
+        # An entry that stands twice is found only when every entry by itself is right.
+        plan.write_text("\n".join([ENTRY, entry] if entry == ENTRY else [ENTRY, entry, later]))
+        with pytest.raises(Invalid) as raised:
+            of_plan(spark, plan, scratch)
+        assert str(raised.value).startswith(f"{plan}: ")
+        assert complaint in str(raised.value)
+
+
+@pytest.mark.spark
+def test_parquet_that_is_no_plan(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(3).coalesce(1).write.parquet(str(tmp_path / "ids"))
+    with pytest.raises(Invalid, match=r"/ids: has no column topic, partition, replicas; its columns are id"):
+        of_plan(spark, tmp_path / "ids", tmp_path)
+    damaged, scratch = tmp_path / "damaged", tmp_path / "s"
+    damaged.write_bytes(b"PAR1 and what is no table at all PAR1")
+    scratch.mkdir()
+    with pytest.raises(Invalid, match="/damaged: cannot be read as Parquet: "):
+        of_plan(spark, damaged, scratch)
+    mixed, more = tmp_path / "mixed", tmp_path / "m"
+    spark.sql("select 't' topic, 0 partition, array(1) replicas").write.parquet(str(mixed))
+    spark.sql("select 't' topic, 'x' partition, array(1) replicas").write.mode("append").parquet(str(mixed))
+    more.mkdir()
+    with pytest.raises(Invalid, match=r"/mixed: cannot be read as Parquet: .*merge"):
+        of_plan(spark, mixed, more)
