@@ -64,7 +64,7 @@ class Reader:
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def parquet(self, files: Files, name: str) -> DataFrame:
-        """The rows of Parquet files with all their columns. Raises Invalid, beginning with `name`, where they differ."""
+        """The rows of Parquet files, with all their columns. Raises Invalid, naming `name`, where they differ."""
         try:
             if self.uploads and files.names:
                 from pyarrow import parquet
