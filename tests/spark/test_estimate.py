@@ -207,7 +207,7 @@ known = st.one_of(
 
 
 # A smaller example would be looked for during minutes.
-@settings(max_examples=15, deadline=None, phases=[Phase.generate])
+@settings(max_examples=12, deadline=None, phases=[Phase.generate])
 @given(cluster=clusters, rates=known)
 def test_the_same_sums_as_the_gate_of_execute(spark: SparkSession, cluster: Cluster, rates: Rates) -> None:
     rows = [
@@ -217,10 +217,26 @@ def test_the_same_sums_as_the_gate_of_execute(spark: SparkSession, cluster: Clus
     ]
     wanted = plan({partition: wanted for partition, (_, wanted, planned, _) in cluster.items() if planned})
     assume(wanted.targets)
-    found = of_rows(spark, rows, wanted, rates).work
+    split = Split(in_flight=10**6)
+    found = of_rows(spark, rows, wanted, rates, split=split)
     now = {p: standing(cluster, p) for p in cluster}
     sizes = {p: held[leader_of(cluster, p)][0] for p, (held, *_) in cluster.items()}
-    expected = carried(moves(wanted, now), now, sizes, {p: written_to(cluster, rates, p) for p in cluster})
+    writes = {p: written_to(cluster, rates, p) for p in cluster}
+    moving = [move for move in moves(wanted, now) if move.destinations]
+    assert_equal(found.work, carried(moving, now, sizes, writes))
+    starts = split.starts([sizes[move.partition] * len(move.destinations) for move in moving])
+    waves = [moving[a:b] for a, b in zip(starts, [*starts[1:], len(moving)], strict=False)]
+    assert [(w.first, w.last, w.partitions) for w in found.waves] == [
+        (str(wave[0].partition), str(wave[-1].partition), len(wave)) for wave in waves
+    ]
+    for wave, of_wave in zip(found.waves, waves, strict=True):
+        assert_equal(wave.work, carried(of_wave, now, sizes, writes))
+    coming = {b: sum(sizes[m.partition] for m in moving if b in m.destinations) for m in moving for b in m.destinations}
+    assert {arrival.broker: arrival.bytes for arrival in found.arrivals} == coming
+
+
+def assert_equal(found: Work, expected: Work) -> None:
+    """Integers to the byte; rates as near as floats come."""
     assert [exact(link) for link in found.links] == [exact(link) for link in expected.links]
     assert [link.writes for link in found.links] == pytest.approx([link.writes for link in expected.links])
     assert found.keep_up == pytest.approx(dict(expected.keep_up))
