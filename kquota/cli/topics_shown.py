@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kquota.cli import tsv, world
@@ -133,12 +133,10 @@ def _maybe(brokers: Brokers | None) -> str:
 _HEADER = ("topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr")
 
 
-def _row(topic: Topic, p: Partition) -> Iterator[str | None]:
-    yield topic.name
-    yield str(p.number)
-    yield None if p.leader is None else str(p.leader)
-    yield from (_ids(p.replicas), _ids(p.isr))
-    yield from (None if ids is None else _ids(ids) for ids in (p.elr, p.last_known_elr))
+def _row(topic: Topic, p: Partition) -> Sequence[str | None]:
+    leader = None if p.leader is None else str(p.leader)
+    known = [None if ids is None else _ids(ids) for ids in (p.elr, p.last_known_elr)]
+    return [topic.name, str(p.number), leader, _ids(p.replicas), _ids(p.isr), *known]
 
 
 def _document(topic: Topic, configs: Configs) -> dict[str, object]:

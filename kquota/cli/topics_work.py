@@ -18,7 +18,7 @@ from kquota.measure import duration, human_duration
 from kquota.mutation import naming
 from kquota.mutation.actions import Fate, Outcome, Work, work
 from kquota.mutation.port import Topics
-from kquota.mutation.request import Creation, Deletion, Growth, Mutation
+from kquota.mutation.request import Assignment, Creation, Deletion, Growth, Mutation
 from kquota.terms import CONTROLLER_MUTATION_RATE
 
 VERSION: Final = 1
@@ -177,9 +177,7 @@ def _todo(
     return _growths({name: (len(known[name].partitions), counts.get(name) or counts[""]) for name in wanted}, assigned)
 
 
-def _growths(
-    wanted: dict[str, tuple[int, int]], assigned: naming.Assignment | None
-) -> tuple[list[Mutation], list[str]]:
+def _growths(wanted: dict[str, tuple[int, int]], assigned: Assignment | None) -> tuple[list[Mutation], list[str]]:
     for topic, (now, total) in wanted.items():
         if total < now:
             raise Refused(f"topic {topic} has {now} partitions: Kafka never takes any away; nothing was sent")
