@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kquota.cli.contract import printable, say
 from kquota.errors import KquotaError
@@ -21,16 +21,19 @@ if TYPE_CHECKING:
     from kquota.spark.estimate import Measured
     from kquota.terms import BrokerId
 
+_NAMED: Final = 5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """The band of a move, the leaders whose p99 alone keeps it from ending, its volumes, and its waves if it has any.
+    """The band of a move, the leaders whose p99 alone keeps it from ending, disks, and its waves if it has any.
 
-    `band` None: no time is expected.
+    `band` None: no time is expected. `volumes` are as they stand, `rooms` as they will be.
     """
 
     band: Band | None
     at_peak: tuple[int, ...]
+    volumes: tuple[Volume, ...]
     rooms: tuple[Room, ...]
     waves: Waves | None
 
@@ -54,6 +57,7 @@ def outlook(
     busy = {broker: told for broker, told in bytes_in.items() if told.mean > 0}
     waves = in_waves(measured.waves, move) if measured.waves else None
     seconds = waves.seconds if waves else move.seconds
+    known = volumes or measured.health.volumes
     return Outlook(
         band=band(
             move,
@@ -65,7 +69,8 @@ def outlook(
         )
         if move.feasible
         else (),
-        rooms=rooms(volumes or measured.health.volumes, measured.arrivals, seconds),
+        volumes=tuple(known),
+        rooms=rooms(known, measured.arrivals, seconds),
         waves=waves,
     )
 
@@ -159,10 +164,11 @@ def why_full(found: Outlook) -> str:
     """Which disks cannot hold their copies, and by how much."""
     places = [
         f"{_place(room)} has {human_bytes(room.usable or 0)} usable and {human_bytes(room.arriving)} would come"
-        for room in found.full
+        for room in found.full[:_NAMED]
     ]
+    more = f"; and {len(found.full) - _NAMED} more" if len(found.full) > _NAMED else ""
     return (
-        f"the copies do not fit: {'; '.join(places)}; old and new copies lie side by side until the end, "
+        f"the copies do not fit: {'; '.join(places)}{more}; old and new copies lie side by side until the end, "
         "so make room, or move to other brokers"
     )
 

@@ -86,7 +86,7 @@ def _topics(ticket: Ticket) -> Iterator[Markup]:
 
 
 def _stored(ticket: Ticket) -> Iterator[Markup]:
-    held, known = ticket.moved.held, disks(ticket.answer.measured.health.volumes)
+    held, known = ticket.moved.held, disks(ticket.answer.outlook.volumes)
     shown = sorted(sorted(held, key=lambda h: -abs(h.after - h.before))[:_MOST], key=lambda h: h.broker)
     most = max(max(h.before, h.after) for h in shown)
     near = known if known and min(known.values()) <= _FAR * most else {}

@@ -40,11 +40,14 @@ class History:
     brokers: DataFrame
     newest: DataFrame
 
-    def by_partition(self, window: float | None = None) -> DataFrame:
+    def by_partition(self, window: float | None = None) -> DataFrame | None:
         """The columns topic, partition, w: mean bytes per second that producers wrote, where any of it is known.
 
-        Over the last `window` seconds, None for all there is; the leaders of each snapshot tell.
+        Over the last `window` seconds, None for all there is; the leaders of each snapshot tell. None for one snapshot
+        alone: nobody saw anything grow.
         """
+        if self.first == self.last:
+            return None
         led = self.replicas.where(F.col("leader") & F.col("grown").isNotNull() & self._in(window))
         return led.groupBy("topic", "partition").agg((F.sum("grown") / F.sum("seconds")).alias("w"))
 
@@ -53,6 +56,8 @@ class History:
 
         Percentiles are those of the rates between two snapshots, each as heavy as the other.
         """
+        if self.first == self.last:
+            return {}
         told = self.brokers.where(F.col("bytes_in").isNotNull() & self._in(window))
         percentiles = F.percentile("bytes_in", F.array(F.lit(0.05), F.lit(0.95), F.lit(0.99)))
         found = told.groupBy("broker").agg(

@@ -17,7 +17,7 @@ from kquota.pace.waves import Wave, in_waves
 from kquota.pace.work import Link, work
 
 GB = 10**9
-NOTHING = Outlook(band=None, at_peak=(), rooms=(), waves=None)
+NOTHING = Outlook(band=None, at_peak=(), volumes=(), rooms=(), waves=None)
 
 
 def room(usable: int | None, written: float | None = 0.0, *, broker: int = 3, log_dir: str | None = None) -> Room:

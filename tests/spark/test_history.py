@@ -184,7 +184,10 @@ def test_an_estimate_reads_the_rolled_and_the_waiting_together(
     newest, twin = ({str(r.asDict() | {"file": ""}) for r in each.newest.collect()} for each in (both, waiting))
     assert newest == twin
     for window in (None, 6 * 3600.0):
-        assert sorted(both.by_partition(window).collect()) == sorted(waiting.by_partition(window).collect())
+        one, other = both.by_partition(window), waiting.by_partition(window)
+        assert one is not None
+        assert other is not None
+        assert sorted(one.collect()) == sorted(other.collect())
     rates = both.by_broker()
     assert rates == waiting.by_broker()
     assert set(rates) == {0, 1, 2}
