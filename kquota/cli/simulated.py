@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -123,6 +124,6 @@ def _plot(seconds: Sequence[int], what: str) -> Iterator[str]:
     width = -(-len(seconds) // _CELLS)
     cells = [sum(seconds[n : n + width]) / width for n in range(0, len(seconds), width)]
     most = max(cells, default=0.0)
-    bars = "".join(_BARS[-(-int(cell * 8) // int(most)) if most else 0] for cell in cells)
+    bars = "".join(_BARS[min(8, math.ceil(cell * 8 / most)) if most else 0] for cell in cells)
     yield f"{what}/s, at most {most:,.0f}; one cell is {width} s"
     yield f"|{bars}|"

@@ -38,7 +38,7 @@ def carry_out(at: world.Where, given: Given, asked: str) -> int:
     with world.topics(at) as stage:
         todo, there = _todo(stage.topics, given, asked, creations, growths)
         if given.dry_run:
-            print(_document([Outcome(mutation=one, fate=Fate.NOT_SENT) for one in todo], there, given.output, asked))
+            print(_wanted(todo, there, given.output, asked))
             return DONE
         outcomes = _done(stage, work(todo), given, seconds)
     text = _document(outcomes, there, given.output, asked)
@@ -160,9 +160,10 @@ def _todo(
     if asked == CREATE:
         names = {one.topic for one in creations}
         there = [topic.name for topic in cluster.topics(None) if topic.name in names]
+        standing = set(there)
         if there and not given.if_not_exists:
             raise Refused(f"Topic '{there[0]}' already exists{_more(there)}; nothing was sent")
-        return [one for one in creations if one.topic not in there], there
+        return [one for one in creations if one.topic not in standing], there
     every = cluster.topics(None)
     found = matching(every, given.topic) if given.topic else []
     must_match(given.topic, found, given.if_exists)
@@ -189,6 +190,15 @@ def _growths(wanted: dict[str, tuple[int, int]], assigned: Assignment | None) ->
             new = None if assigned is None else {n: replicas for n, replicas in assigned.items() if n >= now}
             growths.append(Growth(topic=topic, partitions=total, now=now, assignment=new))
     return growths, [topic for topic, (now, total) in wanted.items() if total == now]
+
+
+def _wanted(todo: Sequence[Mutation], there: Sequence[str], output: Output, asked: str) -> str:
+    """What would be sent, and what it counts against a mutation quota."""
+    if output is Output.json:
+        return _document([Outcome(mutation=one, fate=Fate.NOT_SENT) for one in todo], there, output, asked)
+    counted = sum(one.mutations for one in todo)
+    lines = [f"Would {asked} topic {one.topic}: {one.mutations} mutations" for one in todo]
+    return "\n".join([*lines, f"{len(todo)} topics, {counted} mutations; {len(there)} are so already"])
 
 
 def _more(names: Sequence[str]) -> str:
@@ -224,10 +234,13 @@ def _verdict(outcomes: Sequence[Outcome], given: Given) -> int:
     for one in outcomes:
         if one.fate is Fate.FAILED:
             complain(f"topic {one.mutation.topic}: {one.error}")
-    unknown = [one for one in outcomes if one.fate in (Fate.UNKNOWN, Fate.NOT_SENT)]
+    unknown, unsent = ([one for one in outcomes if one.fate is fate] for fate in (Fate.UNKNOWN, Fate.NOT_SENT))
     if unknown:
         names = _named([one.mutation.topic for one in unknown])
-        complain(f"{unknown[0].error}; not known to be done, or not sent: {names}; look with --list, and run it again")
+        complain(f"{unknown[0].error}; whether it was done is not known: {names}; look with --list, and run it again")
+    if unsent:
+        why = "" if unknown else "--timeout is over: "
+        complain(f"{why}{len(unsent)} topics were not sent: {_named([one.mutation.topic for one in unsent])}")
     rejected = [one for one in outcomes if one.fate is Fate.REJECTED]
     if rejected:
         error = rejected[0].error
@@ -238,6 +251,6 @@ def _verdict(outcomes: Sequence[Outcome], given: Given) -> int:
             f"the controller mutation quota rejects {len(rejected)} of {len(outcomes)} topics, to be tried again "
             f"{when}: {how}; rejected: {_named([one.mutation.topic for one in rejected])}"
         )
-    if unknown or any(one.fate is Fate.FAILED for one in outcomes):
+    if unknown or unsent or any(one.fate is Fate.FAILED for one in outcomes):
         return FAILED
     return TRY_LATER if rejected else DONE

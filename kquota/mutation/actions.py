@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from kquota.errors import QuotaViolatedException, Refused, Unreachable
-from kquota.mutation.pace import Pace, fitting
+from kquota.mutation.pace import MOST_ITEMS, Pace, fitting
 from kquota.mutation.port import Answer, Clock, Failure, Topics
 from kquota.mutation.request import Mutation
 
@@ -70,8 +71,7 @@ class Work:
 def work(mutations: Iterable[Mutation]) -> Work:
     """Raises Refused for a topic that stands there twice: which of the two was meant?"""
     left = deque(mutations)
-    names = [one.topic for one in left]
-    if twice := sorted({name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ()):
+    if twice := sorted(name for name, count in Counter(one.topic for one in left).items() if count > 1):
         raise Refused(f"topic {twice[0]} is named twice; nothing was sent")
     return Work(left=left)
 
@@ -93,7 +93,7 @@ def carry_out(
     """
     give_up = clock.monotonic() + seconds
     while doing.left:
-        costs = [one.mutations for one in doing.left]
+        costs = [one.mutations for one in islice(doing.left, MOST_ITEMS)]
         # Who wants to be told of a violation is not kept from it.
         wait = pace.wait(clock.monotonic(), costs) if retry else 0.0
         if clock.monotonic() + wait >= give_up:
@@ -104,7 +104,7 @@ def carry_out(
             told(doing, wait)
             clock.sleep(wait)
         size = pace.batch(clock.monotonic(), costs) if retry else fitting(costs)
-        answered = _sent(topics, clock, doing, pace, tuple(doing.left)[:size], give_up)
+        answered = _sent(topics, clock, doing, pace, tuple(islice(doing.left, size)), give_up)
         if not answered or (doing.throttle_time_ms and not retry):
             break
     return doing.standing()

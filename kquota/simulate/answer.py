@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from kquota.errors import Invalid
 from kquota.simulate.load import Admission, Round, Sent, rounds
 from kquota.simulate.rate import SAMPLE_MS, SAMPLES
+
+LONGEST_MS: Final = 30 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,18 +32,30 @@ class Deploy:
 
 
 def deploy(items: Sequence[int], quota: Admission) -> Deploy:
-    """`items` are topics, each a number of partitions; a client that waits as long as it is told."""
-    return Deploy(rounds=tuple(rounds(items, quota)))
+    """`items` are topics, each a number of partitions; a client that waits as long as it is told.
+
+    Raises Invalid where that is more than a month.
+    """
+    found = []
+    for one in rounds(items, quota):
+        if one.at > LONGEST_MS:
+            raise Invalid("under this quota the deploy takes more than 30 days: is the rate meant per second?")
+        found.append(one)
+    return Deploy(rounds=tuple(found))
 
 
 def rate_within(items: Sequence[int], ms: int, quota: Callable[[float], Admission]) -> int:
     """The smallest whole rate under which all `items` are through within `ms`; `quota` makes one of a rate."""
+
+    def late(rate: int) -> bool:
+        return any(one.at > ms for one in rounds(items, quota(rate)))
+
     low, high = 0, 1
-    while deploy(items, quota(high)).ms > ms:
+    while late(high):
         low, high = high, high * 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if deploy(items, quota(middle)).ms > ms else (low, middle)
+        low, high = (middle, high) if late(middle) else (low, middle)
     return high
 
 
@@ -61,8 +77,10 @@ class Flow:
 
 
 def flow(sent: Iterable[Sent], window_ms: int = SAMPLES * SAMPLE_MS) -> Flow:
-    """Sums up what `load.stream` yields."""
+    """Sums up what `load.stream` yields. Raises Invalid where the waits come to more than a month."""
     every = list(sent)
+    if every and every[-1].at > LONGEST_MS:
+        raise Invalid("under this quota the load takes more than 30 days: is a unit missing, or the load too long?")
     waits = [one.wait_ms for one in every if one.wait_ms]
     end = max((one.at + one.wait_ms for one in every), default=0)
     seconds = [0] * (math.ceil((every[-1].at + 1) / 1_000) if every else 0)

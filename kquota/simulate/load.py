@@ -73,8 +73,8 @@ def rounds(items: Sequence[int], quota: Admission) -> Iterator[Round]:
     now, first = 0, 0
     while first < len(items):
         admitted, wait = 0, 0
-        for item in items[first:]:
-            answer = quota.admit(item, now)
+        for n in range(first, len(items)):
+            answer = quota.admit(items[n], now)
             if answer is not None:
                 wait = max(1, answer)
                 break

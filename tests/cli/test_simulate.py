@@ -36,6 +36,14 @@ def test_how_long_seven_topics_of_80_partitions_take_at_rate_5() -> None:
     assert (ran.code, ran.out, ran.err) == (0, SEVEN, "")
 
 
+@pytest.mark.parametrize("rate", ["0.01", "0.5", "1000000"])
+@pytest.mark.parametrize("load", [("7", "80"), ("1", "1"), ("300", "1")])
+def test_a_plot_of_any_deploy(rate: str, load: tuple[str, str]) -> None:
+    ran = simulate("--controller-mutation-rate", rate, "--topics", load[0], "--partitions", load[1])
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.endswith("|\n")
+
+
 def test_which_rate_lets_a_deploy_end_in_time() -> None:
     words = ("--topics", "2000", "--partitions", "12", "--output", "json")
     found = json.loads(simulate(*words, "--within", "10m").out)
@@ -78,6 +86,14 @@ WRONG = {
     "no rate and no time": (("--topics", "3"), "give --controller-mutation-rate N, or --within TIME to find one"),
     "no number": (("--topics", "3", "--controller-mutation-rate", "0"), "must be more than 0"),
     "no trace": (("--producer-byte-rate", "1MB/s", "--trace", "/no/such"), "--trace /no/such: cannot be read: No such"),
+    "a rate without its unit": (
+        ("--producer-byte-rate", "10", "--load", "25MB/s"),
+        "under this quota the load takes more than 30 days",
+    ),
+    "months of waiting": (
+        ("--topics", "900000", "--partitions", "9", "--controller-mutation-rate", "1"),
+        "under this quota the deploy takes more than 30 days",
+    ),
     "too many": (
         ("--producer-byte-rate", "1MB/s", "--load", "9GB/s", "--request-size", "1"),
         "give a larger --request-size or a shorter --for",

@@ -95,6 +95,8 @@ def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
     assert desk.run("--alter", "--topic", one, "--partitions", "3").code == 0
     both("--describe", "--topic", one)
     both("--delete", "--topic", f"{desk.client}-none", "--if-exists")
+    tried = desk.run("--delete", "--topic", f"{desk.client}.*", "--dry-run")
+    assert tried.out == f"Would delete topic {one}: 3 mutations\n1 topics, 3 mutations; 0 are so already\n"
     again = desk.run("--create", "--topic", one)
     assert (again.code, again.out, again.err) == (
         1,
