@@ -127,6 +127,8 @@ def _history(reader: Reader, inputs: Inputs, asked: Asked) -> History | None:
         return None
     found = opened(reader, inputs.listing, inputs.waiting, asked.cluster)
     found.check(asked.window)
+    if found.bad:
+        say(f"{found.bad} rows of the history left out: no broker, topic or partition, or no size of 0 or more")
     return found
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import tempfile
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -134,26 +132,16 @@ def _read(at: world.Where, history: list[str] | None, disk: int | None) -> tuple
 
 
 def _newest(history: list[str], cluster_id: str) -> tuple[list[LogDir], str]:
-    import json
-
     from kquota.sizes import snapshot
-    from kquota.spark import files
+    from kquota.stores import history as snapshots
 
-    with tempfile.TemporaryDirectory(prefix="kquota-") as folder:
-        found = files.snapshots(history, Path(folder))
-        lines: list[bytes] = []
-        for link in found.names:
-            path = found.folder / link
-            with gzip.open(path) if link.endswith(".gz") else path.open("rb") as file:
-                lines += file
-    names = ", ".join(found.names.values())
-    sizes = snapshot.log_dirs(lines, names)
-    row = json.loads(lines[0])
-    if row["cluster"] != cluster_id:
-        raise Invalid(
-            f"--history: {names} is of cluster {row['cluster']}, this is {cluster_id}; name its own snapshots"
-        )
-    return sizes, f"{names}, {row['time']}"
+    try:
+        path, taken = snapshots.newest(map(Path, history))
+    except Invalid as error:
+        raise Invalid(f"--history {error}") from error
+    if taken.cluster != cluster_id:
+        raise Invalid(f"--history: {path} is of cluster {taken.cluster}, this is {cluster_id}; name its own snapshots")
+    return snapshot.log_dirs(snapshots.lines(path), str(path)), f"{path}, {taken.stamp}"
 
 
 def _topics(cluster: Cluster, patterns: Iterable[str] | None) -> tuple[frozenset[str], frozenset[str]]:

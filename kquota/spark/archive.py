@@ -1,7 +1,8 @@
 """Spark's classes as a JVM has them in memory, kept in one file: starting from it takes half the time.
 
 The file fits one JVM and one class path only. It is made by a process of its own, once, after a command that went well,
-and never in anybody's way; without it, or with a damaged one, everything works, only later.
+and never in anybody's way; without it everything works, only later. One that is cut off is not used; of a whole one the
+JVM checks the sums, and goes on without it where they do not fit.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ _AOT: Final = 25
 _SPARE: Final = 2 << 30
 _DAY: Final = 86_400
 _MAKE: Final = "make:"
+_END: Final = b"\nkquota: whole\n"
+"""Behind what the JVM wrote, which it passes over."""
 EXIT_SECONDS: Final = 300
 _WORDS: Final = (
     *("--history", "sizes.jsonl.gz", "--reassignment-json-file", "plan.json"),
@@ -57,10 +60,10 @@ def flags() -> tuple[str, ...]:
     if (made := making()) is not None:
         return (f"-XX:{'AOTCacheOutput' if found.version >= _AOT else 'ArchiveClassesAtExit'}={made}",)
     file = place(found)
-    if not file.exists():
+    if not _whole(file):
         return ()
     use = f"-XX:AOTCache={file}" if found.version >= _AOT else f"-XX:SharedArchiveFile={file}"
-    # Whatever is wrong with it, the JVM goes on without and says nothing.
+    # Sums that do not fit are no reason to say anything.
     return (use, "-Xshare:auto", "-XX:+VerifySharedSpaces", "-Xlog:disable", "-Xlog:all=off")
 
 
@@ -85,7 +88,7 @@ def build_later() -> None:
         return
     with contextlib.suppress(OSError, Refused):
         file = place(java.find())
-        if not file.exists() and not _tried(file) and _room(file.parent):
+        if not _whole(file) and not _tried(file) and _room(file.parent):
             quiet = subprocess.DEVNULL
             command = [sys.executable, "-m", "kquota.spark.archive"]
             subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/", start_new_session=True)
@@ -99,7 +102,7 @@ def build() -> Path | None:
     file = place(java.find())
     file.parent.mkdir(parents=True, exist_ok=True)
     with _alone(file.parent) as alone:
-        if not alone or file.exists():
+        if not alone or _whole(file):
             return file if alone else None
         _tried_mark(file).touch()
         for left in file.parent.glob(".building-*"):
@@ -109,6 +112,7 @@ def build() -> Path | None:
             said = _rehearsed(Path(folder), made)
             if not made.exists():
                 raise Refused(f"Spark's JVM wrote no archive: {said}")
+            _end(made)
             made.replace(file)
         _tried_mark(file).unlink()
         for old in file.parent.glob(f"{file.name.partition('-')[0]}-*"):
@@ -134,6 +138,24 @@ def place(found: Java) -> Path:
         about = path.stat()
         what.append(f"{path.name} {about.st_size} {about.st_mtime_ns}")
     return java.cache_folder() / "spark" / f"{_digest(where)}-{_digest(what)}.archive"
+
+
+def _whole(file: Path) -> bool:
+    """Whether it is there to its end: the JVM maps it as it is, and one that is cut off would kill it (SIGBUS)."""
+    try:
+        with file.open("rb") as found:
+            found.seek(-len(_END), os.SEEK_END)
+            return found.read() == _END
+    except OSError:
+        return False
+
+
+def _end(made: Path) -> None:
+    made.chmod(0o600)
+    with made.open("ab") as file:
+        file.write(_END)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _digest(texts: list[str]) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import glob
 import gzip
-import json
 import re
 import shutil
 import zlib
@@ -19,11 +18,9 @@ from typing import Final
 from kquota.errors import Invalid
 
 _GZIP: Final = b"\x1f\x8b"
-_SNAPSHOTS: Final = (".jsonl.gz", ".json.gz", ".jsonl", ".json")
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 MUCH: Final = 2**40
 _TAKE: Final = "take it again with kafka-log-dirs --describe or kquota log-dirs --describe"
-_SNAPSHOT: Final = "take one with: kquota log-dirs --snapshot DIR"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,44 +67,12 @@ def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
     return files
 
 
-def snapshots(paths: Iterable[str], scratch: Path) -> Files:
-    """The newest snapshot among files and folders of them. Raises Invalid for none, and for two clusters' snapshots."""
-    found = [file for path in paths for file in _in_folder(Path(path))]
-    told = {path: _origin(path) for path in dict.fromkeys(found)}
-    clusters = sorted({cluster for cluster, _ in told.values()})
-    if len(clusters) > 1:
-        raise Invalid(f"snapshots of {len(clusters)} clusters ({', '.join(clusters)}): name those of one cluster only")
-    newest = max(time for _, time in told.values())
-    return laid_out([path for path, (_, time) in told.items() if time == newest], scratch / "history", ".jsonl")
-
-
 def _matching(pattern: str) -> list[Path]:
     # A name that exists is itself, though it may look like a glob.
     paths = [Path(pattern)] if Path(pattern).exists() else [Path(p) for p in sorted(glob.glob(pattern))]  # noqa: PTH207
     if not paths:
         raise Invalid(f"--log-dirs {pattern}: there is no such file")
     return paths
-
-
-def _in_folder(path: Path) -> list[Path]:
-    if not path.exists():
-        raise Invalid(f"--history {path}: there is no such file or folder")
-    if not path.is_dir():
-        return [path]
-    # A snapshot that is still being written has another name.
-    files = sorted(p for p in path.iterdir() if p.name.endswith(_SNAPSHOTS) and not p.name.startswith("."))
-    if not files:
-        raise Invalid(f"--history {path}: the folder holds no snapshot (*.jsonl.gz); {_SNAPSHOT}")
-    return files
-
-
-def _origin(path: Path) -> tuple[str, str]:
-    """The cluster and the time that a snapshot's first row tells."""
-    try:
-        row = json.loads(next(_lines(path, str(path)), b""))
-        return str(row["cluster"]), str(row["time"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise Invalid(f"{path}: its first line is not a row of a snapshot; {_SNAPSHOT}") from error
 
 
 def _lines(path: Path, name: str) -> Iterator[bytes]:

@@ -52,11 +52,11 @@ def flows(partitions: DataFrame, moving: DataFrame, places: DataFrame | None) ->
         .collect()
     )
     copy, lead = ([row for row in rows if row["kind"] == kind] for kind in ("copy", "lead"))
-    waves = sorted({row["wave"] for row in lead})
+    copies_of, leading_of = _by_wave(copy), _by_wave(lead)
     return Flows(
         work=_work(copy, lead),
-        waves={n: _work(_of(copy, n), _of(lead, n)) for n in waves},
-        partitions={n: sum(row["partitions"] for row in _of(lead, n)) for n in waves},
+        waves={n: _work(copies_of[n], found) for n, found in leading_of.items()},
+        partitions={n: sum(row["partitions"] for row in found) for n, found in leading_of.items()},
         arrivals=_arrivals(copy, {row["broker"]: row["writes"] for row in rows if row["kind"] == "hold"}),
     )
 
@@ -71,8 +71,12 @@ def _summed(frame: DataFrame, kind: str, *group: str) -> DataFrame:
     return sums.select(F.lit(kind).alias("kind"), *keys, "partitions", "bytes", "writes")
 
 
-def _of(rows: Iterable[Row], wave: int) -> list[Row]:
-    return [row for row in rows if row["wave"] == wave]
+def _by_wave(rows: Iterable[Row]) -> defaultdict[int, list[Row]]:
+    """In the order of the waves, of which there may be a hundred thousand."""
+    found: defaultdict[int, list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row["wave"]):
+        found[row["wave"]].append(row)
+    return found
 
 
 def _work(copies: Iterable[Row], leading: Iterable[Row]) -> Work:

@@ -11,8 +11,10 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kquota.errors import Invalid
 from kquota.sizes.growth import MOST
 from kquota.sizes.history import VERSION, Listing, Span
+from kquota.spark.files import is_elsewhere
 from kquota.spark.reader import Reader
 
 REPLICAS: Final = {
@@ -52,6 +54,7 @@ BROKERS: Final = {
     "cluster": "string",
     "date": "string",
 }
+NO_REPLICA: Final = "holds a row that names no replica, or no size of 0 or more"
 _MOST_UNKNOWN: Final = 10
 """A broker's rate is unknown where more than one in so many bytes that it leads have an unknown growth."""
 
@@ -84,7 +87,7 @@ def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
     bad = (
         F.when(F.col("problem").isNotNull(), F.col("problem"))
         .when(F.col("time").isNull(), F.lit("holds a row of another cluster or time than its first"))
-        .when(~F.coalesce(whole, F.lit(False)), F.lit("holds a row that names no replica, or no size of 0 or more"))
+        .when(~F.coalesce(whole, F.lit(False)), F.lit(NO_REPLICA))
     )
     told = rows.withColumnRenamed("time", "stamp").join(F.broadcast(spans), ["cluster", "stamp"], "left")
     return told.withColumns({"bad": bad, "future": F.coalesce("future", F.lit(False))})
@@ -106,7 +109,15 @@ def before(reader: Reader, listing: Listing) -> DataFrame | None:
 
 
 def rolled(reader: Reader, listing: Listing, table: str) -> DataFrame:
-    """One of the two tables, `replicas` or `brokers`, of all that is rolled."""
+    """One of the two tables, `replicas` or `brokers`, of all that is rolled.
+
+    Raises Invalid for what the engine cannot read: it would fail, or read a folder of its own that has the same name.
+    """
+    if reader.uploads and (here := [path for path in listing.rolled if not is_elsewhere(path)]):
+        raise Invalid(
+            f"--history: {', '.join(here)} lies on this machine, where that Spark cannot read it: copy rolled/ to a "
+            "place that it reads, and name that (s3a://BUCKET/history); or leave out --spark-master and --spark-remote"
+        )
     columns = {"replicas": REPLICAS, "brokers": BROKERS}[table]
     files = reader.spark.read.schema(schema(columns)).option("pathGlobFilter", f"{table}-*.parquet")
     # The folder of the batch would be a column, too.

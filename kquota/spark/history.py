@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kquota.errors import Invalid
 from kquota.measure import human_duration
-from kquota.sizes.bytes_in import BytesIn
-from kquota.sizes.history import Listing, Taken, chosen
-from kquota.spark.files import Files
-from kquota.spark.growth import before, by_broker, marked, rolled, spanned, with_growth
+from kquota.sizes.bytes_in import ENOUGH, BytesIn
+from kquota.sizes.history import Listing, Taken, listing
+from kquota.spark.files import Files, is_elsewhere
+from kquota.spark.growth import NO_REPLICA, before, by_broker, marked, rolled, spanned, with_growth
 from kquota.spark.reader import Reader
 from kquota.spark.sizes import ROW, from_snapshots
 from kquota.terms import BrokerId
-
-_ENOUGH: Final = 20
-"""Of fewer rates than these no percentile is told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +26,7 @@ class History:
     """One cluster's part of a history: its two tables (docs/history.md), the rolled and the waiting together.
 
     `first` and `last` are the times of its oldest and its newest snapshot; `newest` is the latter, in the columns that
-    `spark.sizes` tells.
+    `spark.sizes` tells. `bad` rows of snapshots that wait are left out: they name no replica, or no size of 0 or more.
     """
 
     cluster: str
@@ -39,6 +35,7 @@ class History:
     replicas: DataFrame
     brokers: DataFrame
     newest: DataFrame
+    bad: int = 0
 
     def by_partition(self, window: float | None = None) -> DataFrame | None:
         """The columns topic, partition, w: mean bytes per second that producers wrote, where any of it is known.
@@ -62,7 +59,7 @@ class History:
         percentiles = F.percentile("bytes_in", F.array(F.lit(0.05), F.lit(0.95), F.lit(0.99)))
         found = told.groupBy("broker").agg(
             (F.sum(F.col("bytes_in") * F.col("seconds")) / F.sum("seconds")).alias("mean"),
-            F.when(F.count("*") >= _ENOUGH, percentiles).alias("percentiles"),
+            F.when(F.count("*") >= ENOUGH, percentiles).alias("percentiles"),
         )
         return {row["broker"]: _bytes_in(row["mean"], row["percentiles"]) for row in found.orderBy("broker").collect()}
 
@@ -84,34 +81,60 @@ class History:
         return (F.col("date") >= f"{begin:%Y-%m-%d}") & (F.col("time") > F.lit(begin))
 
 
-def opened(reader: Reader, listing: Listing, files: Files, cluster: str | None = None) -> History:
-    """The history that `listing` names; `files` lays out what it has waiting.
+def opened(reader: Reader, found: Listing, files: Files, cluster: str | None = None) -> History:
+    """The history that `found` names; `files` lays out what it has waiting.
 
-    Raises Invalid for no snapshot, for a row that is none, and where it holds several clusters, or not the one asked
+    Raises Invalid for no snapshot, for a file that is none, and where it holds several clusters, or not the one asked
     for.
     """
-    replicas = rolled(reader, listing, "replicas") if listing.rolled else None
-    brokers = rolled(reader, listing, "brokers") if listing.rolled else None
-    if listing.waiting:
-        rows = marked(from_snapshots(reader, files), spanned(reader, listing.spans()))
-        _check(rows, files)
-        fresh = with_growth(rows, before(reader, listing)).drop("twice")
+    known = _known(reader, found).of(cluster)
+    name = known.clusters()[0]
+    replicas = rolled(reader, known, "replicas") if known.rolled else None
+    brokers = rolled(reader, known, "brokers") if known.rolled else None
+    bad = 0
+    if known.waiting:
+        rows = from_snapshots(reader, files)
+        links = [link for link, path in files.names.items() if Path(path) in known.waiting]
+        if len(links) < len(files.names):
+            rows = rows.where(F.col("file").isin(links))
+        rows = marked(rows, spanned(reader, known.spans()))
+        bad = _left_out(rows, files)
+        fresh = with_growth(rows.where(F.col("bad").isNull()), before(reader, known)).drop("twice")
         summed = by_broker(fresh)
         replicas = fresh if replicas is None else replicas.unionByName(fresh)
         brokers = summed if brokers is None else brokers.unionByName(summed)
-    times = _times(listing, brokers)
-    name = chosen(sorted(times), cluster)
-    first, last = times[name]
     assert replicas is not None and brokers is not None
     replicas, brokers = (table.where(F.col("cluster") == name) for table in (replicas, brokers))
+    times = [each.time for each in (*known.held, *known.waiting.values())]
     return History(
         cluster=name,
-        first=first,
-        last=last,
+        first=min(times),
+        last=max(times),
         replicas=replicas,
         brokers=brokers,
-        newest=_newest(reader, listing, files, replicas, Taken(name, last)),
+        newest=_newest(reader, known, files, replicas, Taken(name, max(times))),
+        bad=bad,
     )
+
+
+def _known(reader: Reader, found: Listing) -> Listing:
+    """The listing with what tables elsewhere hold: only Spark sees their manifests.
+
+    Raises Invalid for a snapshot that is older than those and is not among them.
+    """
+    elsewhere = tuple(path for path in found.rolled if is_elsewhere(path))
+    if not elsewhere:
+        return found
+    brokers = rolled(reader, replace(found, rolled=elsewhere), "brokers")
+    rows = brokers.select("cluster", F.unix_seconds("time")).distinct().collect()
+    there = {Taken(cluster, datetime.fromtimestamp(second, UTC)) for cluster, second in rows}
+    known = listing(found.rolled, found.held | there, found.waiting)
+    if known.late:
+        raise Invalid(
+            f"--history {known.late[0]}: is older than what is rolled of its cluster in {', '.join(elsewhere)}, and "
+            "not in it: leave it out, or roll all snapshots again"
+        )
+    return replace(known, late=found.late)
 
 
 def _newest(reader: Reader, listing: Listing, files: Files, replicas: DataFrame, taken: Taken) -> DataFrame:
@@ -125,25 +148,13 @@ def _newest(reader: Reader, listing: Listing, files: Files, replicas: DataFrame,
     return now.select(*(told.get(name, F.col(name)).alias(name) for name in (*ROW, "file", "problem", "offline")))
 
 
-def _check(rows: DataFrame, files: Files) -> None:
-    found = rows.agg(F.max(F.when(F.col("bad").isNotNull(), F.struct("file", "bad")))).collect()[0][0]
+def _left_out(rows: DataFrame, files: Files) -> int:
+    """How many rows of good files are none of a replica. Raises Invalid for a file that is unusable, naming it."""
+    unusable = F.max(F.when(F.col("bad") != NO_REPLICA, F.struct("file", "bad")))
+    found, count = rows.agg(unusable, F.count_if(F.col("bad") == NO_REPLICA)).collect()[0]
     if found:
         raise Invalid(f"{files.name(found['file'])}: {found['bad']}; move it out of the history, and try again")
-
-
-def _times(listing: Listing, brokers: DataFrame | None) -> dict[str, tuple[datetime, datetime]]:
-    """Each cluster's first and last snapshot."""
-    taken = {*listing.held, *listing.waiting.values()}
-    if taken or brokers is None:
-        return {
-            cluster: (min(times), max(times))
-            for cluster in {each.cluster for each in taken}
-            if (times := [each.time for each in taken if each.cluster == cluster])
-        }
-    ends = brokers.groupBy("cluster").agg(F.unix_seconds(F.min("time")), F.unix_seconds(F.max("time")))
-    return {
-        row[0]: (datetime.fromtimestamp(row[1], UTC), datetime.fromtimestamp(row[2], UTC)) for row in ends.collect()
-    }
+    return int(count)
 
 
 def _bytes_in(mean: float, percentiles: Sequence[float] | None) -> BytesIn:

@@ -12,7 +12,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Refused
 from kquota.spark.failure import answered, cause
 from kquota.spark.files import Files
 from kquota.spark.upload import uploaded
@@ -65,15 +65,28 @@ class Reader:
 
     def parquet(self, files: Files, name: str) -> DataFrame:
         """The rows of Parquet files, with all their columns. Raises Invalid, naming `name`, where they differ."""
+        if self.uploads and files.names:
+            return self._sent(files, name)
         try:
-            if self.uploads and files.names:
-                from pyarrow import parquet
-
-                return self.spark.createDataFrame(parquet.read_table(files.folder))
             paths = [str(files.folder)] if files.names else list(files.elsewhere)
             return self.spark.read.option("mergeSchema", len(files.names) != 1).parquet(*paths)
         except answered() as error:
             raise Invalid(f"{name}: cannot be read as Parquet: {cause(str(error))}") from error
+
+    def _sent(self, files: Files, name: str) -> DataFrame:
+        """Raises Refused without pyarrow, which reads Parquet here: only Spark Connect's client brings it."""
+        try:
+            from pyarrow import ArrowException, parquet
+        except ImportError as error:
+            raise Refused(
+                f"{name}: Parquet that lies here is sent to Spark with pyarrow, which is not installed: pip install "
+                "pyarrow, give the same as JSON lines, or name a place that Spark reads itself (s3a://, hdfs://)"
+            ) from error
+        try:
+            found = parquet.read_table(files.folder)
+        except (ArrowException, OSError) as error:
+            raise Invalid(f"{name}: cannot be read as Parquet: {cause(str(error))}") from error
+        return self.spark.createDataFrame(found)
 
     def table(self, name: str, rows: Iterable[Mapping[str, object]], schema: str) -> DataFrame:
         """A table of our own rows. Through lines of JSON: so it may be large, and no Python runs inside Spark."""

@@ -162,14 +162,19 @@ def _connected(process: Jvm, engine: Engine) -> SparkSession:
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    # When a JVM is killed under it, py4j tells the log what our own error already says.
+    # When a JVM is killed under it, py4j tells the log what our own error already says; once also the root's.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_not_of_py4j)
     with _told_to_pyspark(process.gateway()):
         link = launch_gateway()  # type: ignore[no-untyped-call]
     spark = SparkSession(SparkContext(gateway=link))
     if not engine.local:
         master.await_executors(spark)
     return spark
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    return record.module != "java_gateway"
 
 
 @contextlib.contextmanager

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
+from kquota.errors import Invalid
 from kquota.spark.files import Files
 
 if TYPE_CHECKING:
@@ -22,7 +24,10 @@ _Row = tuple[str, str]
 
 
 def uploaded(spark: SparkSession, files: Files) -> DataFrame:
-    """Every line of the files as `value`, and the link that it came from as `file`."""
+    """Every line of the files as `value`, and the link that it came from as `file`.
+
+    Raises Invalid, naming the file, for one that is damaged or is no text.
+    """
     from pyspark.sql.utils import is_remote
 
     rows = _rows(files)
@@ -36,9 +41,14 @@ def uploaded(spark: SparkSession, files: Files) -> DataFrame:
 def _rows(files: Files) -> Iterator[_Row]:
     for link in files.names:
         path = files.folder / link
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
-            for line in file:
-                yield link, line.rstrip("\n")
+        packed = path.suffix == ".gz"
+        try:
+            with gzip.open(path, "rt", encoding="utf-8") if packed else path.open(encoding="utf-8") as file:
+                for line in file:
+                    yield link, line.rstrip("\n")
+        # What unpacks and decodes says no in four ways.
+        except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+            raise Invalid(f"{files.name(link)}: cannot be read: {error}") from error
 
 
 def _texts(rows: Iterable[_Row]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from kquota.stores import durable
 
 _GZIP: Final = b"\x1f\x8b"
 _SNAPSHOTS: Final = (".jsonl.gz", ".json.gz", ".jsonl", ".json")
+_TAKE: Final = "take one with: kquota log-dirs --snapshot DIR"
 # Neither Spark nor a person's glob over rolled/v1 sees what is not whole.
 _UNFINISHED: Final = "rolled/.unfinished"
 _MANIFEST: Final = "_batch.json"
@@ -36,23 +37,50 @@ def found(paths: Iterable[Path]) -> Listing:
         rolled += [str(path / history.ROLLED)] if batches else []
         for batch in batches:
             held |= _manifested(batch / _MANIFEST)
-        # A snapshot that is still being written begins with a dot.
-        lying = (p for p in path.iterdir() if p.name.endswith(_SNAPSHOTS) and not p.name.startswith("."))
-        snapshots |= {each: _taken(each) for each in lying}
+        snapshots |= {each: _taken(each) for each in _lying(path)}
     return history.listing(rolled, held, snapshots)
 
 
 def lying(directory: Path, held: Collection[Taken]) -> list[Path]:
     """The snapshots of a folder that `held` has: they can be deleted."""
-    snapshots = (p for p in directory.iterdir() if p.name.endswith(_SNAPSHOTS) and not p.name.startswith("."))
-    return sorted(path for path in snapshots if _taken(path) in held)
+    return [path for path in _lying(directory) if _taken(path) in held]
+
+
+def newest(paths: Iterable[Path]) -> tuple[Path, Taken]:
+    """The newest snapshot among files and folders of them, rolled or not; and whose it is.
+
+    Raises Invalid for none, for two that show the same, and for snapshots of several clusters.
+    """
+    every: dict[Path, Taken] = {}
+    for path in paths:
+        if not path.exists():
+            raise Invalid(f"{path}: there is no such file or folder")
+        lying = _lying(path) if path.is_dir() else [path]
+        if not lying:
+            raise Invalid(f"{path}: the folder holds no snapshot (*.jsonl.gz); {_TAKE}")
+        every |= {each: _taken(each) for each in lying}
+    found = history.listing((), (), every)
+    if len(clusters := found.clusters()) > 1:
+        raise Invalid(f"snapshots of {len(clusters)} clusters ({', '.join(clusters)}): name those of one cluster only")
+    return max(found.waiting.items(), key=lambda item: item[1])
+
+
+def lines(path: Path) -> Generator[bytes]:
+    """A snapshot's lines, packed or not. Raises Invalid where it is damaged."""
+    try:
+        with path.open("rb") as raw:
+            packed = raw.peek(2)[:2] == _GZIP
+            with gzip.open(raw) if packed else contextlib.nullcontext(raw) as file:
+                yield from file
+    except (OSError, EOFError, zlib.error) as error:
+        raise Invalid(f"{path}: cannot be read: {error}") from error
 
 
 def check(paths: Iterable[Path]) -> None:
     """Read snapshots to their end. Raises Invalid for the first that is damaged."""
     for path in paths:
-        with contextlib.closing(_lines(path)) as lines:
-            for _ in lines:
+        with contextlib.closing(lines(path)) as every:
+            for _ in every:
                 pass
 
 
@@ -118,18 +146,13 @@ def _manifested(path: Path) -> frozenset[Taken]:
 
 
 def _taken(path: Path) -> Taken:
-    with contextlib.closing(_lines(path)) as lines:
-        return history.taken(next(lines, b""), str(path))
+    with contextlib.closing(lines(path)) as every:
+        return history.taken(next(every, b""), str(path))
 
 
-def _lines(path: Path) -> Generator[bytes]:
-    try:
-        with path.open("rb") as raw:
-            packed = raw.peek(2)[:2] == _GZIP
-            with gzip.open(raw) if packed else contextlib.nullcontext(raw) as file:
-                yield from file
-    except (OSError, EOFError, zlib.error) as error:
-        raise Invalid(f"{path}: cannot be read: {error}") from error
+def _lying(directory: Path) -> list[Path]:
+    """The snapshots in a folder; one that is still being written begins with a dot."""
+    return sorted(p for p in directory.iterdir() if p.name.endswith(_SNAPSHOTS) and not p.name.startswith("."))
 
 
 def _unwritable(path: Path, error: OSError) -> Refused:

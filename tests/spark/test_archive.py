@@ -45,6 +45,28 @@ def test_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert archive.build() is None
 
 
+CONTENTS = {
+    "none": (None, False),
+    "empty": (b"", False),
+    "cut off": (b"what a JVM wrote\nkquota: wh", False),
+    "whole": (b"what a JVM wrote\nkquota: whole\n", True),
+}
+
+
+@pytest.mark.parametrize(("content", "expected"), CONTENTS.values(), ids=CONTENTS.keys())
+def test_only_a_whole_one_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None, expected: bool
+) -> None:
+    """A JVM dies of one that is cut off."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(archive.SETTING, raising=False)
+    place = archive.place(java.find())
+    place.parent.mkdir(parents=True)
+    if content is not None:
+        place.write_bytes(content)
+    assert bool(archive.flags()) is expected
+
+
 def used(folder: Path, file: Path) -> str:
     """What a session said, without a word on stderr, and whether its JVM had the file open."""
     folder.mkdir()

@@ -58,7 +58,7 @@ def of_rows(spark: SparkSession, rows: list[Row], moves: Plan, rates: Rates, **m
 
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
-        found = files.snapshots([written(scratch / "s.jsonl.gz", rows)], scratch)
+        found = files.laid_out([Path(written(scratch / "s.jsonl.gz", rows))], scratch / "history", ".jsonl")
         reader = Reader(spark=spark, scratch=scratch)
         return measured(from_snapshots(reader, found), found, moves, rates, reader, **more)
 

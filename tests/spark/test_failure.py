@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,17 @@ LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
 """
+# As py4j does when the connection is reset while it waits: on the root logger, from a module of that name.
+LOGGED = """
+import logging, pathlib, sys
+from kquota.spark.files import Files
+from kquota.spark.session import session
+
+folder = pathlib.Path(sys.argv[1])
+with session(folder, Files(folder=folder, names={}), lambda _: None):
+    exec(compile("logging.exception('Exception while sending command.')", sys.argv[2], "exec"))
+    logging.error("another's")
+"""
 FAILURES = {
     "killed": "Spark's JVM went away: it was killed (SIGKILL), by somebody or by a kernel that is short of memory; ",
     "memory": "Spark's JVM went away: it ran out of memory; give it more, as --conf spark.driver.memory=8g; ",
@@ -47,3 +59,18 @@ def test_one_line(tmp_path: Path, what: str, told: str) -> None:
     assert (ran.code, ran.err, ran.out.count("\n")) == (0, "", 1)
     assert told in ran.out
     assert ran.out.endswith("; nothing was written\n")
+
+
+@pytest.mark.spark
+def test_what_py4j_tells_the_root_logger_is_heard_by_nobody(tmp_path: Path) -> None:
+    ran = run([sys.executable, "-c", LOGGED, str(tmp_path), java_gateway()])
+    assert (ran.code, ran.err, ran.out) == (0, "ERROR:root:another's\n", "")
+
+
+def java_gateway() -> str:
+    """The module that says it, which has this name still."""
+    found = find_spec("py4j")
+    assert found is not None and found.origin is not None
+    module = Path(found.origin).with_name("java_gateway.py")
+    assert "logging.exception(" in module.read_text()
+    return str(module)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from kquota.errors import Invalid
 from kquota.spark import files
-from tests.spark.rows import log_dirs, row, written
+from kquota.spark.upload import uploaded
+from tests.spark.rows import log_dirs
 
 
 def test_globs_plain_and_packed_and_odd_names(tmp_path: Path) -> None:
@@ -33,28 +35,23 @@ def test_a_file_that_is_not_log_dirs_output(tmp_path: Path, content: bytes, comp
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="there is no such file"):
         files.log_dirs([str(tmp_path / "*.json")], tmp_path)
-    with pytest.raises(Invalid, match="there is no such file or folder"):
-        files.snapshots([str(tmp_path / "x")], tmp_path)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(Invalid, match="the folder holds no snapshot"):
-        files.snapshots([str(tmp_path / "empty")], tmp_path)
 
 
-def test_the_newest_snapshot_is_taken(tmp_path: Path) -> None:
-    history = tmp_path / "h"
-    history.mkdir()
-    for day in (19, 21, 20):
-        written(history / f"{day}.jsonl.gz", [row(1, "t", 0, 5, time=f"2026-11-{day}T00:00:00Z")])
-    (history / ".22.jsonl.gz.77").write_bytes(b"still being written")
-    assert list(files.snapshots([str(history)], tmp_path).names.values()) == [str(history / "21.jsonl.gz")]
+def packed(text: bytes) -> bytes:
+    return gzip.compress(text, mtime=0)
 
 
-def test_two_clusters_are_refused(tmp_path: Path) -> None:
-    paths = [written(tmp_path / f"{c}.jsonl.gz", [row(1, "t", 0, 5, cluster=c)]) for c in ("a", "b")]
-    with pytest.raises(Invalid, match=r"snapshots of 2 clusters \(a, b\)"):
-        files.snapshots(paths, tmp_path)
+DAMAGED = {
+    "cut off": (packed(b"a line\n")[:-9], "x.gz", "Compressed file ended"),
+    "a sum that does not fit": (packed(b"a line\n")[:-8] + bytes(8), "x.gz", "CRC check failed"),
+    "not what gzip packs": (packed(b"")[:10] + b"\xff" * 20, "x.gz", "Error -3 while decompressing"),
+    "no text": (b"caf\xe9\n", "x", "can't decode byte 0xe9"),
+}
 
 
-def test_a_snapshot_without_a_row(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="its first line is not a row of a snapshot"):
-        files.snapshots([written(tmp_path / "x.jsonl.gz", [])], tmp_path)
+@pytest.mark.parametrize(("content", "name", "complaint"), DAMAGED.values(), ids=DAMAGED.keys())
+def test_what_cannot_be_sent_is_named(tmp_path: Path, content: bytes, name: str, complaint: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    found = files.laid_out([tmp_path / name], tmp_path / "laid", ".json")
+    with pytest.raises(Invalid, match=f"{tmp_path}/{name}: cannot be read: .*{complaint}"):
+        uploaded(cast("Any", None), found)

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
 import re
 import shutil
-import signal
-import time
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kquota.errors import Invalid
 from kquota.sizes.growth import MOST, Reading, grown
-from kquota.spark.files import laid_out
+from kquota.sizes.history import Listing, Taken
+from kquota.spark.files import NOTHING, laid_out
 from kquota.spark.reader import Reader
 from kquota.stores import history
-from tests.cli.run import Ran, kquota, started
 from tests.spark.rows import Row, row, written
 
 if TYPE_CHECKING:
@@ -201,6 +199,63 @@ def test_an_estimate_reads_the_rolled_and_the_waiting_together(
     assert (last["broker"], last["topic"], last["size"], last["time"]) == (7, "other", 5, stamp(3))
 
 
+def test_what_is_rolled_elsewhere_and_what_waits_here_are_one_history(
+    spark: SparkSession, fleet: Path, tmp_path: Path
+) -> None:
+    """The manifests of another place are not seen from here: what it holds is asked of its tables."""
+    from kquota.spark.history import opened
+
+    folder, paths = tmp_path / "bucket", sorted(fleet.glob("*.gz"))
+    folder.mkdir()
+    for path in paths[1:28]:
+        shutil.copy(path, folder)
+    roll(spark, tmp_path / "roll", folder)
+
+    def together(name: str, *here: Path) -> History:
+        found = replace(history.found(here), rolled=(f"file://{folder}/rolled/v1",))
+        files = laid_out(found.waiting, tmp_path / name, ".jsonl")
+        return opened(Reader(spark=spark, scratch=files.folder), found, files)
+
+    # The 28th stands in both.
+    both = together("both", *paths[27:])
+    for path in paths[28:]:
+        shutil.copy(path, folder)
+    twin = read(spark, tmp_path / "twin", folder)
+    assert (both.cluster, both.first, both.last) == (twin.cluster, twin.first, twin.last)
+    for window in (None, 6 * 3600.0):
+        one, other = both.by_partition(window), twin.by_partition(window)
+        assert one is not None and other is not None
+        assert sorted(one.collect()) == sorted(other.collect())
+        assert both.by_broker(window) == twin.by_broker(window)
+    newest, same = ({str(r.asDict() | {"file": ""}) for r in each.newest.collect()} for each in (both, twin))
+    assert newest == same
+    with pytest.raises(Invalid, match=r"c-000.jsonl.gz: is older than what is rolled of its cluster in file:"):
+        together("late", paths[0])
+
+
+def test_what_is_rolled_here_is_never_looked_for_over_there(tmp_path: Path) -> None:
+    from kquota.spark.history import opened
+
+    here = Listing(rolled=("/h/rolled/v1",), held=frozenset({Taken("c", FIRST)}), waiting={})
+    reader: Any = Reader(spark=None, scratch=tmp_path, uploads=True)  # type: ignore[arg-type]
+    with pytest.raises(Invalid, match="--history: /h/rolled/v1 lies on this machine, where that Spark cannot read it"):
+        opened(reader, here, NOTHING)
+
+
+def test_an_estimate_leaves_out_bad_rows_and_counts_them(spark: SparkSession, tmp_path: Path) -> None:
+    for hour in range(3):
+        bad = [row(1, "t", 1, -5), row(None, "t", 1, 5)] if hour == 1 else []
+        snapshot(tmp_path / "h", hour, [row(1, "t", 0, 7200 * hour, leader=True), *bad])
+    found = read(spark, tmp_path / "scratch", tmp_path / "h")
+    rates = found.by_partition()
+    assert found.bad == 2
+    assert rates is not None
+    assert [tuple(each) for each in rates.collect()] == [("t", 0, 2.0)]
+    snapshot(tmp_path / "h", 1, [row(1, "t", 0, 5), row(1, "t", 1, 5, version=7)])
+    with pytest.raises(Invalid, match=r"c-001.jsonl.gz: unknown version 7; move it out of the history"):
+        read(spark, tmp_path / "again", tmp_path / "h")
+
+
 BAD = {
     "a negative size": (row(1, "t", 1, -5), "c-001.jsonl.gz: holds a row that names no replica, or no size of 0"),
     "no broker": (row(None, "t", 1, 5), "c-001.jsonl.gz: holds a row that names no replica, or no size of 0"),
@@ -217,47 +272,3 @@ def test_a_bad_row_keeps_all_out(spark: SparkSession, tmp_path: Path, bad: Row, 
     with pytest.raises(Invalid, match=complaint):
         roll(spark, tmp_path / "scratch", tmp_path / "h")
     assert facts(tmp_path / "h") == before
-
-
-def compact(folder: Path) -> Ran:
-    return kquota("log-dirs", "--compact", str(folder))
-
-
-def test_a_kill_leaves_the_history_as_it_was_and_the_next_run_goes_on(tmp_path: Path) -> None:
-    folder = tmp_path / "h"
-    for hour in range(3):
-        snapshot(folder, hour, [row(1, "t", n, n * hour, leader=True) for n in range(2_000)])
-    before = facts(folder)
-    process = started("log-dirs", "--compact", str(folder))
-    writing = folder / "rolled" / ".unfinished" / "replicas"
-    while not writing.exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
-    assert facts(folder) == before
-    ran = compact(folder)
-    (batch,) = (folder / "rolled" / "v1").iterdir()
-    rolled = "".join(f"{path}\n" for path in sorted(folder.glob("*.gz")))
-    assert (ran.code, ran.out) == (0, rolled)
-    assert ran.err == (
-        f"kquota: starting Spark ...\nkquota: snapshots rolled: 3 of c, 6000 rows, into {batch}\n"
-        "kquota: snapshots that are rolled and can be deleted: 3\n"
-    )
-    late = snapshot(folder, -1, [row(1, "t", 0, 5)])
-    after = facts(folder)
-    again = compact(folder)
-    assert (again.code, again.out) == (0, rolled)
-    assert again.err.startswith("kquota: nothing to roll: all snapshots are rolled already\nkquota: warning: ")
-    assert f"{late} is older than what is rolled of its cluster, and is left out" in again.err
-    assert facts(folder) == after
-
-
-def test_usage(tmp_path: Path) -> None:
-    assert compact(tmp_path / "x").err == f"kquota: error: --compact {tmp_path}/x: there is no such folder\n"
-    empty = compact(tmp_path)
-    assert (empty.code, empty.out) == (2, "")
-    assert empty.err.startswith(f"kquota: error: --compact {tmp_path}: the folder holds no snapshot")
-    both = kquota("log-dirs", "--compact", str(tmp_path), "--describe")
-    assert both.err == "kquota: error: give --describe, --snapshot DIR or --compact DIR\n"
-    assert list(tmp_path.iterdir()) == []

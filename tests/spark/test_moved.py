@@ -32,7 +32,7 @@ def test_brokers_before_and_after_and_the_topics_that_copy_most(spark: SparkSess
     rows += [row(1, "one", 0, 1000, **leads), row(2, "one", 0, 900, leader=False), row(3, "stays", 0, 7, **leads)]
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {TopicPartition(t, 0): (BrokerId(2),) for t in many}
     targets[TopicPartition("one", 0)] = (BrokerId(1), BrokerId(3), BrokerId(4))
-    found = files.snapshots([written(tmp_path / "s.jsonl.gz", rows)], tmp_path)
+    found = files.laid_out([Path(written(tmp_path / "s.jsonl.gz", rows))], tmp_path / "history", ".jsonl")
     reader = Reader(spark=spark, scratch=tmp_path)
     plan = planned(reader, Plan(targets=targets))
     writes = Writes(by_broker={})

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Refused
 from kquota.reassign.plan import Plan
 from kquota.spark import files, plan_files
 from kquota.spark.plan_files import PlanFiles
 from kquota.spark.reader import Reader
 from kquota.terms import TopicPartition
+from tests.cli.run import run
 from tests.spark.rows import log_dirs
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from kquota.spark.estimate import Measured
 
+REPOSITORY = Path(__file__).parents[2]
 ENTRY = '{"topic":"t","partition":0,"replicas":[1,3]}'
 KAFKAS = f'{{"version":1,"partitions":[{ENTRY}]}}'
 
@@ -137,3 +140,59 @@ def test_parquet_that_is_no_plan(spark: SparkSession, tmp_path: Path) -> None:
     more.mkdir()
     with pytest.raises(Invalid, match=r"/mixed: cannot be read as Parquet: .*merge"):
         of_plan(spark, mixed, more)
+
+
+def test_parquet_that_must_be_sent_needs_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only Spark Connect's client brings it: on a driver of our own it may be missing."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "plan").write_bytes(b"PAR1")
+    found = plan_files.opened(str(tmp_path / "plan"), tmp_path)
+    assert isinstance(found, PlanFiles)
+    reader: Any = Reader(spark=None, scratch=tmp_path, uploads=True)  # type: ignore[arg-type]
+    with pytest.raises(Refused, match=f"{tmp_path}/plan: Parquet .* is not installed: pip install pyarrow"):
+        reader.parquet(found.files, found.name)
+
+
+SENT = """
+import pathlib, sys
+import pyarrow
+from pyarrow import parquet
+from kquota.errors import Invalid
+from kquota.spark import plan_files
+from kquota.spark.reader import Reader
+
+plan, what = pathlib.Path(sys.argv[1]), sys.argv[2]
+plan.mkdir()
+for name, number in (("a", 0), ("b", "x" if what == "mixed" else 1)):
+    table = pyarrow.table({"topic": ["t"], "partition": [number], "replicas": [[1]]})
+    parquet.write_table(table, plan / name)
+if what == "corrupt":
+    whole = (plan / "b").read_bytes()
+    (plan / "b").write_bytes(whole[:40] + bytes(len(whole) - 40))
+class Spark:
+    def createDataFrame(self, table):
+        return table.num_rows
+try:
+    (scratch := plan.with_name("scratch")).mkdir()
+    found = plan_files.opened(str(plan), scratch)
+    print(Reader(spark=Spark(), scratch=scratch, uploads=True).parquet(found.files, found.name))
+except Invalid as error:
+    print(error)
+"""
+SENDINGS = {
+    "good": ("", "2\n"),
+    "corrupt": ("plan: cannot be read as Parquet: ", None),
+    "mixed": ("plan: cannot be read as Parquet: ", None),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("told", "whole"), SENDINGS.values(), ids=SENDINGS.keys())
+def test_parquet_that_is_read_here_and_sent(
+    tmp_path: Path, small_client: str, request: pytest.FixtureRequest, told: str, whole: str | None
+) -> None:
+    what = request.node.callspec.id
+    ran = run([small_client, "-c", SENT, str(tmp_path / "plan"), what], {"PYTHONPATH": str(REPOSITORY)})
+    assert (ran.code, ran.err, ran.out.count("\n")) == (0, "", 1)
+    assert told in ran.out
+    assert whole is None or ran.out == whole

@@ -134,3 +134,24 @@ def test_several_clusters(tmp_path: Path) -> None:
         found.of(None)
     with pytest.raises(Invalid, match="--cluster-id x: the history holds a, b"):
         found.of("x")
+
+
+def test_the_newest_is_found_rolled_or_not(tmp_path: Path) -> None:
+    paths = {day: snapshot(tmp_path, day) for day in (19, 21, 20)}
+    (tmp_path / ".c-22.jsonl.gz.77").write_bytes(b"still being written")
+    assert history.newest([tmp_path]) == (paths[21], taken(21))
+    batch(tmp_path, *map(taken, paths))
+    assert history.newest([tmp_path]) == (paths[21], taken(21))
+    assert history.newest([paths[19], paths[20]]) == (paths[20], taken(20))
+
+
+def test_what_has_no_newest(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="/x: there is no such file or folder"):
+        history.newest([tmp_path / "x"])
+    with pytest.raises(Invalid, match="the folder holds no snapshot"):
+        history.newest([tmp_path])
+    one, other = (snapshot(tmp_path, 1, cluster) for cluster in ("a", "b"))
+    with pytest.raises(Invalid, match=r"snapshots of 2 clusters \(a, b\)"):
+        history.newest([one, other])
+    with pytest.raises(Invalid, match="its first line is not a row of a snapshot"):
+        history.newest([Path(written(tmp_path / "x.jsonl.gz", []))])

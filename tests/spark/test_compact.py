@@ -1,0 +1,60 @@
+"""`log-dirs --compact` as a process: killed, run again, and given what is no history."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.run import Ran, kquota, started
+from tests.spark.rows import row
+from tests.spark.test_history import facts, snapshot
+
+pytestmark = pytest.mark.spark
+
+
+def compact(folder: Path) -> Ran:
+    return kquota("log-dirs", "--compact", str(folder))
+
+
+def test_a_kill_leaves_the_history_as_it_was_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "h"
+    for hour in range(3):
+        snapshot(folder, hour, [row(1, "t", n, n * hour, leader=True) for n in range(2_000)])
+    before = facts(folder)
+    process = started("log-dirs", "--compact", str(folder))
+    writing = folder / "rolled" / ".unfinished" / "replicas"
+    while not writing.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert facts(folder) == before
+    ran = compact(folder)
+    (batch,) = (folder / "rolled" / "v1").iterdir()
+    rolled = "".join(f"{path}\n" for path in sorted(folder.glob("*.gz")))
+    assert (ran.code, ran.out) == (0, rolled)
+    assert ran.err == (
+        f"kquota: starting Spark ...\nkquota: snapshots rolled: 3 of c, 6000 rows, into {batch}\n"
+        "kquota: snapshots that are rolled and can be deleted: 3\n"
+    )
+    late = snapshot(folder, -1, [row(1, "t", 0, 5)])
+    after = facts(folder)
+    again = compact(folder)
+    assert (again.code, again.out) == (0, rolled)
+    assert again.err.startswith("kquota: nothing to roll: all snapshots are rolled already\nkquota: warning: ")
+    assert f"{late} is older than what is rolled of its cluster, and is left out" in again.err
+    assert facts(folder) == after
+
+
+def test_usage(tmp_path: Path) -> None:
+    assert compact(tmp_path / "x").err == f"kquota: error: --compact {tmp_path}/x: there is no such folder\n"
+    empty = compact(tmp_path)
+    assert (empty.code, empty.out) == (2, "")
+    assert empty.err.startswith(f"kquota: error: --compact {tmp_path}: the folder holds no snapshot")
+    both = kquota("log-dirs", "--compact", str(tmp_path), "--describe")
+    assert both.err == "kquota: error: give --describe, --snapshot DIR or --compact DIR\n"
+    assert list(tmp_path.iterdir()) == []
