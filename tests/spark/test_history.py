@@ -213,8 +213,9 @@ def test_what_is_rolled_elsewhere_and_what_waits_here_are_one_history(
 
     def together(name: str, *here: Path) -> History:
         found = replace(history.found(here), rolled=(f"file://{folder}/rolled/v1",))
-        files = laid_out(found.waiting, tmp_path / name, ".jsonl")
-        return opened(Reader(spark=spark, scratch=files.folder), found, files)
+        (scratch := tmp_path / name).mkdir()
+        files = laid_out(found.waiting, scratch / "history", ".jsonl")
+        return opened(Reader(spark=spark, scratch=scratch), found, files)
 
     # The 28th stands in both.
     both = together("both", *paths[27:])
