@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from kquota.cli import estimate_verdict
 from kquota.cli.contract import printable
-from kquota.cli.estimate_outlook import band_line, disk_lines, wave_lines
+from kquota.cli.estimate_outlook import disk_lines, wave_lines
 from kquota.measure import ByteRate, human_bytes, human_duration, human_rate
-from kquota.pace.enforcement import AT_ONCE_SECONDS, START_SECONDS, Enforcement
+from kquota.pace.enforcement import Enforcement
 from kquota.pace.fetch import Fetch
 from kquota.pace.ratio import MoveTime
-from kquota.pace.share import Pace, Share, Side
-from kquota.pace.window import Window
+from kquota.pace.share import Pace, Side
+from kquota.pace.waves import Waves
+from kquota.pace.window import Bound, Window
 
 if TYPE_CHECKING:
     from kquota.cli.estimate_inputs import Source
@@ -30,6 +32,7 @@ class Estimate:
     """One answer of `move estimate`, with where its numbers came from; the throttle may be the one for a deadline.
 
     `source` is log-dirs, history or cluster, `names` its files; `rates` are who tells the write rates, the first wins.
+    `deadline` is in seconds, and `within` the smallest throttle that meets it; None: none asked for, or not known.
     """
 
     throttle: ByteRate
@@ -43,6 +46,23 @@ class Estimate:
     window: Window
     fetch: Fetch
     outlook: Outlook
+    deadline: float | None = None
+    within: ByteRate | None = None
+
+    @property
+    def judged(self) -> Pace | Waves:
+        """What every verdict is about: the waves where the move has them, else the move at once."""
+        return self.outlook.waves or self.pace
+
+    @property
+    def late(self) -> bool | None:
+        """Whether the deadline is missed; None without one, and while nobody can know."""
+        if self.deadline is None:
+            return None
+        seconds = self.judged.seconds
+        if seconds is not None:
+            return seconds > self.deadline
+        return self.judged.feasible is False or self.judged.least_seconds > self.deadline or None
 
 
 def writes_from(rates: Sequence[Source]) -> str:
@@ -74,10 +94,10 @@ def _brokers(brokers: Sequence[int]) -> str:
     return f"broker{'' if len(brokers) == 1 else 's'} {shown}{more}"
 
 
-def others(pace: Pace) -> list[Pace]:
+def others(judged: Pace | Waves) -> list[Pace | Waves]:
     """The same move under other throttles, from half of this one to five times it."""
-    throttles = {ByteRate(max(1, pace.throttle * n // 4)) for n in _QUARTERS} if pace.shares else set()
-    return [pace.under(throttle) for throttle in sorted(throttles)]
+    throttles = {ByteRate(max(1, judged.throttle * n // 4)) for n in _QUARTERS} if judged.bottleneck else set()
+    return [judged.under(throttle) for throttle in sorted(throttles)]
 
 
 def text(answer: Estimate) -> str:
@@ -102,29 +122,36 @@ def _lines(answer: Estimate) -> Iterator[str]:
     yield ""
     yield _table(pace)
     yield "  (keep-up: in-sync followers of moving partitions, which spend the leader's throttle undelayed)"
+    if answer.outlook.waves:
+        yield "  (all waves together, as if they went at once)"
     yield ""
-    yield from _verdict(answer)
+    yield from estimate_verdict.lines(answer)
     yield ""
     yield from _window_lines(answer.window, answer.throttle)
     yield _fetch_line(answer.fetch, pace.enforcement)
     yield ""
     yield from _outlook_lines(answer.outlook)
-    yield f"Other throttles{' (if nothing is written)' if pace.feasible is None else ''}"
-    for other in others(pace):
+    yield f"Other throttles{' (if nothing is written)' if answer.judged.feasible is None else ''}"
+    for other in others(answer.judged):
         seconds = other.seconds_without_writes if other.feasible is None else other.seconds
         time = "never" if other.feasible is False else _time(seconds)
         yield f"  {human_rate(other.throttle):>10}  {time}"
 
 
 def _window_lines(window: Window, throttle: ByteRate) -> Iterator[str]:
-    broken = window.broken(throttle)
     bounds = [*(("above", b) for b in window.above), *(("below", b) for b in window.below)]
     for n, (side, bound) in enumerate(bounds):
-        rate, note = _rate(bound.rate), ": NOT KEPT" if bound in broken else ""
+        rate, note = _rate(bound.rate), _note(bound, throttle, above=side == "above")
         word = f"at {'least' if side == 'above' else 'most'}" if bound.closed else side
         yield f"{'Window' if n == 0 else '':<12} T {word:<8} {rate:>10}  {bound.why}{note}"
     if window.empty:
         yield "             empty: no throttle keeps them all"
+
+
+def _note(bound: Bound, throttle: ByteRate, *, above: bool) -> str:
+    if bound.kept(throttle, above=above) is not False:
+        return ""
+    return ": NOT KEPT" if bound.binds else "; not so here: it is the whole cluster's, the next line is of what moves"
 
 
 def _outlook_lines(found: Outlook) -> Iterator[str]:
@@ -147,7 +174,7 @@ def _fetch_line(fetch: Fetch, enforcement: Enforcement) -> str:
 
 def _kip_lines(kip: MoveTime) -> Iterator[str]:
     bytes_in, quota = _rate(kip.max_bytes_in), human_rate(kip.replication_quota)
-    time = "never" if kip.in_below_throttle is False else _time(kip.seconds)
+    time = "none" if kip.in_below_throttle is False else _time(kip.seconds)
     yield (
         f"MoveRatio    {kip.move_ratio:.3g} = {kip.partitions_to_be_moved} partitions to be moved"
         f" / {kip.total_partition_count} partitions"
@@ -156,7 +183,7 @@ def _kip_lines(kip: MoveTime) -> Iterator[str]:
     yield f"               x {human_bytes(kip.log_size_per_broker)} TotalLogSizePerBroker x {kip.brokers} brokers"
     yield f"               / ({quota} replication-quota - {bytes_in} max BytesInPerSec)"
     verdict = {True: "holds", False: "does not hold", None: "not checked"}[kip.in_below_throttle]
-    yield f"IN < T       {bytes_in} < {quota}: {verdict} (KIP-73: necessary, not sufficient)"
+    yield f"IN < T       {bytes_in} < {quota}: {verdict} (KIP-73's term, of the whole cluster; see Window)"
 
 
 def _table(pace: Pace) -> str:
@@ -178,56 +205,6 @@ def _table(pace: Pace) -> str:
     ]
     align = ("right", "left", *["right"] * 6)
     return str(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=align))
-
-
-def _verdict(answer: Estimate) -> Iterator[str]:
-    pace = answer.pace
-    share = pace.bottleneck
-    if share is None:
-        return
-    if pace.feasible is False:
-        yield f"Never finishes: {why_never(pace)}"
-        return
-    verb = "sends" if share.side is Side.LEADER else "receives"
-    if share.left is None or share.writes is None:
-        yield f"Bottleneck   broker {share.broker}, which {verb} {human_bytes(share.bytes)} (if nothing is written)"
-        yield f"Expected     {_UNKNOWN}, feasibility not checked: the write rates are unknown"
-        yield f"             about {human_duration(pace.seconds_without_writes)} if nothing is written meanwhile"
-    else:
-        yield f"Bottleneck   broker {share.broker}, which {verb} {human_bytes(share.bytes)}"
-        yield f"               at {_rate(share.left)} left for copies - {_rate(share.writes)} written meanwhile"
-        yield f"Expected     about {_time(pace.seconds)} = {_terms(pace, share)}"
-        band = band_line(answer.outlook)
-        if band is not None:
-            yield band
-    yield f"At least     {human_duration(pace.least_seconds)} = bytes / throttle"
-
-
-def _terms(pace: Pace, share: Share) -> str:
-    """What the expected time is made of."""
-    assert pace.run is not None
-    assert share.seconds is not None
-    copying, alone = pace.run.end, share.seconds
-    words = f"{START_SECONDS:g} s to start and end + {_time(copying)} to copy"
-    if copying > 1.01 * alone:
-        words += f" ({_time(alone)} were it alone; other brokers hold it up)"
-    return f"{words}, {AT_ONCE_SECONDS:g} s of the throttle at once and then {share.flows / share.throttle:.0%} of it"
-
-
-def why_never(pace: Pace) -> str:
-    """Which broker's copies can never catch up, with its numbers, and the throttle that would do."""
-    share = pace.bottleneck
-    assert share is not None
-    if share.side is Side.LEADER:
-        left = (
-            f"broker {share.broker} has {_rate(share.left)} left for the copies it sends ({human_rate(share.throttle)}"
-        )
-        left += f" throttle - {_rate(share.keep_up)} for in-sync followers)"
-    else:
-        left = f"broker {share.broker} may receive {human_rate(share.throttle)}"
-    least = pace.least_throttle
-    enough = f"above {human_rate(least)}" if least is not None else f"well above {_rate(share.needed)}"
-    return f"{left}, but its copies are written to at {_rate(share.writes)}; it can finish with a --throttle {enough}"
 
 
 def _rate(rate: float | None) -> str:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from kquota.cli import estimate_outlook
 from kquota.cli.estimate import Estimate, others
+from kquota.cli.estimate_inputs import CLUSTER
+from kquota.cli.estimate_verdict import refusal
 from kquota.measure import ByteRate
 from kquota.pace.enforcement import Enforcement
 from kquota.pace.fetch import Fetch
 from kquota.pace.ratio import MoveTime
 from kquota.pace.share import Share, Side
+from kquota.pace.waves import Waves
 from kquota.pace.window import Bound, Window
 
 if TYPE_CHECKING:
@@ -23,9 +26,9 @@ VERSION: Final = 1
 
 def document(answer: Estimate) -> str:
     """The whole estimate as one line of JSON: bytes, bytes per second, seconds; null is unknown, never 0."""
-    measured, pace = answer.measured, answer.pace
+    measured, pace, judged = answer.measured, answer.pace, answer.judged
     health = measured.health
-    worst, ends = pace.bottleneck, pace.ends
+    worst, ends = judged.bottleneck, pace.ends
     return json.dumps(
         {
             "version": VERSION,
@@ -40,29 +43,43 @@ def document(answer: Estimate) -> str:
                 "log_dirs_offline": health.offline,
             },
             "write_rates": _rates(answer.rates) | {"brokers_without_partitions": list(measured.unallotted)},
-            "assumed": {"leaders": measured.leaders_assumed, "in_sync": measured.in_sync_assumed},
+            "assumed": {
+                "leaders": measured.leaders_assumed,
+                "in_sync": measured.in_sync_assumed,
+                "sizes": measured.assumed.partitions,
+                "sizes_named": list(measured.assumed.named),
+                # A live broker that holds nothing is known to.
+                "empty_brokers": [] if answer.source == CLUSTER else list(measured.unseen),
+            },
             "followers_out_of_sync": measured.lagging,
             "kip73": _kip(answer.kip),
             "copies": pace.work.copies,
             "bytes_to_copy": pace.work.bytes,
             "shares": [_share(share, ends) for share in pace.shares],
             "bottleneck": None if worst is None else {"broker": worst.broker, "side": worst.side.value},
-            "feasible": pace.feasible,
-            "throttle_must_exceed": pace.least_throttle,
-            "expected_seconds": pace.seconds,
-            "expected_seconds_without_writes": pace.seconds_without_writes,
-            "least_seconds": pace.least_seconds,
-            "followed": None if pace.run is None else pace.run.exact,
+            "bottleneck_wave": judged.worst + 1 if isinstance(judged, Waves) else None,
+            "feasible": judged.feasible,
+            "throttle_must_exceed": judged.least_throttle,
+            "expected_seconds": judged.seconds,
+            "expected_seconds_without_writes": judged.seconds_without_writes,
+            "least_seconds": judged.least_seconds,
+            "followed": judged.followed,
+            "deadline": None if answer.deadline is None else {"seconds": answer.deadline, "met": _not(answer.late)},
+            "refused": refusal(answer),
             "window": _window(answer.window, answer.throttle),
             "fetch": _fetch(answer.fetch),
             "enforcement": _enforcement(pace.enforcement),
             "throttles": [
                 {"throttle": other.throttle, "expected_seconds": other.seconds, "feasible": other.feasible}
-                for other in others(pace)
+                for other in others(judged)
             ],
         }
         | estimate_outlook.document(answer.outlook)
     )
+
+
+def _not(verdict: bool | None) -> bool | None:
+    return None if verdict is None else not verdict
 
 
 def _rates(rates: Sequence[Source]) -> dict[str, object]:
@@ -78,7 +95,9 @@ def _rates(rates: Sequence[Source]) -> dict[str, object]:
 
 def _window(window: Window, throttle: ByteRate) -> dict[str, object]:
     def told(bounds: tuple[Bound, ...]) -> list[dict[str, object]]:
-        return [{"rate": bound.rate, "inclusive": bound.closed, "why": bound.why} for bound in bounds]
+        return [
+            {"rate": bound.rate, "inclusive": bound.closed, "binds": bound.binds, "why": bound.why} for bound in bounds
+        ]
 
     return {
         "above": told(window.above),

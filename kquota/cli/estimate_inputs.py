@@ -86,6 +86,10 @@ class Asked:
             rates |= told
         return rates | dict(self.by_hand)
 
+    def told(self, holding: Collection[BrokerId]) -> bool:
+        """Whether nothing need be sampled: a history is given, or --bytes-in of each broker that could lead."""
+        return bool(self.history) or self.bytes_in().keys() >= set(holding)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
@@ -130,8 +134,9 @@ def asked(
     for option, value in (("--history-window", window), ("--cluster-id", cluster)):
         if value is not None and not history:
             raise Invalid(f"{option} is a part of a history: give --history PATH")
-    texts = [text for text in rates or () if "=" in text or not Path(text).is_file()]
-    files = [text for text in rates or () if text not in texts]
+    # A file's name may hold a "=", and <(curl ...) is a pipe.
+    files = [text for text in rates or () if Path(text).exists() and not Path(text).is_dir()]
+    texts = [text for text in rates or () if text not in files]
     found = Asked(
         log_dirs=tuple(log_dirs or ()),
         history=tuple(history or ()),
@@ -142,7 +147,8 @@ def asked(
         sample=duration(sample, "--sample"),
         assumed_size=None if assume_size is None else byte_size(assume_size, "--assume-size"),
     )
-    if twice := _in_two(list(found.by_file.values())):
+    counted = Counter(chain.from_iterable(found.by_file.values()))
+    if twice := sorted(broker for broker, count in counted.items() if count > 1):
         raise Invalid(f"--bytes-in: {', '.join(found.by_file)}: broker {twice[0]} stands in two files")
     for name, told in found.by_file.items():
         for broker in sorted(told.keys() & found.by_hand.keys()):
@@ -230,10 +236,11 @@ def _live(at: world.Where, asked: Asked, plan: Plan | PlanFiles, scratch: Path) 
     from kquota.spark import files
     from kquota.stores import snapshots
 
-    told = bool(asked.bytes_in() or asked.history)
     with world.log_dirs(at) as cluster:
         brokers = cluster.brokers()
-        held = {r.partition for log_dir in cluster.describe(brokers, None) for r in log_dir.replicas}
+        listed = cluster.describe(brokers, None)
+        held = {r.partition for log_dir in listed for r in log_dir.replicas}
+        told = asked.told({log_dir.broker for log_dir in listed if log_dir.replicas})
         _check(plan, brokers, held)
         first, began = ({}, 0.0) if told else _first_reading(cluster, held, asked.sample)
         second, took = cluster.offsets(first), time.monotonic() - began
@@ -291,7 +298,3 @@ def _text(name: str) -> str:
         return Path(name).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise Invalid(f"--bytes-in {name}: cannot be read: {error}") from error
-
-
-def _in_two(told: Sequence[Mapping[BrokerId, BytesIn]]) -> list[BrokerId]:
-    return sorted(broker for broker, count in Counter(chain.from_iterable(told)).items() if count > 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -15,6 +16,7 @@ from kquota.pace.enforcement import AS_SHIPPED, Enforcement
 
 if TYPE_CHECKING:
     from kquota.pace.share import Pace
+    from kquota.pace.waves import Waves
     from kquota.pace.window import Window
     from kquota.pace.work import Work
 
@@ -61,32 +63,53 @@ def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impa
     )
 
 
-def chosen(asked: Limits, work: Work, enforcement: Enforcement = AS_SHIPPED) -> ByteRate:
-    """The throttle as given, else the smallest that meets the deadline. Raises Refused where there is none."""
-    if asked.throttle is not None:
-        return asked.throttle
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The throttle, and the smallest `within` the deadline: None without one, and where none is known to meet it."""
+
+    throttle: ByteRate
+    within: ByteRate | None
+
+
+def chosen(asked: Limits, works: Iterable[Work], enforcement: Enforcement = AS_SHIPPED) -> Chosen:
+    """The throttle as given, else the smallest that meets the deadline, for works that come one after the other.
+
+    Raises Refused where there is no throttle to reckon with.
+    """
     from kquota.pace.deadline import throttle_within
 
-    assert asked.deadline is not None
-    found = throttle_within(work, asked.deadline, enforcement)
-    if found is None:
+    within = None
+    if asked.deadline is not None:
+        try:
+            within = throttle_within(works, asked.deadline, enforcement)
+        except Refused:
+            # With a throttle there is an estimate, which says that it is late.
+            if asked.throttle is None:
+                raise
+    if asked.throttle is not None:
+        return Chosen(throttle=asked.throttle, within=within)
+    if within is None:
         raise Refused(
             "which throttle meets the deadline is not known, since the write rates are not: give --bytes-in BROKER=RATE"
         )
-    return found
+    return Chosen(throttle=within, within=within)
 
 
-def window(asked: Limits, pace: Pace, bytes_in: float | None, replication_factor: int) -> Window:
+def window(
+    asked: Limits, judged: Pace | Waves, within: ByteRate | None, bytes_in: float | None, replication_factor: int
+) -> Window:
     """KIP-73's window with what the copies need and what the operator wants. Rates in bytes per second."""
-    from kquota.pace.deadline import throttle_within
     from kquota.pace.window import Bound, Window, network_bound
 
     above = [
-        Bound(rate=bytes_in, why="IN, the most that is written to one broker (KIP-73)"),
-        Bound(rate=pace.least_throttle, why="what keep-up and writes spend of one broker's throttle"),
+        # Of the cluster's busiest broker, whether it moves or not: what is written to what moves is the next bound.
+        Bound(rate=bytes_in, why="IN, the most that is written to one broker (KIP-73)", binds=False),
+        Bound(rate=judged.least_throttle, why="what keep-up and writes spend of one broker's throttle"),
     ]
-    if asked.deadline is not None:
-        within = throttle_within(pace.work, asked.deadline, pace.enforcement)
+    if asked.deadline is not None and within is not None:
+        if judged.seconds is not None and judged.seconds <= asked.deadline:
+            # It is searched for to a ten-thousandth: a throttle that meets the deadline is not below what does.
+            within = min(within, judged.throttle)
         above.append(Bound(rate=within, why=f"the deadline, {human_duration(asked.deadline)}", closed=True))
     below = []
     if asked.network is not None:
@@ -96,11 +119,3 @@ def window(asked: Limits, pace: Pace, bytes_in: float | None, replication_factor
             why = f"--max-impact, {float(asked.impact):.4g} of N"
             below.append(Bound(rate=float(asked.impact * asked.network), why=why, closed=True))
     return Window(above=tuple(above), below=tuple(below))
-
-
-def why_empty(window: Window) -> str:
-    """Which two bounds leave nothing between them."""
-    most, least = window.most, window.least
-    assert most is not None
-    over = "" if least is None else f" and above {human_rate(least.rate or 0.0)} ({least.why})"
-    return f"no throttle is below {human_rate(most.rate or 0.0)} ({most.why}){over}"

@@ -39,8 +39,8 @@ class Outlook:
 
     @property
     def full(self) -> tuple[Room, ...]:
-        """Where the copies cannot come: there is no room for them."""
-        return tuple(room for room in self.rooms if room.left is not None and room.left < 0)
+        """Where the copies cannot come: there is no room for them, however log dirs lie on volumes."""
+        return tuple(room for room in self.rooms if room.apart is not None and room.apart < 0)
 
 
 def outlook(
@@ -50,27 +50,23 @@ def outlook(
 
     `volumes` are those of live brokers, and tell more than the sizes do.
     """
-    from kquota.pace.band import band, stuck_at_peak
+    from kquota.pace.band import band, stuck_at_peak, together
     from kquota.pace.room import rooms
     from kquota.pace.waves import in_waves
 
     busy = {broker: told for broker, told in bytes_in.items() if told.mean > 0}
     waves = in_waves(measured.waves, move) if measured.waves else None
-    seconds = waves.seconds if waves else move.seconds
+    judged, paces = (waves, [pace for _, pace in waves.each]) if waves else (move, [move])
     known = volumes or measured.health.volumes
+    calm = {int(broker): told.low / told.mean for broker, told in busy.items() if told.low is not None}
+    high = {int(broker): told.high / told.mean for broker, told in busy.items() if told.high is not None}
+    peak = {int(broker): told.peak / told.mean for broker, told in busy.items() if told.peak is not None}
+    at_peak = {broker for pace in paces for broker in stuck_at_peak(pace, peak)} if judged.feasible else set()
     return Outlook(
-        band=band(
-            move,
-            {broker: told.low / told.mean for broker, told in busy.items() if told.low is not None},
-            {broker: told.high / told.mean for broker, told in busy.items() if told.high is not None},
-        ),
-        at_peak=stuck_at_peak(
-            move, {broker: told.peak / told.mean for broker, told in busy.items() if told.peak is not None}
-        )
-        if move.feasible
-        else (),
+        band=together(band(pace, calm, high) for pace in paces),
+        at_peak=tuple(sorted(at_peak)),
         volumes=tuple(known),
-        rooms=rooms(known, measured.arrivals, seconds),
+        rooms=rooms(known, measured.arrivals, judged.seconds),
         waves=waves,
     )
 
@@ -110,6 +106,7 @@ def document(found: Outlook) -> dict[str, object]:
                 "written": room.written,
                 "left": room.left,
                 "left_at_worst": room.worst,
+                "left_if_volumes_differ": room.apart,
             }
             for room in found.rooms
         ],
@@ -152,6 +149,12 @@ def warnings(found: Outlook) -> Iterator[str]:
             "the move would not finish as long as that lasts"
         )
     for room in found.rooms:
+        if may_fit(room):
+            yield (
+                f"warning: {_place(room)} has {human_bytes(room.usable or 0)} usable if its log dirs with the very "
+                f"same figures are one volume, and {human_bytes(room.arriving)} would come: the copies fit only if "
+                "each is a volume of its own"
+            )
         if room.worst is not None and room.worst < 0 <= (room.left or 0):
             yield (
                 f"warning: {_place(room)} has {human_bytes(room.usable or 0)} usable; {human_bytes(room.arriving)} of "
@@ -224,7 +227,14 @@ def wave_lines(waves: Waves) -> Iterator[str]:
 def _left(room: Room) -> str:
     left = room.left if room.worst is None else room.worst
     assert left is not None
-    return f"{human_bytes(-left)} TOO LITTLE" if left < 0 else human_bytes(left)
+    if left >= 0:
+        return human_bytes(left)
+    return f"{human_bytes(-left)} TOO LITTLE{' IF ONE VOLUME' if may_fit(room) else ''}"
+
+
+def may_fit(room: Room) -> bool:
+    """Whether log dirs with the very same figures decide: too little if they are one volume, enough if they are not."""
+    return room.left is not None and room.apart is not None and room.left < 0 <= room.apart
 
 
 def _place(room: Room) -> str:

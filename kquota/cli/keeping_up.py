@@ -42,7 +42,7 @@ def must_keep_up(log_dirs: LogDirs | None, prepared: Prepared, throttle: ByteRat
     if pace.feasible is None:
         say("warning: whether the copies can catch up was not checked: not every partition's write rate could be read")
     if pace.feasible is False:
-        from kquota.cli.estimate import why_never
+        from kquota.cli.estimate_verdict import why_never
 
         raise Refused(
             f"under this throttle the move never ends: {why_never(pace)}, or be started all the same with --force; "

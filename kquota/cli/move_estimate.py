@@ -86,6 +86,7 @@ def estimate(
     with tempfile.TemporaryDirectory(prefix="kquota-") as folder:
         scratch = Path(folder)
         plan = plan_files.opened(str(reassignment_json_file), scratch)
+        wanted = report.knowing(wanted, plan)
         with begun(given, connection, plan, scratch, where) as job:
             inputs = estimate_inputs.gathered(given, connection, plan, scratch)
             enforcement = estimate_outlook.enforcement(connection, live=inputs.source == CLUSTER)
@@ -96,9 +97,10 @@ def estimate(
 def _answer(
     inputs: Inputs, found: Reckoned, asked: Limits, output: Output, wanted: Wanted | None, enforcement: Enforcement
 ) -> int:
-    from kquota.cli.estimate import Estimate, text, why_never
+    from kquota.cli.estimate import Estimate, text
     from kquota.cli.estimate_document import document
-    from kquota.cli.estimate_outlook import outlook, warnings, why_full
+    from kquota.cli.estimate_outlook import outlook, warnings
+    from kquota.cli.estimate_verdict import refusal
     from kquota.pace.fetch import Fetch
     from kquota.pace.ratio import MoveTime
     from kquota.pace.share import pace
@@ -107,7 +109,8 @@ def _answer(
     remarks = list(_remarks(measured, live=inputs.source == CLUSTER))
     for remark in remarks:
         say(remark)
-    throttle = estimate_limits.chosen(asked, measured.work, enforcement)
+    chosen = estimate_limits.chosen(asked, measured.works, enforcement)
+    throttle = chosen.throttle
     move = pace(measured.work, throttle, enforcement)
     ahead = outlook(move, measured, found.bytes_in, inputs.volumes)
     for warning in warnings(ahead):
@@ -125,11 +128,13 @@ def _answer(
         for_deadline=asked.throttle is None,
         source=inputs.source,
         names=inputs.names,
-        rates=inputs.sources if measured.max_bytes_in is not None else (),
+        rates=inputs.sources if measured.rates_told else (),
         measured=measured,
         kip=kip,
         pace=move,
-        window=estimate_limits.window(asked, move, measured.max_bytes_in, measured.least_replicas),
+        window=estimate_limits.window(
+            asked, ahead.waves or move, chosen.within, measured.max_bytes_in, measured.least_replicas
+        ),
         fetch=Fetch(
             brokers=kip.brokers,
             throttle=throttle,
@@ -138,16 +143,14 @@ def _answer(
             window_seconds=enforcement.window,
         ),
         outlook=ahead,
+        deadline=asked.deadline,
+        within=chosen.within,
     )
     print(document(answer) if output is Output.json else text(answer))
     if wanted:
         report.write(wanted, answer, asked, remarks)
-    if move.feasible is False:
-        raise Refused(f"the move can never finish: {why_never(move)}")
-    if ahead.full:
-        raise Refused(why_full(ahead))
-    if answer.window.empty:
-        raise Refused(estimate_limits.why_empty(answer.window))
+    if why := refusal(answer):
+        raise Refused(why)
     return DONE
 
 

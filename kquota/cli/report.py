@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +18,8 @@ from kquota.errors import Refused
 if TYPE_CHECKING:
     from kquota.cli.estimate import Estimate
     from kquota.cli.estimate_limits import Limits
+    from kquota.reassign.plan import Plan
+    from kquota.spark.plan_files import PlanFiles
 
 Report: TypeAlias = Annotated[
     Path | None, typer.Option("--report", metavar="FILE", help="Write the answer as a page for a change ticket, too.")
@@ -26,11 +28,15 @@ Report: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A page that is asked for: where it goes, of which plan, and the options that name the cluster."""
+    """A page that is asked for: where it goes, of which plan, and the options that name the cluster.
+
+    `runnable` is whether reassign-partitions takes the plan: Kafka's JSON.
+    """
 
     path: Path
     plan: str
     cluster: tuple[str, ...]
+    runnable: bool = True
 
 
 def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | None:
@@ -52,6 +58,15 @@ def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | No
     return Wanted(path=path, plan=named, cluster=report_commands.cluster(connection))
 
 
+def knowing(wanted: Wanted | None, plan: Plan | PlanFiles) -> Wanted | None:
+    """The same page, now that the plan is opened: JSON lines and Parquet are what only an estimate reads."""
+    from kquota.reassign.plan import Plan
+
+    if wanted is None or isinstance(plan, Plan):
+        return wanted
+    return replace(wanted, plan=plan.name, runnable=False)
+
+
 def write(wanted: Wanted, answer: Estimate, asked: Limits, remarks: Sequence[str]) -> None:
     """Write the page and say so; `remarks` are what was left out and taken for granted. Raises Refused, as disks do."""
     from kquota.cli.report_page import page
@@ -65,6 +80,7 @@ def write(wanted: Wanted, answer: Estimate, asked: Limits, remarks: Sequence[str
         moved=answer.measured.moved,
         plan=wanted.plan,
         cluster=wanted.cluster,
+        runnable=wanted.runnable,
         remarks=tuple(remarks),
         made=datetime.now(UTC),
     )

@@ -9,6 +9,7 @@ from typing import Final
 from kquota.cli.estimate_limits import Limits
 from kquota.measure import ByteRate, human_duration, human_rate
 from kquota.pace.share import Pace
+from kquota.pace.waves import Waves
 from kquota.pace.window import Window
 
 _POINTS: Final = 60
@@ -37,7 +38,7 @@ class Curve:
     longest: float
 
 
-def curve(pace: Pace, asked: Limits, window: Window) -> Curve:
+def curve(pace: Pace | Waves, asked: Limits, window: Window) -> Curve:
     """The curve of a move that has something to move."""
     never, throttle = pace.least_throttle, pace.throttle
     # Where it never ends under the throttle asked for, the picture is about the ones that would do.
@@ -61,9 +62,9 @@ def curve(pace: Pace, asked: Limits, window: Window) -> Curve:
     )
 
 
-def _points(pace: Pace, never: float, widest: float) -> Iterator[tuple[float, float]]:
+def _points(pace: Pace | Waves, never: float, widest: float) -> Iterator[tuple[float, float]]:
     """Close together where the curve is steep: just above the throttle that is too small."""
-    count = max(_FEWEST, min(_POINTS, _VISITS // len(pace.work.links) ** 2))
+    count = max(_FEWEST, min(_POINTS, _VISITS // sum(len(work.links) ** 2 for work in pace.works)))
     room = widest - never
     first = room / 200
     for n in range(count):
@@ -73,7 +74,7 @@ def _points(pace: Pace, never: float, widest: float) -> Iterator[tuple[float, fl
             yield throttle, seconds
 
 
-def _seconds(pace: Pace) -> float | None:
+def _seconds(pace: Pace | Waves) -> float | None:
     return pace.seconds_without_writes if pace.feasible is None else pace.seconds
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kquota.cli.estimate_outlook import Outlook, warnings, why_full
+from kquota.cli.estimate_outlook import Outlook, may_fit, warnings, why_full
 from kquota.cli.markup import Markup, joined, tag
 from kquota.cli.report_words import counted, note, number, size, table, time
 from kquota.pace.band import Band
@@ -54,7 +54,9 @@ def disks(found: Outlook) -> Iterator[Markup]:
             size(room.usable),
             size(room.arriving),
             size(room.written),
-            joined("lacks ", size(-_left(room))) if _left(room) < 0 else size(_left(room)),
+            joined("lacks ", size(-_left(room)), " if one volume" if may_fit(room) else "")
+            if _left(room) < 0
+            else size(_left(room)),
         )
         for room in known[:_ROWS]
     ]

@@ -8,13 +8,14 @@ from importlib import resources
 from typing import Final
 
 from kquota import __version__
-from kquota.cli.estimate import why_never
-from kquota.cli.estimate_limits import why_empty
+from kquota.cli.estimate import Estimate
+from kquota.cli.estimate_verdict import UNFOLLOWED, named_wave, why_never, why_outside
 from kquota.cli.markup import Markup, joined, tag
 from kquota.cli.report_outlook import sure, told
 from kquota.cli.report_sections import Ticket, sections
 from kquota.cli.report_words import rate, size, time
-from kquota.pace.share import Pace, Share, Side
+from kquota.pace.share import Share, Side
+from kquota.pace.waves import Waves
 
 GENERATOR: Final = "kquota move estimate"
 """What the page's head says that made it: a file without it is not overwritten."""
@@ -54,30 +55,29 @@ def _facts(ticket: Ticket) -> Markup:
 
 def _answer(ticket: Ticket) -> Markup:
     """The one sentence that a board needs, and why."""
-    answer, pace = ticket.answer, ticket.answer.pace
-    kind = {True: None, False: "never", None: "unknown"}[pace.feasible]
-    first, *why = (tag("p", line) for line in _verdict(pace))
+    answer = ticket.answer
+    kind = {True: None, False: "never", None: "unknown"}[answer.judged.feasible]
+    first, *why = (tag("p", line) for line in _verdict(answer))
     lines = [first, sure(answer.outlook.band), *why, *told(answer.outlook)]
     if answer.outlook.full:
         kind = "never"
-    if answer.window.empty:
+    if (answer.window.empty or answer.judged.feasible is not False) and (outside := why_outside(answer)):
         kind = "never"
-        lines.append(tag("p", f"Do not run it: {why_empty(answer.window)}.", class_="broken"))
-    elif pace.feasible is not False and (broken := answer.window.broken(answer.throttle)):
-        kept = "; ".join(bound.why for bound in broken)
-        lines.append(tag("p", f"The throttle does not keep: {kept}.", class_="broken"))
+        lines.append(tag("p", f"Do not run it: {outside}.", class_="broken"))
     return tag("div", *lines, class_=" ".join(filter(None, ("answer", kind))), role="note")
 
 
-def _verdict(pace: Pace) -> Iterator[Markup]:
+def _verdict(answer: Estimate) -> Iterator[Markup]:
+    pace = answer.judged
     share = pace.bottleneck
     if share is None:
         yield Markup("Nothing moves: every replica of the plan is where it should be.")
         return
     verb = "sends" if share.side is Side.LEADER else "receives"
+    where = f" in {named_wave(pace)}" if isinstance(pace, Waves) else ""
     if pace.feasible is False:
         yield joined("The move can never finish.")
-        yield joined(f"The bottleneck is broker {share.broker}: {why_never(pace)}.")
+        yield joined(f"The bottleneck{where} is broker {share.broker}: {why_never(pace)}.")
         return
     if pace.feasible is None:
         yield joined(
@@ -85,13 +85,16 @@ def _verdict(pace: Pace) -> Iterator[Markup]:
         )
         yield joined(
             f"Whether it can finish was not checked, since the write rates are unknown. If nothing is written, the "
-            f"bottleneck is broker {share.broker}, which {verb} ",
+            f"bottleneck{where} is broker {share.broker}, which {verb} ",
             *(size(share.bytes), "."),
         )
         return
     yield joined("The move can finish, in about ", time(pace.seconds), ".")
-    yield joined(f"The bottleneck is broker {share.broker}, which {verb} ", size(share.bytes), ". ", *_because(share))
+    because = _because(share)
+    yield joined(f"The bottleneck{where} is broker {share.broker}, which {verb} ", size(share.bytes), ". ", *because)
     yield joined("No move can be faster than ", time(pace.least_seconds), ": its bytes by the throttle.")
+    if pace.followed is False:
+        yield joined(f"The expected time is {UNFOLLOWED}.")
 
 
 def _because(share: Share) -> Iterator[str]:

@@ -11,13 +11,16 @@ from typing import Final
 from kquota.cli import report_commands, report_outlook, report_plots
 from kquota.cli.estimate import Estimate, others, writes_from
 from kquota.cli.estimate_limits import Limits
+from kquota.cli.estimate_verdict import refusal
 from kquota.cli.markup import Markup, joined, tag
 from kquota.cli.report_curve import curve
 from kquota.cli.report_words import counted, note, number, rate, size, table, time
-from kquota.measure import human_bytes, human_duration, human_rate
+from kquota.measure import ByteRate, human_bytes, human_duration, human_rate
 from kquota.pace.enforcement import START_SECONDS
 from kquota.pace.room import disks
 from kquota.pace.share import Pace, Share, Side
+from kquota.pace.waves import Waves
+from kquota.pace.window import Bound
 from kquota.sizes.moved import Moved
 
 _NAMES: Final = 10
@@ -34,7 +37,8 @@ _ROWS: Final = 20
 class Ticket:
     """What a page tells: an estimate and what was asked for, the plan's name, the options that name the cluster.
 
-    `remarks` are what was left out and what was taken for granted, `made` is when.
+    `remarks` are what was left out and what was taken for granted, `made` is when; `runnable` is whether
+    reassign-partitions takes the plan.
     """
 
     answer: Estimate
@@ -44,6 +48,7 @@ class Ticket:
     cluster: tuple[str, ...]
     remarks: tuple[str, ...]
     made: datetime
+    runnable: bool = True
 
 
 def sections(ticket: Ticket) -> Iterator[Markup]:
@@ -54,7 +59,7 @@ def sections(ticket: Ticket) -> Iterator[Markup]:
     if ticket.moved.held:
         yield _section("Brokers before and after", *_stored(ticket), *report_outlook.disks(ticket.answer.outlook))
     if pace.shares:
-        yield _section("What each broker carries", *_carried(pace))
+        yield _section("What each broker carries", *_carried(ticket.answer))
         yield _section("Time against throttle", *_times(ticket))
         yield _section("Limits of the throttle", *_limits(ticket.answer))
     if ticket.answer.outlook.waves:
@@ -99,7 +104,10 @@ def _stored(ticket: Ticket) -> Iterator[Markup]:
         yield note(f"The {len(shown)} brokers of {len(held)} that change most.")
 
 
-def _carried(pace: Pace) -> Iterator[Markup]:
+def _carried(answer: Estimate) -> Iterator[Markup]:
+    pace = answer.pace
+    if answer.outlook.waves:
+        yield note("All waves together, as if they went at once; each wave's time stands below.")
     worst, ends = pace.bottleneck, pace.ends
     slowest = sorted(pace.shares, key=lambda s: (s == worst, _done(s, ends), -s.broker), reverse=True)
     brokers = list(dict.fromkeys(share.broker for share in slowest))[:_MOST]
@@ -146,17 +154,17 @@ def _share(share: Share, ends: Mapping[tuple[int, Side], float]) -> tuple[str, .
 
 def _times(ticket: Ticket) -> Iterator[Markup]:
     answer = ticket.answer
-    shown = curve(answer.pace, ticket.asked, answer.window)
+    shown = curve(answer.judged, ticket.asked, answer.window)
     yield _figure("Expected time against the throttle", report_plots.time(shown, answer.outlook.band))
     if shown.never:
         yield tag("p", "It can finish under any throttle above ", rate(shown.never), ".")
     if shown.beyond:
         yield note(f"Outside of the picture: {'; '.join(shown.beyond)}.")
-    rows = [(rate(other.throttle), _time(other)) for other in others(answer.pace)]
+    rows = [(rate(other.throttle), _time(other)) for other in others(answer.judged)]
     yield table(("throttle#", "if nothing is written#" if shown.never is None else "expected time#"), rows)
 
 
-def _time(pace: Pace) -> str:
+def _time(pace: Pace | Waves) -> str:
     if pace.feasible is None:
         return time(pace.seconds_without_writes)
     return "never" if pace.feasible is False else time(pace.seconds)
@@ -164,7 +172,6 @@ def _time(pace: Pace) -> str:
 
 def _limits(answer: Estimate) -> Iterator[Markup]:
     window, fetch = answer.window, answer.fetch
-    broken = window.broken(answer.throttle)
     bounds = [*(("above", b) for b in window.above), *(("below", b) for b in window.below)]
     words = {"above": "at least", "below": "at most"}
     rows = [
@@ -172,7 +179,7 @@ def _limits(answer: Estimate) -> Iterator[Markup]:
             words[side] if b.closed else side,
             rate(b.rate),
             b.why,
-            "" if b.rate is None else "no" if b in broken else "yes",
+            _kept(b, answer.throttle, above=side == "above"),
         )
         for side, b in bounds
     ]
@@ -188,10 +195,15 @@ def _limits(answer: Estimate) -> Iterator[Markup]:
     )
 
 
+def _kept(bound: Bound, throttle: ByteRate, *, above: bool) -> str:
+    words = {None: "", True: "yes", False: "no" if bound.binds else "no, and forbids nothing: the whole cluster's"}
+    return words[bound.kept(throttle, above=above)]
+
+
 def _kip(answer: Estimate) -> Iterator[Markup]:
     kip = answer.kip
     below = {True: "holds", False: "does not hold", None: "not checked"}[kip.in_below_throttle]
-    ended = "never" if kip.in_below_throttle is False else time(kip.seconds)
+    ended = "none" if kip.in_below_throttle is False else time(kip.seconds)
     rows: list[tuple[str, str]] = [
         ("#partitions-to-be-moved", number(kip.partitions_to_be_moved)),
         ("#total-partition-count", number(kip.total_partition_count)),
@@ -205,8 +217,8 @@ def _kip(answer: Estimate) -> Iterator[Markup]:
     ]
     yield table(("term", "value#"), rows)
     yield note(
-        "KIP-73 looks at the cluster as a whole and at no single broker; the times above do. IN < T is necessary "
-        "for a move to end, and not sufficient."
+        "KIP-73 looks at the cluster as a whole and at no single broker; the times above do. Its IN < T is necessary "
+        "only where that much is written to what moves, and not sufficient."
     )
 
 
@@ -232,10 +244,27 @@ def _sources(ticket: Ticket) -> Iterator[Markup]:
 
 
 def _commands(ticket: Ticket) -> Iterator[Markup]:
-    pace = ticket.answer.pace
-    if pace.feasible is False or ticket.answer.window.empty or ticket.answer.outlook.full:
+    answer = ticket.answer
+    if refusal(answer):
         yield tag("p", "None yet: what stands above forbids it.")
         return
+    if not ticket.runnable:
+        yield tag(
+            "p",
+            "None: the plan is JSON lines or Parquet, which kquota reassign-partitions does not take. Write it as "
+            'Kafka\'s JSON, {"version":1,"partitions":[…]}.',
+        )
+        return
+    if answer.outlook.waves and answer.pace.feasible is False:
+        yield tag(
+            "p", "None: at once the plan can never finish. Write a plan of each wave, and run one after the other."
+        )
+        return
+    if answer.outlook.waves:
+        yield note(
+            "These commands move the whole plan at once. To move wave by wave, write a plan of each wave, from its "
+            "first partition to its last, and run these commands with one after the other."
+        )
     if ticket.cluster == report_commands.NOBODY:
         yield note("The sizes came from files: put the cluster's address in the place of HOST:PORT.")
     if ticket.plan == report_commands.PIPED:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from kquota.pace.share import Pace, Side, pace
-from kquota.pace.work import Link
+from kquota.pace.work import Link, total
 
 MODEL: Final = 0.1
 """The share within which nine of ten real moves are met: with 20 on quiet brokers the error was 3 % (one sigma), on a
@@ -36,11 +36,26 @@ def band(expected: Pace, calm: Mapping[int, float], busy: Mapping[int, float]) -
     """
     if expected.seconds is None:
         return None
-    slow = _seconds(expected, busy)
+    # Traffic with rare spikes has a mean above its 95th percentile: whatever is told, the band holds what is expected.
+    quick = _seconds(expected, {leader: min(1.0, factor) for leader, factor in calm.items()})
+    slow = _seconds(expected, {leader: max(1.0, factor) for leader, factor in busy.items()})
     return Band(
-        low=max(expected.least_seconds, (_seconds(expected, calm) or expected.seconds) * (1 - MODEL)),
-        high=None if slow is None else slow * (1 + MODEL),
+        low=max(expected.least_seconds, min(expected.seconds, quick or expected.seconds) * (1 - MODEL)),
+        high=None if slow is None else max(expected.seconds, slow) * (1 + MODEL),
         writes=bool(calm.keys() & expected.work.keep_up.keys()),
+    )
+
+
+def together(bands: Iterable[Band | None]) -> Band | None:
+    """The band of moves that come one after the other, rather too wide than too narrow; None where one has none."""
+    found = list(bands)
+    known = [band for band in found if band is not None]
+    if not known or len(known) < len(found):
+        return None
+    return Band(
+        low=sum(band.low for band in known),
+        high=total(band.high for band in known),
+        writes=any(band.writes for band in known),
     )
 
 

@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
 from kquota.errors import Refused
 from kquota.measure import ByteRate
 from kquota.pace.enforcement import AS_SHIPPED, START_SECONDS, Enforcement
-from kquota.pace.share import pace, shares
-from kquota.pace.work import Work
+from kquota.pace.share import Share, pace, shares
+from kquota.pace.work import Work, total
 
 _FINE: Final = 10_000
 
 
-def throttle_within(work: Work, seconds: float, enforcement: Enforcement = AS_SHIPPED) -> ByteRate | None:
-    """The smallest throttle under which the expected time of `work` is at most `seconds`, to a ten-thousandth.
+def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcement = AS_SHIPPED) -> ByteRate | None:
+    """The smallest throttle under which `works`, one after the other, are expected to take at most `seconds`.
 
-    None when a rate is unknown. Raises Refused where no throttle helps: starting and ending alone take as long.
+    To a ten-thousandth; None when a rate is unknown. Raises Refused where no throttle helps: starting and ending alone
+    take as long.
     """
-    if not work.links:
+    waves = [work for work in works if work.links]
+    if not waves:
         return ByteRate(1)
-    if seconds <= START_SECONDS:
-        raise Refused(f"a move takes {START_SECONDS:g} s to start and end, whatever its throttle")
-    sides = shares(work, ByteRate(1), enforcement)
-    if any(side.needed is None for side in sides):
+    if seconds <= START_SECONDS * len(waves):
+        each = "" if len(waves) == 1 else f" for each of its {len(waves)} waves"
+        raise Refused(f"a move takes {START_SECONDS:g} s to start and end{each}, whatever its throttle")
+    sides = [shares(work, ByteRate(1), enforcement) for work in waves]
+    if any(side.needed is None for of_wave in sides for side in of_wave):
         return None
 
+    def alone(throttle: int, of_wave: Iterable[Share]) -> float | None:
+        """How long a wave's slowest side takes, were it the only narrow one."""
+        times = [replace(side, throttle=ByteRate(throttle)).seconds for side in of_wave]
+        known = [time for time in times if time is not None]
+        return START_SECONDS + max(known) if len(known) == len(times) else None
+
     def one_is_late(throttle: int) -> bool:
-        each = (replace(side, throttle=ByteRate(throttle)).seconds for side in sides)
-        return any(time is None or START_SECONDS + time > seconds for time in each)
+        least = total(alone(throttle, of_wave) for of_wave in sides)
+        return least is None or least > seconds
 
     def late(throttle: int) -> bool:
-        expected = pace(work, ByteRate(throttle), enforcement).seconds
+        expected = total(pace(work, ByteRate(throttle), enforcement).seconds for work in waves)
         return expected is None or expected > seconds
 
     # No move is faster than its slowest side alone; most are not slower, either.

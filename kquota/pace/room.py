@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from kquota.pace.work import total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +39,9 @@ class Arrival:
 class Room:
     """One volume at the end of the move, in bytes; `log_dir` None: all volumes of the broker together.
 
-    `written` is what producers write until then, to old and new copies, as if retention deleted nothing; None is
-    unknown, and so is `usable`.
+    `arriving` is all that comes to the volume. `written` is what producers write until then, to old and new copies, as
+    if retention deleted nothing; None is unknown, and so is `usable`. Log dirs with the very same figures are taken for
+    one volume; `apart` is what is left if each has its own, as the empty disks of a new broker may.
     """
 
     broker: int
@@ -46,10 +49,11 @@ class Room:
     usable: int | None
     arriving: int
     written: float | None
+    apart: int | None
 
     @property
     def left(self) -> int | None:
-        """What is usable when all copies have come and nothing else was written: below 0 they cannot come."""
+        """What is usable when all copies have come and nothing else was written: below 0 they may not fit."""
         return None if self.usable is None else self.usable - self.arriving
 
     @property
@@ -59,22 +63,40 @@ class Room:
 
 
 def rooms(volumes: Iterable[Volume], arrivals: Iterable[Arrival], seconds: float | None) -> tuple[Room, ...]:
-    """Of every broker that something comes to, or of its log dir where the plan names it; `seconds` is the move's time.
+    """Of every log dir that the plan names, and of every broker that chooses one; `seconds` is the move's time.
 
-    Where the broker chooses among its volumes, they are taken together: it may yet choose a full one.
+    Where the broker chooses among its volumes, they and all that comes to them are taken together: it may yet choose a
+    full one.
     """
     held: defaultdict[int, list[Volume]] = defaultdict(list)
     for volume in volumes:
         held[volume.broker].append(volume)
+    come: defaultdict[int, list[Arrival]] = defaultdict(list)
+    for arrival in arrivals:
+        come[arrival.broker].append(arrival)
     return tuple(
-        Room(
-            broker=arrival.broker,
-            log_dir=arrival.log_dir,
-            usable=_usable(held[arrival.broker], arrival.log_dir),
-            arriving=arrival.bytes,
-            written=_written(arrival, seconds),
-        )
-        for arrival in sorted(arrivals, key=lambda a: (a.broker, a.log_dir or ""))
+        _room(held[broker], come[broker], log_dir, seconds)
+        for broker in sorted(come)
+        for log_dir in sorted({arrival.log_dir for arrival in come[broker]}, key=lambda name: name or "")
+    )
+
+
+def _room(volumes: Sequence[Volume], arrivals: Sequence[Arrival], log_dir: str | None, seconds: float | None) -> Room:
+    """A log dir's room, or that of the broker with all that comes to it; of one broker's volumes and arrivals."""
+    own = {(v.total, v.usable) for v in volumes if v.log_dir == log_dir and v.total is not None}
+    one_volume = {v.log_dir for v in volumes if (v.total, v.usable) in own} | {log_dir}
+    coming = [a for a in arrivals if log_dir is None or a.log_dir in one_volume]
+    arriving = sum(arrival.bytes for arrival in coming)
+    chosen = [v for v in volumes if log_dir in (None, v.log_dir)]
+    usable, apart = _usable(chosen, apart=False), _usable(chosen, apart=True)
+    alone = sum(arrival.bytes for arrival in coming if log_dir in (None, arrival.log_dir))
+    return Room(
+        broker=arrivals[0].broker,
+        log_dir=log_dir,
+        usable=usable,
+        arriving=arriving,
+        written=_written(coming, seconds),
+        apart=None if apart is None else apart - alone,
     )
 
 
@@ -83,18 +105,19 @@ def disks(volumes: Iterable[Volume]) -> dict[int, int]:
     held: defaultdict[int, set[tuple[int | None, int | None]]] = defaultdict(set)
     for volume in volumes:
         held[volume.broker].add((volume.total, volume.usable))
-    known = {broker: [total for total, _ in found if total is not None] for broker, found in held.items()}
+    known = {broker: [whole for whole, _ in found if whole is not None] for broker, found in held.items()}
     return {broker: sum(totals) for broker, totals in known.items() if len(totals) == len(held[broker])}
 
 
-def _usable(volumes: Iterable[Volume], log_dir: str | None) -> int | None:
-    """Two log dirs with the very same figures are one volume: to count a disk twice would fill it."""
-    found = {(v.total, v.usable) for v in volumes if log_dir is None or v.log_dir == log_dir}
-    known = [usable for total, usable in found if total is not None and usable is not None]
+def _usable(volumes: Sequence[Volume], *, apart: bool) -> int | None:
+    """Log dirs with the very same figures count once unless `apart`: to count a disk twice would fill it."""
+    every = [(v.total, v.usable) for v in volumes]
+    found = every if apart else list(set(every))
+    known = [usable for whole, usable in found if whole is not None and usable is not None]
     return sum(known) if found and len(known) == len(found) else None
 
 
-def _written(arrival: Arrival, seconds: float | None) -> float | None:
-    if seconds is None or arrival.writes is None or arrival.grows is None:
-        return None
-    return seconds * (arrival.writes + arrival.grows)
+def _written(arrivals: Sequence[Arrival], seconds: float | None) -> float | None:
+    """What the broker's own replicas grow by counts once, whatever comes, on whichever of its volumes."""
+    written = total((arrivals[0].grows, *(arrival.writes for arrival in arrivals)))
+    return None if seconds is None or written is None else seconds * written

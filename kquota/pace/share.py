@@ -190,6 +190,16 @@ class Pace:
             return 0.0
         return None if self.run is None else START_SECONDS + self.run.end
 
+    @property
+    def works(self) -> tuple[Work, ...]:
+        """What is carried at once: all of it."""
+        return (self.work,)
+
+    @property
+    def followed(self) -> bool | None:
+        """Whether the time is more than a lower bound (`fluid.MOST_STREAMS`); None where none is expected."""
+        return None if self.run is None else self.run.exact
+
     def under(self, throttle: ByteRate) -> Pace:
         """The same move under another throttle."""
         return pace(self.work, throttle, self.enforcement)

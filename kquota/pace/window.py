@@ -8,16 +8,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """A rate in bytes per second, None when nobody knows it, and what sets it; the throttle may be a `closed` one."""
+    """A rate in bytes per second, None when nobody knows it, and what sets it; the throttle may be a `closed` one.
+
+    One that does not bind is told, and forbids nothing.
+    """
 
     rate: float | None
     why: str
     closed: bool = False
+    binds: bool = True
+
+    def kept(self, throttle: float, *, above: bool) -> bool | None:
+        """Whether a throttle, in bytes per second, is on its right side; None when its rate is unknown."""
+        if self.rate is None:
+            return None
+        room = throttle - self.rate if above else self.rate - throttle
+        return room > 0 or (room == 0 and self.closed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The throttle must be above every bound of `above` and below every one of `below`."""
+    """The throttle must be above every bound of `above` and below every one of `below` that binds."""
 
     above: tuple[Bound, ...]
     below: tuple[Bound, ...]
@@ -43,14 +54,9 @@ class Window:
         return most.rate < least.rate or (most.rate == least.rate and not (most.closed and least.closed))
 
     def broken(self, throttle: float) -> tuple[Bound, ...]:
-        """The known bounds that a throttle, in bytes per second, does not keep."""
-
-        def kept(bound: Bound, sign: int) -> bool:
-            room = sign * (throttle - (bound.rate or 0.0))
-            return room > 0 or (room == 0 and bound.closed)
-
-        low = [bound for bound in _known(self.above) if not kept(bound, 1)]
-        high = [bound for bound in _known(self.below) if not kept(bound, -1)]
+        """The known bounds that bind and that a throttle, in bytes per second, does not keep."""
+        low = [bound for bound in _known(self.above) if not bound.kept(throttle, above=True)]
+        high = [bound for bound in _known(self.below) if not bound.kept(throttle, above=False)]
         return (*low, *high)
 
 
@@ -63,4 +69,4 @@ def network_bound(network: float, bytes_in: float | None, replication_factor: in
 
 
 def _known(bounds: Iterable[Bound]) -> list[Bound]:
-    return [bound for bound in bounds if bound.rate is not None]
+    return [bound for bound in bounds if bound.rate is not None and bound.binds]

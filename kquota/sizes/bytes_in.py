@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 import statistics
@@ -110,10 +111,24 @@ def _from_rows(rows: Iterable[Mapping[str, object]], where: str) -> dict[BrokerI
             raise Invalid(f"{where}: broker {int(broker)} stands there twice")
         if row.get("bytes_in") is None:
             raise Invalid(f"{where}: broker {int(broker)} has no bytes_in; leave out brokers of which nothing is known")
-        told = {name: _rate(row[name], f"{where}: broker {broker}, {name}") for name in _REST if row.get(name)}
+        told = {name: _rate(row[name], f"{where}: broker {broker}, {name}") for name in _REST if _told(row, name)}
         rate = _rate(row["bytes_in"], f"{where}: broker {broker}")
-        rates[BrokerId(int(broker))] = BytesIn(mean=rate, **told)
+        rates[BrokerId(int(broker))] = _in_order(BytesIn(mean=rate, **told), f"{where}: broker {broker}")
     return rates
+
+
+def _told(row: Mapping[str, object], name: str) -> bool:
+    return row.get(name) not in (None, "")
+
+
+def _in_order(told: BytesIn, what: str) -> BytesIn:
+    """Columns that were mixed up would make a band that does not hold what is expected."""
+    rates = [("low", told.low), ("bytes_in", told.mean), ("high", told.high), ("peak", told.peak)]
+    known = [(name, rate) for name, rate in rates if rate is not None]
+    for (name, rate), (above, most) in itertools.pairwise(known):
+        if rate > most:
+            raise Invalid(f"{what}: {name} is above {above}; they go up: low, bytes_in, high, peak")
+    return told
 
 
 def _rate(told: object, what: str) -> float:

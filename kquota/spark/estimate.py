@@ -55,12 +55,12 @@ class Unsized:
 class Measured:
     """A move's sums. Sizes in bytes.
 
-    `max_bytes_in` is the greatest known rate of writes to one leader, None when none is known; `unallotted` are brokers
-    whose rate went to no partition. `leaders_assumed` and `in_sync_assumed` count moving partitions on which the input
-    is mute; `lagging` counts current followers out of sync: their catching up shares the throttle, and is in no sum.
-    Each partition of `assumed` is taken to hold the size that the operator gave, to stand on the plan's first replica
-    alone, and to be led there. `unseen` are brokers of the plan that the sizes do not name: empty ones, or another
-    cluster's. `least_replicas` is the plan's smallest replication factor.
+    `max_bytes_in` is the greatest rate of writes to one leader, None unless that of every leader is known; `rates_told`
+    is whether any is; `unallotted` are brokers whose rate went to no partition. `leaders_assumed` and `in_sync_assumed`
+    count moving partitions on which the input is mute; `lagging` counts current followers out of sync: their catching
+    up shares the throttle, and is in no sum. Each partition of `assumed` is taken to hold the size that the operator
+    gave, to stand on the plan's first replica alone, and to be led there. `unseen` are brokers of the plan that the
+    sizes do not name: empty ones, or another cluster's. `least_replicas` is the plan's smallest replication factor.
     """
 
     health: Health
@@ -68,6 +68,7 @@ class Measured:
     moving: int
     log_size: int
     max_bytes_in: float | None
+    rates_told: bool
     unallotted: tuple[BrokerId, ...]
     leaders_assumed: int
     in_sync_assumed: int
@@ -79,6 +80,11 @@ class Measured:
     arrivals: tuple[Arrival, ...]
     waves: tuple[Wave, ...] = ()
     moved: Moved | None = None
+
+    @property
+    def works(self) -> tuple[Work, ...]:
+        """What is carried one after the other: each wave's work, or all of it at once."""
+        return tuple(wave.work for wave in self.waves) or (self.work,)
 
 
 def measure(
@@ -114,6 +120,7 @@ def measure(
         moving=_sum(known, "moving"),
         log_size=_sum(known, "log_size"),
         max_bytes_in=_max_bytes_in(known, writes),
+        rates_told=any(row["written"] or row["leader"] in writes.by_broker for row in known),
         unallotted=tuple(sorted(set(writes.by_broker) - {row["leader"] for row in known})),
         leaders_assumed=_sum(known, "leaders_assumed"),
         in_sync_assumed=_sum(known, "in_sync_assumed"),
@@ -179,8 +186,14 @@ def _sum(rows: Iterable[Row], column: str) -> int:
 
 
 def _max_bytes_in(leaders: Iterable[Row], writes: Writes) -> float | None:
-    rates = {row["leader"]: row["writes"] for row in leaders} | dict(writes.by_broker)
-    return max((rate for rate in rates.values() if rate is not None), default=None)
+    """A broker that leads nothing does not count; one of which a single partition is unknown may be the busiest."""
+    rates = [writes.by_broker.get(row["leader"], _written(row)) for row in leaders]
+    known = [rate for rate in rates if rate is not None]
+    return max(known, default=None) if len(known) == len(rates) else None
+
+
+def _written(leader: Row) -> float | None:
+    return leader["writes"] if leader["written"] == leader["partitions"] else None
 
 
 def _allotted(told: DataFrame, leaders: Iterable[Row], writes: Writes, reader: Reader) -> DataFrame:
@@ -188,8 +201,7 @@ def _allotted(told: DataFrame, leaders: Iterable[Row], writes: Writes, reader: R
     parts = []
     for row in leaders:
         if (rate := writes.by_broker.get(row["leader"])) is not None:
-            known = row["writes"] if row["written"] == row["partitions"] else None
-            part = allotment(rate, Led(partitions=row["partitions"], bytes=row["bytes"], writes=known))
+            part = allotment(rate, Led(partitions=row["partitions"], bytes=row["bytes"], writes=_written(row)))
             factor = "null" if part.factor is None else repr(part.factor)
             parts.append(
                 f'{{"leader":{row["leader"]},"factor":{factor},"a_byte":{part.a_byte!r},"each":{part.each!r}}}'

@@ -49,6 +49,9 @@ class Case:
     disk: int | None = None
     traffic: BytesIn | None = None
     waves: int = 0
+    each_link: bool = False
+    bytes_in: float | None = None
+    runnable: bool = True
 
 
 def ticket(case: Case) -> Ticket:
@@ -57,7 +60,9 @@ def ticket(case: Case) -> Ticket:
     links = (Link(leader=1, destination=3, copies=1, bytes=size, writes=case.writes),)
     made = work(links if case.links is None else case.links, {1: case.writes})
     asked = limits(case.throttle, case.deadline, case.nic, case.impact)
-    throttle = chosen(asked, made)
+    parts = [work([link], {1: case.writes}) for link in made.links] if case.each_link else [made] * case.waves
+    found = chosen(asked, parts or [made])
+    throttle = found.throttle
     brokers = sorted({1, 2, 3, *(broker for link in made.links for broker in (link.leader, link.destination))})
     health = Health(
         cluster=case.cluster,
@@ -81,7 +86,8 @@ def ticket(case: Case) -> Ticket:
         partitions=10,
         moving=made.copies,
         log_size=2 * size,
-        max_bytes_in=case.writes,
+        max_bytes_in=case.bytes_in if case.bytes_in is not None else case.writes,
+        rates_told=case.writes is not None,
         unallotted=(),
         leaders_assumed=0,
         in_sync_assumed=0,
@@ -92,12 +98,13 @@ def ticket(case: Case) -> Ticket:
         work=made,
         arrivals=tuple(arrivals),
         waves=tuple(
-            Wave(first=f"{case.topic}-{n}", last=f"{case.topic}-{n}", partitions=1, work=made)
-            for n in range(case.waves)
+            Wave(first=f"{case.topic}-{n}", last=f"{case.topic}-{n}", partitions=1, work=part)
+            for n, part in enumerate(parts)
         ),
     )
     move = pace(made, throttle)
     bytes_in = {BrokerId(1): case.traffic} if case.traffic else {}
+    ahead = outlook(move, measured, bytes_in)
     answer = Estimate(
         throttle=throttle,
         for_deadline=case.throttle is None,
@@ -114,9 +121,11 @@ def ticket(case: Case) -> Ticket:
             max_bytes_in=measured.max_bytes_in,
         ),
         pace=move,
-        window=window(asked, move, measured.max_bytes_in, 2),
+        window=window(asked, ahead.waves or move, found.within, measured.max_bytes_in, 2),
         fetch=Fetch(brokers=len(brokers), throttle=throttle, network=asked.network),
-        outlook=outlook(move, measured, bytes_in),
+        outlook=ahead,
+        deadline=asked.deadline,
+        within=found.within,
     )
     topics = (MovingTopic(topic=case.topic, partitions=made.copies, copies=made.copies, bytes=made.bytes),)
     return Ticket(
@@ -130,6 +139,7 @@ def ticket(case: Case) -> Ticket:
         plan=case.plan,
         cluster=case.options,
         remarks=case.remarks,
+        runnable=case.runnable,
         made=datetime(2026, 11, 21, 20, 30, tzinfo=UTC),
     )
 

@@ -20,8 +20,24 @@ GB = 10**9
 NOTHING = Outlook(band=None, at_peak=(), volumes=(), rooms=(), waves=None)
 
 
-def room(usable: int | None, written: float | None = 0.0, *, broker: int = 3, log_dir: str | None = None) -> Room:
-    return Room(broker=broker, log_dir=log_dir, usable=usable, arriving=100 * GB, written=written)
+def room(
+    usable: int | None,
+    written: float | None = 0.0,
+    *,
+    broker: int = 3,
+    log_dir: str | None = None,
+    apart: int | None = None,
+) -> Room:
+    """100 GB arrive; `apart` is usable if log dirs with the same figures are volumes of their own."""
+    all_told = usable if apart is None else apart
+    return Room(
+        broker=broker,
+        log_dir=log_dir,
+        usable=usable,
+        arriving=100 * GB,
+        written=written,
+        apart=None if all_told is None else all_told - 100 * GB,
+    )
 
 
 def told(*rooms: Room) -> Outlook:
@@ -89,6 +105,17 @@ def test_only_copies_that_cannot_come_are_refused() -> None:
     ]
 
 
+def test_log_dirs_that_may_be_one_volume_are_a_warning() -> None:
+    found = told(room(60 * GB, apart=120 * GB))
+    assert found.full == ()
+    assert list(warnings(found)) == [
+        "warning: broker 3 has 60 GB usable if its log dirs with the very same figures are one volume, and 100 GB "
+        "would come: the copies fit only if each is a volume of its own"
+    ]
+    assert "40 GB TOO LITTLE IF ONE VOLUME" in "\n".join(disk_lines(found))
+    assert told(room(60 * GB, apart=90 * GB)).full
+
+
 def test_the_peak_of_a_leader_is_a_warning() -> None:
     assert list(warnings(replace(NOTHING, at_peak=(7,)))) == [
         "warning: at the peak (p99) of what is written to leader 7 the copies would not catch up: the move would not "
@@ -132,6 +159,7 @@ def test_json_says_null_for_unknown() -> None:
                 "written": None,
                 "left": None,
                 "left_at_worst": None,
+                "left_if_volumes_differ": None,
             }
         ],
         "waves": [],

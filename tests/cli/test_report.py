@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,14 @@ import pytest
 from kquota.cli import report, report_commands
 from kquota.cli.connection import Connection
 from kquota.cli.estimate_document import document
+from kquota.cli.report import Wanted
 from kquota.cli.report_page import page
 from kquota.errors import Refused
 from kquota.pace.work import Link
+from kquota.reassign.plan import Plan
 from kquota.sizes.bytes_in import BytesIn
+from kquota.spark.files import NOTHING
+from kquota.spark.plan_files import PlanFiles
 from tests.cli.pages import MB, Case, shown, ticket
 from tests.cli.run import kquota, run
 
@@ -134,6 +139,23 @@ def test_the_waves_and_their_sum() -> None:
     assert "my-topic-20" not in told.text["Waves, one after the other"]
     waves = json.loads(document(ticket(Case(throttle="20MB/s", waves=25)).answer))
     assert told.values["Waves, one after the other"][-3:] == [25, 25 * 91 * MB, waves["waves_seconds"]]
+
+
+def test_a_plan_that_only_an_estimate_reads_is_known_as_such(tmp_path: Path) -> None:
+    asked = Wanted(path=tmp_path / "move.html", plan="PLAN.json", cluster=())
+    lines = PlanFiles(name="plans/", parquet=False, files=NOTHING)
+    assert report.knowing(asked, lines) == replace(asked, plan="plans/", runnable=False)
+    assert report.knowing(asked, Plan(targets={})) is asked
+    assert report.knowing(None, lines) is None
+
+
+def test_commands_are_given_only_where_they_do_what_the_page_says() -> None:
+    lines = shown(Case(runnable=False, plan="plan.jsonl"))
+    assert lines.commands == []
+    assert "kquota reassign-partitions does not take" in lines.text["Commands, in their order"]
+    waves = shown(Case(throttle="20MB/s", waves=3))
+    assert len(waves.commands) == 6
+    assert "These commands move the whole plan at once." in waves.text["Commands, in their order"]
 
 
 HOSTILE = [

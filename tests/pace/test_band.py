@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.measure import ByteRate
-from kquota.pace.band import MODEL, band, stuck_at_peak
+from kquota.pace.band import MODEL, Band, band, stuck_at_peak, together
 from kquota.pace.share import Pace, pace
 from kquota.pace.work import Link, work
 
@@ -57,7 +57,8 @@ def test_where_no_time_is_expected_there_is_no_band(expected: Pace) -> None:
     assert band(expected, {}, {}) is None
 
 
-@given(st.floats(4.1, 1000), st.floats(0, 1), st.floats(1, 50), st.integers(0, 10**5))
+# Spikes: a 95th percentile below the mean, a 5th above it.
+@given(st.floats(4.1, 1000), st.floats(0, 2), st.floats(0, 50), st.integers(0, 10**5))
 def test_it_holds_the_expected_time_and_keeps_to_the_lower_bound(
     throttle: float, calm: float, busy: float, size: int
 ) -> None:
@@ -67,6 +68,25 @@ def test_it_holds_the_expected_time_and_keeps_to_the_lower_bound(
     assert expected.seconds is not None
     assert expected.least_seconds <= found.low <= expected.seconds
     assert found.high is None or found.high >= expected.seconds
+
+
+TOGETHER: dict[str, tuple[list[Band | None], Band | None]] = {
+    "none": ([], None),
+    "one after the other": (
+        [Band(low=1, high=3, writes=False), Band(low=2, high=5, writes=True)],
+        Band(low=3, high=8, writes=True),
+    ),
+    "one is open": (
+        [Band(low=1, high=3, writes=True), Band(low=2, high=None, writes=True)],
+        Band(low=3, high=None, writes=True),
+    ),
+    "one is not expected": ([Band(low=1, high=3, writes=False), None], None),
+}
+
+
+@pytest.mark.parametrize(("bands", "band"), TOGETHER.values(), ids=TOGETHER)
+def test_the_band_of_waves(bands: list[Band | None], band: Band | None) -> None:
+    assert together(bands) == band
 
 
 PEAKS: dict[str, tuple[dict[int, float], tuple[int, ...]]] = {

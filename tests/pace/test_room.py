@@ -38,6 +38,18 @@ CASES: dict[str, tuple[list[Volume], list[Arrival], float | None, list[tuple[int
         0,
         [(50, 50), (100, 100)],
     ),
+    "two log dirs on one volume, each named": (
+        [volume(3, "/a", 500), volume(3, "/b", 500)],
+        [arrival(3, 400, "/a"), arrival(3, 200, "/b")],
+        10,
+        [(-100, -110), (-100, -110)],
+    ),
+    "one log dir is named, of the rest the broker chooses": (
+        [volume(3, "/a", 500), volume(3, "/b", 200)],
+        [arrival(3, 450, "/a", writes=1.0), arrival(3, 300, writes=1.0)],
+        10,
+        [(-50, -80), (50, 30)],
+    ),
     "another broker's volume": ([volume(2, "/a", 500)], [arrival(3, 400)], 10, [(None, None)]),
 }
 
@@ -51,6 +63,26 @@ def test_what_is_left(
 ) -> None:
     found = rooms(volumes, arrivals, seconds)
     assert [(room.left, room.worst) for room in found] == left
+
+
+APART: dict[str, tuple[list[Volume], list[Arrival], list[int | None]]] = {
+    "other figures": ([volume(3, "/a", 500), volume(3, "/b", 200)], [arrival(3, 600)], [100]),
+    "the empty disks of a new broker": ([volume(3, "/a", 500), volume(3, "/b", 500)], [arrival(3, 600)], [400]),
+    "each named": (
+        [volume(3, "/a", 500), volume(3, "/b", 500)],
+        [arrival(3, 400, "/a"), arrival(3, 200, "/b")],
+        [100, 300],
+    ),
+    "too much for both": ([volume(3, "/a", 500), volume(3, "/b", 500)], [arrival(3, 1100)], [-100]),
+    "not told": ([], [arrival(3, 600)], [None]),
+}
+
+
+@pytest.mark.parametrize(("volumes", "arrivals", "left"), APART.values(), ids=APART)
+def test_what_is_left_if_log_dirs_with_the_same_figures_are_volumes_of_their_own(
+    volumes: list[Volume], arrivals: list[Arrival], left: list[int | None]
+) -> None:
+    assert [room.apart for room in rooms(volumes, arrivals, None)] == left
 
 
 def test_rooms_are_ordered_by_broker_and_log_dir() -> None:

@@ -127,7 +127,7 @@ def test_it_ends_above_the_least_throttle_and_only_there(moved: Work) -> None:
 
 @given(moves, st.floats(4.1, 10**6))
 def test_the_throttle_for_a_deadline_meets_it_and_a_smaller_one_does_not(moved: Work, deadline: float) -> None:
-    throttle = throttle_within(moved, deadline)
+    throttle = throttle_within([moved], deadline)
     assert throttle is not None
     seconds = at(moved, throttle).seconds
     assert seconds is not None
@@ -140,9 +140,9 @@ def test_the_throttle_for_a_deadline_meets_it_and_a_smaller_one_does_not(moved: 
 
 def test_no_throttle_makes_a_move_quicker_than_its_start() -> None:
     with pytest.raises(Refused, match="takes 4 s to start and end"):
-        throttle_within(copy(MB), 4)
-    assert throttle_within(work([], {}), 1) == 1
-    assert throttle_within(copy(80 * MB, writes=None), 60) is None
+        throttle_within([copy(MB)], 4)
+    assert throttle_within([work([], {})], 1) == 1
+    assert throttle_within([copy(80 * MB, writes=None)], 60) is None
 
 
 @given(moves, st.integers(1, 10**10))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kquota.errors import Refused
 from kquota.measure import ByteRate
+from kquota.pace.deadline import throttle_within
 from kquota.pace.enforcement import START_SECONDS
 from kquota.pace.share import pace
 from kquota.pace.waves import Wave, in_waves
@@ -37,3 +41,44 @@ def test_one_wave_without_a_time_leaves_the_sum_without(writes: float | None) ->
     found = in_waves([wave(part(300)), wave(part(300, writes))], whole)
     assert found.seconds is None
     assert found.each[0][1].seconds is not None
+
+
+FEASIBLE: dict[str, tuple[list[float | None], bool | None, int]] = {
+    # What is written to each wave in MB/s, under 10 MB/s: whether they all finish, and for which the move waits.
+    "every wave finishes, and at once they would not": ([8.0, 8.0], True, 0),
+    "the longest": ([0.0, 8.0, 1.0], True, 1),
+    "one never does": ([0.0, 20.0, 1.0], False, 1),
+    "one never does, whatever another does": ([None, 20.0], False, 1),
+    "one is unknown": ([8.0, None], None, 0),
+}
+
+
+@pytest.mark.parametrize(("writes", "feasible", "worst"), FEASIBLE.values(), ids=FEASIBLE)
+def test_the_whole_is_feasible_when_every_wave_is(
+    writes: list[float | None], feasible: bool | None, worst: int
+) -> None:
+    parts = [part(300, None if rate is None else rate * MB) for rate in writes]
+    whole = pace(work([link for each in parts for link in each.links], {}), ByteRate(10 * MB))
+    found = in_waves(map(wave, parts), whole)
+    assert (found.feasible, found.worst) == (feasible, worst)
+    assert found.bottleneck == found.each[worst][1].bottleneck
+    if feasible:
+        assert found.least_throttle == max(rate or 0.0 for rate in writes) * MB
+        assert found.under(ByteRate(20 * MB)).seconds == pytest.approx(
+            sum(pace(each, ByteRate(20 * MB)).seconds or 0.0 for each in parts)
+        )
+
+
+@given(st.lists(st.integers(0, 900), min_size=1, max_size=4), st.floats(20, 10**5))
+def test_a_deadline_is_for_all_waves_together(sizes: list[int], deadline: float) -> None:
+    parts = [part(size, 1.0 * MB) for size in sizes]
+    throttle = throttle_within(parts, deadline)
+    assert throttle is not None
+    found = in_waves(map(wave, parts), pace(part(1), throttle))
+    assert found.seconds is not None
+    assert found.seconds <= deadline
+
+
+def test_each_wave_starts_and_ends_whatever_the_throttle() -> None:
+    with pytest.raises(Refused, match="takes 4 s to start and end for each of its 3 waves"):
+        throttle_within([part(1)] * 3, 12)

@@ -50,6 +50,13 @@ def test_a_deadline_and_an_impact_may_be_met_exactly() -> None:
     assert (both.least, both.empty, both.broken(10 * MB)) == (needed, True, (needed,))
 
 
+def test_a_bound_that_does_not_bind_is_told_and_forbids_nothing() -> None:
+    told = Bound(rate=12 * MB, why="IN", binds=False)
+    window = Window(above=(told, *above(3 * MB)), below=below(10 * MB))
+    assert (window.least, window.empty, window.broken(8 * MB)) == (window.above[1], False, ())
+    assert told.kept(8 * MB, above=True) is False
+
+
 def test_what_the_network_leaves() -> None:
     assert network_bound(1_250 * MB, 12 * MB, 3) == 1_246 * MB
     assert network_bound(1_250 * MB, None, 3) is None

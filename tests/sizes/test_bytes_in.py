@@ -30,6 +30,8 @@ READ = {
     ),
     "JSON by broker": ('{"1": "24Mbit/s", "2": 7.5}', {1: BytesIn(mean=3 * MB), 2: BytesIn(mean=7.5)}),
     "JSON by broker, percentiles": ('{"1": {"bytes_in": 5, "low": 2}}', {1: BytesIn(mean=5.0, low=2.0)}),
+    "a percentile of 0 is told": ('{"1": {"bytes_in": 5, "low": 0}}', {1: BytesIn(mean=5.0, low=0.0)}),
+    "null and nothing are not": ('{"1": {"bytes_in": 5, "low": null, "high": ""}}', {1: BytesIn(mean=5.0)}),
     "JSON rows": ('[{"broker": 1, "bytes_in": 5, "high": "1MB/s"}]', {1: BytesIn(mean=5.0, high=MB)}),
     "a vector": (answered(({"broker_id": "3"}, [0, "1.5"])), {3: BytesIn(mean=1.5)}),
     "a matrix": (
@@ -70,6 +72,11 @@ REFUSED = {
     "negative": ('{"1": -3}', "rates: broker 1: -3 is no rate"),
     "not JSON": ("{", "rates: is not JSON: "),
     "null": ('{"1": null}', "rates: broker 1 has no bytes_in"),
+    "low above the mean": (
+        '{"1": {"bytes_in": 5, "low": 6}}',
+        "rates: broker 1: low is above bytes_in; they go up: low,",
+    ),
+    "high below the mean": ("broker,bytes_in,high\n1,5,4\n", "rates: broker 1: bytes_in is above high"),
     "no broker's rate": ("[]", "rates: tells no broker's rate"),
     "an error": ('{"status":"error","error":"query timed out"}', "Prometheus answered: query timed out; ask again"),
     "a scalar": ('{"status":"success","data":{"resultType":"scalar","result":[0,"1"]}}', "holds no vector and no matr"),

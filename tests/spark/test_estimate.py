@@ -110,7 +110,36 @@ def test_a_leader_whose_partitions_are_all_empty_writes_to_each_the_same(spark: 
     rows = [row(1, "t", 0, 0), row(1, "t", 1, 0)]
     moved = of_rows(spark, rows, plan({TopicPartition("t", 0): [2]}), Rates(by_broker={1: 4.0, 9: 1.0}))
     assert {link.writes for link in moved.work.links} == {2.0}
-    assert moved.unallotted == (9,)
+    assert (moved.unallotted, moved.max_bytes_in) == ((9,), 4.0)
+
+
+def all_partitions(*rates: float) -> dict[TopicPartition, float]:
+    return dict(zip([TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)], rates, strict=False))
+
+
+BUSIEST: dict[str, tuple[Rates, float | None]] = {
+    # Broker 1 leads t-0 and t-1, broker 2 u-0.
+    "nobody told": (Rates(), None),
+    "both by broker": (Rates(by_broker={1: 5.0, 2: 3.0}), 5.0),
+    "one of two by broker": (Rates(by_broker={1: 5.0}), None),
+    "a broker that leads nothing": (Rates(by_broker={1: 5.0, 2: 3.0, 9: 100.0}), 5.0),
+    "by partition": (Rates(by_partition=all_partitions(3.0, 4.0, 5.0)), 7.0),
+    "but one partition": (Rates(by_partition=all_partitions(3.0, 4.0)), None),
+    "the partition that lacks is of a broker that is told": (
+        Rates(by_broker={2: 1.0}, by_partition=all_partitions(3.0, 4.0)),
+        7.0,
+    ),
+}
+
+
+@pytest.mark.parametrize(("rates", "busiest"), BUSIEST.values(), ids=BUSIEST)
+def test_the_most_that_is_written_to_one_leader_is_known_when_every_leaders_is(
+    spark: SparkSession, rates: Rates, busiest: float | None
+) -> None:
+    rows = [row(1, "t", 0, 10, leader=True), row(1, "t", 1, 10, leader=True), row(2, "u", 0, 10, leader=True)]
+    moved = of_rows(spark, rows, plan({TopicPartition("t", 0): [2]}), rates)
+    assert moved.max_bytes_in == busiest
+    assert moved.rates_told is bool(rates.by_broker or rates.by_partition)
 
 
 REFUSED = {

@@ -26,7 +26,7 @@ MoveRatio    1 = 1 partitions to be moved / 1 partitions
 MoveTime     36 s = 1 MoveRatio
                x 60.7 MB TotalLogSizePerBroker x 3 brokers
                / (8 MB/s replication-quota - 3 MB/s max BytesInPerSec)
-IN < T       3 MB/s < 8 MB/s: holds (KIP-73: necessary, not sufficient)
+IN < T       3 MB/s < 8 MB/s: holds (KIP-73's term, of the whole cluster; see Window)
 
 To copy      91 MB in 1 copy
 
@@ -219,3 +219,15 @@ def test_a_deadline_that_the_network_cannot_meet_exits_1_and_says_why(folder: Pa
     assert err.endswith(
         "error: no throttle is below 10 MB/s (--max-impact, 0.2 of N) and above 15.8 MB/s (the deadline, 10 s)\n"
     )
+
+
+@pytest.mark.spark
+def test_an_operators_own_limits_exit_1_after_the_estimate(folder: Path) -> None:
+    limits = ("--throttle", "50MB/s", "--deadline", "3s")
+    code, out, err = run(folder, *SIZES, "--bytes-in", "1=3MB/s", *limits)
+    assert (code, "Deadline     3 s: not met\n" in out) == (1, True)
+    assert "error: the deadline, 3 s, is not met: expected are " in err
+    impact = ("--throttle", "50MB/s", "--nic", "100MB/s", "--max-impact", "20%")
+    code, out, err = run(folder, *SIZES, "--bytes-in", "1=3MB/s", *impact)
+    assert (code, "--max-impact, 0.2 of N: NOT KEPT\n" in out) == (1, True)
+    assert err.endswith("error: the throttle, 50 MB/s, does not keep --max-impact, 0.2 of N: 20 MB/s\n")

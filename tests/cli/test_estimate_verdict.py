@@ -1,0 +1,125 @@
+"""What forbids a move, that text, page and JSON say the same of it, and what only looks as if it did."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from kquota.cli.estimate import text
+from kquota.cli.estimate_document import document
+from kquota.cli.estimate_verdict import refusal
+from kquota.pace.work import Link
+from kquota.spark.estimate import Unsized
+from tests.cli.pages import MB, Case, shown, ticket
+
+# Two partitions of which each alone can be outrun.
+TWO = tuple(Link(leader=1, destination=d, copies=1, bytes=91 * MB, writes=5.0 * MB) for d in (3, 4))
+MANY = tuple(Link(leader=n, destination=1000 + n, copies=1, bytes=MB, writes=1.0) for n in range(401))
+REFUSED: dict[str, tuple[Case, str | None]] = {
+    "nothing": (Case(), None),
+    "never": (Case(throttle="5MB/s"), "the move can never finish: broker 1 has"),
+    "never, in waves": (
+        Case(throttle="5MB/s", waves=2),
+        "the move can never finish: in wave 1 (my-topic-0 to my-topic-0) broker 1 has",
+    ),
+    "no room": (Case(throttle="20MB/s", disk=50 * MB), "the copies do not fit: broker 3"),
+    "late": (
+        Case(deadline="20s"),
+        "the deadline, 20 s, is not met: expected are 41 s; it takes a --throttle of ",
+    ),
+    "sooner than a move starts and ends": (
+        Case(throttle="50MB/s", deadline="3s"),
+        "the deadline, 3 s, is not met: expected are 4 s; starting and ending alone take 4 s, whatever the throttle",
+    ),
+    "sooner than waves start and end": (
+        Case(throttle="50MB/s", deadline="7s", waves=2),
+        "the deadline, 7 s, is not met: expected are 8 s; starting and ending alone take 8 s, whatever the throttle",
+    ),
+    "late in waves, not at once": (
+        Case(deadline="60s", waves=2),
+        "the deadline, 60 s, is not met: expected are 81 s; it takes a --throttle of ",
+    ),
+    "late even if nothing were written": (
+        Case(writes=None, deadline="5s"),
+        "the deadline, 5 s, is not met: it takes at least 11 s; give it more time",
+    ),
+    "may be late": (Case(writes=None, deadline="20s"), None),
+    "more than --max-impact": (
+        Case(nic="50MB/s", impact="14%"),
+        "the throttle, 8 MB/s, does not keep --max-impact, 0.14 of N: 7 MB/s",
+    ),
+    "more than the network": (Case(throttle="2GB/s", nic="1GB/s"), "the throttle, 2 GB/s, does not keep N - IN/R"),
+    "no throttle does": (Case(nic="50MB/s", impact="10%"), "no throttle is below 5 MB/s"),
+    "IN of a broker that does not move": (Case(bytes_in=50.0 * MB), None),
+}
+
+
+@pytest.mark.parametrize(("case", "why"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused_and_that_everybody_says_so(case: Case, why: str | None) -> None:
+    answer = ticket(case).answer
+    found, told, page = refusal(answer), json.loads(document(answer)), shown(case)
+    assert told["refused"] == found
+    assert bool(page.commands) is (why is None)
+    assert ("Do not run it" in page.text[""] or "can never finish" in page.text[""]) is (why is not None)
+    assert (found is None) is (why is None)
+    if why is not None:
+        assert (found or "").startswith(why)
+
+
+def test_a_throttle_below_in_is_no_contradiction() -> None:
+    """KIP-73's term is the busiest broker's of the whole cluster, and nobody writes that much to what moves."""
+    case = Case(bytes_in=50.0 * MB)
+    answer = ticket(case).answer
+    told, page = text(answer), shown(case)
+    assert "Expected     about 41 s" in told
+    assert "MoveTime     none" in told
+    assert "never" not in told.split("Other throttles")[0]
+    assert "NOT KEPT" not in told
+    assert "not so here: it is the whole cluster's" in told
+    assert "The move can finish" in page.text[""]
+    assert "forbids nothing" in page.text["Limits of the throttle"]
+    assert json.loads(document(answer))["window"]["broken"] == []
+
+
+def test_waves_that_finish_one_by_one_are_not_refused_for_what_they_need_at_once() -> None:
+    """At once the copies need 10 MB/s of broker 1, one after the other 5."""
+    at_once, waves = Case(links=TWO, writes=0.0), Case(links=TWO, writes=0.0, each_link=True)
+    assert (refusal(ticket(at_once).answer) or "").startswith("the move can never finish")
+    answer = ticket(waves).answer
+    assert (refusal(answer), answer.pace.feasible) == (None, False)
+    told, page, said = json.loads(document(answer)), shown(waves), text(answer)
+    assert (told["feasible"], told["throttle_must_exceed"], told["bottleneck_wave"]) == (True, 5 * MB, 1)
+    assert told["expected_seconds"] == told["waves_seconds"] > 0
+    assert told["band"]["low_seconds"] < told["expected_seconds"] < told["band"]["high_seconds"]
+    assert "the sum of 2 waves" in said
+    assert "Bottleneck   in wave 1 (my-topic-0 to my-topic-0) broker 3, which receives 91 MB" in said
+    assert "Never finishes" not in said
+    assert "The move can finish" in page.text[""]
+    # They would start all of it.
+    assert (page.commands, "at once the plan can never finish" in page.text["Commands, in their order"]) == ([], True)
+
+
+def test_a_deadline_is_met_by_the_waves_together() -> None:
+    answer = ticket(Case(throttle=None, deadline="60s", waves=3)).answer
+    assert answer.judged.seconds is not None
+    assert answer.judged.seconds <= 60
+    assert (answer.late, refusal(answer)) == (False, None)
+    assert "Deadline     60 s: met" in text(answer)
+    assert json.loads(document(answer))["deadline"] == {"seconds": 60.0, "met": True}
+
+
+def test_above_the_links_that_are_followed_the_time_is_called_a_lower_bound() -> None:
+    case = Case(links=MANY, throttle="1MB/s", writes=0.0)
+    assert "a lower bound: beyond 400 links" in text(ticket(case).answer)
+    assert "a lower bound: beyond 400 links" in shown(case).text[""]
+    assert "a lower bound: beyond" not in text(ticket(Case()).answer)
+
+
+def test_what_was_assumed_is_in_the_document() -> None:
+    answer = ticket(Case()).answer
+    taken = replace(answer.measured, assumed=Unsized(partitions=7, named=("t-1", "t-2")), unseen=(9,))
+    told = json.loads(document(replace(answer, source="log-dirs", measured=taken)))["assumed"]
+    assert told == {"leaders": 0, "in_sync": 0, "sizes": 7, "sizes_named": ["t-1", "t-2"], "empty_brokers": [9]}
+    assert json.loads(document(replace(answer, measured=taken)))["assumed"]["empty_brokers"] == []
