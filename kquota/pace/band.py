@@ -40,8 +40,8 @@ def band(expected: Pace, calm: Mapping[int, float], busy: Mapping[int, float]) -
     quick = _seconds(expected, {leader: min(1.0, factor) for leader, factor in calm.items()})
     slow = _seconds(expected, {leader: max(1.0, factor) for leader, factor in busy.items()})
     return Band(
-        low=max(expected.least_seconds, min(expected.seconds, quick or expected.seconds) * (1 - MODEL)),
-        high=None if slow is None else max(expected.seconds, slow) * (1 + MODEL),
+        low=max(expected.least_seconds, (quick or expected.seconds) * (1 - MODEL)),
+        high=None if slow is None else slow * (1 + MODEL),
         writes=bool(calm.keys() & expected.work.keep_up.keys()),
     )
 

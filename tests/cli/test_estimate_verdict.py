@@ -9,7 +9,9 @@ import pytest
 
 from kquota.cli.estimate import text
 from kquota.cli.estimate_document import document
+from kquota.cli.estimate_limits import limits, window
 from kquota.cli.estimate_verdict import refusal
+from kquota.measure import ByteRate
 from kquota.pace.work import Link
 from kquota.spark.estimate import Unsized
 from tests.cli.pages import MB, Case, shown, ticket
@@ -108,6 +110,15 @@ def test_a_deadline_is_met_by_the_waves_together() -> None:
     assert (answer.late, refusal(answer)) == (False, None)
     assert "Deadline     60 s: met" in text(answer)
     assert json.loads(document(answer))["deadline"] == {"seconds": 60.0, "met": True}
+
+
+def test_a_throttle_that_meets_the_deadline_is_not_below_what_does() -> None:
+    """What does is searched for to a ten-thousandth."""
+    asked, move = limits("8MB/s", "60s", None, None), ticket(Case()).answer.pace
+    found = window(asked, move, ByteRate(8 * MB + 500), None, 2)
+    assert found.broken(8 * MB) == ()
+    late = window(replace(asked, deadline=20.0), move, ByteRate(9 * MB), None, 2)
+    assert [bound.why for bound in late.broken(8 * MB)] == ["the deadline, 20 s"]
 
 
 def test_above_the_links_that_are_followed_the_time_is_called_a_lower_bound() -> None:

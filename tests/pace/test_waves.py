@@ -79,6 +79,18 @@ def test_a_deadline_is_for_all_waves_together(sizes: list[int], deadline: float)
     assert found.seconds <= deadline
 
 
+def test_a_deadline_counts_what_brokers_of_a_wave_wait_for_each_other() -> None:
+    """Leader 1 is held up at both of its destinations, and then has to serve both: no side alone takes as long."""
+    flows = [(1, 3, 200), (1, 4, 200), (2, 3, 50), (5, 3, 50), (6, 4, 50), (7, 4, 50)]
+    links = [Link(leader=a, destination=b, copies=1, bytes=size * MB, writes=0.0) for a, b, size in flows]
+    parts = [work(links, {}), part(100)]
+    throttle = throttle_within(parts, 120)
+    assert throttle is not None
+    found = in_waves(map(wave, parts), pace(parts[0], throttle))
+    assert found.seconds == pytest.approx(120, rel=1e-3)
+    assert found.seconds <= 120
+
+
 def test_each_wave_starts_and_ends_whatever_the_throttle() -> None:
     with pytest.raises(Refused, match="takes 4 s to start and end for each of its 3 waves"):
         throttle_within([part(1)] * 3, 12)
