@@ -87,8 +87,8 @@ def test_a_deadline_counts_what_brokers_of_a_wave_wait_for_each_other() -> None:
     throttle = throttle_within(parts, 120)
     assert throttle is not None
     found = in_waves(map(wave, parts), pace(parts[0], throttle))
-    assert found.seconds == pytest.approx(120, rel=1e-3)
-    assert found.seconds <= 120
+    assert found.seconds is not None
+    assert 119.9 < found.seconds <= 120
 
 
 def test_each_wave_starts_and_ends_whatever_the_throttle() -> None:
