@@ -20,6 +20,7 @@ from kquota.pace.window import Bound, Window
 
 if TYPE_CHECKING:
     from kquota.cli.estimate_inputs import Source
+    from kquota.spark.estimate import Measured
 
 VERSION: Final = 1
 
@@ -27,30 +28,14 @@ VERSION: Final = 1
 def document(answer: Estimate) -> str:
     """The whole estimate as one line of JSON: bytes, bytes per second, seconds; null is unknown, never 0."""
     measured, pace, judged = answer.measured, answer.pace, answer.judged
-    health = measured.health
     worst, ends = judged.bottleneck, pace.ends
     return json.dumps(
         {
             "version": VERSION,
             "throttle": answer.throttle,
-            "sizes": {
-                "source": answer.source,
-                "names": list(answer.names),
-                "cluster": health.cluster,
-                "time": health.time,
-                "brokers": list(health.brokers),
-                "left_out": {"bad": health.bad, "duplicate": health.duplicate, "future": health.future},
-                "log_dirs_offline": health.offline,
-            },
+            "sizes": _sizes(answer),
             "write_rates": _rates(answer.rates) | {"brokers_without_partitions": list(measured.unallotted)},
-            "assumed": {
-                "leaders": measured.leaders_assumed,
-                "in_sync": measured.in_sync_assumed,
-                "sizes": measured.assumed.partitions,
-                "sizes_named": list(measured.assumed.named),
-                # A live broker that holds nothing is known to.
-                "empty_brokers": [] if answer.source == CLUSTER else list(measured.unseen),
-            },
+            "assumed": _assumed(measured, live=answer.source == CLUSTER),
             "followers_out_of_sync": measured.lagging,
             "kip73": _kip(answer.kip),
             "copies": pace.work.copies,
@@ -76,6 +61,30 @@ def document(answer: Estimate) -> str:
         }
         | estimate_outlook.document(answer.outlook)
     )
+
+
+def _sizes(answer: Estimate) -> dict[str, object]:
+    health = answer.measured.health
+    return {
+        "source": answer.source,
+        "names": list(answer.names),
+        "cluster": health.cluster,
+        "time": health.time,
+        "brokers": list(health.brokers),
+        "left_out": {"bad": health.bad, "duplicate": health.duplicate, "future": health.future},
+        "log_dirs_offline": health.offline,
+    }
+
+
+def _assumed(measured: Measured, *, live: bool) -> dict[str, object]:
+    return {
+        "leaders": measured.leaders_assumed,
+        "in_sync": measured.in_sync_assumed,
+        "sizes": measured.assumed.partitions,
+        "sizes_named": list(measured.assumed.named),
+        # A live broker that holds nothing is known to.
+        "empty_brokers": [] if live else list(measured.unseen),
+    }
 
 
 def _not(verdict: bool | None) -> bool | None:

@@ -32,6 +32,7 @@ from kquota.cli.report import Report, Wanted
 from kquota.errors import Refused
 
 if TYPE_CHECKING:
+    from kquota.cli.estimate import Estimate
     from kquota.pace.enforcement import Enforcement
     from kquota.spark.estimate import Measured
 
@@ -97,47 +98,57 @@ def estimate(
 def _answer(
     inputs: Inputs, found: Reckoned, asked: Limits, output: Output, wanted: Wanted | None, enforcement: Enforcement
 ) -> int:
-    from kquota.cli.estimate import Estimate, text
+    from kquota.cli.estimate import text
     from kquota.cli.estimate_document import document
-    from kquota.cli.estimate_outlook import outlook, warnings
+    from kquota.cli.estimate_outlook import warnings
     from kquota.cli.estimate_verdict import refusal
+
+    remarks = list(_remarks(found.measured, live=inputs.source == CLUSTER))
+    for remark in remarks:
+        say(remark)
+    answer = _estimate(inputs, found, asked, enforcement)
+    for warning in warnings(answer.outlook):
+        say(warning)
+    print(document(answer) if output is Output.json else text(answer))
+    if wanted:
+        report.write(wanted, answer, asked, remarks)
+    if why := refusal(answer):
+        raise Refused(why)
+    return DONE
+
+
+def _estimate(inputs: Inputs, found: Reckoned, asked: Limits, enforcement: Enforcement) -> Estimate:
+    from kquota.cli.estimate import Estimate
+    from kquota.cli.estimate_outlook import outlook
     from kquota.pace.fetch import Fetch
     from kquota.pace.ratio import MoveTime
     from kquota.pace.share import pace
 
-    measured = found.measured
-    remarks = list(_remarks(measured, live=inputs.source == CLUSTER))
-    for remark in remarks:
-        say(remark)
+    measured, busiest = found.measured, found.measured.max_bytes_in
     chosen = estimate_limits.chosen(asked, measured.works, enforcement)
-    throttle = chosen.throttle
-    move = pace(measured.work, throttle, enforcement)
+    move = pace(measured.work, chosen.throttle, enforcement)
     ahead = outlook(move, measured, found.bytes_in, inputs.volumes)
-    for warning in warnings(ahead):
-        say(warning)
-    kip = MoveTime(
-        partitions_to_be_moved=measured.moving,
-        total_partition_count=measured.partitions,
-        total_log_size=measured.log_size,
-        brokers=len({*measured.health.brokers, *inputs.brokers}),
-        replication_quota=throttle,
-        max_bytes_in=measured.max_bytes_in,
-    )
-    answer = Estimate(
-        throttle=throttle,
+    brokers = len({*measured.health.brokers, *inputs.brokers})
+    return Estimate(
+        throttle=chosen.throttle,
         for_deadline=asked.throttle is None,
         source=inputs.source,
         names=inputs.names,
         rates=inputs.sources if measured.rates_told else (),
         measured=measured,
-        kip=kip,
-        pace=move,
-        window=estimate_limits.window(
-            asked, ahead.waves or move, chosen.within, measured.max_bytes_in, measured.least_replicas
+        kip=MoveTime(
+            partitions_to_be_moved=measured.moving,
+            total_partition_count=measured.partitions,
+            total_log_size=measured.log_size,
+            brokers=brokers,
+            replication_quota=chosen.throttle,
+            max_bytes_in=busiest,
         ),
+        pace=move,
+        window=estimate_limits.window(asked, ahead.waves or move, chosen.within, busiest, measured.least_replicas),
         fetch=Fetch(
-            brokers=kip.brokers,
-            throttle=throttle,
+            brokers=brokers,
+            throttle=chosen.throttle,
             network=asked.network,
             response_max_bytes=enforcement.response_bytes,
             window_seconds=enforcement.window,
@@ -146,12 +157,6 @@ def _answer(
         deadline=asked.deadline,
         within=chosen.within,
     )
-    print(document(answer) if output is Output.json else text(answer))
-    if wanted:
-        report.write(wanted, answer, asked, remarks)
-    if why := refusal(answer):
-        raise Refused(why)
-    return DONE
 
 
 def _remarks(measured: Measured, *, live: bool) -> Iterator[str]:
