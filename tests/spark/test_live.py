@@ -15,11 +15,11 @@ from tests.cli.run import Ran, kquota
 TOPIC = "estimated"
 
 
-def estimate(cluster: Cluster, folder: Path, replicas: list[int], topic: str = TOPIC) -> Ran:
+def estimate(cluster: Cluster, folder: Path, replicas: list[int], *more: str, topic: str = TOPIC) -> Ran:
     plan = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": replicas}]}
     (folder / "plan.json").write_text(json.dumps(plan))
     words = ["--reassignment-json-file", str(folder / "plan.json"), "--throttle", "8MB/s", "--sample", "1"]
-    return kquota("move", "estimate", "--bootstrap-server", cluster.bootstrap, *words, "--output", "json")
+    return kquota("move", "estimate", "--bootstrap-server", cluster.bootstrap, *words, *more, "--output", "json")
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +55,17 @@ def test_sizes_leaders_and_rates_are_the_clusters_own(kafka_431: Cluster, ids: l
     assert document["enforcement"]["replication.quota.window.num"] == 11
     assert [(disk["broker"], disk["arriving"]) for disk in document["disk"]] == [(ids[2], document["bytes_to_copy"])]
     assert document["disk"][0]["usable"] > document["disk"][0]["left_at_worst"] > 0
+
+
+@pytest.mark.spark
+def test_what_is_told_of_one_broker_leaves_the_others_sampled(
+    kafka_431: Cluster, ids: list[int], tmp_path: Path
+) -> None:
+    ran = estimate(kafka_431, tmp_path, [ids[1], ids[2]], "--bytes-in", f"{ids[0]}=1MB/s")
+    assert ran.code == 0, ran.err
+    document = json.loads(ran.out)
+    assert document["write_rates"]["source"] == "bytes-in+sample"
+    assert (document["feasible"], document["shares"][0]["writes"]) == (True, 0)
 
 
 def test_a_dead_broker_and_an_unknown_topic_are_refused_at_once(
