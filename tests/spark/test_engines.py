@@ -41,6 +41,8 @@ def stored(folder: Path) -> list[str]:
     return ["--log-dirs", str(folder / "*.txt"), "--bytes-in", "2=1MB/s", *history]
 
 
+# The first run of a machine installs the small client.
+@pytest.mark.timeout(900)
 @pytest.mark.spark
 def test_the_same_answer_wherever_it_runs(tmp_path: Path, connect_server: str, master: str, small_client: str) -> None:
     """Neither the server nor the cluster can read a file, and the small client cannot run Spark."""
