@@ -62,9 +62,10 @@ def flags() -> tuple[str, ...]:
     file = place(found)
     if not _whole(file):
         return ()
-    use = f"-XX:AOTCache={file}" if found.version >= _AOT else f"-XX:SharedArchiveFile={file}"
+    # The newer kind does not start beside -Xshare.
+    use = (f"-XX:AOTCache={file}",) if found.version >= _AOT else (f"-XX:SharedArchiveFile={file}", "-Xshare:auto")
     # Sums that do not fit are no reason to say anything.
-    return (use, "-Xshare:auto", "-XX:+VerifySharedSpaces", "-Xlog:disable", "-Xlog:all=off")
+    return (*use, "-XX:+VerifySharedSpaces", "-Xlog:disable", "-Xlog:all=off")
 
 
 def making() -> Path | None:

@@ -76,7 +76,10 @@ def used(folder: Path, file: Path) -> str:
 
 
 @pytest.mark.spark
-def test_it_is_made_used_and_harmless_when_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("which", [pytest.param("own", id="any Java"), pytest.param("bundled", id="the wheel's Java")])
+def test_it_is_made_used_and_harmless_when_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str) -> None:
+    """Before Java 25 it is of another kind, with other options."""
+    monkeypatch.setenv("KQUOTA_JAVA", which)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv(archive.SETTING, raising=False)
     place = archive.place(java.find())
