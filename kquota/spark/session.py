@@ -42,8 +42,8 @@ _SMALL_OPTIONS: Final = {
 _LARGE_OPTIONS: Final = {
     "spark.sql.shuffle.partitions": "16",
     "spark.sql.adaptive.enabled": "false",
-    # A sixteenth of a plan's partitions fits in memory: beyond 128 groups, the default, Spark would sort them all.
-    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
+    # A million partitions with their lists are sorted in less time than they are hashed as objects: 13 s against 16.
+    "spark.sql.execution.useObjectHashAggregateExec": "false",
     # They find a task that answers otherwise when it is done again; here none is, and each row would pay for it.
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     "spark.shuffle.checksum.enabled": "false",
