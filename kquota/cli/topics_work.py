@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from kquota.cli import world
 from kquota.cli.contract import DONE, FAILED, TRY_LATER, complain, say
@@ -24,6 +24,8 @@ from kquota.terms import CONTROLLER_MUTATION_RATE
 VERSION: Final = 1
 _TIMEOUT: Final = "60s"
 _SHOWN: Final = 10
+Line: TypeAlias = tuple[str, int | None, int | None]
+"""Of a file: a topic, its partitions and its replication factor, None where they are not written."""
 _COLLIDE: Final = (
     "warning: {}: topics with a period ('.') or underscore ('_') could collide in the names of metrics; "
     "use either, but not both"
@@ -33,10 +35,16 @@ _COLLIDE: Final = (
 def carry_out(at: world.Where, given: Given, asked: str) -> int:
     """Check all, then send all; what the quota rejects is sent again until --timeout is over."""
     seconds = duration(given.timeout or _TIMEOUT, "--timeout")
-    creations = _creations(given) if asked == CREATE else []
-    growths = _counts(given) if asked == ALTER else {}
+    filed = _from_file(given.from_file)
+    assigned = None if given.replica_assignment is None else naming.assignment(given.replica_assignment)
+    creations = _creations(given, filed, assigned) if asked == CREATE else []
+    counts = _counts(given, filed) if asked == ALTER else {}
+    work(creations)
     with world.topics(at) as stage:
-        todo, there = _todo(stage.topics, given, asked, creations, growths)
+        if asked == CREATE:
+            todo, there = _new(stage.topics, given, creations)
+        else:
+            todo, there = _standing(stage.topics, given, [name for name, *_ in filed], counts, assigned)
         if given.dry_run:
             print(_wanted(todo, there, given.output, asked))
             return DONE
@@ -95,14 +103,13 @@ def _interrupted(doing: Work) -> None:
             say(f"{len(names)} topics {words}: {_named(names)}")
 
 
-def _creations(given: Given) -> list[Creation]:
+def _creations(given: Given, filed: Sequence[Line], assigned: Assignment | None) -> list[Creation]:
     partitions = naming.count(given.partitions, "--partitions")
     factor = naming.replication_factor(given.replication_factor)
-    assigned = None if given.replica_assignment is None else naming.assignment(given.replica_assignment)
     configs = dict(_config(text) for text in given.config or ())
     named = [(naming.name(topic, "--topic"), None, None) for topic in given.topic or ()]
     found = []
-    for topic, own, own_factor in [*named, *_from_file(given.from_file)]:
+    for topic, own, own_factor in [*named, *filed]:
         if naming.collide(topic):
             say(_COLLIDE.format(topic))
         found.append(
@@ -117,13 +124,13 @@ def _creations(given: Given) -> list[Creation]:
     return found
 
 
-def _counts(given: Given) -> dict[str, int]:
+def _counts(given: Given, filed: Sequence[Line]) -> dict[str, int]:
     """Of each topic in the file how many partitions it is to have; of `--topic` under the empty name."""
     partitions = naming.count(given.partitions, "--partitions")
     if given.topic and partitions is None:
         raise Invalid('Missing required argument "[partitions]"')
     counts = {} if partitions is None else {"": partitions}
-    for topic, own, _ in _from_file(given.from_file):
+    for topic, own, _ in filed:
         if own is None and partitions is None:
             raise Invalid(
                 f"{given.from_file}: {topic}: how many partitions? Write them behind it, or give --partitions"
@@ -132,7 +139,7 @@ def _counts(given: Given) -> dict[str, int]:
     return counts
 
 
-def _from_file(path: Path | None) -> list[tuple[str, int | None, int | None]]:
+def _from_file(path: Path | None) -> list[Line]:
     if path is None:
         return []
     try:
@@ -152,29 +159,29 @@ def _config(text: str) -> tuple[str, str]:
     return key.strip(), value
 
 
-def _todo(
-    cluster: Topics, given: Given, asked: str, creations: Sequence[Creation], counts: dict[str, int]
+def _new(cluster: Topics, given: Given, creations: Sequence[Creation]) -> tuple[list[Mutation], list[str]]:
+    """What is to be created, and what exists already. Raises Refused where that is an error: nothing is sent then."""
+    names = {one.topic for one in creations}
+    there = [topic.name for topic in cluster.topics(None) if topic.name in names]
+    if there and not given.if_not_exists:
+        raise Refused(f"Topic '{there[0]}' already exists{_more(there)}; nothing was sent")
+    standing = set(there)
+    return [one for one in creations if one.topic not in standing], there
+
+
+def _standing(
+    cluster: Topics, given: Given, filed: Sequence[str], counts: dict[str, int], assigned: Assignment | None
 ) -> tuple[list[Mutation], list[str]]:
-    """What is to be sent, and what is so already. Raises Refused for what cannot be, before anything is sent."""
-    work(creations)
-    if asked == CREATE:
-        names = {one.topic for one in creations}
-        there = [topic.name for topic in cluster.topics(None) if topic.name in names]
-        standing = set(there)
-        if there and not given.if_not_exists:
-            raise Refused(f"Topic '{there[0]}' already exists{_more(there)}; nothing was sent")
-        return [one for one in creations if one.topic not in standing], there
+    """What is to be grown or deleted, and what is so already. Raises Refused for what cannot be, before any is sent."""
     every = cluster.topics(None)
     found = matching(every, given.topic) if given.topic else []
     must_match(given.topic, found, given.if_exists)
-    filed = list(counts.keys() - {""}) if asked == ALTER else [name for name, *_ in _from_file(given.from_file)]
     known = {topic.name: topic for topic in every}
     if (missing := [name for name in filed if name not in known]) and not given.if_exists:
         raise Refused(f"Topic '{missing[0]}' does not exist as expected{_more(missing)}; nothing was sent")
     wanted = sorted({topic.name for topic in found} | (set(filed) & known.keys()))
-    if asked != ALTER:
+    if given.delete:
         return [Deletion(topic=name, partitions=len(known[name].partitions)) for name in wanted], []
-    assigned = None if given.replica_assignment is None else naming.assignment(given.replica_assignment)
     return _growths({name: (len(known[name].partitions), counts.get(name) or counts[""]) for name in wanted}, assigned)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kquota.reassign.port import Cluster, ReplicaDirs, Runs
     from kquota.sizes.port import LogDirs
     from kquota.stores.runs import RunFiles
+    from kquota.stores.security import Security
     from kquota.stores.wire.connection import Wire
     from kquota.stores.znodes import Znodes
     from kquota.stores.zookeeper_runs import ZooKeeperRuns
@@ -38,16 +39,30 @@ _SEEN_POLL_SECONDS: Final = 0.05
 @contextmanager
 def wire(at: Where) -> Iterator[Wire]:
     """An open connection to the brokers. Raises Invalid where only a ZooKeeper is named."""
+    with _wire(at, _security(at)) as opened:
+        yield opened
+
+
+def _security(at: Where) -> Security | None:
+    """What --command-config says, read once: it may be a pipe. None without one."""
+    if at.command_config is None:
+        return None
+    from kquota.stores.security import security
+
+    return security(at.command_config, os.environ, _warn)
+
+
+@contextmanager
+def _wire(at: Where, said: Security | None) -> Iterator[Wire]:
     if at.bootstrap is None:
         raise Invalid("this needs the brokers: give --bootstrap-server HOST:PORT")
     from kquota.stores.wire.connection import Wire
 
     settings: dict[str, object] = {}
-    if at.command_config is not None:
-        from kquota.stores.security import security
+    if said is not None:
         from kquota.stores.wire import login
 
-        settings = login.settings(security(at.command_config, os.environ, _warn))
+        settings = login.settings(said)
     with Wire(at.bootstrap, settings) as opened:
         yield opened
 
@@ -125,23 +140,23 @@ def topics(at: Where) -> Iterator[TopicStage]:
     from kquota.stores.wire.quotas import WireQuotas
     from kquota.stores.wire.topics import WireTopics
 
-    with wire(at) as opened:
+    said = _security(at)
+    with _wire(at, said) as opened:
         yield TopicStage(
             topics=WireTopics(opened),
             configs=WireConfigs(opened),
             quotas=WireQuotas(opened),
-            client=_client(at),
+            client=_client(said),
         )
 
 
-def _client(at: Where) -> Client | None:
+def _client(said: Security | None) -> Client | None:
     from kquota.quota.precedence import Client
-    from kquota.stores.security import Password, security
+    from kquota.stores.security import Password
     from kquota.stores.wire.connection import CLIENT_ID
 
-    if at.command_config is None:
+    if said is None:
         return Client(user=_ANONYMOUS, client_id=CLIENT_ID)
-    said = security(at.command_config, os.environ, lambda _: None)
     name = said.client_id or CLIENT_ID
     if isinstance(said.credentials, Password):
         return Client(user=said.credentials.username, client_id=name)

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from kquota.simulate.rate import SAMPLE_MS, SAMPLES
+
 FIRST: Final = 1
 """How many topics a first request holds while nothing is known."""
 MOST_ITEMS: Final = 100
@@ -19,7 +21,7 @@ MOST_MUTATIONS: Final = 2_000
 """Of one request: a KRaft controller makes at most 10,000 records of it."""
 PERIOD: Final = 1.0
 """Seconds: topics that cost less than this go together, the others one by one."""
-BURST_SECONDS: Final = 11.0
+BURST_SECONDS: Final = SAMPLES * SAMPLE_MS / 1_000
 """A bucket holds so many seconds of its rate: controller.quota.window.num x size, as Kafka ships them."""
 _HAIR: Final = 0.002
 """Seconds: a throttle time is rounded, and one that was rounded down ends too early."""
