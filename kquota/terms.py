@@ -30,6 +30,9 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+TOPIC_NAME: Final = r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}"
+"""The pattern that the whole of a topic's name matches (Topic.validate); Python's and Java's alike."""
+
 PRODUCER_BYTE_RATE: Final = "producer_byte_rate"
 CONSUMER_BYTE_RATE: Final = "consumer_byte_rate"
 REQUEST_PERCENTAGE: Final = "request_percentage"

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from kquota.errors import Invalid
-from kquota.terms import DEFAULT, Default
+from kquota.terms import DEFAULT, TOPIC_NAME, Default
 
 Kind: TypeAlias = Literal["topics", "brokers"]
 TOPICS: Final = "topics"
 BROKERS: Final = "brokers"
 
-_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_TOPIC: Final = re.compile(TOPIC_NAME)
 _BROKER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
@@ -34,7 +34,7 @@ class Resource:
         elif self.kind == BROKERS:
             if not _BROKER.fullmatch(self.name) or int(self.name) > 2**31 - 1:
                 raise Invalid(f"The entity name for brokers must be a valid integer broker id, found: {self.name}")
-        elif not _TOPIC.fullmatch(self.name) or self.name in (".", ".."):
+        elif not _TOPIC.fullmatch(self.name):
             raise Invalid(f"{self.name!r} is no topic's name: 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'")
 
     @property

@@ -8,9 +8,9 @@ from typing import Final
 
 from kquota.errors import Invalid
 from kquota.mutation.request import Assignment
-from kquota.terms import BrokerId
+from kquota.terms import TOPIC_NAME, BrokerId
 
-_NAME: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+_NAME: Final = re.compile(TOPIC_NAME)
 _MOST_PARTITIONS: Final = 2**31 - 1
 _MOST_REPLICAS: Final = 2**15 - 1
 

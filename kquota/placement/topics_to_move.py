@@ -8,9 +8,10 @@ from typing import Final
 
 from kquota.reassign import document
 from kquota.reassign.document import Value, brief
+from kquota.terms import TOPIC_NAME
 
 _EXAMPLE: Final = '{"topics":[{"topic":"foo"},{"topic":"bar"}],"version":1}'
-_TOPIC: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+_TOPIC: Final = re.compile(TOPIC_NAME)
 
 
 def read(path: Path) -> tuple[str, ...]:

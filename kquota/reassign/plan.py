@@ -15,12 +15,12 @@ from typing import Any, Final, TypeAlias, cast
 from kquota.errors import Invalid
 from kquota.reassign import document
 from kquota.reassign.document import MOST, Value, brief, cut, repeated
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import TOPIC_NAME, BrokerId, TopicPartition
 
 ANY: Final = "any"
 """In the place of a log dir: the broker chooses."""
 _ANY_TOO: Final = f',"{ANY}"'
-_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_TOPIC: Final = re.compile(TOPIC_NAME)
 _FIELDS: Final = ("topic", "partition", "replicas", "log_dirs")
 _EXAMPLE: Final = '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}'
 _CURRENT: Final = "Current partition replica assignment"
@@ -202,7 +202,7 @@ def _are_brokers(replicas: list[Any]) -> bool:
 
 
 def _is_name(topic: str) -> bool:
-    return _TOPIC.fullmatch(topic) is not None and topic not in (".", "..")
+    return _TOPIC.fullmatch(topic) is not None
 
 
 def _is_log_dir(log_dir: object) -> bool:

@@ -17,11 +17,12 @@ from kquota.errors import Invalid
 from kquota.reassign.document import MOST
 from kquota.reassign.plan import Plan
 from kquota.spark.plan_files import PlanFiles
+from kquota.terms import TOPIC_NAME
 
 if TYPE_CHECKING:
     from kquota.spark.reader import Reader
 
-_NAME: Final = r"^(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}$"
+_NAME: Final = f"^{TOPIC_NAME}$"
 _ENTRY: Final = "topic string, `partition` bigint, replicas array<bigint>, corrupt string"
 _PLAN: Final = "topic string, `partition` int, targets array<int>"
 _COLUMNS: Final = ("topic", "partition", "replicas")
