@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import random
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
@@ -33,6 +35,8 @@ from kquota.stores.znode import (
 
 CONNECT_SECONDS: Final = 10.0
 MERGE_ATTEMPTS: Final = 20
+SHORTEST_PAUSE: Final = 0.002
+LONGEST_PAUSE: Final = 0.2
 _CONFLICTS: Final = (kazoo_errors.BadVersionError, kazoo_errors.NodeExistsError, kazoo_errors.NoNodeError)
 _LOST: Final = (
     kazoo_errors.ConnectionLoss,
@@ -127,6 +131,8 @@ class Znodes:
             with contextlib.suppress(*_CONFLICTS):
                 self.commit([*also(), *writes])
                 return
+            # Without a pause of its own, the slower of two writers can lose every time.
+            time.sleep(random.uniform(0, min(LONGEST_PAUSE, SHORTEST_PAUSE * 2**attempt)))
         raise Conflict(
             f"ZooKeeper at {self._connect}: others changed {', '.join(edits)} {MERGE_ATTEMPTS} times meanwhile"
         )

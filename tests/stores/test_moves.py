@@ -29,7 +29,8 @@ class RealStage:
         self._hand = hand
 
     def topic(self, replicas: Mapping[int, Replicas]) -> str:
-        name = self._hand.topic(replicas)
+        # More than a follower fetches at once: what comes with its first fetches is over in seconds, throttled or not.
+        name = self._hand.topic(replicas, size=3_000_000)
         # Each broker hears of a new topic in its own time.
         until(lambda: len(self.cluster.snapshot([name]).partitions) == len(replicas), f"{name} is seen")
         return name
