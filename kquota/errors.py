@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 class KquotaError(Exception):
@@ -36,12 +36,16 @@ class Unknown(KquotaError):
 class QuotaViolatedException(KquotaError):
     """THROTTLING_QUOTA_EXCEEDED (89): the broker rejected a mutation (KIP-599).
 
-    `throttle_time_ms` is how long the broker asks its client to wait, in milliseconds.
+    `throttle_time_ms` is how long the broker asks its client to wait, in milliseconds. Raised for a whole call, it has
+    in `results` the error of each topic, None for what is done.
     """
 
-    def __init__(self, throttle_time_ms: int, message: str) -> None:
+    def __init__(
+        self, throttle_time_ms: int, message: str, results: Mapping[str, KquotaError | None] | None = None
+    ) -> None:
         super().__init__(message)
         self.throttle_time_ms = throttle_time_ms
+        self.results = dict(results or {})
 
 
 class Incomplete(KquotaError):

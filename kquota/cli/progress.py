@@ -64,6 +64,20 @@ def stages() -> Iterator[Callable[[int, int, int], None] | None]:
 
 
 _EVERY_SECONDS: Final = 10.0
+_LONG_SECONDS: Final = 0.5
+
+
+def throttled() -> Callable[[float], None]:
+    """What is to be told of each wait for a broker that throttles us: a line now and then, so that none is a hang."""
+    said = -_EVERY_SECONDS
+
+    def say_so(wait: float) -> None:
+        nonlocal said
+        if wait >= _LONG_SECONDS and time.monotonic() - said >= _EVERY_SECONDS:
+            said = time.monotonic()
+            say(f"the broker throttles this principal: waiting {human_duration(wait)} (KIP-219)")
+
+    return say_so
 
 
 @contextmanager
@@ -103,3 +117,18 @@ def _waiting_bar(count: int) -> Iterator[Callable[[int, float], None]]:
             progress.update(task, completed=done, description=words)
 
         yield told
+
+
+@contextmanager
+def lasting(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
+    """Yields what is to be told of the seconds gone by of something that lasts so long: a bar, where there is one."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=seconds)
+        yield lambda gone: progress.update(task, completed=gone)

@@ -13,13 +13,13 @@ from kquota.cli.options import Output
 from kquota.cli.progress import waiting
 from kquota.cli.topics_options import ALTER, CREATE, Given
 from kquota.cli.topics_shown import matching, must_match
-from kquota.errors import Invalid, KquotaError, QuotaViolatedException, Refused
+from kquota.errors import Invalid, QuotaViolatedException, Refused
+from kquota.library import Cluster
 from kquota.measure import duration, human_duration
 from kquota.mutation import naming
 from kquota.mutation.actions import Fate, Outcome, Work, work
 from kquota.mutation.port import Topics
 from kquota.mutation.request import Assignment, Creation, Deletion, Growth, Mutation
-from kquota.terms import CONTROLLER_MUTATION_RATE
 
 VERSION: Final = 1
 _TIMEOUT: Final = "60s"
@@ -55,11 +55,11 @@ def carry_out(at: world.Where, given: Given, asked: str) -> int:
     return _verdict(outcomes, given)
 
 
-def _done(stage: world.TopicStage, doing: Work, given: Given, seconds: float) -> list[Outcome]:
+def _done(stage: Cluster, doing: Work, given: Given, seconds: float) -> list[Outcome]:
     from kquota.mutation.actions import carry_out
     from kquota.mutation.pace import Pace
 
-    pace = Pace(quota=_rate(stage) if len(doing.left) > 1 else None)
+    pace = Pace(quota=stage.mutation_rate() if len(doing.left) > 1 else None)
     try:
         with waiting(len(doing.left)) as told:
             return carry_out(
@@ -74,19 +74,6 @@ def _done(stage: world.TopicStage, doing: Work, given: Given, seconds: float) ->
     except KeyboardInterrupt:
         _interrupted(doing)
         raise
-
-
-def _rate(stage: world.TopicStage) -> float | None:
-    """The mutation quota that binds us, None where there is none, or nobody tells: then rejections tell it."""
-    from kquota.quota.precedence import rungs, winner
-
-    if stage.client is None:
-        return None
-    try:
-        bound = winner(rungs(stage.quotas.everything(), stage.client, CONTROLLER_MUTATION_RATE))
-    except KquotaError:
-        return None
-    return None if bound is None else bound.value
 
 
 def _interrupted(doing: Work) -> None:

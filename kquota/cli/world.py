@@ -11,20 +11,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+from kquota import library
 from kquota.cli.connection import Where as Where
 from kquota.cli.connection import where as where
 from kquota.cli.contract import say
+from kquota.cli.progress import throttled
 from kquota.errors import Invalid
 
 if TYPE_CHECKING:
     from kquota.config.port import Configs
-    from kquota.mutation.port import Topics
-    from kquota.quota.port import Principals, Quotas
-    from kquota.quota.precedence import Client
+    from kquota.quota.port import Principals
     from kquota.reassign.port import Cluster, ReplicaDirs, Runs
     from kquota.sizes.port import LogDirs
     from kquota.stores.runs import RunFiles
-    from kquota.stores.security import Security
     from kquota.stores.wire.connection import Wire
     from kquota.stores.znodes import Znodes
     from kquota.stores.zookeeper_runs import ZooKeeperRuns
@@ -32,39 +31,21 @@ if TYPE_CHECKING:
 
 SEEN_SECONDS: Final = 20.0
 """A broker on ZooKeeper looks at every notification of the last 15 minutes before it is seen to know of a change."""
-_ANONYMOUS: Final = "ANONYMOUS"
 _SEEN_POLL_SECONDS: Final = 0.05
 
 
 @contextmanager
 def wire(at: Where) -> Iterator[Wire]:
     """An open connection to the brokers. Raises Invalid where only a ZooKeeper is named."""
-    with _wire(at, _security(at)) as opened:
+    bootstrap = _brokers(at)
+    with library.wire(bootstrap, library.login(at.command_config, _warn), throttled()) as opened:
         yield opened
 
 
-def _security(at: Where) -> Security | None:
-    """What --command-config says, read once: it may be a pipe. None without one."""
-    if at.command_config is None:
-        return None
-    from kquota.stores.security import security
-
-    return security(at.command_config, os.environ, _warn)
-
-
-@contextmanager
-def _wire(at: Where, said: Security | None) -> Iterator[Wire]:
+def _brokers(at: Where) -> str:
     if at.bootstrap is None:
         raise Invalid("this needs the brokers: give --bootstrap-server HOST:PORT")
-    from kquota.stores.wire.connection import Wire
-
-    settings: dict[str, object] = {}
-    if said is not None:
-        from kquota.stores.wire import login
-
-        settings = login.settings(said)
-    with Wire(at.bootstrap, settings) as opened:
-        yield opened
+    return at.bootstrap
 
 
 @contextmanager
@@ -123,45 +104,11 @@ def log_dirs(at: Where) -> Iterator[LogDirs]:
         yield WireLogDirs(opened)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicStage:
-    """All that `topics` needs, on one connection; `client` is who brokers take us for, None if we cannot tell."""
-
-    topics: Topics
-    configs: Configs
-    quotas: Quotas
-    client: Client | None
-
-
 @contextmanager
-def topics(at: Where) -> Iterator[TopicStage]:
+def topics(at: Where) -> Iterator[library.Cluster]:
     """The topics of a cluster, their configs, and the quotas under which we change them."""
-    from kquota.stores.wire.configs import WireConfigs
-    from kquota.stores.wire.quotas import WireQuotas
-    from kquota.stores.wire.topics import WireTopics
-
-    said = _security(at)
-    with _wire(at, said) as opened:
-        yield TopicStage(
-            topics=WireTopics(opened),
-            configs=WireConfigs(opened),
-            quotas=WireQuotas(opened),
-            client=_client(said),
-        )
-
-
-def _client(said: Security | None) -> Client | None:
-    from kquota.quota.precedence import Client
-    from kquota.stores.security import Password
-    from kquota.stores.wire.connection import CLIENT_ID
-
-    if said is None:
-        return Client(user=_ANONYMOUS, client_id=CLIENT_ID)
-    name = said.client_id or CLIENT_ID
-    if isinstance(said.credentials, Password):
-        return Client(user=said.credentials.username, client_id=name)
-    # A certificate's name, a token's or a ticket's is made a principal by rules that only the broker knows.
-    return Client(user=_ANONYMOUS, client_id=name) if said.protocol == "PLAINTEXT" else None
+    with library.connect(_brokers(at), at.command_config, warned=_warn, throttled=throttled()) as cluster:
+        yield cluster
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from kquota.errors import QuotaViolatedException, Refused, Unreachable
+from kquota.errors import KquotaError, QuotaViolatedException, Refused, Unreachable
 from kquota.mutation.pace import MOST_ITEMS, Pace, fitting
 from kquota.mutation.port import Answer, Clock, Failure, Topics
 from kquota.mutation.request import Mutation
@@ -32,14 +32,15 @@ class Outcome:
 
     mutation: Mutation
     fate: Fate
-    error: Exception | None = None
+    error: KquotaError | None = None
 
 
 @dataclass(slots=True)
 class Work:
     """What is done so far, readable at any moment, also by whoever interrupts it.
 
-    `sent` counts topics in requests, each time anew; `throttle_time_ms` is what the last rejection asked for.
+    `sent` counts topics in requests, each time anew; `throttle_time_ms` is what the last rejection asked for; `muted`
+    is the moment before which nothing may be sent (KIP-219).
     """
 
     left: deque[Mutation]
@@ -47,6 +48,7 @@ class Work:
     in_flight: tuple[Mutation, ...] = ()
     sent: int = 0
     throttle_time_ms: int = 0
+    muted: float = 0.0
 
     def standing(self) -> list[Outcome]:
         """Every topic's outcome as of now; of what is in flight nobody knows."""
@@ -60,7 +62,7 @@ class Work:
     def _unsent(self) -> Fate:
         return Fate.REJECTED if self.throttle_time_ms else Fate.NOT_SENT
 
-    def _violated(self) -> Exception | None:
+    def _violated(self) -> KquotaError | None:
         if not self.throttle_time_ms:
             return None
         return QuotaViolatedException(
@@ -96,6 +98,8 @@ def carry_out(
         costs = [one.mutations for one in islice(doing.left, MOST_ITEMS)]
         # Who wants to be told of a violation is not kept from it.
         wait = pace.wait(clock.monotonic(), costs) if retry else 0.0
+        # A broker that took us for an old client lets all through, and mutes us for as long as we should have waited.
+        wait = max(wait, doing.muted - clock.monotonic())
         if clock.monotonic() + wait >= give_up:
             # Also what was held back on our own reckoning stands behind the quota.
             doing.throttle_time_ms = max(doing.throttle_time_ms, round(wait * 1_000))
@@ -122,6 +126,7 @@ def _sent(topics: Topics, clock: Clock, doing: Work, pace: Pace, batch: Sequence
         doing.in_flight, doing.throttle_time_ms = (), 0
         return False
     _take(doing, batch, answer)
+    doing.muted = clock.monotonic() + answer.throttle_time_ms / 1_000
     rejected = [one for one in batch if (f := answer.outcomes[one.topic]) is not None and f.rejected]
     admitted = sum(one.mutations for one in batch if answer.outcomes[one.topic] is None)
     doing.throttle_time_ms = max(1, answer.throttle_time_ms) if rejected else 0

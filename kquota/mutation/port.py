@@ -50,8 +50,21 @@ class Topics(Protocol):
         ...
 
 
+class Connected(Protocol):
+    """A cluster that is connected; `kquota.connect` gives one."""
+
+    @property
+    def topics(self) -> Topics:
+        """Its topics."""
+        ...
+
+    def mutation_rate(self) -> float | None:
+        """The controller_mutation_rate that binds us, None where there is none or nobody tells: rejections do then."""
+        ...
+
+
 class Clock(Protocol):
-    """Time, so that a test need not wait."""
+    """Time, so that a test need not wait; Python's own `time` is one."""
 
     def monotonic(self) -> float:
         """Seconds since some moment."""

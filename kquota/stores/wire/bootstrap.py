@@ -9,12 +9,12 @@ from typing import Any, Final, TypeAlias
 
 from kafka import errors as kafka_errors
 from kafka.future import Future
-from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.stores import handshake
 from kquota.stores.reach import addresses
+from kquota.stores.wire.mute import PatientManager
 
 Received: TypeAlias = tuple[bytes, Exception | None]
 
@@ -29,8 +29,8 @@ _LOGIN: Final = (
 """What a failed login is: a broker's answer, or, in kafka-python's SCRAM, a broker that does not prove itself."""
 
 
-class Manager(KafkaConnectionManager):  # type: ignore[misc]
-    """kafka-python's manager, which also tells its starter why a connection failed."""
+class Manager(PatientManager):
+    """A manager that also tells its starter why a connection failed."""
 
     def __init__(self, net: NetworkSelector, **settings: Any) -> None:
         self.ended = Future()
@@ -41,7 +41,7 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]
         super().__init__(net, **settings)
 
     def get_connection(self, *arguments: Any, **keywords: Any) -> Any:
-        """See KafkaConnectionManager; until the start has ended, failures are looked at."""
+        """See PatientManager; until the start has ended, failures are looked at."""
         connection = super().get_connection(*arguments, **keywords)
         if not self.ended.is_done:
             connection.init_future.add_errback(self._failed)

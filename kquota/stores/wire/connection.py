@@ -19,6 +19,7 @@ from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.stores import handshake
 from kquota.stores.reach import must_listen
 from kquota.stores.wire import bootstrap as start
+from kquota.stores.wire.mute import Throttled, unheard
 from kquota.terms import BrokerId
 
 CLIENT_ID: Final = "kquota"
@@ -45,10 +46,17 @@ class Wire:
     Requests and answers are kafka-python's message classes; only the modules of this package see them.
     """
 
-    def __init__(self, bootstrap: str, security: Mapping[str, object], deadline: float = CONNECT_SECONDS) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        security: Mapping[str, object],
+        deadline: float = CONNECT_SECONDS,
+        throttled: Throttled = unheard,
+    ) -> None:
         """Connect to the first of `bootstrap` (host:port, joined by commas) that answers.
 
-        `security` are kafka-python's settings (`login.settings`). Raises Unreachable after at most `deadline` seconds
+        `security` are kafka-python's settings (`login.settings`); `throttled` hears of each wait for a broker that
+        throttles us (KIP-219). Raises Unreachable after at most `deadline` seconds
         (or their default.api.timeout.ms), at once if every address refuses or TLS fails; Refused if the login is.
         """
         # Its warnings are for a library's author; what matters of them comes back as an error. DEBUG shows passwords.
@@ -65,6 +73,7 @@ class Wire:
             "request_timeout_ms": int(self._patience * 1000),
             "socket_connection_setup_timeout_ms": int(deadline * 1000),
             "max_in_flight_requests_per_connection": 100,
+            "throttled": throttled,
         }
         self._oldest: tuple[int, ...] | None = None
         self._net = NetworkSelector()
@@ -134,8 +143,8 @@ class Wire:
     def ask(self, request: Any, broker: BrokerId | None = None) -> Any:
         """Send to `broker`, or to any, and return the answer.
 
-        A connection that the broker has muted (KIP-219) is waited for. Raises Unreachable, and Refused if the broker
-        does not know this request.
+        A connection that the broker has muted (KIP-219) is waited for, however long. Raises Unreachable, and Refused
+        if the broker does not know this request.
         """
         return self._run(lambda: self._manager.send(request, node_id=broker), request, broker)
 
@@ -164,6 +173,7 @@ class Wire:
     async def _together(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any | kafka_errors.KafkaError]:
         answers: dict[BrokerId, Any | kafka_errors.KafkaError] = {}
         sent: dict[BrokerId, Awaitable[Any]] = {}
+        longest_ms = max(map(self._longest_ms, requests))
         for broker, request in requests.items():
             try:
                 sent[broker] = self._manager.send(request, node_id=broker)
@@ -171,21 +181,25 @@ class Wire:
                 answers[broker] = error
         for broker, future in sent.items():
             try:
-                answers[broker] = await self._manager.wait_for(future, self._longest_ms)
+                answers[broker] = await self._manager.wait_for(future, longest_ms)
             except kafka_errors.KafkaError as error:
                 answers[broker] = error
         return answers
 
-    @property
-    def _longest_ms(self) -> int:
-        """For a request and the connection before it: a TLS handshake that nobody answers has no time-out."""
-        return int((self._patience + CONNECT_SECONDS) * 1000)
+    def _longest_ms(self, broker: BrokerId | None) -> int:
+        """For a request, the connection before it, and the mute before both.
+
+        A TLS handshake that nobody answers has no time-out of its own.
+        """
+        return int((self._patience + CONNECT_SECONDS + self._manager.muted(broker)) * 1000)
 
     def _run(self, send: Callable[[], Awaitable[Any]], request: Any, broker: BrokerId | None) -> Any:
-        give_up = time.monotonic() + self._patience
+        give_up = time.monotonic() + self._patience + self._manager.muted(broker)
+        # A connection that ended while nobody looked is seen here, not by the request.
+        self._net.poll(timeout_ms=0)
         while True:
             try:
-                return self._net.run(lambda: self._manager.wait_for(send(), self._longest_ms))
+                return self._net.run(lambda: self._manager.wait_for(send(), self._longest_ms(broker)))
             except kafka_errors.NodeNotReadyError as error:
                 if time.monotonic() > give_up:
                     raise self._explained(error, request, broker) from error

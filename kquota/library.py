@@ -1,0 +1,129 @@
+"""What a program imports: a cluster, connected. Besides `cli.world` the only place that joins ports with stores.
+
+Nothing of a client is imported before a cluster is.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kquota.errors import KquotaError
+from kquota.terms import CONTROLLER_MUTATION_RATE
+
+if TYPE_CHECKING:
+    from kquota.config.port import Configs
+    from kquota.mutation.port import Topics
+    from kquota.quota.port import Quotas
+    from kquota.quota.precedence import Client
+    from kquota.stores.security import Security
+    from kquota.stores.wire.connection import Wire
+
+_ANONYMOUS: Final = "ANONYMOUS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """One cluster's topics, configs and quotas, on one connection.
+
+    `client` is who its brokers take us for, None if we cannot tell. Implements `kquota.mutation.port.Connected`.
+    """
+
+    topics: Topics
+    configs: Configs
+    quotas: Quotas
+    client: Client | None
+
+    def mutation_rate(self) -> float | None:
+        """See the port."""
+        from kquota.quota.precedence import rungs, winner
+
+        if self.client is None:
+            return None
+        try:
+            bound = winner(rungs(self.quotas.everything(), self.client, CONTROLLER_MUTATION_RATE))
+        except KquotaError:
+            return None
+        return None if bound is None else bound.value
+
+
+def _unheard(_seconds: float) -> None:
+    """Nobody is told of a wait."""
+
+
+def _warned(line: str) -> None:
+    warnings.warn(line, stacklevel=2)
+
+
+@contextmanager
+def connect(
+    bootstrap_server: str,
+    command_config: Path | str | None = None,
+    *,
+    warned: Callable[[str], None] = _warned,
+    throttled: Callable[[float], None] = _unheard,
+) -> Iterator[Cluster]:
+    """A cluster by its brokers (host:port, joined by commas), with the login of a file of Java properties.
+
+    `warned` hears what of the file has no effect; `throttled` of each wait, in seconds, for a broker that throttles us
+    (KIP-219). Raises Invalid, Refused (the login) and Unreachable.
+
+        with kquota.connect("localhost:9092") as cluster:
+            print([topic.name for topic in cluster.topics.topics(None)])
+    """
+    from kquota.stores.wire.configs import WireConfigs
+    from kquota.stores.wire.quotas import WireQuotas
+    from kquota.stores.wire.topics import WireTopics
+
+    # Read once: the file may be a pipe.
+    said = login(None if command_config is None else Path(command_config), warned)
+    with wire(bootstrap_server, said, throttled) as opened:
+        yield Cluster(
+            topics=WireTopics(opened),
+            configs=WireConfigs(opened),
+            quotas=WireQuotas(opened),
+            client=client(said),
+        )
+
+
+def login(command_config: Path | None, warned: Callable[[str], None]) -> Security | None:
+    """What the file says of a client's security, None without one. Raises Invalid."""
+    if command_config is None:
+        return None
+    from kquota.stores.security import security
+
+    return security(command_config, os.environ, warned)
+
+
+@contextmanager
+def wire(bootstrap_server: str, said: Security | None, throttled: Callable[[float], None] = _unheard) -> Iterator[Wire]:
+    """An open connection to the brokers."""
+    from kquota.stores.wire.connection import Wire
+
+    settings: dict[str, object] = {}
+    if said is not None:
+        from kquota.stores.wire import login as of_wire
+
+        settings = of_wire.settings(said)
+    with Wire(bootstrap_server, settings, throttled=throttled) as opened:
+        yield opened
+
+
+def client(said: Security | None) -> Client | None:
+    """Who brokers take us for; None where only they know."""
+    from kquota.quota.precedence import Client
+    from kquota.stores.security import Password
+    from kquota.stores.wire.connection import CLIENT_ID
+
+    if said is None:
+        return Client(user=_ANONYMOUS, client_id=CLIENT_ID)
+    name = said.client_id or CLIENT_ID
+    if isinstance(said.credentials, Password):
+        return Client(user=said.credentials.username, client_id=name)
+    # A certificate's name, a token's or a ticket's is made a principal by rules that only the broker knows.
+    return Client(user=_ANONYMOUS, client_id=name) if said.protocol == "PLAINTEXT" else None

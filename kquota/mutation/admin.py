@@ -1,0 +1,102 @@
+"""KIP-599's three calls as a program makes them: `kquota.connect` gives the cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final, TypeAlias
+
+from kquota.errors import KquotaError, QuotaViolatedException, Unreachable
+from kquota.mutation.actions import Fate, Outcome, Work, carry_out, work
+from kquota.mutation.pace import Pace
+from kquota.mutation.port import Connected
+from kquota.mutation.request import Creation, Deletion, Growth, Mutation
+
+TIMEOUT: Final = 60.0
+"""Seconds: Kafka's default.api.timeout.ms."""
+Results: TypeAlias = Mapping[str, KquotaError | None]
+"""Of each topic its error: None is done, Refused the broker's own word, Unreachable nobody knows."""
+Told: TypeAlias = Callable[[Work, float], None]
+"""Hears of each wait for the quota: what is done by now, and the seconds it will take."""
+
+
+def _unheard(_doing: Work, _seconds: float) -> None:
+    """Nobody is told of a wait."""
+
+
+def create_topics(
+    cluster: Connected,
+    creations: Iterable[Creation],
+    *,
+    timeout: float = TIMEOUT,
+    retry_quota_violated: bool = True,
+    told: Told = _unheard,
+) -> Results:
+    """Create topics; what the controller mutation quota rejects is sent again for `timeout` seconds.
+
+    Raises QuotaViolatedException when topics are still rejected then, or at once without `retry_quota_violated`: with
+    the time to wait, and the `results` of all topics. Any other error is that topic's own and stands in the results.
+    Raises Refused for a topic that is named twice. Source: KIP-599.
+
+        with kquota.connect("localhost:9092") as cluster:
+            results = create_topics(cluster, [Creation(topic="orders", partitions=12, replication_factor=3)])
+    """
+    return _results(cluster, creations, timeout, retry_quota_violated, told)
+
+
+def create_partitions(
+    cluster: Connected,
+    totals: Mapping[str, int],
+    *,
+    timeout: float = TIMEOUT,
+    retry_quota_violated: bool = True,
+    told: Told = _unheard,
+) -> Results:
+    """Give topics more partitions, so that each has its total; otherwise as `create_topics`.
+
+    with kquota.connect("localhost:9092") as cluster:
+        results = create_partitions(cluster, {"orders": 24}, timeout=600)
+    """
+    now = _partitions(cluster, totals)
+    growths = [Growth(topic=topic, partitions=total, now=now.get(topic, 0)) for topic, total in totals.items()]
+    return _results(cluster, growths, timeout, retry_quota_violated, told)
+
+
+def delete_topics(
+    cluster: Connected,
+    topics: Collection[str],
+    *,
+    timeout: float = TIMEOUT,
+    retry_quota_violated: bool = True,
+    told: Told = _unheard,
+) -> Results:
+    """Delete topics; otherwise as `create_topics`.
+
+    with kquota.connect("localhost:9092") as cluster:
+        results = delete_topics(cluster, ["orders"], retry_quota_violated=False)
+    """
+    now = _partitions(cluster, topics)
+    deletions = [Deletion(topic=topic, partitions=now.get(topic, 0)) for topic in topics]
+    return _results(cluster, deletions, timeout, retry_quota_violated, told)
+
+
+def _partitions(cluster: Connected, names: Iterable[str]) -> dict[str, int]:
+    """What each is worth to the bucket. A topic that does not exist is the broker's to name."""
+    return {topic.name: len(topic.partitions) for topic in cluster.topics.topics(set(names))}
+
+
+def _results(cluster: Connected, mutations: Iterable[Mutation], timeout: float, retry: bool, told: Told) -> Results:
+    doing = work(mutations)
+    pace = Pace(quota=cluster.mutation_rate() if retry and len(doing.left) > 1 else None)
+    outcomes = carry_out(cluster.topics, time, doing, pace, seconds=timeout, retry=retry, told=told)
+    results = {one.mutation.topic: _error(one) for one in outcomes}
+    rejected = [error for error in results.values() if isinstance(error, QuotaViolatedException)]
+    if rejected:
+        raise QuotaViolatedException(rejected[0].throttle_time_ms, str(rejected[0]), results)
+    return results
+
+
+def _error(one: Outcome) -> KquotaError | None:
+    if one.fate is Fate.NOT_SENT:
+        return Unreachable(f"topic {one.mutation.topic} was not sent: no answer came in time to what was sent before")
+    return one.error

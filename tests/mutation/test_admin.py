@@ -1,0 +1,77 @@
+"""The calls of a program: each topic's own result, and the quota's violation raised with all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pytest
+
+import kquota
+from kquota.errors import KquotaError, Refused, Unreachable
+from kquota.mutation import Creation, QuotaViolatedException, create_partitions, create_topics, delete_topics
+from kquota.mutation.port import Topics
+from tests.mutation.fake import MemoryTopics
+
+
+@dataclass
+class Connected:
+    topics: Topics
+
+    def mutation_rate(self) -> float | None:
+        return None
+
+
+Call = Callable[[Connected], Mapping[str, KquotaError | None]]
+CREATIONS = [Creation(topic=f"t-{n}", partitions=80) for n in range(3)]
+LARGE = {"t-0": 80, "t-1": 80, "t-2": 80}
+CALLS: dict[str, tuple[dict[str, int], Call]] = {
+    # what there is, and a call that is worth more than the bucket holds
+    "create": ({}, lambda c: create_topics(c, CREATIONS, retry_quota_violated=False)),
+    "grow": (
+        dict.fromkeys(LARGE, 1),
+        lambda c: create_partitions(c, dict.fromkeys(LARGE, 81), retry_quota_violated=False),
+    ),
+    "delete": (LARGE, lambda c: delete_topics(c, list(LARGE), retry_quota_violated=False)),
+}
+
+
+@pytest.mark.parametrize(("held", "call"), CALLS.values(), ids=CALLS)
+def test_opting_out_raises_the_first_violation_with_the_time_and_every_result(held: dict[str, int], call: Call) -> None:
+    cluster = MemoryTopics(rate=5, held=dict(held))
+    with pytest.raises(QuotaViolatedException) as raised:
+        call(Connected(cluster))
+    assert 4_900 < raised.value.throttle_time_ms <= 5_000
+    kinds = {topic: type(error) for topic, error in raised.value.results.items()}
+    assert kinds == {"t-0": type(None), "t-1": QuotaViolatedException, "t-2": QuotaViolatedException}
+    assert len(cluster.requests) == 1
+
+
+def test_any_other_error_is_the_topics_own() -> None:
+    cluster = Connected(MemoryTopics(held={"t-1": 1}))
+    results = create_topics(cluster, CREATIONS)
+    assert (results["t-0"], results["t-2"]) == (None, None)
+    assert isinstance(results["t-1"], Refused)
+    assert str(results["t-1"]) == "TopicAlreadyExists (36)"
+    grown = create_partitions(cluster, {"t-0": 81, "no-such": 3})
+    assert (grown["t-0"], str(grown["no-such"])) == (None, "UnknownTopicOrPartition (3)")
+    gone = delete_topics(cluster, ["t-0", "no-such"])
+    assert (gone["t-0"], str(gone["no-such"])) == (None, "UnknownTopicOrPartition (3)")
+
+
+def test_what_was_not_sent_is_not_taken_for_done() -> None:
+    results = create_topics(Connected(MemoryTopics(lost_at=1)), CREATIONS)
+    assert all(isinstance(error, Unreachable) for error in results.values())
+    assert "t-2 was not sent" in str(results["t-2"])
+
+
+def test_who_has_no_time_is_told_of_the_violation() -> None:
+    cluster = MemoryTopics(rate=5)
+    with pytest.raises(QuotaViolatedException, match="quota of this principal has been exceeded"):
+        create_topics(Connected(cluster), CREATIONS, timeout=0.5)
+    assert list(cluster.held) == ["t-0"]
+
+
+def test_a_cluster_comes_from_connect() -> None:
+    with pytest.raises(Unreachable, match="Kafka at 127"), kquota.connect("127.0.0.1:1"):
+        pass
