@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from kquota.cli import explain, simulate
+from kquota.cli import explain, probe, simulate
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -25,3 +25,4 @@ def _document() -> None:
 _document()
 app.command("explain", epilog=explain.EPILOG)(explain.explain)
 app.command("simulate", epilog=simulate.EPILOG)(simulate.simulate)
+app.command("probe", epilog=probe.EPILOG)(probe.probe)

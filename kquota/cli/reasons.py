@@ -50,25 +50,25 @@ def text(explained: Explanation) -> str:
 
 def _lines(explained: Explanation) -> Iterator[str]:
     if explained.client is not None:
-        yield from _wrapped("", whom(explained.client))
+        yield from wrapped("", whom(explained.client))
     if explained.ip is not None:
         yield f"connections from {explained.ip}"
     yield ""
     for answer in explained.answers:
-        yield from _wrapped("", headline(answer, explained.cluster), indent="  ")
+        yield from wrapped("", headline(answer, explained.cluster), indent="  ")
     if any(answer.exceptions for answer in explained.answers):
         yield ""
         yield "It may differ for clients that quotas name: see `except` below."
     if (callback := explained.cluster.callback) is not None:
         yield ""
-        yield from _wrapped(
+        yield from wrapped(
             "",
             f"The brokers have client.quota.callback.class={callback}: it decides, and may decide otherwise.",
             indent="  ",
         )
     elif explained.client is not None and not explained.cluster.told:
         yield ""
-        yield from _wrapped(
+        yield from wrapped(
             "",
             "Not known here: whether the brokers have a client.quota.callback.class, which decides in Kafka's place, or"
             f" (before Kafka 3.0) a quota.producer.default or quota.consumer.default; {_NO_BROKERS}.",
@@ -114,20 +114,20 @@ def amount(key: str, value: float) -> str:
 
 def _why(answer: Answer, explained: Explanation) -> Iterator[str]:
     cluster, won = explained.cluster, answer.winner
-    yield from _wrapped("why", _reason(answer, explained.client))
+    yield from wrapped("why", _reason(answer, explained.client))
     if answer.limit is not None and not (math.isfinite(answer.limit) and answer.limit > 0):
-        yield from _wrapped("warning", "this is no rate, and nobody is held to it as to one; set one, or remove it")
+        yield from wrapped("warning", "this is no rate, and nobody is held to it as to one; set one, or remove it")
     elif answer.limit is not None:
-        yield from _wrapped("cluster", _in_the_cluster(answer, cluster))
-        yield from _wrapped("shared", f"{_BUCKET[answer.key == CONTROLLER_MUTATION_RATE]}: {answer.shared}")
+        yield from wrapped("cluster", _in_the_cluster(answer, cluster))
+        yield from wrapped("shared", f"{_BUCKET[answer.key == CONTROLLER_MUTATION_RATE]}: {answer.shared}")
         yield from _burst(answer, cluster)
         if answer.key == REQUEST_PERCENTAGE:
-            yield from _wrapped("exempt", EXEMPT)
+            yield from wrapped("exempt", EXEMPT)
     if answer.exceptions:
-        yield from _wrapped("except", _exceptions(answer.exceptions))
+        yield from wrapped("except", _exceptions(answer.exceptions))
     if answer.key == CONNECTION_CREATION_RATE and explained.unresolved:
         names = ", ".join(map(repr, explained.unresolved[:_MOST_NAMED]))
-        yield from _wrapped("unknown", f"whether {names} is this IP: each broker looks names up for itself")
+        yield from wrapped("unknown", f"whether {names} is this IP: each broker looks names up for itself")
     width = max(len(level(rung, answer)) for rung in answer.rungs)
     head = "levels"
     for rung in answer.rungs:
@@ -187,11 +187,11 @@ def _burst(answer: Answer, cluster: Cluster) -> Iterator[str]:
     mutations = answer.key == CONTROLLER_MUTATION_RATE
     if answer.burst is None or answer.burst_seconds is None:
         why = _no_mutation_window(answer, cluster) if mutations else _NO_BROKERS
-        yield from _wrapped("burst", f"unknown: {why}")
+        yield from wrapped("burst", f"unknown: {why}")
     elif mutations:
         window = cluster.mutation_window
         assert window is not None
-        yield from _wrapped(
+        yield from wrapped(
             "burst",
             f"{answer.burst:g} partitions at once = {plain(answer.limit or 0)}/s x {window.samples}"
             f" (controller.quota.window.num) x {window.seconds} s (controller.quota.window.size.seconds); a request is"
@@ -200,7 +200,7 @@ def _burst(answer: Answer, cluster: Cluster) -> Iterator[str]:
         )
     else:
         size = human_bytes(answer.burst) if answer.key in BYTE_RATES else f"{answer.burst:g} connections"
-        yield from _wrapped(
+        yield from wrapped(
             "burst", f"{size} at once, then delays: the rate is taken over the last {answer.burst_seconds} s"
         )
 
@@ -241,7 +241,7 @@ def _value(key: str, rung: Rung) -> str:
 _TOGETHER: Final = re.compile(r"(?<=level) (?=\d)|(?<=\d) (?=of \d)|(?<=of) (?=\d\))|(?<=\d) (?=s\b)")
 
 
-def _wrapped(head: str, line: str, indent: str = _INDENT) -> Iterator[str]:
+def wrapped(head: str, line: str, indent: str = _INDENT) -> Iterator[str]:
     """The same at every terminal: a document must not depend on who looks at it. `level 3 of 8` stays in one line."""
     lines = textwrap.wrap(
         _TOGETHER.sub("\0", printable(line)),

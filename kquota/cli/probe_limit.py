@@ -1,0 +1,163 @@
+"""`quota probe --find-limit`: what a controller can take, and the mutation quota that follows from it (KIP-599)."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from kquota.cli import probe_run, world
+from kquota.cli.contract import DONE, NOT_YET, say
+from kquota.cli.options import Output
+from kquota.cli.probe_options import Given
+from kquota.errors import Invalid, Refused
+from kquota.probe import ladder, load, scratch
+from kquota.probe.climb import climb
+from kquota.probe.ladder import Held, Operation, Step
+from kquota.quota.limits import plain
+from kquota.terms import CONTROLLER_MUTATION_RATE
+
+if TYPE_CHECKING:
+    from kquota.cli.probe_stage import Logins, Stage
+    from kquota.quota.explain import Explanation
+
+VERSION: Final = 1
+_REPLICAS: Final = 3
+_LONGEST_RUNG: Final = 3
+"""Operations of a rung; each may take as long again when the controller does not keep up."""
+
+
+def find(who: Logins, stage: Stage, explained: Explanation, client_id: str, given: Given) -> int:
+    """Climb, print, and say with the exit code whether there is something to suggest."""
+    bound = next(one for one in explained.answers if one.key == CONTROLLER_MUTATION_RATE)
+    if bound.limit is not None and not explained.cluster.ignores(bound.key):
+        raise Refused(
+            f"this client has a {bound.key} of {bound.limit:g}, which would be all that is measured: take it away for"
+            " the time, or give --client-config or --client-id of a client that has none"
+        )
+    seconds = load.seconds(given.seconds, ladder.SECONDS)
+    rungs = [ladder.rungs(size, seconds, given.most_partitions) for size in ladder.SIZES]
+    if not any(rungs):
+        raise Invalid(f"--most-partitions {given.most_partitions}: not one rung of {seconds:g} s fits; allow more")
+    factor = min(_REPLICAS, len(stage.brokers))
+    lasts = sum(len(Operation) * seconds * len(of_size) for of_size in rungs)
+    most = max(rung.alive for of_size in rungs for rung in of_size)
+    say(
+        f"creating, growing and deleting topics for {lasts:.0f} s or so, {most:,} partitions of {factor} replicas at a"
+        " time at most; a Ctrl-C ends it and removes them"
+    )
+    if given.dry_run:
+        return DONE
+    probe_run.remove_older(stage)
+    made = scratch.name(datetime.now(UTC), 2 * lasts, secrets.token_hex(4))
+    steps: list[Step] = []
+    with probe_run.scratch_topics(who) as topics, who.stage(client_id) as own:
+        for of_size in rungs:
+            start = len(topics)
+            steps += _told(
+                climb(
+                    own.topics,
+                    own.sight,
+                    world.SystemClock(),
+                    of_size,
+                    lambda n, start=start: f"{made}-{start + n}",  # type: ignore[misc]
+                    factor,
+                    topics.append,
+                )
+            )
+    found = ladder.held(steps)
+    print(_document(steps, found, given) if given.output is Output.json else "\n".join(_lines(steps, found, given)))
+    return NOT_YET if ladder.suggested(found) is None else DONE
+
+
+def _told(steps: Iterator[Step]) -> Iterator[Step]:
+    for step in steps:
+        if step.operation is Operation.DELETE:
+            say(f"topics of {step.size} partitions, {step.rate:g} mutations/s: done")
+        yield step
+
+
+def _document(steps: Sequence[Step], found: Sequence[Held], given: Given) -> str:
+    """The contract with scripts, version 1; seconds, and mutations per second."""
+    rate = ladder.suggested(found)
+    return json.dumps(
+        {
+            "version": VERSION,
+            "suggested": rate,
+            "tenants": given.tenants,
+            "overcommit": given.overcommit,
+            "suggested_per_tenant": None if rate is None else ladder.divided(rate, given.tenants, given.overcommit),
+            "held": [
+                {
+                    "partitions_per_topic": one.size,
+                    "rate": one.rate,
+                    "stopped_at": None if one.stopped is None else one.stopped.rate,
+                    "why": None if one.stopped is None else one.stopped.why_not,
+                }
+                for one in found
+            ],
+            "steps": [
+                {
+                    "operation": step.operation.value,
+                    "partitions_per_topic": step.size,
+                    "rate": step.rate,
+                    "reached": round(step.reached, 3),
+                    "latency_p95": round(step.latency, 4),
+                    "visibility_lag": round(step.lag, 4),
+                    "holds": step.why_not is None,
+                }
+                for step in steps
+            ],
+        },
+        indent=2,
+    )
+
+
+def _lines(steps: Sequence[Step], found: Sequence[Held], given: Given) -> Iterator[str]:
+    from tabulate import tabulate
+
+    rows: dict[tuple[int, float], list[str]] = {}
+    for step in steps:
+        row = rows.setdefault((step.size, step.rate), [f"{step.size}", f"{step.rate:g}/s"])
+        row += [_ms(step.latency), _ms(step.lag)]
+    heads = ["partitions", "rate", *(word for one in Operation for word in (one.value, "seen"))]
+    yield str(tabulate(list(rows.values()), heads, tablefmt="plain", disable_numparse=True, colalign=("right",) * 8))
+    yield ""
+    yield "95 of 100 answers came within that time; after the last one, all brokers showed"
+    yield "what was done within the time beside it."
+    yield ""
+    for one in found:
+        yield f"topics of {one.size} partitions: {_said(one)}"
+    yield ""
+    yield from _advice(found, given)
+
+
+def _said(one: Held) -> str:
+    if one.stopped is None:
+        return f"{one.rate:g}/s holds, the most that this run may try (--most-partitions, --seconds)"
+    at = f"at {one.stopped.rate:g}/s, {one.stopped.operation.value}: {one.stopped.why_not}"
+    return f"not even the lowest rate holds; {at}" if one.rate is None else f"{one.rate:g}/s holds; {at}"
+
+
+def _advice(found: Sequence[Held], given: Given) -> Iterator[str]:
+    rate = ladder.suggested(found)
+    if rate is None:
+        yield "Nothing to suggest: this controller is busy, or slow; look at it before you set a quota."
+        return
+    least = min(one.rate for one in found if one.rate is not None)
+    yield f"Suggested: {CONTROLLER_MUTATION_RATE}={plain(rate)} for all clients together: the worst case, {least:g}/s,"
+    yield f"and {1 - ladder.SPARE:.0%} to spare."
+    if given.tenants > 1:
+        each = ladder.divided(rate, given.tenants, given.overcommit)
+        times = f", overcommitted {given.overcommit:g} times" if given.overcommit > 1 else ""
+        yield f"For each of {given.tenants} tenants{times}: {CONTROLLER_MUTATION_RATE}={plain(each)}"
+    else:
+        each = rate
+    yield ""
+    yield f"  kquota configs --alter --user-defaults --add-config {CONTROLLER_MUTATION_RATE}={plain(each)}"
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1_000:.0f} ms"

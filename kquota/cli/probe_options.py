@@ -1,0 +1,128 @@
+"""The options of `quota probe`, and what may stand together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kquota.cli.options import Output, OutputFormat
+from kquota.errors import Invalid
+from kquota.probe import load
+from kquota.probe.load import Kind
+from kquota.terms import BrokerId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """The options as the command line gave them; what is None or False was not given."""
+
+    produce: Annotated[
+        str | None, typer.Option("--produce", metavar="RATE", help="Write so much, over all brokers: 20MB/s.")
+    ] = None
+    consume: Annotated[bool, typer.Option("--consume", help="Read, faster than the quota lets it.")] = False
+    requests: Annotated[bool, typer.Option("--requests", help="Send small requests, one after the other.")] = False
+    create_topics: Annotated[
+        bool, typer.Option("--create-topics", help="Create and delete topics, faster than the quota lets it.")
+    ] = False
+    find_limit: Annotated[
+        bool,
+        typer.Option(
+            "--find-limit", help="Find what the controller can take, and suggest a controller_mutation_rate (KIP-599)."
+        ),
+    ] = False
+    clean_up: Annotated[bool, typer.Option("--clean-up", help="Only remove what killed probes left.")] = False
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user",
+            metavar="NAME",
+            help="Who the client is. No client can choose that: it is whoever its login says, ANONYMOUS without one. "
+            "Refused if the login says another; needed where only brokers know: certificates, tokens, tickets.",
+        ),
+    ] = None
+    client_id: Annotated[
+        str | None,
+        typer.Option(
+            "--client-id", "--client", metavar="NAME", help="Its client-id. [client.id of its login's file, or kquota]"
+        ),
+    ] = None
+    client_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--client-config",
+            metavar="FILE",
+            help="Java properties with the client's login, where that is not --command-config's.",
+        ),
+    ] = None
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--seconds",
+            metavar="N",
+            help="How long to measure, after two of the quota's windows; with --find-limit each step. "
+            f"[two windows: 22; 3; at most {load.MOST_SECONDS:g}]",
+        ),
+    ] = None
+    broker_list: Annotated[
+        str | None, typer.Option("--broker-list", metavar="ID,…", help="Load these brokers only.")
+    ] = None
+    most_bytes: Annotated[
+        str, typer.Option("--most-bytes", metavar="SIZE", help="Write no more than this, over all brokers.")
+    ] = "2GB"
+    most_partitions: Annotated[
+        int,
+        typer.Option("--most-partitions", metavar="N", min=10, max=10_000, help="With --find-limit, at any one time."),
+    ] = 1_000
+    tenants: Annotated[
+        int, typer.Option("--tenants", metavar="N", min=1, help="With --find-limit, divide the rate by so many.")
+    ] = 1
+    overcommit: Annotated[
+        float,
+        typer.Option(
+            "--overcommit", metavar="F", min=1, help="And multiply by this: they never all work at the same time."
+        ),
+    ] = 1.0
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done.")] = False
+    output: OutputFormat = Output.text
+
+
+def kind(given: Given) -> Kind | None:
+    """The load that is asked for, None for --find-limit and --clean-up. Raises Invalid for none, or more than one."""
+    asked: dict[str, Kind | None] = {}
+    if given.produce is not None:
+        asked["--produce"] = Kind.PRODUCE
+    for option, is_given, its_kind in (
+        ("--consume", given.consume, Kind.CONSUME),
+        ("--requests", given.requests, Kind.REQUESTS),
+        ("--create-topics", given.create_topics, Kind.CREATE_TOPICS),
+        ("--find-limit", given.find_limit, None),
+        ("--clean-up", given.clean_up, None),
+    ):
+        if is_given:
+            asked[option] = its_kind
+    if len(asked) != 1:
+        said = f"not {' and '.join(asked)}" if asked else "none is given"
+        raise Invalid(
+            "which load? Exactly one of --produce RATE, --consume, --requests, --create-topics, --find-limit or"
+            f" --clean-up; {said}"
+        )
+    if not given.find_limit and (given.tenants != 1 or given.overcommit != 1):
+        raise Invalid("--tenants and --overcommit go with --find-limit")
+    if given.user == "":
+        raise Invalid("--user is empty; a client that did not authenticate is --user ANONYMOUS")
+    if given.client_id == "":
+        raise Invalid("--client-id is empty: this client (librdkafka) always sends one")
+    return next(iter(asked.values()))
+
+
+def broker_ids(text: str | None) -> tuple[BrokerId, ...] | None:
+    """The brokers of --broker-list, each once; None without one. Raises Invalid."""
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isascii() and word.isdigit() for word in words):
+        raise Invalid(f"--broker-list {text!r}: write broker ids, as 1,2")
+    return tuple(sorted({BrokerId(int(word)) for word in words}))

@@ -1,0 +1,95 @@
+"""The run of a probe: its topics are there as long as it lasts, and not longer, whoever ends it and how."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from kquota.cli import world
+from kquota.cli.contract import DONE, NOT_YET, complain, say
+from kquota.cli.progress import lasting
+from kquota.errors import KquotaError
+
+if TYPE_CHECKING:
+    from kquota.cli.probe_stage import Logins, Stage
+    from kquota.probe.load import Load
+    from kquota.probe.meter import Reading
+
+_ON_ITS_WAY: Final = 0.5
+
+
+def readings(who: Logins, client_id: str, load: Load) -> tuple[Reading, ...]:
+    """What the client got: of each broker, or of the controller."""
+    from kquota.probe.load import Kind
+
+    say(f"loading for {load.lasting:g} s at most; a Ctrl-C ends it and removes its topics")
+    with scratch_topics(who) as made, lasting(f"probing: {load.kind.value}", load.lasting) as told:
+        if load.kind is Kind.CREATE_TOPICS:
+            from kquota.probe.mutations import mutate
+
+            with who.stage(client_id) as stage:
+                return (mutate(stage.topics, world.SystemClock(), load, made.append, told),)
+        from kquota.probe import actions
+        from kquota.probe.meter import Meter
+
+        with who.stage() as stage:
+            made.append(load.topic)
+            actions.create(stage.topics, world.SystemClock(), stage.sight, load.topic, load.leaders)
+        if load.kind is Kind.CONSUME:
+            who.client().fill(load)
+        client = who.client(client_id)
+        loads = {Kind.PRODUCE: client.produce, Kind.CONSUME: client.consume, Kind.REQUESTS: client.request}
+        now = time.monotonic()
+        meter = Meter(starts=now + load.warm, ends=now + load.lasting)
+        loads[load.kind](load, meter, told)
+        return meter.readings(load.leaders.values())
+
+
+@contextmanager
+def scratch_topics(who: Logins) -> Iterator[list[str]]:
+    """Yields where to name topics before they are made; all that are there in the end are removed.
+
+    On a connection of its own: the one that was interrupted may be in the middle of a request.
+    """
+    made: list[str] = []
+    ended_well = False
+    try:
+        yield made
+        ended_well = True
+    finally:
+        try:
+            if made and not ended_well:
+                say("removing its topics")
+                # What was on its way when we were stopped is then there to be seen.
+                time.sleep(_ON_ITS_WAY)
+            with who.stage() as stage:
+                _remove(stage, made)
+        except KquotaError as error:
+            complain(str(error))
+        except KeyboardInterrupt:
+            say("interrupted again: what is left of its topics the next probe removes, or --clean-up")
+            raise
+
+
+def _remove(stage: Stage, names: list[str]) -> None:
+    from kquota.probe import actions
+
+    actions.remove(stage.topics, stage.configs, world.SystemClock(), names)
+
+
+def remove_older(stage: Stage) -> int:
+    """Remove what older probes left whose time is over; NOT_YET where some may still run, or are none."""
+    from kquota.probe import actions, scratch
+
+    found = actions.found(stage.topics, stage.configs, datetime.now(UTC))
+    gone = actions.remove(stage.topics, stage.configs, world.SystemClock(), [topic.name for topic in found.over])
+    if gone:
+        say(f"removed what an older probe left: {', '.join(gone[:5])}{' …' * (len(gone) > 5)}")
+    for name in found.foreign:
+        say(f"warning: topic {name} has a probe's name and not its seal ({scratch.SEAL}): left alone")
+    for topic in found.running:
+        say(f"topic {topic.name}: its probe may run until {scratch.ends(topic.name):%H:%M:%S} UTC; left alone")
+    return NOT_YET if found.foreign or found.running else DONE

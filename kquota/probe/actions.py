@@ -1,0 +1,112 @@
+"""The order of things: what older probes left is looked for, the scratch topic is made, and whatever comes removed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from kquota.config.port import Configs
+from kquota.config.resource import TOPICS, Resource
+from kquota.errors import Incomplete, Refused, Unknown
+from kquota.mutation.actions import Fate, by_fate, carry_out, work
+from kquota.mutation.pace import Pace
+from kquota.mutation.port import Clock, Topics
+from kquota.mutation.request import Creation, Deletion
+from kquota.mutation.topic import Topic
+from kquota.probe import scratch
+from kquota.probe.port import Sight
+from kquota.terms import BrokerId
+
+SECONDS = 60.0
+"""For the topics of a probe to be made or removed: a mutation quota may hold that up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The topics that have a probe's name: `over` are those of probes that are, `running` may be another's just now,
+    and `foreign` are not a probe's: their configs do not say so.
+    """
+
+    over: tuple[Topic, ...]
+    running: tuple[Topic, ...]
+    foreign: tuple[str, ...]
+
+
+def found(topics: Topics, configs: Configs, now: datetime) -> Found:
+    """Look for what older probes left."""
+    named = [topic for topic in topics.topics(None) if scratch.ends(topic.name) is not None]
+    sealed = _sealed(configs, [topic.name for topic in named])
+    ours = [topic for topic in named if topic.name in sealed]
+    over = tuple(topic for topic in ours if _over(topic.name, now))
+    return Found(
+        over=over,
+        running=tuple(topic for topic in ours if topic not in over),
+        foreign=tuple(topic.name for topic in named if topic not in ours),
+    )
+
+
+def create(topics: Topics, clock: Clock, sight: Sight, topic: str, leaders: Mapping[int, BrokerId]) -> None:
+    """Make the scratch topic, one partition for each broker to lead, and wait until all brokers know it.
+
+    Raises Refused where the cluster does not let us; a topic of that name is never taken for ours.
+    """
+    assignment = {number: (broker,) for number, broker in leaders.items()}
+    made(topics, clock, [Creation(topic=topic, assignment=assignment, configs=scratch.configs(topic))])
+    until_seen(clock, sight, {topic: len(leaders)}, SECONDS)
+
+
+def made(topics: Topics, clock: Clock, creations: Sequence[Creation]) -> None:
+    """Create them, whatever a quota says. Raises Refused, or Unknown where it cannot be told."""
+    outcomes = carry_out(topics, clock, work(creations), Pace(quota=None), seconds=SECONDS)
+    for one in outcomes:
+        if one.fate is Fate.UNKNOWN:
+            raise Unknown(f"creating topic {one.mutation.topic}: {one.error}")
+        if one.fate is not Fate.DONE:
+            raise Refused(f"creating topic {one.mutation.topic}: {one.error or one.fate.value}")
+
+
+def until_seen(clock: Clock, sight: Sight, wanted: Mapping[str, int], seconds: float) -> float:
+    """How many seconds until every broker shows these topics with their partitions. Raises Unknown after `seconds`."""
+    began = clock.monotonic()
+    while behind := sight.behind(wanted):
+        if clock.monotonic() - began > seconds:
+            raise Unknown(f"after {seconds:g} s {behind} brokers do not show the probe's topics as they should be")
+        clock.sleep(0.02)
+    return clock.monotonic() - began
+
+
+def remove(topics: Topics, configs: Configs, clock: Clock, names: Collection[str]) -> tuple[str, ...]:
+    """Delete those of `names` that exist and are a probe's, and say which.
+
+    What bears no seal is left alone, whatever it is called. Raises Incomplete for what could not be deleted.
+    """
+    there = topics.topics(names)
+    sealed = _sealed(configs, [topic.name for topic in there])
+    doomed = [Deletion(topic=t.name, partitions=len(t.partitions)) for t in there if t.name in sealed]
+    outcomes = by_fate(carry_out(topics, clock, work(doomed), Pace(quota=None), seconds=SECONDS))
+    done = [one.mutation.topic for one in outcomes[Fate.DONE]]
+    left = [one for fate in (Fate.REJECTED, Fate.FAILED, Fate.UNKNOWN, Fate.NOT_SENT) for one in outcomes[fate]]
+    if left:
+        undone = [one.mutation.topic for one in left]
+        raise Incomplete(
+            f"not removed: {', '.join(undone[:5])}{' …' * (len(undone) > 5)} ({left[0].error or left[0].fate.value});"
+            " `kquota quota probe --clean-up` does it later",
+            done,
+            undone,
+        )
+    return tuple(done)
+
+
+def _sealed(configs: Configs, names: Iterable[str]) -> frozenset[str]:
+    told = configs.describe([Resource(kind=TOPICS, name=name) for name in names])
+    return frozenset(
+        str(resource.name)
+        for resource, entries in told.items()
+        if scratch.ours(str(resource.name), {entry.key: entry.value for entry in entries if entry.dynamic})
+    )
+
+
+def _over(topic: str, now: datetime) -> bool:
+    ends = scratch.ends(topic)
+    return ends is not None and ends < now

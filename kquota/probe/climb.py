@@ -1,0 +1,113 @@
+"""Up the ladder: each rung's topics are created, grown and deleted alone, and timed, until one rung does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from kquota.errors import Refused
+from kquota.mutation.port import Clock, Topics
+from kquota.mutation.request import Creation, Deletion, Growth, Mutation
+from kquota.probe import scratch
+from kquota.probe.actions import until_seen
+from kquota.probe.ladder import LAG, Operation, Rung, Step, percentile
+from kquota.probe.port import Sight
+
+_REQUEST_SECONDS = 30.0
+_TICK = 0.1
+"""Seconds between two requests, each with all that is due by then."""
+_MOST_ITEMS = 100
+_PATIENCE = 5 * LAG
+"""For a lag that is too long anyway."""
+
+
+def climb(
+    topics: Topics,
+    sight: Sight,
+    clock: Clock,
+    rungs: Sequence[Rung],
+    name: Callable[[int], str],
+    replication_factor: int,
+    tell: Callable[[str], None],
+) -> Iterator[Step]:
+    """The steps as they are done; after a rung with one that does not hold no other is tried.
+
+    `name` makes a scratch topic's name of a number, and `tell` hears of it before it is made. Raises Refused where the
+    cluster does not let us, and where a quota holds us: then it would be the quota that is measured.
+    """
+    number = 0
+    for rung in rungs:
+        names = [name(number + n) for n in range(rung.topics)]
+        number += rung.topics
+        for topic in names:
+            tell(topic)
+        good = True
+        for operation in Operation:
+            step = _step(
+                topics,
+                sight,
+                clock,
+                rung,
+                operation,
+                [_mutation(operation, rung, t, replication_factor) for t in names],
+            )
+            good = good and step.why_not is None
+            yield step
+        if not good:
+            return
+
+
+def _mutation(operation: Operation, rung: Rung, topic: str, replication_factor: int) -> Mutation:
+    match operation:
+        case Operation.CREATE:
+            return Creation(
+                topic=topic,
+                partitions=rung.size,
+                replication_factor=replication_factor,
+                configs=scratch.configs(topic),
+            )
+        case Operation.GROW:
+            return Growth(topic=topic, partitions=2 * rung.size, now=rung.size)
+        case Operation.DELETE:
+            return Deletion(topic=topic, partitions=2 * rung.size)
+
+
+def _step(
+    topics: Topics, sight: Sight, clock: Clock, rung: Rung, operation: Operation, todo: Sequence[Mutation]
+) -> Step:
+    # Deleting counts every partition that a topic has by then.
+    each = todo[0].mutations
+    began, sent, latencies = clock.monotonic(), 0, []
+    while sent < len(todo):
+        due = int((clock.monotonic() - began) * rung.rate / each) + 1
+        batch = todo[sent : min(due, sent + _MOST_ITEMS, len(todo))]
+        asked = clock.monotonic()
+        if batch:
+            _must_be_done(topics, batch)
+            latencies.append(clock.monotonic() - asked)
+            sent += len(batch)
+        clock.sleep(max(0.0, asked + _TICK - clock.monotonic()))
+    # The last of them was due one interval before the end of its share.
+    took = max(clock.monotonic() - began, len(todo) * each / rung.rate)
+    partitions = {Operation.CREATE: rung.size, Operation.GROW: 2 * rung.size, Operation.DELETE: 0}[operation]
+    lag = until_seen(clock, sight, {one.topic: partitions for one in todo}, _PATIENCE)
+    return Step(
+        operation=operation,
+        size=rung.size,
+        rate=float(rung.rate),
+        reached=len(todo) * each / took,
+        latency=percentile(latencies),
+        lag=lag,
+    )
+
+
+def _must_be_done(topics: Topics, batch: Sequence[Mutation]) -> None:
+    answer = topics.send(batch, _REQUEST_SECONDS)
+    for one in batch:
+        failure = answer.outcomes[one.topic]
+        if failure is not None and failure.rejected:
+            raise Refused(
+                "a controller mutation quota rejects this client, and would be all that is measured: take it away for"
+                " the time, or give --client-config with a login that has none"
+            )
+        if failure is not None:
+            raise Refused(f"topic {one.topic}: {failure.reason}")

@@ -1,0 +1,87 @@
+"""A client that creates and deletes topics: what a mutation quota lets through, from one empty bucket to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from kquota.errors import Refused
+from kquota.mutation.port import Clock, Topics
+from kquota.mutation.request import Creation, Deletion, Mutation
+from kquota.probe import scratch
+from kquota.probe.load import Load
+from kquota.probe.meter import Reading, throttles
+
+_REQUEST_SECONDS = 30.0
+_HAIR = 0.002
+"""Seconds: a throttle time is rounded, and one that was rounded down ends too early."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was let through. A rejection says when the bucket's tokens are 0 again: from one such moment to another
+    exactly the quota's rate came in, whatever the bucket held at first.
+    """
+
+    admitted: int = 0
+    zeros: list[tuple[float, int]] = field(default_factory=list)
+    waits: list[int] = field(default_factory=list)
+
+    def rejected(self, now: float, throttle_ms: int) -> None:
+        """`throttle_ms` is how long to wait until there are tokens."""
+        self.waits.append(throttle_ms)
+        self.zeros.append((now + throttle_ms / 1_000, self.admitted))
+
+    def reading(self, began: float, now: float) -> Reading:
+        """Between the first and the last empty bucket; where there are no two, all of it."""
+        start, end = (began, 0), (now, self.admitted)
+        if len(self.zeros) > 1 and self.zeros[-1][0] > self.zeros[0][0]:
+            start, end = self.zeros[0], self.zeros[-1]
+        return Reading(
+            broker=None,
+            amount=float(end[1] - start[1]),
+            seconds=max(end[0] - start[0], _HAIR),
+            throttles=throttles(self.waits),
+        )
+
+
+def mutate(
+    topics: Topics, clock: Clock, load: Load, tell: Callable[[str], None], told: Callable[[float], None]
+) -> Reading:
+    """Create and delete, one topic at a time, until `load.seconds` after the bucket was first empty, or in all.
+
+    `tell` hears of each topic before it is asked for, so that it can be removed whatever happens. Raises Refused for
+    any error that is not the quota's.
+    """
+    began = clock.monotonic()
+    tally, give_up = Tally(), began + (load.lasting if load.limit is not None else load.seconds)
+    for one in _one_by_one(load, tell):
+        while (now := clock.monotonic()) < give_up:
+            told(now - began)
+            answer = topics.send([one], _REQUEST_SECONDS)
+            failure = answer.outcomes[one.topic]
+            if failure is not None and not failure.rejected:
+                raise Refused(f"topic {one.topic}: {failure.reason}")
+            if failure is None:
+                tally.admitted += one.mutations
+                break
+            if not tally.zeros:
+                give_up = clock.monotonic() + load.seconds
+            tally.rejected(clock.monotonic(), answer.throttle_time_ms)
+            clock.sleep(answer.throttle_time_ms / 1_000 + _HAIR)
+        if now >= give_up:
+            break
+        early = began + tally.admitted / load.rate - clock.monotonic()
+        if early > 0 and not tally.zeros:
+            clock.sleep(early)
+    return tally.reading(began, clock.monotonic())
+
+
+def _one_by_one(load: Load, tell: Callable[[str], None]) -> Iterator[Mutation]:
+    number = 0
+    while True:
+        topic = f"{load.topic}-{number}"
+        tell(topic)
+        yield Creation(topic=topic, partitions=load.partitions, replication_factor=1, configs=scratch.configs(topic))
+        yield Deletion(topic=topic, partitions=load.partitions)
+        number += 1

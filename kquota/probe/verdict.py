@@ -1,0 +1,60 @@
+"""Whether a client got what its quota promises: per broker, within a tenth."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Final
+
+from kquota.probe.meter import Reading
+
+TOLERANCE: Final = 0.10
+
+
+class Verdict(enum.Enum):
+    """What a reading says."""
+
+    AS_EXPLAINED = "as explained"
+    NOT_REACHED = "as explained, and the quota was not reached"
+    MORE = "more than its quota lets through"
+    LESS = "less than its quota lets through, and throttled"
+    SLOW = "less than it asked for, and not throttled: something else is in the way"
+    THROTTLED = "throttled, though no quota of this kind holds it"
+
+
+GOOD: Final = (Verdict.AS_EXPLAINED, Verdict.NOT_REACHED)
+_WORST: Final = (Verdict.MORE, Verdict.THROTTLED, Verdict.LESS, Verdict.SLOW, Verdict.AS_EXPLAINED)
+
+
+def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:
+    """`asked` and `limit` per second, in the unit of the reading. Whoever asks for less than its limit is to get it."""
+    expected = asked if limit is None else min(asked, limit)
+    off = difference(reading, expected)
+    held = reading.throttles.count > 0
+    if abs(off) <= TOLERANCE:
+        if limit is None:
+            return Verdict.THROTTLED if held else Verdict.AS_EXPLAINED
+        return Verdict.AS_EXPLAINED if held or asked > limit else Verdict.NOT_REACHED
+    if off > 0:
+        # More than was asked for is our own doing; only a quota can be overrun.
+        return Verdict.MORE if limit is not None and reading.rate > limit * (1 + TOLERANCE) else Verdict.AS_EXPLAINED
+    if not held:
+        return Verdict.SLOW
+    return Verdict.LESS if limit is not None else Verdict.THROTTLED
+
+
+def held(reading: Reading, limit: float | None) -> Verdict:
+    """Of a load whose cost only the broker knows: whether it was throttled where, and only where, a quota is set."""
+    if reading.throttles.count:
+        return Verdict.THROTTLED if limit is None else Verdict.AS_EXPLAINED
+    return Verdict.AS_EXPLAINED if limit is None else Verdict.NOT_REACHED
+
+
+def worst(found: Sequence[Verdict]) -> Verdict:
+    """Of all brokers; a quota that was reached on one of them was reached."""
+    return next((one for one in _WORST if one in found), Verdict.NOT_REACHED)
+
+
+def difference(reading: Reading, expected: float) -> float:
+    """Of the rate from what was expected, as a share of that: 0.05 is 5 % more."""
+    return reading.rate / expected - 1
