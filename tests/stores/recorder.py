@@ -1,0 +1,141 @@
+"""A proxy (HTTP CONNECT) between a client and its brokers, which notes when each request and each answer passes."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+_API_VERSIONS: Final = 18
+_FLEXIBLE: Final = {3: 9, 19: 5, 20: 4, 29: 2, 32: 4, 35: 2, 37: 2, 44: 1, 48: 1, 49: 1, 75: 0}
+"""Of each request the first version whose answer has tags in its header; all their bodies begin with the throttle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """One message. `at` is a monotonic time in seconds, and `throttle` its throttle time: a request has none."""
+
+    connection: int
+    at: float
+    api: int
+    throttle: float | None
+
+
+@dataclass
+class Recorder:
+    """A context manager; `settings` are a Wire's, so that it connects through us."""
+
+    passed: list[Passed] = field(default_factory=list)
+    _open: list[socket.socket] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        self._server = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # A close alone does not wake an accept.
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        self.cut()
+
+    @property
+    def settings(self) -> dict[str, object]:
+        return {"proxy_url": f"http://127.0.0.1:{self._server.getsockname()[1]}"}
+
+    def cut(self) -> None:
+        """End every connection, as a broker does that stops, or that has heard nothing for ten minutes."""
+        while self._open:
+            with contextlib.suppress(OSError):
+                self._open.pop().shutdown(socket.SHUT_RDWR)
+
+    def early(self) -> list[tuple[Passed, Passed]]:
+        """Answers with a throttle time, each with a request on its connection that came before the time was over."""
+        return [
+            (answer, request)
+            for answer in self.passed
+            for request in self.passed
+            if answer.throttle
+            and request.throttle is None
+            and request.connection == answer.connection
+            and answer.at < request.at < answer.at + answer.throttle
+        ]
+
+    @property
+    def throttles(self) -> list[float]:
+        """The throttle times that were asked for."""
+        return [message.throttle for message in self.passed if message.throttle]
+
+    def _accept(self) -> None:
+        for number in range(1_000_000):
+            try:
+                client, _ = self._server.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client, number), daemon=True).start()
+
+    def _serve(self, client: socket.socket, number: int) -> None:
+        asked = b""
+        while b"\r\n\r\n" not in asked:
+            asked += client.recv(4_096)
+        host, _, port = asked.split()[1].decode().rpartition(":")
+        broker = socket.create_connection((host, int(port)))
+        client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        self._open += [client, broker]
+        asked_for: dict[int, tuple[int, int]] = {}
+
+        def request(frame: bytes) -> None:
+            api, version, correlation = struct.unpack_from(">hhi", frame)
+            asked_for[correlation] = (api, version)
+            self.passed.append(Passed(connection=number, at=time.monotonic(), api=api, throttle=None))
+
+        def answer(frame: bytes) -> None:
+            api, version = asked_for.pop(struct.unpack_from(">i", frame)[0])
+            throttle = _throttle_ms(frame[4:], api, version) / 1_000
+            self.passed.append(Passed(connection=number, at=time.monotonic(), api=api, throttle=throttle))
+
+        threading.Thread(target=_carry, args=(broker, client, answer), daemon=True).start()
+        _carry(client, broker, request)
+
+
+def _carry(source: socket.socket, target: socket.socket, seen: Callable[[bytes], None]) -> None:
+    """What comes is noted before it goes on, so that a reader has it later than we say, never sooner."""
+    pending = b""
+    with contextlib.suppress(OSError):
+        while data := source.recv(65_536):
+            pending += data
+            for frame in _frames(pending):
+                seen(frame)
+                pending = pending[4 + len(frame) :]
+            target.sendall(data)
+    for end in (source, target):
+        with contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+
+
+def _frames(data: bytes) -> Iterator[bytes]:
+    """The whole messages in it."""
+    start = 0
+    while len(data) >= start + 4:
+        size = struct.unpack_from(">i", data, start)[0]
+        if len(data) < start + 4 + size:
+            return
+        yield data[start + 4 : start + 4 + size]
+        start += 4 + size
+
+
+def _throttle_ms(body: bytes, api: int, version: int) -> int:
+    if api == _API_VERSIONS:
+        # Its header never has tags, and its throttle time stands behind the list of requests.
+        compact = version >= 3
+        count = body[2] - 1 if compact else struct.unpack_from(">i", body, 2)[0]
+        at = 3 + count * 7 if compact else 6 + count * 6
+    else:
+        at = 1 if version >= _FLEXIBLE[api] else 0
+    return int(struct.unpack_from(">i", body, at)[0])

@@ -1,0 +1,100 @@
+"""KIP-219's test plan, by packet times: who is throttled neither times out nor sends before the time is over."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from kquota.mutation.actions import Fate, Work, carry_out, work
+from kquota.mutation.pace import Pace
+from kquota.mutation.request import Creation, Deletion
+from kquota.quota.change import Change
+from kquota.quota.entity import Entity
+from kquota.sandbox.cluster import Cluster
+from kquota.stores.wire.connection import Wire
+from kquota.stores.wire.quotas import WireQuotas
+from kquota.stores.wire.topics import WireTopics
+from tests.stores.moves_stage import until
+from tests.stores.recorder import Recorder
+
+RATE = 5.0
+"""Mutations a second: the bucket holds 55."""
+PATIENCE_MS = 2_000
+
+
+@dataclass
+class Stage:
+    cluster: Cluster
+    client: str
+
+    def limited(self, **quota: float) -> None:
+        with Wire(self.cluster.bootstrap, {}) as wire:
+            quotas, entity = WireQuotas(wire), Entity(client_id=self.client)
+            quotas.alter([Change(entity=entity, add=quota)])
+            until(lambda: quotas.everything().get(entity) == quota, "the quota is seen")
+
+    def creations(self, count: int, partitions: int) -> list[Creation]:
+        return [Creation(topic=f"{self.client}-{n}", partitions=partitions, replication_factor=1) for n in range(count)]
+
+    @property
+    def settings(self) -> dict[str, object]:
+        return {"client_id": self.client, "request_timeout_ms": PATIENCE_MS}
+
+
+@pytest.fixture(params=["kafka_431", "kafka_391"], ids=["4.3.1", "3.9.1"])
+def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
+    found = Stage(request.getfixturevalue(request.param), f"w{uuid.uuid4().hex[:8]}")
+    yield found
+    with Wire(found.cluster.bootstrap, {}) as wire:
+        topics = WireTopics(wire)
+        ours = [topic for topic in topics.topics(None) if topic.name.startswith(found.client)]
+        if ours:
+            topics.send([Deletion(topic=topic.name, partitions=len(topic.partitions)) for topic in ours], 30)
+
+
+def test_a_rejected_mutation_waits_even_when_its_connection_is_lost_meanwhile(stage: Stage) -> None:
+    stage.limited(controller_mutation_rate=RATE)
+    with Recorder() as recorder, Wire(stage.cluster.bootstrap, stage.settings | recorder.settings) as wire:
+
+        def told(doing: Work, wait: float) -> None:
+            recorder.cut()
+
+        todo = work(stage.creations(3, 35))
+        outcomes = carry_out(WireTopics(wire), time, todo, Pace(quota=None), seconds=60, told=told)
+        assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
+        assert recorder.throttles
+        assert recorder.early() == []
+
+
+def test_an_old_clients_mute_outlasts_the_patience_for_a_request(stage: Stage) -> None:
+    """A version below 6 of CreateTopics is never rejected, but muted for as long as it should have waited (KIP-599)."""
+    stage.limited(controller_mutation_rate=RATE)
+    waits: list[float] = []
+    old = stage.settings | {"api_version": (2, 6)}
+    with Recorder() as recorder, Wire(stage.cluster.bootstrap, old | recorder.settings, throttled=waits.append) as wire:
+        topics = WireTopics(wire)
+        for one in stage.creations(3, 35):
+            assert topics.send([one], 30).outcomes == {one.topic: None}
+        assert max(recorder.throttles) > PATIENCE_MS / 1_000
+        assert max(waits) > PATIENCE_MS / 1_000
+        assert recorder.early() == []
+
+
+def test_any_request_can_be_delayed_from_the_first_one_on(stage: Stage) -> None:
+    """A request quota that is next to nothing: every answer asks for one window, the most there is (KIP-124)."""
+    stage.limited(request_percentage=0.0001)
+    waits: list[float] = []
+    with (
+        Recorder() as recorder,
+        Wire(stage.cluster.bootstrap, stage.settings | recorder.settings, throttled=waits.append) as wire,
+    ):
+        quotas = WireQuotas(wire)
+        quotas.everything()
+        quotas.alter([Change(entity=Entity(client_id=stage.client), delete=("request_percentage",))])
+        assert len(recorder.throttles) >= 2
+        assert waits
+        assert recorder.early() == []
