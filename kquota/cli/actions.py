@@ -34,7 +34,7 @@ def value(name: str, metavar: str, text: str) -> Any:
 
 
 def given_options(kind: type[Any]) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Put every option of the dataclass `kind` in the place of the command's parameter `given`."""
+    """Put every option of the dataclass `kind` in the place of the command's parameter `given`; others stay."""
 
     def decorated(command: Callable[..., int]) -> Callable[..., int]:
         hints = get_type_hints(kind, include_extras=True)
@@ -44,11 +44,13 @@ def given_options(kind: type[Any]) -> Callable[[Callable[..., int]], Callable[..
         ]
 
         @functools.wraps(command)
-        def called(connection: object, **given: Any) -> int:
-            return command(connection=connection, given=kind(**given))
+        def called(**told: Any) -> int:
+            given = kind(**{option.name: told.pop(option.name) for option in options})
+            return command(**told, given=given)
 
         declared = inspect.signature(command, eval_str=True).parameters
-        called.__signature__ = inspect.Signature([declared["connection"], *options])  # type: ignore[attr-defined]
+        others = [parameter for name, parameter in declared.items() if name != "given"]
+        called.__signature__ = inspect.Signature([*others, *options])  # type: ignore[attr-defined]
         return called
 
     return decorated

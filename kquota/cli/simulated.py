@@ -1,129 +1,260 @@
-"""What `quota simulate` prints: the rounds of a deploy, or a client's seconds, with a plot for the eye."""
+"""What `quota simulate` prints: a deploy's rounds, a client's figures, those of a trace; with a plot for the eye."""
 
 from __future__ import annotations
 
 import json
 import math
+import shutil
+import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kquota.cli.options import Output
 from kquota.measure import human_bytes, human_duration, human_rate
-from kquota.simulate.rate import SAMPLE_MS, SAMPLES
+from kquota.simulate.curve import MOST, Curve, total
+from kquota.simulate.rate import SAMPLE_MS
 
 if TYPE_CHECKING:
-    from kquota.simulate.answer import Flow
-    from kquota.simulate.load import Admission, Round
+    from kquota.simulate.answer import Deploy, Flow
+    from kquota.simulate.load import Quotas, Round
+    from kquota.simulate.trace import Answered, Stream
 
 VERSION: Final = 1
+UNFINISHED: Final = (
+    "under this quota the load takes more than 30 days, or a fetch never gets an answer: is a unit missing, or the "
+    "load too long?"
+)
 _ROWS: Final = 12
 _CELLS: Final = 60
+"""Of a plot that is not on a terminal."""
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 
 
-def deployed(
-    topics: int, partitions: int, rate: float, model: str, quota: Admission, output: Output, *, found: bool
-) -> str:
-    """A deploy of so many topics under a mutation quota; `found` when the rate was looked for."""
-    from kquota.simulate.answer import deploy
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """A deploy under a mutation rate, `found` when it was looked for."""
 
-    answer = deploy([partitions] * topics, quota)
-    if output is Output.json:
-        return json.dumps(
-            {
-                "version": VERSION,
-                "model": str(model),
-                "controller_mutation_rate": rate,
-                "topics": topics,
-                "partitions": partitions,
-                "mutations": answer.mutations,
-                "ms": answer.ms,
-                "requests": len(answer.rounds),
-                "rounds": [
-                    {"ms": r.at, "topics": r.admitted, "mutations": r.mutations, "wait_ms": r.wait_ms}
-                    for r in answer.rounds
-                ],
-            }
-        )
-    return "\n".join(_deploy_lines(topics, partitions, rate, model, answer.rounds, answer.ms, found=found))
+    items: Sequence[int]
+    rate: float
+    found: bool
+    model: str
+    held: Quotas
+    answer: Deploy
 
 
-def _deploy_lines(
-    topics: int, partitions: int, rate: float, model: str, rounds: Sequence[Round], ms: int, *, found: bool
-) -> Iterator[str]:
-    window = SAMPLES * SAMPLE_MS / 1_000
-    smallest = ", the smallest that is fast enough" if found else ""
-    burst = f"{rate * window:g} at once, {window:g} s of it"
-    yield f"Quota        {rate:g} mutations per second{smallest}; {burst} ({model})"
-    yield f"Load         {topics} topics x {partitions} partitions = {topics * partitions} mutations"
-    yield f"Done         {human_duration(ms / 1_000)} after the first request, {len(rounds)} requests"
+def deployed(told: Deployed, output: Output) -> str:
+    """A deploy's rounds."""
+    if output is Output.text:
+        return "\n".join(_deploy_lines(told))
+    answer = told.answer
+    document = {
+        "version": VERSION,
+        "model": told.model,
+        "strict": told.held.strict,
+        "controller_mutation_rate": told.rate,
+        "request_percentage": told.held.request_percentage,
+        "window_num": told.held.samples,
+        "topics": len(told.items),
+        "mutations": answer.mutations,
+        "ms": answer.ms,
+        "next_wait_ms": answer.next_wait_ms,
+        "requests": len(answer.rounds),
+        "rounds": [
+            {"ms": r.at, "topics": r.admitted, "mutations": r.mutations, "wait_ms": r.wait_ms} for r in answer.rounds
+        ],
+    }
+    return json.dumps(document)
+
+
+def _deploy_lines(told: Deployed) -> Iterator[str]:
+    items, answer = told.items, told.answer
+    window = told.held.samples * SAMPLE_MS / 1_000
+    smallest = ", the smallest that is fast enough" if told.found else ""
+    burst = f"{told.rate * window:g} at once, {window:g} s of it"
+    client = "" if told.held.strict else ", to a client that is only delayed"
+    yield f"Quota        {told.rate:g} mutations per second{smallest}; {burst} ({told.model}{client})"
+    if told.held.request_percentage is not None:
+        yield f"             and {told.held.request_percentage:g} % of one thread's time"
+    each = f" x {items[0]} partitions" if len(set(items)) == 1 else ""
+    yield f"Load         {len(items)} topics{each} = {sum(items)} mutations"
+    requests = f"{len(answer.rounds)} request{'s' if len(answer.rounds) > 1 else ''}"
+    yield f"Done         {_time(answer.ms)} after the first request, {requests}"
+    if answer.next_wait_ms:
+        yield f"And then     whoever comes next waits {_time(answer.next_wait_ms)}"
     yield ""
-    yield from _table(rounds)
-    seconds = [0] * (ms // 1_000 + 1)
-    for one in rounds:
-        seconds[one.at // 1_000] += one.mutations
-    yield ""
-    yield from _plot(seconds, "mutations")
+    yield from _rounds(answer.rounds)
+    curve = Curve()
+    for one in answer.rounds:
+        curve.add(one.at, one.mutations)
+    yield from _plot(curve, "mutations")
 
 
-def _table(rounds: Sequence[Round]) -> Iterator[str]:
-    from tabulate import tabulate
+def _time(ms: int) -> str:
+    return human_duration(ms / 1_000)
 
-    rows = [
-        (human_duration(r.at / 1_000), r.admitted, r.mutations, human_duration(r.wait_ms / 1_000) if r.wait_ms else "")
-        for r in rounds[:_ROWS]
-    ]
-    heads = ("after", "topics", "mutations", "the rest waits")
-    yield str(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=("right",) * 4))
+
+def _rounds(rounds: Sequence[Round]) -> Iterator[str]:
+    rows = [(_time(r.at), r.admitted, r.mutations, _time(r.wait_ms) if r.wait_ms else "") for r in rounds[:_ROWS]]
+    yield _table(rows, ("after", "topics", "mutations", "then waits"))
     if len(rounds) > _ROWS:
         yield f"... and {len(rounds) - _ROWS} more requests"
 
 
-def streamed(answer: Flow, limit: float | None, percentage: float | None, output: Output) -> str:
-    """A client that is slowed."""
+def _table(rows: Sequence[Sequence[object]], heads: Sequence[str], first: str = "right") -> str:
+    from tabulate import tabulate
+
+    aligned = (first, *["right"] * (len(heads) - 1))
+    return str(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=aligned))
+
+
+def streamed(flow: Flow, held: Quotas, output: Output) -> str:
+    """A client that sends or fetches evenly."""
     if output is Output.json:
-        return json.dumps(
-            {
-                "version": VERSION,
-                "byte_rate": limit,
-                "request_percentage": percentage,
-                "requests": answer.requests,
-                "throttled": answer.throttled,
-                "throttled_by": list(answer.by),
-                "first_wait_ms": answer.first_wait,
-                "longest_wait_ms": answer.longest_wait,
-                "ms": answer.ms,
-                "steady_bytes_per_second": answer.steady,
-                "bytes_of_each_second": list(answer.seconds),
-            }
-        )
-    return "\n".join(_flow_lines(answer, limit, percentage))
+        return json.dumps({"version": VERSION, **_quotas(held), **_figures(flow), **_cells(flow.bytes_curve, "bytes")})
+    return "\n".join([*_quota_lines(held), *_flow_lines(flow), *_plot(flow.bytes_curve, "bytes")])
 
 
-def _flow_lines(answer: Flow, limit: float | None, percentage: float | None) -> Iterator[str]:
+def traced(found: Sequence[Answered], held: Quotas, output: Output) -> str:
+    """The clients of a trace; those who wait longest first."""
+    curves = {
+        "bytes": total([one.flow.bytes_curve for one in found]),
+        "mutations": total([one.flow.mutations_curve for one in found]),
+    }
+    if output is Output.json:
+        streams = [{**one.stream._asdict(), **_figures(one.flow)} for one in found]
+        cells = {name: part for what, curve in curves.items() for name, part in _cells(curve, what).items()}
+        return json.dumps({"version": VERSION, **_quotas(held), "streams": streams, **cells})
+    lines = [*_quota_lines(held), *_trace_lines(found)]
+    for what, curve in curves.items():
+        lines += _plot(curve, what) if sum(curve.cells) else ()
+    return "\n".join(lines)
+
+
+def _quotas(held: Quotas) -> dict[str, object]:
+    return {
+        "producer_byte_rate": held.producer_byte_rate,
+        "consumer_byte_rate": held.consumer_byte_rate,
+        "request_percentage": held.request_percentage,
+        "controller_mutation_rate": held.controller_mutation_rate,
+        "window_num": held.samples,
+    }
+
+
+def _figures(flow: Flow) -> dict[str, object]:
+    return {
+        "begin_ms": flow.begin,
+        "end_ms": flow.end,
+        "admitted": flow.admitted,
+        "rejected": flow.rejected,
+        "delayed": flow.delayed,
+        "delayed_by": list(flow.by),
+        "bytes": flow.bytes,
+        "mutations": flow.mutations,
+        "total_wait_ms": flow.total_wait,
+        "first_wait_ms": flow.first_wait,
+        "first_wait_at_ms": flow.first_at,
+        "worst_wait_ms": flow.worst_wait,
+        "worst_wait_at_ms": flow.worst_at,
+        "steady_bytes_per_second": flow.steady_bytes,
+        "steady_mutations_per_second": flow.steady_mutations,
+        "unfinished": flow.unfinished,
+    }
+
+
+def _cells(curve: Curve, what: str) -> dict[str, object]:
+    return {
+        f"{what}_curve": {
+            "begin_ms": curve.first * curve.seconds * 1_000,
+            "seconds": curve.seconds,
+            "cells": curve.cells,
+        }
+    }
+
+
+def _quota_lines(held: Quotas) -> Iterator[str]:
+    limit = held.producer_byte_rate or held.consumer_byte_rate
     quotas = [] if limit is None else [f"{human_rate(limit)} on a broker"]
-    quotas += [] if percentage is None else [f"{percentage:g} % of one thread's time on a broker"]
+    if held.request_percentage is not None:
+        quotas.append(f"{held.request_percentage:g} % of one thread's time on a broker")
+    if held.controller_mutation_rate is not None:
+        quotas.append(f"{held.controller_mutation_rate:g} mutations per second")
     yield f"Quota        {' and '.join(quotas)}"
-    total = sum(answer.seconds)
-    yield f"Load         {answer.requests} requests, {human_bytes(total)}, sent in {human_duration(answer.ms / 1_000)}"
-    if answer.first_wait is None:
+
+
+def _flow_lines(flow: Flow) -> Iterator[str]:
+    took = _time(flow.end - flow.begin)
+    yield f"Load         {flow.admitted} requests, {human_bytes(flow.bytes)}, through in {took}"
+    if flow.first_wait is None:
         yield "Throttled    never"
     else:
+        empty = f"; {flow.rejected} fetches were answered empty and sent again" if flow.rejected else ""
         yield (
-            f"Throttled    {answer.throttled} times by its {' and its '.join(answer.by)}, first for "
-            f"{answer.first_wait} ms, at most for {answer.longest_wait} ms"
+            f"Throttled    {flow.delayed} times by its {' and its '.join(flow.by)}, first for "
+            f"{flow.first_wait} ms, at most for {flow.worst_wait} ms{empty}"
         )
-    steady = "unknown: the load ended within two windows" if answer.steady is None else human_rate(answer.steady)
+    steady = "unknown: it ended within two windows" if flow.steady_bytes is None else human_rate(flow.steady_bytes)
     yield f"In the long run  {steady}"
+
+
+def _trace_lines(found: Sequence[Answered]) -> Iterator[str]:
+    flows = [one.flow for one in found]
+    begin, end = min(flow.begin for flow in flows), max(flow.end for flow in flows)
+    delayed = [flow for flow in flows if flow.delayed]
+    streams = f"{len(found)} client{'s' if len(found) > 1 else ''}"
+    yield f"Load         {streams}, {sum(flow.admitted for flow in flows)} requests, through in {_time(end - begin)}"
+    if not delayed:
+        yield "Throttled    never"
+        return
+    waited = sum(flow.total_wait for flow in flows)
+    yield f"Throttled    {len(delayed)} of them; {sum(flow.delayed for flow in flows)} waits of {_time(waited)} in all"
     yield ""
-    yield from _plot(answer.seconds, "bytes")
+    worst = sorted((one for one in found if one.flow.delayed), key=lambda one: -one.flow.total_wait)
+    heads = ("client", "requests", "rejected", "delayed", "in all", "worst", "after", "in the long run", "by its")
+    yield _table([_row(one, begin) for one in worst[:_ROWS]], heads, "left")
+    if len(worst) > _ROWS:
+        yield f"... and {len(worst) - _ROWS} more; --output json has all"
 
 
-def _plot(seconds: Sequence[int], what: str) -> Iterator[str]:
+def _row(one: Answered, begin: int) -> tuple[object, ...]:
+    flow = one.flow
+    assert flow.worst_at is not None
+    return (
+        name(one.stream),
+        flow.admitted,
+        flow.rejected,
+        flow.delayed,
+        _time(flow.total_wait),
+        _time(flow.worst_wait),
+        _time(flow.worst_at - begin),
+        _steady(flow),
+        " and its ".join(flow.by),
+    )
+
+
+def _steady(flow: Flow) -> str:
+    if flow.steady_bytes is None or flow.steady_mutations is None:
+        return "unknown"
+    told = [human_rate(flow.steady_bytes)] if flow.bytes else []
+    return " and ".join([*told, f"{flow.steady_mutations:.3g} mutations/s"] if flow.mutations else told)
+
+
+def name(stream: Stream) -> str:
+    """A client as people know it; what nobody said is left out."""
+    who = "/".join(part for part in (stream.user, stream.client_id) if part) or "the client"
+    return f"{who} on broker {stream.broker}" if stream.broker else who
+
+
+def _plot(curve: Curve, what: str) -> Iterator[str]:
     """One cell a second, or several seconds where there are many."""
-    width = -(-len(seconds) // _CELLS)
-    cells = [sum(seconds[n : n + width]) / width for n in range(0, len(seconds), width)]
-    most = max(cells, default=0.0)
-    bars = "".join(_BARS[min(8, math.ceil(cell * 8 / most)) if most else 0] for cell in cells)
-    yield f"{what}/s, at most {most:,.0f}; one cell is {width} s"
+    shown = curve.within(_width())
+    rates = [cell / shown.seconds for cell in shown.cells]
+    most = max(rates, default=0.0)
+    bars = "".join(_BARS[min(8, math.ceil(rate * 8 / most)) if most else 0] for rate in rates)
+    yield ""
+    yield f"{what}/s, at most {most:,.0f}; one cell is {shown.seconds} s"
     yield f"|{bars}|"
+
+
+def _width() -> int:
+    return min(MOST, shutil.get_terminal_size().columns - 2) if sys.stdout.isatty() else _CELLS

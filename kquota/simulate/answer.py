@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from kquota.errors import Invalid
-from kquota.simulate.load import Admission, Round, Sent, rounds
-from kquota.simulate.rate import SAMPLE_MS, SAMPLES
+from kquota.simulate.curve import Curve
+from kquota.simulate.load import Admission, Client, Manner, Quotas, Request, Round, Sent, rounds
+from kquota.simulate.rate import SAMPLE_MS
 
 LONGEST_MS: Final = 30 * 86_400_000
+_HIGHEST: Final = 2**40
+_COUNTS: Final = ("admitted", "rejected", "delayed", "bytes", "mutations", "total_wait")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deploy:
-    """Topics under a quota that rejects: every round, and when the last is let through."""
+    """Topics under a quota on mutations: every round, when the last is let through, and how long whoever comes next
+    would wait then."""
 
     rounds: tuple[Round, ...]
+    next_wait_ms: int
 
     @property
     def ms(self) -> int:
@@ -31,28 +35,39 @@ class Deploy:
         return sum(one.mutations for one in self.rounds)
 
 
-def deploy(items: Sequence[int], quota: Admission) -> Deploy:
+def deploy(items: Sequence[int], quota: Admission, manner: Manner = Manner()) -> Deploy:  # noqa: B008 - frozen
     """`items` are topics, each a number of partitions; a client that waits as long as it is told.
 
     Raises Invalid where that is more than a month.
     """
     found = []
-    for one in rounds(items, quota):
+    for one in rounds(items, quota, manner):
         if one.at > LONGEST_MS:
             raise Invalid("under this quota the deploy takes more than 30 days: is the rate meant per second?")
         found.append(one)
-    return Deploy(rounds=tuple(found))
+    owed = quota.admit(1, found[-1].at) or 0 if found else 0
+    return Deploy(rounds=tuple(found), next_wait_ms=owed)
 
 
-def rate_within(items: Sequence[int], ms: int, quota: Callable[[float], Admission]) -> int:
-    """The smallest whole rate under which all `items` are through within `ms`; `quota` makes one of a rate."""
+def rate_within(
+    items: Sequence[int],
+    ms: int,
+    quota: Callable[[float], Admission],
+    manner: Manner = Manner(),  # noqa: B008 - frozen
+) -> int:
+    """The smallest whole rate under which all `items` are through within `ms`; `quota` makes one of a rate.
+
+    Raises Invalid where another quota makes it late whatever the rate.
+    """
 
     def late(rate: int) -> bool:
-        return any(one.at > ms for one in rounds(items, quota(rate)))
+        return any(one.at > ms for one in rounds(items, quota(rate), manner))
 
     low, high = 0, 1
     while late(high):
         low, high = high, high * 2
+        if high > _HIGHEST:
+            raise Invalid("no mutation rate is enough: the request percentage alone takes longer than --within")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if late(middle) else (low, middle)
@@ -61,40 +76,130 @@ def rate_within(items: Sequence[int], ms: int, quota: Callable[[float], Admissio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """A client that is let through and slowed: bytes and waits of each second of its own clock; times in ms.
+    """What a client got, in bytes and mutations, and how long it was silent for it; times in ms.
 
-    `steady` is bytes per second after two windows, when the first burst is paid for; None where it ended before.
+    `admitted` requests went through, `rejected` tries did not and were sent again; after `delayed` of both the client
+    had to wait. `first_at` and `worst_at` are when it was told to wait first, and longest. Steady rates are per second,
+    after two windows, when the first burst is paid for; None where it ended before. `unfinished`: a fetch never gets an
+    answer, or the waits come to more than a month.
     """
 
-    seconds: tuple[int, ...]
-    requests: int
-    throttled: int
+    begin: int
+    end: int
+    admitted: int
+    rejected: int
+    delayed: int
+    bytes: int
+    mutations: int
+    total_wait: int
     first_wait: int | None
-    longest_wait: int
-    ms: int
-    steady: float | None
+    first_at: int | None
+    worst_wait: int
+    worst_at: int | None
+    steady_bytes: float | None
+    steady_mutations: float | None
     by: tuple[str, ...]
+    unfinished: bool
+    bytes_curve: Curve
+    mutations_curve: Curve
 
 
-def flow(sent: Iterable[Sent], window_ms: int = SAMPLES * SAMPLE_MS) -> Flow:
-    """Sums up what `load.stream` yields. Raises Invalid where the waits come to more than a month."""
-    every = list(sent)
-    if every and every[-1].at > LONGEST_MS:
-        raise Invalid("under this quota the load takes more than 30 days: is a unit missing, or the load too long?")
-    waits = [one.wait_ms for one in every if one.wait_ms]
-    end = max((one.at + one.wait_ms for one in every), default=0)
-    seconds = [0] * (math.ceil((every[-1].at + 1) / 1_000) if every else 0)
-    for one in every:
-        seconds[one.at // 1_000] += one.request.bytes
-    late = [one for one in every if one.at >= 2 * window_ms]
-    span = end - late[0].at if late else 0
-    return Flow(
-        seconds=tuple(seconds),
-        requests=len(every),
-        throttled=len(waits),
-        first_wait=waits[0] if waits else None,
-        longest_wait=max(waits, default=0),
-        ms=end,
-        steady=sum(one.request.bytes for one in late) / (span / 1_000) if span >= window_ms else None,
-        by=tuple(sorted({one.by for one in every if one.by})),
-    )
+@dataclass(slots=True)
+class _Since:
+    """What went through since some time."""
+
+    at: int
+    bytes: int = 0
+    mutations: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Walk:
+    """One client on its way through its load, summed up as it goes: a load may be longer than memory."""
+
+    quotas: Quotas
+    closed_loop: bool = False
+    _client: Client = field(init=False)
+    _begin: int | None = None
+    _end: int = 0
+    _counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTS, 0))
+    _first: tuple[int, int] | None = None
+    _worst: tuple[int, int | None] = (0, None)
+    _by: set[str] = field(default_factory=set)
+    _late: _Since | None = None
+    _bytes: Curve = field(default_factory=Curve)
+    _mutations: Curve = field(default_factory=Curve)
+
+    def __post_init__(self) -> None:
+        self._client = Client(quotas=self.quotas, closed_loop=self.closed_loop)
+
+    def take(self, request: Request) -> None:
+        """The next request; what comes once its waits are longer than a month is passed over."""
+        for sent in self._client.send(request):
+            if self._counts["total_wait"] > LONGEST_MS:
+                return
+            self._add(sent)
+
+    def flow(self) -> Flow:
+        """What it came to so far."""
+        late = self._late
+        span = self._end - late.at if late else 0
+        seconds = span / 1_000 if span >= self._window_ms else None
+        first_at, first_wait = self._first or (None, None)
+        worst_wait, worst_at = self._worst
+        return Flow(
+            **self._counts,
+            begin=self._begin or 0,
+            end=self._end,
+            first_wait=first_wait,
+            first_at=first_at,
+            worst_wait=worst_wait,
+            worst_at=worst_at,
+            steady_bytes=late.bytes / seconds if late and seconds else None,
+            steady_mutations=late.mutations / seconds if late and seconds else None,
+            by=tuple(sorted(self._by)),
+            unfinished=self._client.starved or self._counts["total_wait"] > LONGEST_MS,
+            bytes_curve=self._bytes,
+            mutations_curve=self._mutations,
+        )
+
+    @property
+    def _window_ms(self) -> int:
+        return self.quotas.samples * SAMPLE_MS
+
+    def _add(self, sent: Sent) -> None:
+        if self._begin is None:
+            self._begin = sent.at
+        self._end = max(self._end, sent.at + sent.wait_ms)
+        counts = self._counts
+        counts["admitted" if sent.served else "rejected"] += 1
+        counts["bytes"] += sent.bytes
+        counts["mutations"] += sent.mutations
+        if sent.mutations:
+            self._mutations.add(sent.at, sent.mutations)
+        else:
+            self._bytes.add(sent.at, sent.bytes)
+        if sent.wait_ms:
+            self._delayed(sent)
+        if self._late is None and sent.at - self._begin >= 2 * self._window_ms:
+            self._late = _Since(sent.at)
+        if self._late is not None:
+            self._late.bytes += sent.bytes
+            self._late.mutations += sent.mutations
+
+    def _delayed(self, sent: Sent) -> None:
+        self._counts["delayed"] += 1
+        self._counts["total_wait"] += sent.wait_ms
+        self._first = self._first or (sent.at, sent.wait_ms)
+        if sent.wait_ms > self._worst[0]:
+            self._worst = (sent.wait_ms, sent.at)
+        assert sent.by is not None
+        self._by.add(sent.by)
+
+
+def flow(requests: Iterable[Request], quotas: Quotas, *, closed_loop: bool = False) -> Flow:
+    """What one client gets for its whole load."""
+    walk = Walk(quotas=quotas, closed_loop=closed_loop)
+    for one in requests:
+        walk.take(one)
+    return walk.flow()

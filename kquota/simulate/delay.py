@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Final
 
 from kquota.simulate.bucket import Bucket
-from kquota.simulate.rate import Rate
+from kquota.simulate.rate import SAMPLES, Rate
+
+_PERCENT_OF_A_NANOSECOND: Final = 100 / 1_000_000_000
 
 
 def delay_ms(observed: float, bound: float, window_ms: int) -> int:
@@ -17,6 +20,11 @@ def delay_ms(observed: float, bound: float, window_ms: int) -> int:
 def rounded(value: float) -> int:
     """Java's Math.round: halves go up."""
     return math.floor(value + 0.5)
+
+
+def percent(thread_ms: float) -> float:
+    """What a request counts under request_percentage: 100 for each second of one thread, as brokers round it."""
+    return round(thread_ms * 1_000_000) * _PERCENT_OF_A_NANOSECOND
 
 
 @dataclass(slots=True)
@@ -33,19 +41,28 @@ class Throughput:
     def record(self, value: float, now: int) -> int:
         """Count a request at `now`; how many ms its client must be silent for (its throttle_time_ms)."""
         self.rate.record(value, now)
-        observed = self.rate.measure(now)
-        delay = delay_ms(observed, self.bound, self.rate.window_ms(now)) if observed > self.bound else 0
+        observed, window_ms = self.rate.observed(now)
+        delay = delay_ms(observed, self.bound, window_ms)
         return delay if self.longest_ms is None else min(delay, self.longest_ms)
 
+    def forget(self, value: float, now: int) -> None:
+        """Take back what was just counted: a fetch that has to wait is answered empty."""
+        self.rate.record(-value, now)
 
-def byte_rate(bound: float) -> Throughput:
+    @property
+    def most(self) -> int:
+        """What one fetch may take: the quota over all samples but one, so that an idle client is never delayed."""
+        return max(1, int(self.bound * (self.rate.samples - 1) * self.rate.sample_ms / 1_000))
+
+
+def byte_rate(bound: float, samples: int = SAMPLES) -> Throughput:
     """producer_byte_rate or consumer_byte_rate on one broker, in bytes per second."""
-    return Throughput(bound=bound)
+    return Throughput(bound=bound, rate=Rate(samples=samples))
 
 
-def request_percentage(bound: float) -> Throughput:
-    """request_percentage on one broker: record 100 for each second of one thread's time."""
-    rate = Rate()
+def request_percentage(bound: float, samples: int = SAMPLES) -> Throughput:
+    """request_percentage on one broker: record `percent` of each request."""
+    rate = Rate(samples=samples)
     return Throughput(bound=bound, longest_ms=rate.sample_ms, rate=rate)
 
 

@@ -51,6 +51,12 @@ class Draft:
             return None
         return delay_ms(average, self.rate, self.samples * self.sample_ms)
 
+    def delay(self, mutations: float, now: int) -> int:
+        """Mutations of an old client: let through whatever they cost, and the ms to wait after."""
+        self.average(now)
+        self._record(mutations)
+        return delay_ms(self.average(now), self.rate, self.samples * self.sample_ms)
+
     def _record(self, mutations: float) -> None:
         if self.spread is Spread.EVEN:
             self._kept = [value + mutations / self.samples for value in self._kept]

@@ -3,59 +3,166 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol
 
-from kquota.simulate.delay import Throughput
+from kquota.simulate.bucket import Bucket
+from kquota.simulate.delay import Mutations, Throughput, byte_rate, percent, request_percentage
+from kquota.simulate.rate import SAMPLES
+
+BYTE_RATE: Final = "byte rate"
+REQUEST: Final = "request percentage"
+MUTATIONS: Final = "mutation rate"
+_PATIENCE: Final = 1_000
+"""So many empty answers in a row, and a fetch is given up."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What a client has to send from `at` (ms) on: its bytes, and the ms of one broker thread that it costs."""
+class Request(NamedTuple):
+    """What a client has to send from `at` (ms) on: its bytes, the ms of a broker thread that it costs, and the
+    partitions that it creates or deletes. A tuple, for a trace has millions."""
 
     at: int
     bytes: int = 0
     thread_ms: float = 0.0
+    mutations: int = 0
+
+
+class Sent(NamedTuple):
+    """One try of a request: when the broker read it, what went through, and how long its client is then silent.
+
+    `served`: it need not be sent again. `by` is the quota that asks for the wait, if any.
+    """
+
+    at: int
+    bytes: int
+    mutations: int
+    wait_ms: int
+    by: str | None
+    served: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
-    """A request, when it went out, and how long its client is then silent; `by` is the quota that says so, if any."""
+class Quotas:
+    """What holds a client on one broker, per second; None is no quota. A client produces or consumes, not both.
 
-    request: Request
-    at: int
-    wait_ms: int
-    by: str | None
-
-
-def stream(requests: Iterable[Request], byte_rate: Throughput | None, request: Throughput | None) -> Iterator[Sent]:
-    """One connection that sends in order, each request once it is there and the one before lets it.
-
-    The broker counts a request under both quotas and asks for the longer of the two waits, not for their sum.
+    `strict`: its mutations are rejected; a client too old for that is only delayed (KIP-599). `samples` is
+    quota.window.num and controller.quota.window.num.
     """
-    free = 0
+
+    producer_byte_rate: float | None = None
+    consumer_byte_rate: float | None = None
+    request_percentage: float | None = None
+    controller_mutation_rate: float | None = None
+    strict: bool = True
+    samples: int = SAMPLES
+
+
+@dataclass(slots=True, kw_only=True)
+class Client:
+    """One connection that sends in order, each request once it is there and the mute of the one before is over.
+
+    `closed_loop`: it thinks between two requests for as long as its load says, so every wait moves all that follows;
+    else requests pile up meanwhile. Each request is counted under every quota, and the longest wait is asked for, not
+    their sum. A fetch that has to wait is answered empty and takes nothing from the byte rate; a topic that is rejected
+    spends nothing. Both are sent again after the wait.
+    """
+
+    quotas: Quotas
+    closed_loop: bool = False
+    starved: bool = False
+    _bytes: Throughput | None = field(init=False)
+    _requests: Throughput | None = field(init=False)
+    _mutations: Mutations | None = field(init=False)
+    _free: int = 0
+    _moved: int = 0
+
+    def __post_init__(self) -> None:
+        held, samples = self.quotas, self.quotas.samples
+        bound = held.producer_byte_rate if held.consumer_byte_rate is None else held.consumer_byte_rate
+        percentage, rate = held.request_percentage, held.controller_mutation_rate
+        self._bytes = None if bound is None else byte_rate(bound, samples)
+        self._requests = None if percentage is None else request_percentage(percentage, samples)
+        self._mutations = None if rate is None else Mutations(Bucket(rate=rate, samples=samples))
+
+    def send(self, request: Request) -> Iterator[Sent]:
+        """Every try until all of it went through; what is sent later must not be there earlier.
+
+        A fetch whose every try costs more of a thread's time than its quota gives back never gets an answer: after a
+        thousand tries the client is `starved`, and sends nothing more.
+        """
+        if self.starved:
+            return
+        start = now = max(request.at + self._moved, self._free)
+        left, tries = request.bytes, 0
+        while True:
+            sent = self._tried(request, left, now)
+            yield sent
+            now += sent.wait_ms
+            if not sent.served:
+                tries += 1
+            elif request.mutations or left <= sent.bytes:
+                break
+            else:
+                # A fetch is cut to what its quota may ever give at once; the rest is fetched next.
+                left, tries = left - sent.bytes, 0
+            if tries == _PATIENCE and not request.mutations:
+                self.starved = True
+                return
+        self._free = now
+        if self.closed_loop:
+            self._moved += now - start
+
+    def _tried(self, request: Request, left: int, now: int) -> Sent:
+        fetches = self.quotas.consumer_byte_rate is not None and not request.mutations
+        told, by = 0, REQUEST
+        if self._requests is not None:
+            told = self._requests.record(percent(request.thread_ms), now)
+        if request.mutations:
+            wait, served = self._mutated(request.mutations, now)
+            # Where two waits are alike, a broker says that it was the request quota.
+            told, by = (wait, MUTATIONS) if wait > told else (told, by)
+            return Sent(now, 0, request.mutations if served else 0, told, by if told else None, served)
+        size = left
+        if self._bytes is not None:
+            size = min(left, self._bytes.most) if fetches else left
+            wait = self._bytes.record(size, now)
+            told, by = (wait, BYTE_RATE) if wait > told else (told, by)
+            if fetches and told:
+                self._bytes.forget(size, now)
+        served = not (fetches and told)
+        return Sent(now, size if served else 0, 0, told, by if told else None, served)
+
+    def _mutated(self, mutations: int, now: int) -> tuple[int, bool]:
+        if self._mutations is None:
+            return 0, True
+        if not self.quotas.strict:
+            return self._mutations.delay(mutations, now), True
+        wait = self._mutations.admit(mutations, now)
+        return (0, True) if wait is None else (max(1, wait), False)
+
+
+def stream(requests: Iterable[Request], quotas: Quotas, *, closed_loop: bool = False) -> Iterator[Sent]:
+    """What one client sends, try by try."""
+    client = Client(quotas=quotas, closed_loop=closed_loop)
     for one in requests:
-        now = max(one.at, free)
-        waits = {
-            "byte rate": 0 if byte_rate is None else byte_rate.record(one.bytes, now),
-            "request percentage": 0 if request is None else request.record(one.thread_ms / 10, now),
-        }
-        by, wait = max(waits.items(), key=lambda item: item[1])
-        free = now + wait
-        yield Sent(request=one, at=now, wait_ms=wait, by=by if wait else None)
+        yield from client.send(one)
 
 
 class Admission(Protocol):
-    """A quota that rejects: `Mutations` as shipped, and the drafts."""
+    """A quota on mutations: `Mutations` as shipped, and the drafts."""
 
     def admit(self, mutations: float, now: int) -> int | None:
-        """None when let through, else the ms to wait."""
+        """A topic that can be rejected: None when let through, else the ms to wait."""
+        ...
+
+    def delay(self, mutations: float, now: int) -> int:
+        """Mutations of an old client: let through whatever they cost, and the ms to wait after."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One request with all items that are left: how many were let through, from which on, and the wait of the rest."""
+    """One request with the next items: how many were let through, from which on, and how long the client then waits."""
 
     at: int
     first: int
@@ -64,22 +171,47 @@ class Round:
     wait_ms: int
 
 
-def rounds(items: Sequence[int], quota: Admission) -> Iterator[Round]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How a client deploys: `strict` when it can be rejected; topics in each request, None for all that are left; and
+    what each request costs a thread of a broker that has a request quota for it, in percent (None: no quota)."""
+
+    strict: bool = True
+    per_request: int | None = None
+    request_percentage: float | None = None
+    thread_ms: float = 0.0
+    samples: int = SAMPLES
+
+
+def rounds(items: Sequence[int], quota: Admission, manner: Manner = Manner()) -> Iterator[Round]:
     """A client that sends the items it has left again as soon as it may, from 0 ms on, until all are let through.
 
-    Each item is a topic and its number of partitions. KIP-599's wait is the least of the rejected items'; they are all
-    told the same.
+    Each item is a topic and its number of partitions. KIP-599's wait is the least of the rejected items', who are all
+    told the same, or the request quota's where that is longer.
     """
+    percentage = manner.request_percentage
+    requests = None if percentage is None else request_percentage(percentage, manner.samples)
     now, first = 0, 0
     while first < len(items):
-        admitted, wait = 0, 0
-        for n in range(first, len(items)):
-            answer = quota.admit(items[n], now)
-            if answer is not None:
-                wait = max(1, answer)
-                break
-            admitted += 1
-        yield Round(
-            at=now, first=first, admitted=admitted, mutations=sum(items[first : first + admitted]), wait_ms=wait
-        )
-        now, first = now + wait, first + admitted
+        last = min(first + (manner.per_request or len(items)), len(items))
+        after, wait = (_admitted if manner.strict else _let_through)(items, first, last, quota, now)
+        if requests is not None:
+            wait = max(wait, requests.record(percent(manner.thread_ms), now))
+        mutations = sum(items[first:after])
+        yield Round(at=now, first=first, admitted=after - first, mutations=mutations, wait_ms=wait)
+        now, first = now + wait, after
+
+
+def _admitted(items: Sequence[int], first: int, last: int, quota: Admission, now: int) -> tuple[int, int]:
+    for n in range(first, last):
+        wait = quota.admit(items[n], now)
+        if wait is not None:
+            return n, max(1, wait)
+    return last, 0
+
+
+def _let_through(items: Sequence[int], first: int, last: int, quota: Admission, now: int) -> tuple[int, int]:
+    wait = 0
+    for n in range(first, last):
+        wait = quota.delay(items[n], now)
+    return last, wait

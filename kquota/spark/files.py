@@ -59,7 +59,9 @@ def is_elsewhere(path: str) -> bool:
 def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
     """kafka-log-dirs' output in files or globs, plain or gzipped. Raises Invalid for none, and for one without JSON."""
     given = list(dict.fromkeys(patterns))
-    paths = dict.fromkeys(path for pattern in given if not is_elsewhere(pattern) for path in _matching(pattern))
+    paths = dict.fromkeys(
+        path for pattern in given if not is_elsewhere(pattern) for path in matching(pattern, "--log-dirs")
+    )
     files = laid_out(paths, scratch / "log-dirs", ".json", elsewhere=filter(is_elsewhere, given))
     for link, name in files.names.items():
         if not any(line.lstrip().startswith(b"{") for line in _lines(files.folder / link, name)):
@@ -67,11 +69,12 @@ def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
     return files
 
 
-def _matching(pattern: str) -> list[Path]:
+def matching(pattern: str, option: str) -> list[Path]:
+    """The files that a name or a glob means. Raises Invalid, naming `option`, for none."""
     # A name that exists is itself, though it may look like a glob.
     paths = [Path(pattern)] if Path(pattern).exists() else [Path(p) for p in sorted(glob.glob(pattern))]  # noqa: PTH207
     if not paths:
-        raise Invalid(f"--log-dirs {pattern}: there is no such file")
+        raise Invalid(f"{option} {pattern}: there is no such file")
     return paths
 
 

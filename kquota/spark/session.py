@@ -9,6 +9,7 @@ import contextlib
 import functools
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from kquota.spark.engine import EMBEDDED, EMBEDDED_MASTER, MEMORY, Engine
 from kquota.spark.failure import in_one_line
 from kquota.spark.files import Files
 from kquota.spark.heap import heap
-from kquota.spark.jvm import LOOPBACK, QUICK, Gateway, Jvm, jvm
+from kquota.spark.jvm import LOOPBACK, QUICK, STEADY, Gateway, Jvm, jvm
 from kquota.spark.stages import Told
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED) -> Iterato
     if engine.master is not None:
         options["spark.master"] = engine.master
     options |= engine.conf
-    flags = [f"-Xmx{options.pop(MEMORY, heap())}", "-XX:+ExitOnOutOfMemoryError", *(QUICK if small else ())]
+    flags = [f"-Xmx{options.pop(MEMORY, heap())}", "-XX:+ExitOnOutOfMemoryError", *(QUICK if small else STEADY)]
     archived = archive.flags() if engine.local else ()
     with _python_side(), jvm(options, [*flags, *archived], scratch, address) as process:
         connecting = functools.partial(_connected, process, engine)
@@ -167,8 +168,14 @@ def _connected(process: Jvm, engine: Engine) -> SparkSession:
     logging.getLogger().addFilter(_not_of_py4j)
     with _told_to_pyspark(process.gateway()):
         link = launch_gateway()  # type: ignore[no-untyped-call]
-    spark = SparkSession(SparkContext(gateway=link))
-    if not engine.local:
+    context = SparkContext(gateway=link)
+    spark = SparkSession(context)
+    # What listens to Python that runs inside Spark would print a traceback when the JVM goes.
+    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+    if engine.local:
+        # Else that Python is whatever the machine calls python3.
+        context.pythonExec = sys.executable
+    else:
         master.await_executors(spark)
     return spark
 

@@ -12,14 +12,15 @@ from tests.cli.run import Ran, kquota
 SEVEN = """Quota        5 mutations per second; 55 at once, 11 s of it (shipped)
 Load         7 topics x 80 partitions = 560 mutations
 Done         85 s after the first request, 7 requests
+And then     whoever comes next waits 16 s
 
-  after    topics    mutations    the rest waits
-    0 s         1           80               5 s
-    5 s         1           80              16 s
-   21 s         1           80              16 s
-   37 s         1           80              16 s
-   53 s         1           80              16 s
-   69 s         1           80              16 s
+  after    topics    mutations    then waits
+    0 s         1           80           5 s
+    5 s         1           80          16 s
+   21 s         1           80          16 s
+   37 s         1           80          16 s
+   53 s         1           80          16 s
+   69 s         1           80          16 s
    85 s         1           80
 
 mutations/s, at most 40; one cell is 2 s
@@ -69,14 +70,64 @@ def test_which_rate_lets_a_deploy_end_in_time() -> None:
 def test_what_a_client_gets_in_the_long_run(words: tuple[str, ...], steady: float, by: list[str]) -> None:
     told = json.loads(simulate(*words, "--output", "json").out)
     assert told["steady_bytes_per_second"] == pytest.approx(steady, rel=0.1)
-    assert set(told["throttled_by"]) <= set(by)
+    assert set(told["delayed_by"]) <= set(by)
+
+
+@pytest.mark.parametrize("model", ["shipped", "draft-even", "draft-front"])
+def test_the_example_of_kip_599_at_the_shell(model: str) -> None:
+    """560 mutations at R = 5 and B = 500 go at once, and the next one waits (560 - 500) / 5 = 12 s."""
+    words = ("--controller-mutation-rate", "5", "--window-num", "100", "--topics", "7", "--partitions", "80")
+    told = json.loads(simulate(*words, "--model", model, "--output", "json").out)
+    assert (told["mutations"], told["requests"], told["ms"], told["next_wait_ms"]) == (560, 1, 0, 12_000)
+    old = json.loads(simulate(*words, "--model", model, "--permissive", "--output", "json").out)
+    assert (old["requests"], old["rounds"][0]["wait_ms"]) == (1, 12_000)
+
+
+@pytest.mark.parametrize("model", ["shipped", "draft-even", "draft-front"])
+def test_which_rate_lets_seven_topics_end_in_a_minute(model: str) -> None:
+    words = ("--topics", "7", "--partitions", "80", "--model", model, "--output", "json")
+    found = json.loads(simulate(*words, "--within", "1m").out)
+    rate = found["controller_mutation_rate"]
+    slower = json.loads(simulate(*words, "--controller-mutation-rate", str(rate - 1)).out)
+    assert found["ms"] <= 60_000 < slower["ms"]
+
+
+def test_a_deploy_from_a_file_is_what_topics_takes(tmp_path: Path) -> None:
+    (tmp_path / "topics.txt").write_text("a 80\nb 80 3 # three replicas\nc\n")
+    words = ("--controller-mutation-rate", "5", "--from-file", str(tmp_path / "topics.txt"), "--output", "json")
+    told = json.loads(simulate(*words).out)
+    assert (told["topics"], told["mutations"], told["ms"]) == (3, 161, 21_000)
+
+
+TRACE = "ms,bytes,user\n0,50000000,a\n10,1000,a\n70000,1000,a\n5,1,b\n5,x,b\n"
 
 
 def test_a_trace(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("ms,bytes,thread_ms\n0,50000000,0\n10,1000,0\n70000,1000,0\n")
-    words = ("--producer-byte-rate", "1MB/s", "--trace", str(tmp_path / "t.csv"), "--output", "json")
-    told = json.loads(simulate(*words).out)
-    assert (told["requests"], told["first_wait_ms"], told["bytes_of_each_second"][0]) == (3, 40_000, 50_000_000)
+    (tmp_path / "t.csv").write_text(TRACE)
+    ran = simulate("--producer-byte-rate", "1MB/s", "--trace", str(tmp_path / "t.csv"), "--output", "json")
+    a, b = json.loads(ran.out)["streams"]
+    assert (a["user"], a["admitted"], a["delayed"], a["worst_wait_ms"], a["worst_wait_at_ms"]) == ("a", 3, 1, 40_000, 0)
+    assert (b["user"], b["admitted"], b["delayed"]) == ("b", 1, 0)
+    rule = "rows left out: 1; a number is missing, or is none, or bytes and mutations stand in one; as in"
+    assert ran.err == f"kquota: {rule} {tmp_path}/t.csv: '5,x,b'\n"
+
+
+TRACED = """Quota        1 MB/s on a broker
+Load         2 clients, 4 requests, through in 70 s
+Throttled    1 of them; 1 waits of 40 s in all
+
+client      requests    rejected    delayed    in all    worst    after    in the long run     by its
+a                  3           0          1      40 s     40 s      0 s             67 B/s  byte rate
+
+bytes/s, at most 25,000,000; one cell is 2 s
+|█                   ▁              ▁|
+"""
+
+
+def test_a_trace_for_people(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(TRACE)
+    ran = simulate("--producer-byte-rate", "1MB/s", "--trace", str(tmp_path / "t.csv"))
+    assert (ran.code, ran.out) == (0, TRACED)
 
 
 WRONG = {
@@ -85,7 +136,9 @@ WRONG = {
     "two sides": (("--producer-byte-rate", "1MB/s", "--consumer-byte-rate", "1MB/s"), "produces or consumes"),
     "no rate and no time": (("--topics", "3"), "give --controller-mutation-rate N, or --within TIME to find one"),
     "no number": (("--topics", "3", "--controller-mutation-rate", "0"), "must be more than 0"),
-    "no trace": (("--producer-byte-rate", "1MB/s", "--trace", "/no/such"), "--trace /no/such: cannot be read: No such"),
+    "no trace": (("--producer-byte-rate", "1MB/s", "--trace", "/no/such"), "--trace /no/such: there is no such file"),
+    "two loads": (("--topics", "3", "--load", "1MB/s"), "--topics and --load are two loads"),
+    "no cost": (("--request-percentage", "1", "--load", "1MB/s"), "give --thread-time TIME"),
     "a rate without its unit": (
         ("--producer-byte-rate", "10", "--load", "25MB/s"),
         "under this quota the load takes more than 30 days",
@@ -111,12 +164,12 @@ def test_wrong_input_is_one_line_and_2(words: tuple[str, ...], complaint: str) -
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("a,b\n", "must name the columns"),
-        ("ms,bytes\n5,x\n", "line 2"),
-        ("ms,bytes\n5,1\n4,1\n", "line 3: times go on"),
+        ("a,b\n", "its first line must name the columns: ms, and bytes, thread_ms or mutations"),
+        ("", "holds no row"),
+        ("ms,bytes\n5,x\n", "holds no good row"),
     ],
 )
-def test_a_wrong_trace_is_named_by_its_line(tmp_path: Path, text: str, complaint: str) -> None:
+def test_what_is_no_trace(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "t.csv").write_text(text)
     ran = simulate("--producer-byte-rate", "1MB/s", "--trace", str(tmp_path / "t.csv"))
     assert (ran.code, ran.out) == (2, "")

@@ -1,5 +1,5 @@
 // Kafka's own statistics, driven from stdin: one load a line, one line of numbers back.
-//   rate|simple|bucket SAMPLES SAMPLE_MS BOUND  then any of  r:TIME:VALUE  m:TIME
+//   rate|bucket SAMPLES SAMPLE_MS BOUND  then any of  r:TIME:VALUE  m:TIME
 // A measure prints the value and, of a rate, the window's ms and the throttle time of QuotaUtils.
 
 import java.io.BufferedReader;
@@ -9,7 +9,6 @@ import org.apache.kafka.common.metrics.MeasurableStat;
 import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.metrics.stats.Rate;
-import org.apache.kafka.common.metrics.stats.SimpleRate;
 import org.apache.kafka.common.metrics.stats.TokenBucket;
 
 public class Sensors {
@@ -26,8 +25,7 @@ public class Sensors {
             .samples(Integer.parseInt(words[1]))
             .timeWindow(Long.parseLong(words[2]), TimeUnit.MILLISECONDS)
             .quota(Quota.upperBound(bound));
-        MeasurableStat stat = words[0].equals("rate") ? new Rate()
-            : words[0].equals("simple") ? new SimpleRate() : new TokenBucket();
+        MeasurableStat stat = words[0].equals("rate") ? new Rate() : new TokenBucket();
         StringBuilder out = new StringBuilder();
         for (int i = 4; i < words.length; i++) {
             String[] parts = words[i].split(":");

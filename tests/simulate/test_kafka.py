@@ -10,7 +10,7 @@ import pytest
 
 from kquota.simulate.bucket import Bucket
 from kquota.simulate.delay import Mutations, Throughput
-from kquota.simulate.rate import Rate, SimpleRate
+from kquota.simulate.rate import Rate
 from tests.cli.kafka_tools import source_command
 
 LOADS = 2_000
@@ -20,7 +20,7 @@ START = 1_700_000_000_000
 
 def load(draw: random.Random) -> tuple[str, int, int, int, list[tuple[int, float | None]]]:
     """A statistic, its windows, its bound, and when what was recorded (None: measured)."""
-    kind = draw.choice(["rate", "simple", "bucket"])
+    kind = draw.choice(["rate", "bucket"])
     samples, window = draw.choice([(11, 1_000), (draw.randint(2, 5), draw.choice([1_000, 2_000])), (100, 1_000)])
     now, steps = START + draw.randint(0, 10**6), []
     for _ in range(draw.randint(1, 60)):
@@ -39,7 +39,7 @@ def ours(kind: str, samples: int, window: int, bound: int, steps: list[tuple[int
             else:
                 bucket.record(value, now)
         return " ".join(words)
-    rate = (Rate if kind == "rate" else SimpleRate)(samples=samples, sample_ms=window, overlapping=new)
+    rate = Rate(samples=samples, sample_ms=window, overlapping=new)
     for now, value in steps:
         if value is None:
             words.append(f"{rate.measure(now)!r}:{rate.window_ms(now)}")

@@ -1,0 +1,54 @@
+"""How much happened when, in a few cells, however long it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+MOST: Final = 120
+"""Cells of a curve. It is made for the eye, and a trace may have a million of them."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Curve:
+    """Sums over cells of `seconds` each, a power of two that doubles when there would be too many.
+
+    Cell n begins (`first` + n) x `seconds` after 0 ms: so any two curves add up, and none loses anything.
+    """
+
+    seconds: int = 1
+    first: int = 0
+    cells: list[int] = field(default_factory=list)
+
+    def add(self, ms: int, amount: int) -> None:
+        """Count what happened at `ms`, which is not before anything that was counted."""
+        if not self.cells:
+            self.first = ms // 1_000 // self.seconds
+        while (cell := ms // 1_000 // self.seconds - self.first) >= MOST:
+            self._widen()
+        self.cells.extend([0] * (cell + 1 - len(self.cells)))
+        self.cells[cell] += amount
+
+    def within(self, cells: int) -> Curve:
+        """The same in at most so many cells."""
+        found = Curve(seconds=self.seconds, first=self.first, cells=list(self.cells))
+        while len(found.cells) > cells:
+            found._widen()
+        return found
+
+    def _widen(self) -> None:
+        if self.first % 2:
+            self.cells.insert(0, 0)
+        self.cells = [sum(self.cells[n : n + 2]) for n in range(0, len(self.cells), 2)]
+        self.first, self.seconds = self.first // 2, self.seconds * 2
+
+
+def total(curves: Sequence[Curve]) -> Curve:
+    """All of them together."""
+    told = [one for one in curves if one.cells]
+    found = Curve(seconds=max((one.seconds for one in told), default=1))
+    parts = [(one.first * one.seconds + n * one.seconds, cell) for one in told for n, cell in enumerate(one.cells)]
+    for second, cell in sorted(parts):
+        found.add(second * 1_000, cell)
+    return found

@@ -1,0 +1,95 @@
+"""A trace: which client asked for what when, one request a row, as CSV with a header or as JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kquota.errors import Invalid
+from kquota.simulate.answer import Flow, Walk
+from kquota.simulate.load import Quotas, Request
+
+COLUMNS: Final = ("ms", "bytes", "thread_ms", "mutations", "broker", "user", "client_id")
+"""`ms` must be there, of the next three one at least; who it was may be left out."""
+WHOLE: Final = "[0-9]{1,15}"
+DECIMAL: Final = r"[0-9]{1,12}(\.[0-9]{1,9})?"
+_WHOLE: Final = re.compile(WHOLE)
+_DECIMAL: Final = re.compile(DECIMAL)
+BOM: Final = "\ufeff"
+"""Some programs begin a file with it."""
+
+
+class Stream(NamedTuple):
+    """Who asks: one connection of one client to one broker, with quotas of its own. Empty is "nobody said"."""
+
+    broker: str
+    user: str
+    client_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What one stream of a trace comes to."""
+
+    stream: Stream
+    flow: Flow
+
+
+def header(line: str, where: str) -> tuple[str, ...]:
+    """The names of the columns in a first line of CSV. Raises Invalid, naming `where`, for what is none."""
+    names = tuple(name.strip(" ") for name in next(csv.reader([line]), []))
+    if "ms" not in names or not {"bytes", "thread_ms", "mutations"} & set(names) or len(set(names)) < len(names):
+        raise Invalid(
+            f"{where}: its first line must name the columns: ms, and bytes, thread_ms or mutations; also broker, user, "
+            "client_id"
+        )
+    return names
+
+
+def of_csv(line: str, names: Sequence[str]) -> Mapping[str, str | None] | None:
+    """The cells of a line by their column; None where there are more of them than columns, or fewer."""
+    try:
+        cells = next(csv.reader([line], strict=True), [])
+    except csv.Error:
+        return None
+    return dict(zip(names, cells, strict=True)) if len(cells) == len(names) else None
+
+
+def of_json(line: str) -> Mapping[str, str | None] | None:
+    """The values of an object by their name, numbers as they are written; None where the line is none."""
+    try:
+        found = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and all(isinstance(found.get(n), str | None) for n in COLUMNS) else None
+
+
+def request(row: Mapping[str, str | None]) -> tuple[Stream, Request] | None:
+    """A row as values. None where it is bad: no whole `ms`, a number that is none or negative, and mutations together
+    with bytes, for no request has both."""
+    told = {name: (row.get(name) or "").strip(" ") for name in COLUMNS}
+    ms, size, mutations, cost = told["ms"], told["bytes"] or "0", told["mutations"] or "0", told["thread_ms"] or "0"
+    if not all(map(_WHOLE.fullmatch, (ms, size, mutations))) or not _DECIMAL.fullmatch(cost):
+        return None
+    found = Request(int(ms), int(size), float(cost), int(mutations))
+    if found.bytes and found.mutations:
+        return None
+    return Stream(told["broker"], told["user"], told["client_id"]), found
+
+
+def answered(rows: Iterable[tuple[Stream, Request]], quotas: Quotas, *, closed_loop: bool) -> list[Answered]:
+    """Each stream by itself, in the order of their names. Its requests go by their time, at one time by their size."""
+    streams: dict[Stream, list[Request]] = {}
+    for stream, one in rows:
+        streams.setdefault(stream, []).append(one)
+    found = []
+    for stream in sorted(streams):
+        walk = Walk(quotas=quotas, closed_loop=closed_loop)
+        for one in sorted(streams[stream]):
+            walk.take(one)
+        found.append(Answered(stream=stream, flow=walk.flow()))
+    return found

@@ -1,0 +1,129 @@
+"""The job behind `quota simulate --trace`: each stream of a trace is walked through in order, all of them side by side.
+
+What a broker answers depends on all that it answered before, and what it rejects comes again: no sum over columns says
+that. So here alone Python runs inside Spark: the very walk that a small trace takes. It goes there by value, and a
+worker needs no kquota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pyspark import cloudpickle
+from pyspark.sql import Column, DataFrame, Observation, Row
+from pyspark.sql import functions as F
+from pyspark.sql.udtf import UserDefinedTableFunction
+
+import kquota.simulate
+from kquota.simulate.answer import Flow, Walk
+from kquota.simulate.curve import Curve
+from kquota.simulate.load import Quotas, Request
+from kquota.simulate.trace import COLUMNS, DECIMAL, WHOLE, Answered, Stream
+from kquota.spark.reader import Reader
+from kquota.spark.trace_files import Bad, TraceFiles
+
+_CORRUPT: Final = "corrupt"
+_CHUNK_MS: Final = 60_000
+"""A row on its way to Python costs ten times what its answer does: so a minute of a stream is one row."""
+_CURVE: Final = "struct<seconds: bigint, first: bigint, cells: array<bigint>>"
+_FLOW: Final = {
+    **dict.fromkeys(("begin", "end", "admitted", "rejected", "delayed", "bytes", "mutations", "total_wait"), "bigint"),
+    **dict.fromkeys(("first_wait", "first_at", "worst_wait", "worst_at"), "bigint"),
+    **dict.fromkeys(("steady_bytes", "steady_mutations"), "double"),
+    "by": "array<string>",
+    "unfinished": "boolean",
+    **dict.fromkeys(("bytes_curve", "mutations_curve"), _CURVE),
+}
+_ANSWER: Final = ", ".join(
+    f"`{name}` {kind}" for name, kind in (dict.fromkeys(Stream._fields, "string") | _FLOW).items()
+)
+
+
+def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, closed_loop: bool) -> list[Answered]:
+    """What `simulate.trace.answered` says of the same rows, to the millisecond; bad rows are told to `bad`."""
+    seen = Observation("bad rows")
+    left_out = F.when(F.col("bad"), F.struct("file", "value"))
+    rows = _rows(reader, trace).observe(seen, F.count(left_out).alias("count"), F.min(left_out).alias("example"))
+    streams, requests = Stream._fields, Request._fields
+    minute = F.expr(f"at div {_CHUNK_MS}").alias("minute")
+    in_order = F.sort_array(F.collect_list(F.struct(*requests))).alias("told")
+    minutes = rows.where(~F.col("bad")).groupBy(*streams, minute).agg(in_order)
+    apart = minutes.select(*streams, "minute", *(F.col("told")[name].alias(name) for name in requests))
+    walking = _walking(quotas, closed_loop=closed_loop)
+    found = walking(apart.asTable().partitionBy(*streams).orderBy("minute")).collect()
+    bad.count, bad.example = seen.get["count"], seen.get["example"] and tuple(seen.get["example"])
+    return sorted(map(_answered, found), key=lambda one: one.stream)
+
+
+def _rows(reader: Reader, trace: TraceFiles) -> DataFrame:
+    """A stream's columns and a request's, `file` and `value` as they stand there, and whether they are `bad`."""
+    lines = reader.lines(trace.files)
+    skipped = F.trim("value") == ""
+    if trace.header is None:
+        schema = ", ".join(f"`{name}` string" for name in (*COLUMNS, _CORRUPT))
+        told = F.from_json("value", schema, {"columnNameOfCorruptRecord": _CORRUPT})
+        places = {name: name for name in COLUMNS}
+    else:
+        skipped |= F.col("value") == trace.header
+        places = {name: f"c{n}" for n, name in enumerate(trace.names)}
+        schema = ", ".join(f"`{place}` string" for place in (*places.values(), _CORRUPT))
+        told = F.from_csv("value", schema, {"columnNameOfCorruptRecord": _CORRUPT, "escape": '"'})
+    found = lines.where(~skipped).select("file", "value", told.alias("told"))
+    cells = {name: F.trim(F.coalesce(f"told.{places[name]}", F.lit(""))) for name in COLUMNS if name in places}
+    text = found.select(
+        "file", "value", F.col(f"told.{_CORRUPT}"), *(cells.get(name, F.lit("")).alias(name) for name in COLUMNS)
+    )
+    return text.select(*Stream._fields, *_request(), "file", "value", _is_bad().alias("bad"))
+
+
+def _is_bad() -> Column:
+    good = F.col(_CORRUPT).isNull() & _matches(F.col("ms"), WHOLE)
+    for name, pattern in {"bytes": WHOLE, "mutations": WHOLE, "thread_ms": DECIMAL}.items():
+        good &= _matches(_number(name), pattern)
+    return ~good | ((_number("bytes").try_cast("bigint") > 0) & (_number("mutations").try_cast("bigint") > 0))
+
+
+def _matches(column: Column, pattern: str) -> Column:
+    return column.rlike(rf"^(?:{pattern})\z")
+
+
+def _number(name: str) -> Column:
+    return F.when(F.col(name) == "", F.lit("0")).otherwise(F.col(name))
+
+
+def _request() -> Iterator[Column]:
+    kinds = {"at": ("ms", "bigint"), "thread_ms": ("thread_ms", "double")}
+    for name in Request._fields:
+        column, kind = kinds.get(name, (name, "bigint"))
+        yield _number(column).try_cast(kind).alias(name)
+
+
+def _walking(quotas: Quotas, *, closed_loop: bool) -> UserDefinedTableFunction:
+    names = tuple(_FLOW)
+
+    class Walking:
+        def __init__(self) -> None:
+            self.walk = Walk(quotas=quotas, closed_loop=closed_loop)
+            self.stream: tuple[str, ...] = ()
+
+        def eval(self, row: Any) -> None:
+            self.stream = (row["broker"], row["user"], row["client_id"])
+            for told in zip(row["at"], row["bytes"], row["thread_ms"], row["mutations"], strict=True):
+                self.walk.take(Request(*told))
+
+        def terminate(self) -> Iterator[tuple[object, ...]]:
+            flow = self.walk.flow()
+            curves = ((c.seconds, c.first, c.cells) for c in (flow.bytes_curve, flow.mutations_curve))
+            yield (*self.stream, *(getattr(flow, name) for name in names[:-2]), *curves)
+
+    cloudpickle.register_pickle_by_value(kquota.simulate)  # type: ignore[no-untyped-call]
+    return UserDefinedTableFunction(Walking, returnType=_ANSWER)
+
+
+def _answered(row: Row) -> Answered:
+    told: dict[str, Any] = {name: row[name] for name in _FLOW}
+    told["by"] = tuple(told["by"])
+    for name in ("bytes_curve", "mutations_curve"):
+        told[name] = Curve(**told[name].asDict())
+    return Answered(stream=Stream(*(row[name] for name in Stream._fields)), flow=Flow(**told))

@@ -1,0 +1,103 @@
+"""The files of a trace, and their rows one by one: before Spark starts, or where a trace is too small for it."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kquota.errors import Invalid
+from kquota.simulate import trace
+from kquota.simulate.load import Request
+from kquota.simulate.trace import BOM, Stream
+from kquota.spark import files
+from kquota.spark.files import Files, is_elsewhere, is_packed
+
+_PACKED: Final = 10
+"""As many bytes of text are in one that is packed, about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceFiles:
+    """Files of one kind: CSV with the columns `names`, and `header` as it stands there; JSON lines where it is None."""
+
+    files: Files
+    names: tuple[str, ...] = ()
+    header: str | None = None
+
+    def text_size(self) -> int:
+        """Bytes to be read, about."""
+        packed = [link for link in self.files.names if link.endswith(".gz")]
+        more = sum((self.files.folder / link).stat().st_size for link in packed)
+        return self.files.size() + (_PACKED - 1) * more
+
+    def skipped(self, line: str) -> bool:
+        """Whether a line is none of a row: empty, or the header."""
+        text = line.removeprefix(BOM)
+        return not text.strip(" ") or text == self.header
+
+
+@dataclass(slots=True)
+class Bad:
+    """The rows that are left out: how many, and of those the first by the order of files and text."""
+
+    count: int = 0
+    example: tuple[str, str] | None = None
+
+    def add(self, link: str, line: str) -> None:
+        """One more."""
+        self.count += 1
+        self.example = min(self.example or (link, line), (link, line))
+
+
+def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
+    """Files or globs, plain or gzipped; what lies elsewhere (s3a://, hdfs://) is taken for JSON lines.
+
+    Raises Invalid for none, for an empty one, for kinds that differ, and for CSV without a header.
+    """
+    given = list(dict.fromkeys(patterns))
+    here = [pattern for pattern in given if not is_elsewhere(pattern)]
+    paths = dict.fromkeys(path for pattern in here for path in files.matching(pattern, "--trace"))
+    found = files.laid_out(paths, scratch / "trace", ".json", elsewhere=filter(is_elsewhere, given))
+    heads = {found.name(link): _first(found, link) for link in found.names}
+    tables = {name: line for name, line in heads.items() if not line.lstrip(" ").startswith("{")}
+    if not tables:
+        return TraceFiles(files=found)
+    if len(tables) < len(heads) or found.elsewhere or len(set(tables.values())) > 1:
+        raise Invalid("--trace: these files differ: give JSON lines only, or CSV with the same first line")
+    name, line = next(iter(tables.items()))
+    return TraceFiles(files=found, names=trace.header(line, f"--trace {name}"), header=line)
+
+
+def rows(found: TraceFiles, bad: Bad) -> Iterator[tuple[Stream, Request]]:
+    """Every good row; the others are told to `bad`. Raises Invalid for a file that is damaged."""
+    for link in found.files.names:
+        for line in _lines(found.files, link):
+            if found.skipped(line):
+                continue
+            row = trace.of_json(line) if found.header is None else trace.of_csv(line, found.names)
+            one = None if row is None else trace.request(row)
+            if one is None:
+                bad.add(link, line)
+            else:
+                yield one
+
+
+def _first(found: Files, link: str) -> str:
+    line = next((line for line in _lines(found, link) if line.removeprefix(BOM).strip(" ")), None)
+    if line is None:
+        raise Invalid(f"--trace {found.name(link)}: holds no row")
+    return line.removeprefix(BOM)
+
+
+def _lines(found: Files, link: str) -> Iterator[str]:
+    path = found.folder / link
+    try:
+        with gzip.open(path, "rt", errors="replace") if is_packed(path) else path.open(errors="replace") as file:
+            for line in file:
+                yield line.rstrip("\n")
+    except (OSError, EOFError, zlib.error) as error:
+        raise Invalid(f"--trace {found.name(link)}: cannot be read: {error}") from error
