@@ -42,8 +42,7 @@ def probe(connection: Connection, given: Given) -> int:
     asked = kind(given)
     who = logins(world.where(connection), given.client_config)
     if given.clean_up:
-        with who.stage() as stage:
-            return probe_run.remove_older(stage)
+        return probe_run.clean_up(who)
     client_id = given.client_id or who.client_id
     with who.stage() as stage:
         explained = _explained(stage, _user(who, given.user), client_id)

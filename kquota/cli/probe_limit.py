@@ -12,6 +12,7 @@ from kquota.cli import probe_run, world
 from kquota.cli.contract import DONE, NOT_YET, say
 from kquota.cli.options import Output
 from kquota.cli.probe_options import Given
+from kquota.cli.reasons import wrapped
 from kquota.errors import Invalid, Refused
 from kquota.probe import ladder, load, scratch
 from kquota.probe.climb import climb
@@ -44,12 +45,16 @@ def find(who: Logins, stage: Stage, explained: Explanation, client_id: str, give
     factor = min(_REPLICAS, len(stage.brokers))
     lasts = sum(len(Operation) * seconds * len(of_size) for of_size in rungs)
     most = max(rung.alive for of_size in rungs for rung in of_size)
-    say(
+    plan = (
         f"creating, growing and deleting topics for {lasts:.0f} s or so, {most:,} partitions of {factor} replicas at a"
-        " time at most; a Ctrl-C ends it and removes them"
+        " time at most"
     )
     if given.dry_run:
+        if given.output is Output.json:
+            raise Invalid("--find-limit --dry-run writes text")
+        print(plan)
         return DONE
+    say(f"{plan}; a Ctrl-C ends it and removes them")
     probe_run.remove_older(stage)
     made = scratch.name(datetime.now(UTC), 2 * lasts, secrets.token_hex(4))
     steps: list[Step] = []
@@ -75,7 +80,7 @@ def find(who: Logins, stage: Stage, explained: Explanation, client_id: str, give
 def _told(steps: Iterator[Step]) -> Iterator[Step]:
     for step in steps:
         if step.operation is Operation.DELETE:
-            say(f"topics of {step.size} partitions, {step.rate:g} mutations/s: done")
+            say(f"{_sized(step.size)}, {step.rate:g} mutations/s: done")
         yield step
 
 
@@ -129,14 +134,18 @@ def _lines(steps: Sequence[Step], found: Sequence[Held], given: Given) -> Iterat
     yield "what was done within the time beside it."
     yield ""
     for one in found:
-        yield f"topics of {one.size} partitions: {_said(one)}"
+        yield from wrapped("", f"{_sized(one.size)}: {_said(one)}", indent="  ")
     yield ""
     yield from _advice(found, given)
 
 
+def _sized(size: int) -> str:
+    return f"topics of {size} partitions" if size > 1 else "topics of one partition"
+
+
 def _said(one: Held) -> str:
     if one.stopped is None:
-        return f"{one.rate:g}/s holds, the most that this run may try (--most-partitions, --seconds)"
+        return f"{one.rate:g}/s holds, the highest rate that this run tried"
     at = f"at {one.stopped.rate:g}/s, {one.stopped.operation.value}: {one.stopped.why_not}"
     return f"not even the lowest rate holds; {at}" if one.rate is None else f"{one.rate:g}/s holds; {at}"
 
@@ -147,8 +156,13 @@ def _advice(found: Sequence[Held], given: Given) -> Iterator[str]:
         yield "Nothing to suggest: this controller is busy, or slow; look at it before you set a quota."
         return
     least = min(one.rate for one in found if one.rate is not None)
-    yield f"Suggested: {CONTROLLER_MUTATION_RATE}={plain(rate)} for all clients together: the worst case, {least:g}/s,"
-    yield f"and {1 - ladder.SPARE:.0%} to spare."
+    words = (
+        f"Suggested: {CONTROLLER_MUTATION_RATE}={plain(rate)} for all clients together: the worst case, {least:g}/s,"
+        f" and {1 - ladder.SPARE:.0%} to spare."
+    )
+    if all(one.stopped is None for one in found):
+        words += " Nothing gave way: the controller may take more, and a higher --most-partitions tries it."
+    yield from wrapped("", words, indent="")
     if given.tenants > 1:
         each = ladder.divided(rate, given.tenants, given.overcommit)
         times = f", overcommitted {given.overcommit:g} times" if given.overcommit > 1 else ""

@@ -15,6 +15,7 @@ from kquota.errors import KquotaError
 
 if TYPE_CHECKING:
     from kquota.cli.probe_stage import Logins, Stage
+    from kquota.probe.actions import Found
     from kquota.probe.load import Load
     from kquota.probe.meter import Reading
 
@@ -80,8 +81,19 @@ def _remove(stage: Stage, names: list[str]) -> None:
     actions.remove(stage.topics, stage.configs, world.SystemClock(), names)
 
 
-def remove_older(stage: Stage) -> int:
-    """Remove what older probes left whose time is over; NOT_YET where some may still run, or are none."""
+def clean_up(who: Logins) -> int:
+    """Remove what killed probes left; NOT_YET where some may still run, or are called like a probe's and are none."""
+    from kquota.probe import scratch
+
+    with who.stage() as stage:
+        found = remove_older(stage)
+    for topic in found.running:
+        say(f"topic {topic.name}: its probe may run until {scratch.ends(topic.name):%H:%M:%S} UTC; left alone")
+    return NOT_YET if found.foreign or found.running else DONE
+
+
+def remove_older(stage: Stage) -> Found:
+    """Remove what older probes left whose time is over."""
     from kquota.probe import actions, scratch
 
     found = actions.found(stage.topics, stage.configs, datetime.now(UTC))
@@ -90,6 +102,4 @@ def remove_older(stage: Stage) -> int:
         say(f"removed what an older probe left: {', '.join(gone[:5])}{' …' * (len(gone) > 5)}")
     for name in found.foreign:
         say(f"warning: topic {name} has a probe's name and not its seal ({scratch.SEAL}): left alone")
-    for topic in found.running:
-        say(f"topic {topic.name}: its probe may run until {scratch.ends(topic.name):%H:%M:%S} UTC; left alone")
-    return NOT_YET if found.foreign or found.running else DONE
+    return found

@@ -69,7 +69,7 @@ def answer(load: Load, explained: Explanation) -> Answer:
 def plan(load: Load, explained: Explanation, output: Output) -> str:
     """What would be done."""
     if output is Output.json:
-        return json.dumps({"version": VERSION, **_head(load, explained), "dry_run": True}, ensure_ascii=False)
+        return json.dumps({"version": VERSION, **_head(load, explained), "dry_run": True}, ensure_ascii=False, indent=2)
     lines = list(_head_lines(load, explained))
     if load.kind is Kind.PRODUCE:
         lines += _line("writes", human_bytes(load.expected * load.lasting * len(load.leaders)) + " in all")
@@ -151,11 +151,20 @@ def text(found: Probed) -> str:
 
     heads, rows = _rows(found)
     table = str(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=("right",) * len(heads)))
-    ends = _SAYS[found.verdict]
+    ends = _said(found)
     if not found.good and (shared := found.answer.shared):
         ends += f" One bucket has {shared}."
     lines = [*_head_lines(found.load, found.explained), "", table, "", *wrapped("", ends, indent="")]
     return "\n".join(lines)
+
+
+def _said(found: Probed) -> str:
+    if found.load.kind is Kind.REQUESTS and found.verdict is Verdict.AS_EXPLAINED:
+        if found.load.limit is None:
+            return "As explained: never throttled."
+        share = f"{found.load.limit:g}% of one thread's time"
+        return f"As explained: throttled. A broker that throttles it counts {share}, so a request costs what is above."
+    return _SAYS[found.verdict]
 
 
 def _head_lines(load: Load, explained: Explanation) -> Iterator[str]:
@@ -200,7 +209,7 @@ def _rows(found: Probed) -> tuple[list[str], list[list[str]]]:
         heads[1:4] = ["requests", "thread time"]
     rows = []
     for one in found.readings:
-        got = f"{one.rate:,.3g}{unit}" if unit else human_rate(one.rate)
+        got = f"{_three(one.rate)}/s" if unit else human_rate(one.rate)
         row = ["controller" if one.broker is None else str(one.broker), got]
         if load.kind is Kind.REQUESTS:
             cost = _thread_ms(found, one)
@@ -216,6 +225,11 @@ def _rows(found: Probed) -> tuple[list[str], list[list[str]]]:
         ]
         rows.append(row)
     return heads, rows
+
+
+def _three(rate: float) -> str:
+    """Three figures, and never as 1.42e+03."""
+    return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"
 
 
 def _line(head: str, words: str) -> Iterator[str]:

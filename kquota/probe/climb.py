@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from kquota.errors import Refused
+from kquota.errors import Refused, Unknown
 from kquota.mutation.port import Clock, Topics
 from kquota.mutation.request import Creation, Deletion, Growth, Mutation
 from kquota.probe import scratch
@@ -52,6 +52,9 @@ def climb(
             )
             good = good and step.why_not is None
             yield step
+            if step.lag >= _PATIENCE:
+                # What is not there yet can be neither grown nor deleted.
+                return
         if not good:
             return
 
@@ -85,19 +88,28 @@ def _step(
             _must_be_done(topics, batch)
             latencies.append(clock.monotonic() - asked)
             sent += len(batch)
-        clock.sleep(max(0.0, asked + _TICK - clock.monotonic()))
+        if sent < len(todo):
+            clock.sleep(max(0.0, asked + _TICK - clock.monotonic()))
     # The last of them was due one interval before the end of its share.
     took = max(clock.monotonic() - began, len(todo) * each / rung.rate)
     partitions = {Operation.CREATE: rung.size, Operation.GROW: 2 * rung.size, Operation.DELETE: 0}[operation]
-    lag = until_seen(clock, sight, {one.topic: partitions for one in todo}, _PATIENCE)
+    wanted = {one.topic: partitions for one in todo}
     return Step(
         operation=operation,
         size=rung.size,
         rate=float(rung.rate),
         reached=len(todo) * each / took,
         latency=percentile(latencies),
-        lag=lag,
+        lag=_lag(clock, sight, wanted),
     )
+
+
+def _lag(clock: Clock, sight: Sight, wanted: Mapping[str, int]) -> float:
+    """Seconds until all brokers show it; _PATIENCE where that is too long to wait for."""
+    try:
+        return until_seen(clock, sight, wanted, _PATIENCE)
+    except Unknown:
+        return _PATIENCE
 
 
 def _must_be_done(topics: Topics, batch: Sequence[Mutation]) -> None:

@@ -1,0 +1,84 @@
+"""What a probe leaves is found by its seal and removed once its time is over; nothing else is ever touched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from kquota.config.resource import TOPICS, Resource
+from kquota.errors import Incomplete, Refused, Unknown
+from kquota.probe import actions, scratch
+from kquota.terms import BrokerId
+from tests.config.fake import FakeConfigs
+from tests.mutation.fake import FakeClock, MemoryTopics
+
+NOW = datetime(2026, 11, 21, 23, 0, tzinfo=UTC)
+OLD = scratch.name(NOW - timedelta(hours=1), 60, "00000001")
+RUNNING = scratch.name(NOW, 60, "00000002")
+FOREIGN = scratch.name(NOW - timedelta(hours=1), 60, "00000003")
+ORDERS = "kquota-probe-orders"
+
+
+@pytest.fixture
+def topics() -> MemoryTopics:
+    return MemoryTopics(clock=FakeClock(), held=dict.fromkeys((OLD, RUNNING, FOREIGN, ORDERS), 3))
+
+
+@pytest.fixture
+def configs() -> FakeConfigs:
+    found = FakeConfigs(topics=(OLD, RUNNING, FOREIGN, ORDERS))
+    for topic in (OLD, RUNNING):
+        found.held[Resource(kind=TOPICS, name=topic)] = scratch.configs(topic)
+    return found
+
+
+def test_only_a_probes_topics_are_found_and_each_is_over_or_may_run(topics: MemoryTopics, configs: FakeConfigs) -> None:
+    found = actions.found(topics, configs, NOW)
+    assert [topic.name for topic in found.over] == [OLD]
+    assert [topic.name for topic in found.running] == [RUNNING]
+    assert found.foreign == (FOREIGN,)
+
+
+def test_whatever_is_named_only_what_bears_the_seal_is_removed(topics: MemoryTopics, configs: FakeConfigs) -> None:
+    assert actions.remove(topics, configs, topics.clock, [OLD, FOREIGN, ORDERS, "none"]) == (OLD,)
+    assert set(topics.held) == {RUNNING, FOREIGN, ORDERS}
+
+
+def test_what_cannot_be_removed_is_named_with_what_does_it_later(configs: FakeConfigs) -> None:
+    topics = MemoryTopics(clock=FakeClock(), held={OLD: 3}, lost_at=1)
+    with pytest.raises(Incomplete, match=f"not removed: {OLD} .*--clean-up") as raised:
+        actions.remove(topics, configs, topics.clock, [OLD])
+    assert raised.value.undone == (OLD,)
+
+
+class Brokers:
+    """Two brokers that show everything, or never do."""
+
+    def __init__(self, behind: int = 0) -> None:
+        self._behind = behind
+
+    def behind(self, wanted: Mapping[str, int]) -> int:
+        return self._behind
+
+
+LEADERS = {0: BrokerId(4), 1: BrokerId(7)}
+
+
+def test_each_broker_leads_one_partition_of_what_is_made() -> None:
+    topics = MemoryTopics(clock=FakeClock())
+    actions.create(topics, topics.clock, Brokers(), RUNNING, LEADERS)
+    (made,) = topics.topics(None)
+    assert [(one.number, one.leader, one.replicas) for one in made.partitions] == [(0, 4, (4,)), (1, 7, (7,))]
+
+
+def test_a_topic_that_exists_is_never_taken_for_ours(topics: MemoryTopics) -> None:
+    with pytest.raises(Refused, match=f"creating topic {ORDERS}: TopicAlreadyExists"):
+        actions.create(topics, topics.clock, Brokers(), ORDERS, LEADERS)
+
+
+def test_brokers_that_do_not_show_it_end_the_probe() -> None:
+    topics = MemoryTopics(clock=FakeClock())
+    with pytest.raises(Unknown, match="after 60 s 2 brokers do not show"):
+        actions.create(topics, topics.clock, Brokers(behind=2), RUNNING, LEADERS)

@@ -1,0 +1,109 @@
+"""Up the ladder until a controller does not hold, and what follows for its quota (KIP-599)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from kquota.errors import Refused
+from kquota.mutation.port import Answer
+from kquota.mutation.request import Mutation
+from kquota.probe import ladder
+from kquota.probe.climb import climb
+from kquota.probe.ladder import Operation, Step
+from tests.mutation.fake import FakeClock, MemoryTopics
+
+
+@dataclass
+class Controller(MemoryTopics):
+    """One that works mutations off one after the other, and whose brokers show each `lag` seconds later."""
+
+    cost: float = 0.0
+    lag: float = 0.0
+
+    def send(self, mutations: Sequence[Mutation], seconds: float) -> Answer:
+        answer = super().send(mutations, seconds)
+        self.clock.now += self.cost * sum(one.mutations for one in mutations)
+        self.shown = self.clock.now + self.lag
+        return answer
+
+    def behind(self, wanted: Mapping[str, int]) -> int:
+        return 0 if self.clock.now >= self.shown and all(self.held.get(t, 0) == n for t, n in wanted.items()) else 1
+
+
+def climbed(controller: Controller, size: int = 10) -> list[Step]:
+    rungs = ladder.rungs(size, ladder.SECONDS, 1_000)
+    return list(climb(controller, controller, controller.clock, rungs, lambda n: f"t-{n}", 3, lambda _: None))
+
+
+# seconds of each mutation, seconds until it is shown: the rate that holds
+CONTROLLERS: dict[str, tuple[float, float, float | None, str | None]] = {
+    "quick": (0.0, 0.1, 100, None),
+    "15 ms a mutation": (0.015, 0.1, 50, "reached only"),
+    "30 ms a mutation": (0.03, 0.1, 20, "reached only"),
+    "one whose brokers lag": (0.0, 2.5, None, "brokers showed it only 2.5 s later"),
+    "one whose brokers never catch up": (0.0, 1e9, None, "brokers showed it only 10 s later"),
+    "a slow one": (0.25, 0.0, None, "reached only"),
+}
+
+
+@pytest.mark.parametrize(("cost", "lag", "holds", "why"), CONTROLLERS.values(), ids=CONTROLLERS)
+def test_the_highest_rate_that_holds_is_found_and_nothing_is_left(
+    cost: float, lag: float, holds: float | None, why: str | None
+) -> None:
+    controller = Controller(clock=FakeClock(), cost=cost, lag=lag)
+    (found,) = ladder.held(climbed(controller))
+    assert (found.size, found.rate) == (10, holds)
+    # What no broker shows yet cannot be deleted: the run does that in its end.
+    assert (controller.held == {}) == (lag < 10)
+    assert ((found.stopped and found.stopped.why_not) or "").startswith(why or "")
+    assert (found.stopped is None) == (why is None)
+
+
+def test_after_a_rung_that_does_not_hold_no_higher_one_is_tried() -> None:
+    steps = climbed(Controller(clock=FakeClock(), cost=0.03))
+    assert [(one.operation, one.rate) for one in steps[-3:]] == [(operation, 50) for operation in Operation]
+    assert [one.why_not is None for one in steps[:-3]] == [True] * (len(steps) - 3)
+
+
+def test_under_a_quota_nothing_is_measured() -> None:
+    with pytest.raises(Refused, match="a controller mutation quota rejects this client"):
+        climbed(Controller(clock=FakeClock(), rate=1.0))
+
+
+def test_no_more_partitions_than_allowed_and_no_rung_without_a_topic() -> None:
+    for size in ladder.SIZES:
+        for most in (10, 100, 1_000, 10_000):
+            rungs = ladder.rungs(size, ladder.SECONDS, most)
+            assert all(0 < rung.alive <= most for rung in rungs)
+            assert [rung.rate for rung in rungs] == sorted({rung.rate for rung in rungs})
+
+
+def step(size: int, rate: float, latency: float = 0.05, operation: Operation = Operation.CREATE) -> Step:
+    return Step(operation=operation, size=size, rate=rate, reached=rate, latency=latency, lag=0.1)
+
+
+SUGGESTED = {
+    "the worst size decides": ([step(1, 50), step(1, 100, 1.5), step(10, 100), step(10, 200)], 40.0),
+    "the worst operation decides": ([step(1, 20), step(1, 50, operation=Operation.GROW, latency=2)], 16.0),
+    "a small rate has a tenth": ([step(1, 5), step(1, 10, 3.0)], 4.0),
+    "not even the lowest": ([step(1, 5, 3.0), step(10, 5)], None),
+    "nothing measured": ([], None),
+}
+
+
+@pytest.mark.parametrize(("steps", "rate"), SUGGESTED.values(), ids=SUGGESTED)
+def test_what_is_suggested(steps: list[Step], rate: float | None) -> None:
+    assert ladder.suggested(ladder.held(steps)) == rate
+
+
+def test_tenants_share_it_and_may_be_overcommitted() -> None:
+    assert [ladder.divided(40, n, f) for n, f in ((1, 1), (10, 1), (10, 2.5), (3, 1), (1_000, 1))] == [
+        40,
+        4,
+        10,
+        13,
+        0.1,
+    ]

@@ -1,0 +1,95 @@
+"""A load is steady before it is measured, pushes against its quota, and has bounds."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kquota.errors import Invalid, KquotaError, Refused
+from kquota.probe import load
+from kquota.probe.load import Kind, Load
+from kquota.probe.meter import Meter
+from kquota.simulate.delay import byte_rate
+from kquota.terms import BrokerId
+
+ONE = BrokerId(1)
+
+
+def a_load(kind: Kind = Kind.PRODUCE, rate: float = 3e6, limit: float | None = 1e6, seconds: float = 22.0) -> Load:
+    leaders = {0: ONE}
+    return Load(kind=kind, topic="t", leaders=leaders, rate=rate, limit=limit, warm=load.warm(None), seconds=seconds)
+
+
+def measured(load: Load) -> float:
+    """What a client gets that sends as the load says, by the broker's own arithmetic; in ms of one connection."""
+    assert load.limit is not None
+    quota, now, sent = byte_rate(load.limit), 0, 0
+    meter = Meter(starts=load.warm, ends=load.lasting)
+    while now < load.lasting * 1_000:
+        if sent > load.due(now / 1_000):
+            now += 1
+            continue
+        wait = quota.record(load.batch, now)
+        sent += load.batch
+        meter.got(ONE, load.batch, now / 1_000)
+        now += max(1, wait)
+    return meter.readings([ONE])[0].rate
+
+
+@given(st.floats(2e4, 1e8), st.floats(1.2, 20), st.floats(5, 60))
+def test_whatever_the_quota_is_and_however_hard_it_is_pushed_its_rate_is_measured(
+    limit: float, over: float, seconds: float
+) -> None:
+    """Without the quiet start 20 s would see two bursts in 1.8 windows, and measure 10 % more."""
+    assert measured(a_load(rate=over * limit, limit=limit, seconds=seconds)) == pytest.approx(limit, rel=0.04)
+
+
+@given(st.floats(1e3, 1e9), st.one_of(st.none(), st.floats(1e3, 1e9)), st.floats(0, 100), st.floats(0, 100))
+def test_what_is_due_never_falls_and_never_exceeds_the_rate(
+    rate: float, limit: float | None, one: float, other: float
+) -> None:
+    asked = a_load(rate=rate, limit=limit)
+    early, late = sorted((one, other))
+    assert 0 <= asked.due(early) <= asked.due(late) <= rate * late * (1 + 1e-9)
+
+
+BOUNDS: dict[str, tuple[Load, str]] = {
+    "too many bytes": (a_load(rate=1e9, limit=None), r"write 44 GB, and --most-bytes allows 2 GB: .*--broker-list"),
+    "too many mutations": (a_load(Kind.CREATE_TOPICS, rate=600.0, limit=200.0), r"carry out 7,700 mutations: .* 5,000"),
+}
+
+
+@pytest.mark.parametrize(("wanted", "why"), BOUNDS.values(), ids=BOUNDS)
+def test_what_could_hurt_is_refused(wanted: Load, why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        load.bounded(wanted, 2 * 10**9)
+
+
+def test_a_quota_bounds_what_is_written() -> None:
+    assert load.bounded(a_load(rate=1e9, limit=1e6), 10**8)
+
+
+TIMES: dict[str, tuple[float | None, float | type[KquotaError]]] = {
+    "as long as it takes": (None, 22.0),
+    "as given": (5.0, 5.0),
+    "too short": (0.5, Invalid),
+    "no time": (float("nan"), Invalid),
+    "too long": (301.0, Refused),
+}
+
+
+@pytest.mark.parametrize(("given_", "expected"), TIMES.values(), ids=TIMES)
+def test_how_long_is_measured(given_: float | None, expected: float | type[KquotaError]) -> None:
+    if isinstance(expected, float):
+        assert load.seconds(given_, load.warm(None)) == expected
+    else:
+        with pytest.raises(expected):
+            load.seconds(given_, load.warm(None))
+
+
+def test_who_names_no_rate_asks_for_more_than_the_quota_and_never_for_everything() -> None:
+    assert load.pushing(1e6, 3) == 1.5e6
+    assert load.pushing(None, 2) * 2 == load.UNLIMITED_RATE
+    assert load.pushing(1e12, 4) * 4 == load.MOST_RATE
+    assert [load.connections(limit) for limit in (None, 0.1, 25, 26, 1e6)] == [1, 1, 1, 2, 8]
