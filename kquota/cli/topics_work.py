@@ -48,10 +48,14 @@ def carry_out(at: world.Where, given: Given, asked: str) -> int:
         if given.dry_run:
             print(_wanted(todo, there, given.output, asked))
             return DONE
-        outcomes = _done(stage, work(todo), given, seconds)
-    text = _document(outcomes, there, given.output, asked)
-    if text:
-        print(text)
+        doing = work(todo)
+        try:
+            outcomes = _done(stage, doing, given, seconds)
+        except KeyboardInterrupt:
+            _interrupted(doing)
+            _show(doing.standing(), there, given.output, asked)
+            raise
+    _show(outcomes, there, given.output, asked)
     return _verdict(outcomes, given)
 
 
@@ -60,20 +64,16 @@ def _done(stage: Cluster, doing: Work, given: Given, seconds: float) -> list[Out
     from kquota.mutation.pace import Pace
 
     pace = Pace(quota=stage.mutation_rate() if len(doing.left) > 1 else None)
-    try:
-        with waiting(len(doing.left)) as told:
-            return carry_out(
-                stage.topics,
-                world.SystemClock(),
-                doing,
-                pace,
-                seconds=seconds,
-                retry=not given.no_retry_quota_violated,
-                told=lambda now, wait: told(len(now.outcomes), wait),
-            )
-    except KeyboardInterrupt:
-        _interrupted(doing)
-        raise
+    with waiting(len(doing.left)) as told:
+        return carry_out(
+            stage.topics,
+            world.SystemClock(),
+            doing,
+            pace,
+            seconds=seconds,
+            retry=not given.no_retry_quota_violated,
+            told=lambda now, wait: told(len(now.outcomes), wait),
+        )
 
 
 def _interrupted(doing: Work) -> None:
@@ -88,6 +88,7 @@ def _interrupted(doing: Work) -> None:
         names = [one.mutation.topic for one in outcomes if one.fate is fate]
         if names:
             say(f"{len(names)} topics {words}: {_named(names)}")
+    _complain_of_failed(outcomes)
 
 
 def _creations(given: Given, filed: Sequence[Line], assigned: Assignment | None) -> list[Creation]:
@@ -204,6 +205,11 @@ def _named(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
+def _show(outcomes: Sequence[Outcome], there: Sequence[str], output: Output, asked: str) -> None:
+    if text := _document(outcomes, there, output, asked):
+        print(text)
+
+
 def _document(outcomes: Sequence[Outcome], there: Sequence[str], output: Output, asked: str) -> str:
     """What --create prints is Kafka's; --alter and --delete print nothing there, and nothing here."""
     if output is Output.text:
@@ -224,10 +230,14 @@ def _told(outcome: Outcome) -> dict[str, object]:
     }
 
 
-def _verdict(outcomes: Sequence[Outcome], given: Given) -> int:
+def _complain_of_failed(outcomes: Sequence[Outcome]) -> None:
     for one in outcomes:
         if one.fate is Fate.FAILED:
             complain(f"topic {one.mutation.topic}: {one.error}")
+
+
+def _verdict(outcomes: Sequence[Outcome], given: Given) -> int:
+    _complain_of_failed(outcomes)
     unknown, unsent = ([one for one in outcomes if one.fate is fate] for fate in (Fate.UNKNOWN, Fate.NOT_SENT))
     if unknown:
         names = _named([one.mutation.topic for one in unknown])
