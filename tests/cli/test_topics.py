@@ -12,15 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from kquota.mutation.actions import Fate, carry_out, work
-from kquota.mutation.pace import Pace
-from kquota.mutation.request import Creation
 from kquota.quota.change import Change
 from kquota.quota.entity import Entity
 from kquota.sandbox.cluster import Cluster
 from kquota.stores.wire.connection import Wire
 from kquota.stores.wire.quotas import WireQuotas
-from kquota.stores.wire.topics import WireTopics
 from tests.cli.kafka_tools import Tools
 from tests.cli.run import Ran, kquota, started
 from tests.stores.moves_stage import until
@@ -120,17 +116,6 @@ def test_what_the_quota_rejects_is_tried_again_until_all_is_there(desk: Desk) ->
     assert made.out.splitlines() == [f"Created topic {desk.client}-{n:02d}." for n in range(7)]
     assert re.match(r"kquota: waiting \S+ s for the controller mutation quota: \d of 7 topics are done\n", made.err)
     assert len(desk.names()) == 7
-
-
-def test_a_client_alone_sends_hardly_anything_twice(desk: Desk) -> None:
-    desk.limited()
-    todo = work(Creation(topic=f"{desk.client}-{n}", partitions=2, replication_factor=1) for n in range(50))
-    from kquota.cli.world import SystemClock
-
-    with Wire(desk.cluster.bootstrap, {"client_id": desk.client}) as wire:
-        outcomes = carry_out(WireTopics(wire), SystemClock(), todo, Pace(quota=RATE), seconds=60)
-    assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
-    assert todo.sent <= 1.1 * 50
 
 
 def test_opting_out_ends_at_once_with_75_and_the_time_to_wait(desk: Desk) -> None:

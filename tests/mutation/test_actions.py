@@ -148,18 +148,19 @@ def test_each_wait_is_told() -> None:
     assert waits[0][1] == pytest.approx(5, abs=0.1)
 
 
-def test_twenty_clients_of_one_principal_all_end_and_at_about_the_same_time() -> None:
+@pytest.mark.parametrize("known", [True, False], ids=["rate known", "rate unknown"])
+def test_twenty_clients_of_one_principal_all_end_and_at_about_the_same_time(known: bool) -> None:
     """Each is rejected ten times as often as it gets through; nobody starves."""
-    ended = sorted(crowd(clients=20, topics=100, partitions=20, rate=50.0))
+    ended = sorted(crowd(clients=20, topics=100, partitions=20, rate=50.0, known=known))
     assert ended[-1] / ended[0] <= 1.3
     assert ended[-1] <= 1.1 * (20 * 100 * 20 - 550) / 50
 
 
-def crowd(clients: int, topics: int, partitions: int, rate: float) -> list[float]:
+def crowd(clients: int, topics: int, partitions: int, rate: float, known: bool) -> list[float]:
     """When each ends, on one bucket; who is due first sends next."""
     bucket = Mutations(Bucket(rate=rate))
     left = [[partitions] * topics for _ in range(clients)]
-    paces = [Pace(quota=rate, draw=random.Random(n)) for n in range(clients)]
+    paces = [Pace(quota=rate if known else None, draw=random.Random(n)) for n in range(clients)]
     due = dict.fromkeys(range(clients), 0.0)
     ended = []
     while due:

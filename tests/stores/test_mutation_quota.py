@@ -1,0 +1,76 @@
+"""A real controller mutation quota: what one client sends in vain, and what twenty of one principal make of it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+
+from kquota.mutation.actions import Fate, Outcome, carry_out, work
+from kquota.mutation.pace import Pace
+from kquota.mutation.request import Creation, Deletion
+from kquota.quota.change import Change
+from kquota.quota.entity import Entity
+from kquota.sandbox.cluster import Cluster
+from kquota.stores.wire.connection import Wire
+from kquota.stores.wire.quotas import WireQuotas
+from kquota.stores.wire.topics import WireTopics
+from tests.stores.moves_stage import until
+
+RATE = 10
+BURST = 11 * RATE
+CLIENTS = 20
+
+
+@pytest.fixture(params=["kafka_431", "kafka_391"], ids=["4.3.1", "3.9.1"])
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    found: Cluster = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def client(cluster: Cluster) -> Iterator[str]:
+    """A client-id with a fresh bucket; whatever begins with it is taken away in the end."""
+    name = f"q{uuid.uuid4().hex[:8]}"
+    with Wire(cluster.bootstrap, {}) as wire:
+        quotas, entity, topics = WireQuotas(wire), Entity(client_id=name), WireTopics(wire)
+        quotas.alter([Change(entity=entity, add={"controller_mutation_rate": float(RATE)})])
+        until(lambda: quotas.everything().get(entity) == {"controller_mutation_rate": RATE}, "the quota is seen")
+        yield name
+        ours = [topic.name for topic in topics.topics(None) if topic.name.startswith(name)]
+        topics.send([Deletion(topic=topic, partitions=1) for topic in ours], 30)
+
+
+def test_one_client_sends_at_most_a_tenth_in_vain_and_waits_no_longer_than_the_bucket(
+    cluster: Cluster, client: str
+) -> None:
+    """500 topics of 20 partitions in small; what waits is what takes the time, however slow the machine is."""
+    topics, partitions = 40, 5
+    waits: list[float] = []
+    todo = work(Creation(topic=f"{client}-{n}", partitions=partitions, replication_factor=1) for n in range(topics))
+    with Wire(cluster.bootstrap, {"client_id": client}) as wire:
+        pace, served = Pace(quota=RATE), WireTopics(wire)
+        outcomes = carry_out(served, time, todo, pace, seconds=60, told=lambda _, wait: waits.append(wait))
+        assert len([topic for topic in served.topics(None) if topic.name.startswith(client)]) == topics
+    assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
+    assert todo.sent <= 1.1 * topics
+    assert sum(waits) <= 1.1 * (topics * partitions - partitions - BURST) / RATE
+
+
+def test_twenty_clients_of_one_principal_all_end(cluster: Cluster, client: str) -> None:
+    """Each on a connection of its own; half of them may not read the quota. How evenly they end: tests/mutation."""
+    together = Barrier(CLIENTS)
+
+    def created(number: int) -> list[Outcome]:
+        todo = work(Creation(topic=f"{client}-{number}-{n}", partitions=1, replication_factor=1) for n in range(10))
+        with Wire(cluster.bootstrap, {"client_id": client}) as wire:
+            together.wait()
+            return carry_out(WireTopics(wire), time, todo, Pace(quota=RATE if number % 2 else None), seconds=120)
+
+    with ThreadPoolExecutor(CLIENTS) as threads:
+        outcomes = [outcome for found in threads.map(created, range(CLIENTS)) for outcome in found]
+    assert (len(outcomes), {outcome.fate for outcome in outcomes}) == (10 * CLIENTS, {Fate.DONE})
