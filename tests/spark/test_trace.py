@@ -1,0 +1,114 @@
+"""A trace on Spark and the same trace walked through here: equal to the millisecond, bad rows included."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kquota.simulate import trace as traces
+from kquota.simulate.load import Quotas
+from kquota.simulate.trace import COLUMNS, Answered
+from kquota.spark import trace_files
+from kquota.spark.reader import Reader
+from kquota.spark.trace_files import Bad
+from tests.cli.run import kquota
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+HELD: dict[str, tuple[Quotas, bool]] = {
+    "a producer": (Quotas(producer_byte_rate=50_000.0, request_percentage=2.0), False),
+    "a producer that waits for answers": (Quotas(producer_byte_rate=50_000.0, request_percentage=0.7), True),
+    "a consumer": (Quotas(consumer_byte_rate=70_000.0, request_percentage=4.0), False),
+    "all at once": (Quotas(producer_byte_rate=90_000.0, request_percentage=1.5, controller_mutation_rate=3.0), False),
+    "an old client": (Quotas(controller_mutation_rate=2.0, strict=False, samples=5), False),
+}
+USERS = ("alice", "", "a,b", 'say "x"', "ü")
+BAD: tuple[dict[str, str], ...] = (
+    {"ms": ""},
+    {"ms": "-1"},
+    {"ms": "5.0"},
+    {"ms": "1 000"},
+    {"bytes": "x"},
+    {"bytes": "7", "mutations": "7"},
+    {"thread_ms": "1e3"},
+    {"thread_ms": "-2"},
+    {"mutations": "1234567890123456"},
+)
+
+
+def drawn(draw: random.Random) -> list[dict[str, str]]:
+    """Rows of a few clients in no order: bursts, gaps that outlast a window, requests of one time; some are bad."""
+    now, rows = 1_700_000_000_000, []
+    for _ in range(1_500):
+        now += draw.choice([0, 0, 1, draw.randint(0, 200), draw.randint(0, 200), draw.randint(0, 8_000)])
+        row = dict.fromkeys(COLUMNS, "") | {"ms": str(now), "thread_ms": f"{draw.uniform(0, 90):.3f}"}
+        row |= {"broker": str(draw.randint(1, 2)), "user": draw.choice(USERS), "client_id": draw.choice(["", "c"])}
+        row["mutations" if draw.random() < 0.1 else "bytes"] = str(draw.randint(0, 90) ** draw.choice([1, 2, 3]) % 9**5)
+        rows.append(row | draw.choice(BAD) if draw.random() < 0.03 else row)
+    draw.shuffle(rows)
+    return rows
+
+
+def as_csv(rows: list[dict[str, str]], draw: random.Random) -> str:
+    names = draw.sample(COLUMNS, len(COLUMNS))
+    text = io.StringIO()
+    table = csv.DictWriter(text, names)
+    table.writeheader()
+    table.writerows(rows)
+    return text.getvalue() + "too,few\n" + ",".join(["1"] * 8) + "\n\n   \n"
+
+
+def as_json(rows: list[dict[str, str]], draw: random.Random) -> str:
+    """Numbers and texts, and what is empty left out or null."""
+    lines = []
+    for row in rows:
+        told: dict[str, Any] = {name: value or None for name, value in row.items() if value or draw.random() < 0.5}
+        if (told.get("bytes") or "x").isdigit() and draw.random() < 0.5:
+            told["bytes"] = int(told["bytes"])
+        lines.append(json.dumps(told))
+    return "\n".join([*lines, "{", "{}", "not JSON", ""])
+
+
+def told(found: list[Answered]) -> list[Answered]:
+    assert sum(one.flow.total_wait for one in found) > 0
+    return found
+
+
+@pytest.mark.parametrize("case", HELD)
+def test_a_trace_on_spark_is_a_trace_walked_here(case: str, spark: SparkSession, tmp_path: Path) -> None:
+    held, closed_loop = HELD[case]
+    draw = random.Random(case)
+    written = as_json if case in ("a consumer", "an old client") else as_csv
+    texts = [written(drawn(draw), random.Random(case)) for _ in range(2)]
+    (tmp_path / "a.trace").write_text(texts[0])
+    (tmp_path / "b.trace").write_bytes(gzip.compress(texts[1].encode()))
+    trace = trace_files.opened([str(tmp_path / "*.trace")], tmp_path)
+    here, there = Bad(), Bad()
+    expected = traces.answered(trace_files.rows(trace, here), held, closed_loop=closed_loop)
+
+    from kquota.spark.trace import answered
+
+    found = answered(Reader(spark=spark, scratch=tmp_path), trace, held, there, closed_loop=closed_loop)
+    assert told(found) == expected
+    assert there == here
+    assert here.count > 20
+
+
+def test_the_command_says_the_same_from_spark(tmp_path: Path) -> None:
+    """And nothing of what runs inside Spark reaches stderr."""
+    path = tmp_path / "t.csv"
+    path.write_text(as_csv(drawn(random.Random(7)), random.Random(7)))
+    words = ("quota", "simulate", "--producer-byte-rate", "50kB/s", "--trace", str(path))
+    here, there = kquota(*words), kquota(*words, "--spark-master", "local[2]")
+    assert (there.code, there.out) == (0, here.out)
+    assert there.err == f"kquota: starting Spark ...\n{here.err}"
