@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kquota.cli.actions import given_options
@@ -38,15 +37,32 @@ def simulate(given: Given) -> int:
     loads = [option for option, value in kinds.items() if value is not None]
     if len(loads) > 1:
         raise Invalid(f"{' and '.join(loads)} are two loads: give one, or write both as one --trace")
+    _check(given, loads[0] if loads else None)
     if given.topics is not None or given.from_file is not None:
         print(_deployed(given, held))
         return DONE
-    if held == replace(held, producer_byte_rate=None, consumer_byte_rate=None, request_percentage=None) and (
-        given.trace is None or held.controller_mutation_rate is None
-    ):
+    told = (held.producer_byte_rate, held.consumer_byte_rate, held.request_percentage, held.controller_mutation_rate)
+    if told == (None,) * 4:
         raise Invalid("which quota? Give --topics with a mutation rate, --producer-byte-rate or --request-percentage")
     print(_streamed(given, held) if given.trace is None else simulate_trace.answer(given, held))
     return DONE
+
+
+def _check(given: Given, load: str | None) -> None:
+    """Raises Invalid for an option that this kind of load passes over."""
+    deploys = load in ("--topics", "--from-file")
+    useless = {
+        "--within": given.within is not None and not deploys,
+        "--per-request": given.per_request is not None and not deploys,
+        "--model": given.model is not Model.shipped and not deploys,
+        "--closed-loop": given.closed_loop and deploys,
+        "--controller-mutation-rate": given.controller_mutation_rate is not None and load == "--load",
+        "--permissive": given.permissive and load == "--load",
+        "--thread-time": given.thread_time is not None and load == "--trace",
+    }
+    for option, found in useless.items():
+        if found:
+            raise Invalid(f"{option} has no effect with {load or 'no load; give --topics, --load or --trace'}")
 
 
 def _deployed(given: Given, held: Quotas) -> str:

@@ -210,26 +210,28 @@ def _trace_lines(found: Sequence[Answered]) -> Iterator[str]:
     yield f"Throttled    {len(delayed)} of them; {sum(flow.delayed for flow in flows)} waits of {_time(waited)} in all"
     yield ""
     worst = sorted((one for one in found if one.flow.delayed), key=lambda one: -one.flow.total_wait)
-    heads = ("client", "requests", "rejected", "delayed", "in all", "worst", "after", "in the long run", "by its")
-    yield _table([_row(one, begin) for one in worst[:_ROWS]], heads, "left")
+    rows = [_row(one, begin) for one in worst[:_ROWS]]
+    # A column that says nothing would only make the lines longer.
+    heads = [head for head in rows[0] if head != "rejected" or any(row[head] for row in rows)]
+    yield _table([[row[head] for head in heads] for row in rows], heads, "left")
     if len(worst) > _ROWS:
         yield f"... and {len(worst) - _ROWS} more; --output json has all"
 
 
-def _row(one: Answered, begin: int) -> tuple[object, ...]:
+def _row(one: Answered, begin: int) -> dict[str, object]:
     flow = one.flow
     assert flow.worst_at is not None
-    return (
-        name(one.stream),
-        flow.admitted,
-        flow.rejected,
-        flow.delayed,
-        _time(flow.total_wait),
-        _time(flow.worst_wait),
-        _time(flow.worst_at - begin),
-        _steady(flow),
-        " and its ".join(flow.by),
-    )
+    return {
+        "client": name(one.stream),
+        "requests": flow.admitted,
+        "rejected": flow.rejected,
+        "delayed": flow.delayed,
+        "in all": _time(flow.total_wait),
+        "worst": _time(flow.worst_wait),
+        "after": _time(flow.worst_at - begin),
+        "long run": _steady(flow),
+        "by": ", ".join(flow.by),
+    }
 
 
 def _steady(flow: Flow) -> str:

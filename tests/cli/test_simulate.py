@@ -116,8 +116,8 @@ TRACED = """Quota        1 MB/s on a broker
 Load         2 clients, 4 requests, through in 70 s
 Throttled    1 of them; 1 waits of 40 s in all
 
-client      requests    rejected    delayed    in all    worst    after    in the long run     by its
-a                  3           0          1      40 s     40 s      0 s             67 B/s  byte rate
+client      requests    delayed    in all    worst    after    long run         by
+a                  3          1      40 s     40 s      0 s      67 B/s  byte rate
 
 bytes/s, at most 25,000,000; one cell is 2 s
 |█                   ▁              ▁|
@@ -138,6 +138,8 @@ WRONG = {
     "no number": (("--topics", "3", "--controller-mutation-rate", "0"), "must be more than 0"),
     "no trace": (("--producer-byte-rate", "1MB/s", "--trace", "/no/such"), "--trace /no/such: there is no such file"),
     "two loads": (("--topics", "3", "--load", "1MB/s"), "--topics and --load are two loads"),
+    "no use": (("--topics", "3", "--controller-mutation-rate", "5", "--closed-loop"), "has no effect with --topics"),
+    "a draft of bytes": (("--load", "1MB/s", "--model", "draft-even"), "--model has no effect with --load"),
     "no cost": (("--request-percentage", "1", "--load", "1MB/s"), "give --thread-time TIME"),
     "a rate without its unit": (
         ("--producer-byte-rate", "10", "--load", "25MB/s"),
