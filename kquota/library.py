@@ -35,6 +35,7 @@ class Cluster:
     """
 
     topics: Topics
+    checked: Topics
     configs: Configs
     quotas: Quotas
     client: Client | None
@@ -85,6 +86,7 @@ def connect(
     with wire(bootstrap_server, said, throttled) as opened:
         yield Cluster(
             topics=WireTopics(opened),
+            checked=WireTopics(opened, validate_only=True),
             configs=WireConfigs(opened),
             quotas=WireQuotas(opened),
             client=client(said),

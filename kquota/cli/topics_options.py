@@ -85,6 +85,11 @@ class Given:
         str | None, With(*_WRITES), value("timeout", "TIME", "How long to try again what the quota rejects. [60s]")
     ] = None
     dry_run: Annotated[bool, With(*_WRITES), flag("dry-run", "Check everything and show what would be sent.")] = False
+    validate_only: Annotated[
+        bool,
+        With(CREATE, ALTER),
+        flag("validate-only", "Make nothing: ask the controller, too. Kafka 4 spends the mutation quota on it."),
+    ] = False
     output: TableFormat = Output.text
     zookeeper: Annotated[str | None, typer.Option("--zookeeper", hidden=True)] = None
 
@@ -103,6 +108,8 @@ def action(given: Given) -> str:
         raise Invalid('Missing required argument "[topic]"')
     if given.replica_assignment is not None and (given.replication_factor is not None or given.from_file is not None):
         raise Invalid("--replica-assignment says all about one topic: leave --replication-factor and --from-file out")
+    if given.dry_run and given.validate_only:
+        raise Invalid("--dry-run asks nobody and --validate-only the controller: give one of them")
     if asked == CREATE and given.replica_assignment is not None and given.partitions is not None:
         raise Invalid('Option "[replica-assignment]" can\'t be used with option "[partitions]"')
     return asked

@@ -46,16 +46,16 @@ def carry_out(at: world.Where, given: Given, asked: str) -> int:
         else:
             todo, there = _standing(stage.topics, given, [name for name, *_ in filed], counts, assigned)
         if given.dry_run:
-            print(_wanted(todo, there, given.output, asked))
+            print(_wanted(todo, there, given, asked))
             return DONE
         doing = work(todo)
         try:
             outcomes = _done(stage, doing, given, seconds)
         except KeyboardInterrupt:
             _interrupted(doing)
-            _show(doing.standing(), there, given.output, asked)
+            _show(doing.standing(), there, given, asked)
             raise
-    _show(outcomes, there, given.output, asked)
+    _show(outcomes, there, given, asked)
     return _verdict(outcomes, given)
 
 
@@ -66,7 +66,7 @@ def _done(stage: Cluster, doing: Work, given: Given, seconds: float) -> list[Out
     pace = Pace(quota=stage.mutation_rate() if len(doing.left) > 1 else None)
     with waiting(len(doing.left)) as told:
         return carry_out(
-            stage.topics,
+            stage.checked if given.validate_only else stage.topics,
             world.SystemClock(),
             doing,
             pace,
@@ -187,13 +187,17 @@ def _growths(wanted: dict[str, tuple[int, int]], assigned: Assignment | None) ->
     return growths, [topic for topic, (now, total) in wanted.items() if total == now]
 
 
-def _wanted(todo: Sequence[Mutation], there: Sequence[str], output: Output, asked: str) -> str:
+def _wanted(todo: Sequence[Mutation], there: Sequence[str], given: Given, asked: str) -> str:
     """What would be sent, and what it counts against a mutation quota."""
-    if output is Output.json:
-        return _document([Outcome(mutation=one, fate=Fate.NOT_SENT) for one in todo], there, output, asked)
+    if given.output is Output.json:
+        return _document([Outcome(mutation=one, fate=Fate.NOT_SENT) for one in todo], there, given, asked)
     counted = sum(one.mutations for one in todo)
-    lines = [f"Would {asked} topic {one.topic}: {one.mutations} mutations" for one in todo]
+    lines = [_would(one, asked) for one in todo]
     return "\n".join([*lines, f"{len(todo)} topics, {counted} mutations; {len(there)} are so already"])
+
+
+def _would(one: Mutation, asked: str) -> str:
+    return f"Would {asked} topic {one.topic}: {one.mutations} mutations"
 
 
 def _more(names: Sequence[str]) -> str:
@@ -205,25 +209,27 @@ def _named(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-def _show(outcomes: Sequence[Outcome], there: Sequence[str], output: Output, asked: str) -> None:
-    if text := _document(outcomes, there, output, asked):
+def _show(outcomes: Sequence[Outcome], there: Sequence[str], given: Given, asked: str) -> None:
+    if text := _document(outcomes, there, given, asked):
         print(text)
 
 
-def _document(outcomes: Sequence[Outcome], there: Sequence[str], output: Output, asked: str) -> str:
+def _document(outcomes: Sequence[Outcome], there: Sequence[str], given: Given, asked: str) -> str:
     """What --create prints is Kafka's; --alter and --delete print nothing there, and nothing here."""
-    if output is Output.text:
-        done = [one.mutation.topic for one in outcomes if one.fate is Fate.DONE] if asked == CREATE else []
-        return "\n".join(f"Created topic {topic}." for topic in done)
+    if given.output is Output.text:
+        done = [one.mutation for one in outcomes if one.fate is Fate.DONE]
+        if given.validate_only:
+            return "\n".join(_would(one, asked) for one in done)
+        return "\n".join(f"Created topic {one.topic}." for one in done) if asked == CREATE else ""
     topics = [{"topic": name, "result": "already so"} for name in there]
-    return json.dumps({"version": VERSION, "topics": [*topics, *map(_told, outcomes)]})
+    return json.dumps({"version": VERSION, "topics": [*topics, *(_told(one, given) for one in outcomes)]})
 
 
-def _told(outcome: Outcome) -> dict[str, object]:
+def _told(outcome: Outcome, given: Given) -> dict[str, object]:
     throttle = outcome.error.throttle_time_ms if isinstance(outcome.error, QuotaViolatedException) else None
     return {
         "topic": outcome.mutation.topic,
-        "result": outcome.fate.value,
+        "result": "valid" if given.validate_only and outcome.fate is Fate.DONE else outcome.fate.value,
         "mutations": outcome.mutation.mutations,
         "error": None if outcome.error is None else str(outcome.error),
         "throttle_time_ms": throttle,

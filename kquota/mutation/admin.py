@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from kquota.errors import KquotaError, QuotaViolatedException, Unreachable
 from kquota.mutation.actions import Fate, Outcome, Work, carry_out, work
 from kquota.mutation.pace import Pace
-from kquota.mutation.port import Connected
+from kquota.mutation.port import Connected, Topics
 from kquota.mutation.request import Creation, Deletion, Growth, Mutation
 
 TIMEOUT: Final = 60.0
@@ -30,9 +30,12 @@ def create_topics(
     *,
     timeout: float = TIMEOUT,
     retry_quota_violated: bool = True,
+    validate_only: bool = False,
     told: Told = _unheard,
 ) -> Results:
     """Create topics; what the controller mutation quota rejects is sent again for `timeout` seconds.
+
+    With `validate_only` the controller only says whether it would; Kafka 4 spends the quota on that, too.
 
     Raises QuotaViolatedException when topics are still rejected then, or at once without `retry_quota_violated`: with
     the time to wait, and the `results` of all topics. Any other error is that topic's own and stands in the results.
@@ -41,7 +44,7 @@ def create_topics(
         with kquota.connect("localhost:9092") as cluster:
             results = create_topics(cluster, [Creation(topic="orders", partitions=12, replication_factor=3)])
     """
-    return _results(cluster, creations, timeout, retry_quota_violated, told)
+    return _results(cluster, _served(cluster, validate_only), creations, timeout, retry_quota_violated, told)
 
 
 def create_partitions(
@@ -50,6 +53,7 @@ def create_partitions(
     *,
     timeout: float = TIMEOUT,
     retry_quota_violated: bool = True,
+    validate_only: bool = False,
     told: Told = _unheard,
 ) -> Results:
     """Give topics more partitions, so that each has its total; otherwise as `create_topics`.
@@ -59,7 +63,7 @@ def create_partitions(
     """
     now = _partitions(cluster, totals)
     growths = [Growth(topic=topic, partitions=total, now=now.get(topic, 0)) for topic, total in totals.items()]
-    return _results(cluster, growths, timeout, retry_quota_violated, told)
+    return _results(cluster, _served(cluster, validate_only), growths, timeout, retry_quota_violated, told)
 
 
 def delete_topics(
@@ -77,7 +81,7 @@ def delete_topics(
     """
     now = _partitions(cluster, topics)
     deletions = [Deletion(topic=topic, partitions=now.get(topic, 0)) for topic in topics]
-    return _results(cluster, deletions, timeout, retry_quota_violated, told)
+    return _results(cluster, cluster.topics, deletions, timeout, retry_quota_violated, told)
 
 
 def _partitions(cluster: Connected, names: Iterable[str]) -> dict[str, int]:
@@ -85,10 +89,16 @@ def _partitions(cluster: Connected, names: Iterable[str]) -> dict[str, int]:
     return {topic.name: len(topic.partitions) for topic in cluster.topics.topics(set(names))}
 
 
-def _results(cluster: Connected, mutations: Iterable[Mutation], timeout: float, retry: bool, told: Told) -> Results:
+def _served(cluster: Connected, validate_only: bool) -> Topics:
+    return cluster.checked if validate_only else cluster.topics
+
+
+def _results(
+    cluster: Connected, topics: Topics, mutations: Iterable[Mutation], timeout: float, retry: bool, told: Told
+) -> Results:
     doing = work(mutations)
     pace = Pace(quota=cluster.mutation_rate() if retry and len(doing.left) > 1 else None)
-    outcomes = carry_out(cluster.topics, time, doing, pace, seconds=timeout, retry=retry, told=told)
+    outcomes = carry_out(topics, time, doing, pace, seconds=timeout, retry=retry, told=told)
     results = {one.mutation.topic: _error(one) for one in outcomes}
     rejected = [error for error in results.values() if isinstance(error, QuotaViolatedException)]
     if rejected:

@@ -58,6 +58,14 @@ class Connected(Protocol):
         """Its topics."""
         ...
 
+    @property
+    def checked(self) -> Topics:
+        """The same, of which the controller only says whether it would (ValidateOnly); a deletion cannot be asked so.
+
+        KIP-599 meant that to be free: Kafka 4 spends the quota on it all the same, and can reject it.
+        """
+        ...
+
     def mutation_rate(self) -> float | None:
         """The controller_mutation_rate that binds us, None where there is none or nobody tells: rejections do then."""
         ...

@@ -108,6 +108,17 @@ def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
     until(lambda: desk.names() == [], "it is gone")
 
 
+def test_the_controller_is_asked_and_makes_nothing(desk: Desk) -> None:
+    """The factor 4 is one more than there are brokers: only they know that."""
+    words = ("--create", "--topic", f"{desk.client}-a", "--partitions", "3", "--validate-only")
+    valid = desk.run(*words)
+    assert (valid.code, valid.out, valid.err) == (0, f"Would create topic {desk.client}-a: 3 mutations\n", "")
+    wrong = desk.run(*words, "--replication-factor", "4", "--output", "json")
+    assert results(wrong) == (1, {f"{desk.client}-a": "failed"})
+    assert "InvalidReplicationFactor (38)" in wrong.err
+    assert desk.names() == []
+
+
 def test_what_the_quota_rejects_is_tried_again_until_all_is_there(desk: Desk) -> None:
     """7 topics of 20 partitions at rate 5: 140 - 55 - 20 mutations are worth 13 s."""
     desk.limited()
@@ -179,6 +190,8 @@ WRONG = {
     "another action's": (("--list", "--partitions", "3"), 'can\'t be used with action "[list]"'),
     "ZooKeeper": (("--list", "--zookeeper", "z:2181"), "round the controller's mutation quota (KIP-599)"),
     "no time": (("--delete", "--topic", "a", "--timeout", "soon"), "--timeout 'soon' is not a positive number"),
+    "two dry runs": (("--create", "--topic", "a", "--dry-run", "--validate-only"), "give one of them"),
+    "a deletion": (("--delete", "--topic", "a", "--validate-only"), 'can\'t be used with action "[delete]"'),
     "no file": (("--create", "--from-file", "/no/such"), "--from-file /no/such: cannot be read: No such file"),
     "twice": (("--create", "--topic", "a", "--partitions", "1", "--partitions", "2"), "multiple arguments"),
 }

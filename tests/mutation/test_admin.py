@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -17,6 +17,7 @@ from tests.mutation.fake import MemoryTopics
 @dataclass
 class Connected:
     topics: Topics
+    checked: Topics = field(default_factory=MemoryTopics)
 
     def mutation_rate(self) -> float | None:
         return None
@@ -57,6 +58,13 @@ def test_any_other_error_is_the_topics_own() -> None:
     assert (grown["t-0"], str(grown["no-such"])) == (None, "UnknownTopicOrPartition (3)")
     gone = delete_topics(cluster, ["t-0", "no-such"])
     assert (gone["t-0"], str(gone["no-such"])) == (None, "UnknownTopicOrPartition (3)")
+
+
+def test_validation_asks_and_makes_nothing() -> None:
+    cluster = Connected(MemoryTopics())
+    assert create_topics(cluster, CREATIONS, validate_only=True) == dict.fromkeys(LARGE)
+    assert isinstance(cluster.topics, MemoryTopics)
+    assert (cluster.topics.held, cluster.topics.requests) == ({}, [])
 
 
 def test_what_was_not_sent_is_not_taken_for_done() -> None:
