@@ -11,9 +11,8 @@ from kquota.cli import world
 from kquota.cli.actions import given_options
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, NOT_YET, say
-from kquota.cli.probe_options import Given, broker_ids, kind
+from kquota.cli.probe_options import Asked, Given, asked
 from kquota.errors import Invalid, Refused
-from kquota.measure import byte_rate, byte_size
 
 if TYPE_CHECKING:
     from kquota.cli.probe_stage import Logins, Stage
@@ -36,21 +35,22 @@ What a killed one leaves is removed by the next, or by --clean-up, once its time
 @given_options(Given)
 def probe(connection: Connection, given: Given) -> int:
     """Load a topic of its own for some seconds as a real client, and compare what it gets with its quota."""
+    wanted = asked(given)
+    at = world.where(connection)
     from kquota.cli import probe_run, probed
     from kquota.cli.probe_stage import logins
 
-    asked = kind(given)
-    who = logins(world.where(connection), given.client_config)
+    who = logins(at, given.client_config)
     if given.clean_up:
         return probe_run.clean_up(who)
-    client_id = given.client_id or who.client_id
+    user, client_id = _user(who, given.user), given.client_id or who.client_id
     with who.stage() as stage:
-        explained = _explained(stage, _user(who, given.user), client_id)
-        if given.find_limit or asked is None:
+        explained = _explained(stage, user, client_id)
+        if wanted.kind is None:
             from kquota.cli import probe_limit
 
             return probe_limit.find(who, stage, explained, client_id, given)
-        load = _load(asked, given, stage, explained)
+        load = _load(wanted.kind, wanted, stage, explained)
         if given.dry_run:
             print(probed.plan(load, explained, given.output))
             return DONE
@@ -89,40 +89,28 @@ def _explained(stage: Stage, user: str, client_id: str) -> Explanation:
     return explain(quotas, cluster, client=Client(user=user, client_id=client_id))
 
 
-def _load(asked: Kind, given: Given, stage: Stage, explained: Explanation) -> Load:
-    """The load, bounded. Raises Invalid and Refused for what a probe does not do."""
+def _load(kind: Kind, wanted: Asked, stage: Stage, explained: Explanation) -> Load:
+    """The load, bounded. Raises Refused for what a probe does not do."""
     from kquota.probe import load, scratch
     from kquota.probe.load import KEYS, Kind, Load
 
-    answer = next(one for one in explained.answers if one.key == KEYS[asked])
-    limit = limit_of(answer, explained)
-    brokers = _brokers(stage, given.broker_list)
-    warm = load.warm(_window(asked, explained))
-    seconds = load.seconds(given.seconds, warm)
-    match asked:
-        case Kind.PRODUCE:
-            rate = byte_rate(given.produce or "", "--produce") / len(brokers)
-        case Kind.CONSUME:
-            rate = load.pushing(limit, len(brokers))
-        case Kind.REQUESTS:
-            rate = load.connections(limit)
-        case Kind.CREATE_TOPICS:
-            rate = load.mutating(limit)
-    return load.bounded(
-        Load(
-            kind=asked,
-            topic=scratch.name(datetime.now(UTC), warm + seconds, secrets.token_hex(4)),
-            leaders=dict(enumerate(brokers)),
-            rate=rate,
-            limit=limit,
-            warm=warm,
-            seconds=seconds,
-        ),
-        byte_size(given.most_bytes, "--most-bytes"),
-    )
+    limit = _limit(next(one for one in explained.answers if one.key == KEYS[kind]), explained)
+    brokers = _brokers(stage, wanted.brokers)
+    warm = load.warm(_window(kind, explained))
+    seconds = warm if wanted.seconds is None else wanted.seconds
+    rate = {
+        Kind.PRODUCE: (wanted.rate or 0.0) / len(brokers),
+        Kind.CONSUME: load.pushing(limit, len(brokers)),
+        Kind.REQUESTS: load.connections(limit),
+        Kind.CREATE_TOPICS: load.mutating(limit),
+    }[kind]
+    topic = scratch.name(datetime.now(UTC), warm + seconds, secrets.token_hex(4))
+    leaders = dict(enumerate(brokers))
+    found = Load(kind=kind, topic=topic, leaders=leaders, rate=rate, limit=limit, warm=warm, seconds=seconds)
+    return load.bounded(found, wanted.most_bytes)
 
 
-def limit_of(answer: Answer, explained: Explanation) -> float | None:
+def _limit(answer: Answer, explained: Explanation) -> float | None:
     """The quota, None without one. Raises Refused for what is no rate: nobody is held to it as to one."""
     if answer.limit is None or explained.cluster.ignores(answer.key):
         return None
@@ -131,16 +119,15 @@ def limit_of(answer: Answer, explained: Explanation) -> float | None:
     return answer.limit
 
 
-def _window(asked: Kind, explained: Explanation) -> int | None:
+def _window(kind: Kind, explained: Explanation) -> int | None:
     from kquota.probe.load import Kind
 
     cluster = explained.cluster
-    window = cluster.mutation_window if asked is Kind.CREATE_TOPICS else cluster.window
+    window = cluster.mutation_window if kind is Kind.CREATE_TOPICS else cluster.window
     return None if window is None else window.bucket_seconds
 
 
-def _brokers(stage: Stage, text: str | None) -> tuple[BrokerId, ...]:
-    wanted = broker_ids(text)
+def _brokers(stage: Stage, wanted: tuple[BrokerId, ...] | None) -> tuple[BrokerId, ...]:
     if wanted is None:
         return stage.brokers
     if missing := [broker for broker in wanted if broker not in stage.brokers]:

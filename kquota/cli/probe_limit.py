@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +14,7 @@ from kquota.cli.options import Output
 from kquota.cli.probe_options import Given
 from kquota.cli.reasons import wrapped
 from kquota.errors import Invalid, Refused
-from kquota.probe import ladder, load, scratch
+from kquota.probe import ladder, scratch
 from kquota.probe.climb import climb
 from kquota.probe.ladder import Held, Operation, Step
 from kquota.quota.limits import plain
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 VERSION: Final = 1
 _REPLICAS: Final = 3
-_LONGEST_RUNG: Final = 3
-"""Operations of a rung; each may take as long again when the controller does not keep up."""
+_SHARES: Final = 4
+"""Of a rung: creating, growing as many, and deleting all of them, which counts twice as many."""
 
 
 def find(who: Logins, stage: Stage, explained: Explanation, client_id: str, given: Given) -> int:
@@ -38,12 +38,12 @@ def find(who: Logins, stage: Stage, explained: Explanation, client_id: str, give
             f"this client has a {bound.key} of {bound.limit:g}, which would be all that is measured: take it away for"
             " the time, or give --client-config or --client-id of a client that has none"
         )
-    seconds = load.seconds(given.seconds, ladder.SECONDS)
+    seconds = ladder.SECONDS if given.seconds is None else given.seconds
     rungs = [ladder.rungs(size, seconds, given.most_partitions) for size in ladder.SIZES]
     if not any(rungs):
         raise Invalid(f"--most-partitions {given.most_partitions}: not one rung of {seconds:g} s fits; allow more")
     factor = min(_REPLICAS, len(stage.brokers))
-    lasts = sum(len(Operation) * seconds * len(of_size) for of_size in rungs)
+    lasts = sum(_SHARES * seconds * len(of_size) for of_size in rungs)
     most = max(rung.alive for of_size in rungs for rung in of_size)
     plan = (
         f"creating, growing and deleting topics for {lasts:.0f} s or so, {most:,} partitions of {factor} replicas at a"
@@ -73,7 +73,7 @@ def find(who: Logins, stage: Stage, explained: Explanation, client_id: str, give
                 )
             )
     found = ladder.held(steps)
-    print(_document(steps, found, given) if given.output is Output.json else "\n".join(_lines(steps, found, given)))
+    print(WRITE[given.output](steps, found, given))
     return NOT_YET if ladder.suggested(found) is None else DONE
 
 
@@ -153,7 +153,8 @@ def _said(one: Held) -> str:
 def _advice(found: Sequence[Held], given: Given) -> Iterator[str]:
     rate = ladder.suggested(found)
     if rate is None:
-        yield "Nothing to suggest: this controller is busy, or slow; look at it before you set a quota."
+        words = "Nothing to suggest: this controller is busy, or slow; look at it before you set a quota."
+        yield from wrapped("", words, indent="")
         return
     least = min(one.rate for one in found if one.rate is not None)
     words = (
@@ -163,15 +164,26 @@ def _advice(found: Sequence[Held], given: Given) -> Iterator[str]:
     if all(one.stopped is None for one in found):
         words += " Nothing gave way: the controller may take more, and a higher --most-partitions tries it."
     yield from wrapped("", words, indent="")
-    if given.tenants > 1:
-        each = ladder.divided(rate, given.tenants, given.overcommit)
-        times = f", overcommitted {given.overcommit:g} times" if given.overcommit > 1 else ""
-        yield f"For each of {given.tenants} tenants{times}: {CONTROLLER_MUTATION_RATE}={plain(each)}"
-    else:
-        each = rate
+    if given.tenants == 1:
+        yield "Every user has a bucket of its own: divide it with --tenants."
+        return
+    each = plain(ladder.divided(rate, given.tenants, given.overcommit))
+    times = f", overcommitted {given.overcommit:g} times" if given.overcommit > 1 else ""
+    yield f"For each of {given.tenants} tenants{times}: {CONTROLLER_MUTATION_RATE}={each}"
     yield ""
-    yield f"  kquota configs --alter --user-defaults --add-config {CONTROLLER_MUTATION_RATE}={plain(each)}"
+    yield f"  kquota configs --alter --user-defaults --add-config {CONTROLLER_MUTATION_RATE}={each}"
 
 
 def _ms(seconds: float) -> str:
     return f"{seconds * 1_000:.0f} ms"
+
+
+def _text(steps: Sequence[Step], found: Sequence[Held], given: Given) -> str:
+    """For people, 80 columns wide."""
+    return "\n".join(_lines(steps, found, given))
+
+
+WRITE: Final[Mapping[Output, Callable[[Sequence[Step], Sequence[Held], Given], str]]] = {
+    Output.text: _text,
+    Output.json: _document,
+}

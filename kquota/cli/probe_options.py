@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid
+from kquota.measure import byte_rate, byte_size
 from kquota.probe import load
 from kquota.probe.load import Kind
 from kquota.terms import BrokerId
@@ -89,22 +91,32 @@ class Given:
     output: OutputFormat = Output.text
 
 
-def kind(given: Given) -> Kind | None:
-    """The load that is asked for, None for --find-limit and --clean-up. Raises Invalid for none, or more than one."""
-    asked: dict[str, Kind | None] = {}
-    if given.produce is not None:
-        asked["--produce"] = Kind.PRODUCE
-    for option, is_given, its_kind in (
-        ("--consume", given.consume, Kind.CONSUME),
-        ("--requests", given.requests, Kind.REQUESTS),
-        ("--create-topics", given.create_topics, Kind.CREATE_TOPICS),
-        ("--find-limit", given.find_limit, None),
-        ("--clean-up", given.clean_up, None),
-    ):
-        if is_given:
-            asked[option] = its_kind
-    if len(asked) != 1:
-        said = f"not {' and '.join(asked)}" if asked else "none is given"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The same, understood. `kind` None: --find-limit or --clean-up; the rest None: as it takes, or all brokers."""
+
+    kind: Kind | None
+    rate: float | None
+    seconds: float | None
+    brokers: tuple[BrokerId, ...] | None
+    most_bytes: int
+
+
+_LOADS: Final[Mapping[str, Kind | None]] = {
+    "produce": Kind.PRODUCE,
+    "consume": Kind.CONSUME,
+    "requests": Kind.REQUESTS,
+    "create_topics": Kind.CREATE_TOPICS,
+    "find_limit": None,
+    "clean_up": None,
+}
+
+
+def asked(given: Given) -> Asked:
+    """What is asked for. Raises Invalid for no load or more than one, and for options that it does not take."""
+    named = [name for name in _LOADS if getattr(given, name) not in (None, False)]
+    if len(named) != 1:
+        said = f"not {' and '.join(map(_option, named))}" if named else "none is given"
         raise Invalid(
             "which load? Exactly one of --produce RATE, --consume, --requests, --create-topics, --find-limit or"
             f" --clean-up; {said}"
@@ -115,10 +127,20 @@ def kind(given: Given) -> Kind | None:
         raise Invalid("--user is empty; a client that did not authenticate is --user ANONYMOUS")
     if given.client_id == "":
         raise Invalid("--client-id is empty: this client (librdkafka) always sends one")
-    return next(iter(asked.values()))
+    return Asked(
+        kind=_LOADS[named[0]],
+        rate=None if given.produce is None else byte_rate(given.produce, "--produce"),
+        seconds=None if given.seconds is None else load.seconds(given.seconds, given.seconds),
+        brokers=_broker_ids(given.broker_list),
+        most_bytes=byte_size(given.most_bytes, "--most-bytes"),
+    )
 
 
-def broker_ids(text: str | None) -> tuple[BrokerId, ...] | None:
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _broker_ids(text: str | None) -> tuple[BrokerId, ...] | None:
     """The brokers of --broker-list, each once; None without one. Raises Invalid."""
     if text is None:
         return None

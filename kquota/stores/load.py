@@ -22,12 +22,11 @@ _POLL: Final = 0.02
 _AT_ONCE: Final = 500
 """Messages taken from librdkafka in one call."""
 _MOST_RECORD: Final = 50_000
-_LEAST_FETCH: Final = 32_000
-_RECORDS_A_FETCH: Final = 64
-"""A fetch ends in the middle of a batch, and what it has of that one is lost: of so many it is next to nothing."""
+_RECORDS_A_FETCH: Final = 8
+"""A fetch ends in the middle of a batch, and what it has of that one is lost. These hold whole batches, of a record."""
 _LEAST_FILLED: Final = 2_000
-_AROUND: Final = 200
-"""Bytes around one record, and more."""
+_AROUND: Final = 80
+"""Bytes around one record in a batch of its own, and a few more."""
 _AHEAD_SECONDS: Final = 0.5
 _FILL_SECONDS: Final = 1.0
 _MOST_FILL: Final = 16_000_000
@@ -61,7 +60,7 @@ class RdkafkaClient:
         size = int(min(_MOST_FILL, max(4 * load.batch, load.expected * _FILL_SECONDS)))
         now = time.monotonic()
         meter = Meter(starts=now, ends=now + _PATIENCE)
-        self._write(load, meter, lambda _: None, most=size, record=max(_LEAST_FILLED, _fetch(load) // _RECORDS_A_FETCH))
+        self._write(load, meter, lambda _: None, most=size, record=_filled(load))
 
     def consume(self, load: Load, meter: Meter, told: _Told) -> None:
         """See the port."""
@@ -175,7 +174,7 @@ class RdkafkaClient:
                 "check.crcs": False,
                 "fetch.wait.max.ms": 100,
                 "fetch.queue.backoff.ms": 10,
-                "fetch.message.max.bytes": _fetch(load),
+                "fetch.message.max.bytes": _RECORDS_A_FETCH * (_filled(load) + _AROUND),
                 "queued.max.messages.kbytes": max(1, int(load.expected * len(load.leaders) * _AHEAD_SECONDS / 1_000)),
             }
             | dict(more or {})
@@ -210,5 +209,6 @@ class RdkafkaClient:
             raise self._failure
 
 
-def _fetch(load: Load) -> int:
-    return max(load.batch, _LEAST_FETCH)
+def _filled(load: Load) -> int:
+    """Bytes of each record that is there to be read."""
+    return max(_LEAST_FILLED, load.batch // _RECORDS_A_FETCH)

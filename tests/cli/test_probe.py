@@ -1,0 +1,260 @@
+"""`kquota quota probe` as an operator and as a script see it, and a real client under real quotas."""
+
+from __future__ import annotations
+
+import json
+import signal
+import uuid
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from kquota.cli import probe_limit, probed
+from kquota.cli.options import Output
+from kquota.cli.probe_options import Given
+from kquota.cli.probed import Probed
+from kquota.mutation.request import Creation, Deletion
+from kquota.probe import ladder, scratch
+from kquota.probe.ladder import Operation, Step
+from kquota.probe.load import KEYS, Kind, Load
+from kquota.probe.meter import Reading, Throttles
+from kquota.quota.capacity import Cluster as Brokers
+from kquota.quota.capacity import broker
+from kquota.quota.change import Change
+from kquota.quota.entity import Entity
+from kquota.quota.explain import explain
+from kquota.quota.precedence import Client
+from kquota.sandbox.cluster import Cluster
+from kquota.stores.wire.connection import Wire
+from kquota.stores.wire.quotas import WireQuotas
+from kquota.stores.wire.topics import WireTopics
+from kquota.terms import BrokerId
+from tests.cli.run import Ran, kquota, started
+from tests.cli.test_explain import TOLD, golden
+from tests.stores.moves_stage import until
+
+QUOTAS = {
+    KEYS[Kind.PRODUCE]: 1e6,
+    KEYS[Kind.CONSUME]: 2e6,
+    KEYS[Kind.REQUESTS]: 50.0,
+    KEYS[Kind.CREATE_TOPICS]: 5.0,
+}
+LEADERS = {0: BrokerId(1), 1: BrokerId(2)}
+
+
+def probed_of(kind: Kind, rate: float, got: list[tuple[float, int]], *, limited: bool = True) -> Probed:
+    """A load of `kind`, and of each broker (the controller) what was got and how often it was throttled."""
+    quotas = {Entity(user="alice"): QUOTAS} if limited else {}
+    brokers = tuple(broker(one, TOLD | {"quota.producer.default": None}) for one in LEADERS.values())
+    explained = explain(quotas, Brokers(brokers=brokers), client=Client(user="alice", client_id="billing"))
+    limit = QUOTAS[KEYS[kind]] if limited else None
+    topic = "kquota-probe-20261121T230300Z-0badcafe"
+    asked = Load(kind=kind, topic=topic, leaders=LEADERS, rate=rate, limit=limit, warm=22.0, seconds=22.0)
+    readings = tuple(
+        Reading(
+            broker=None if kind is Kind.CREATE_TOPICS else BrokerId(number),
+            amount=rate * 22,
+            seconds=22.0,
+            throttles=Throttles(count=waits, longest_ms=waits * 3, total_ms=waits * 40),
+        )
+        for number, (rate, waits) in enumerate(got, 1)
+    )
+    return Probed(load=asked, explained=explained, readings=readings)
+
+
+SHOWN = {
+    "as-explained": probed_of(Kind.PRODUCE, 1e7, [(1.01e6, 391), (0.96e6, 388)]),
+    "one-broker-less": probed_of(Kind.PRODUCE, 1e7, [(1.01e6, 391), (0.4e6, 388)]),
+    "not-reached": probed_of(Kind.CONSUME, 5e5, [(5e5, 0), (5e5, 0)]),
+    "unlimited": probed_of(Kind.CONSUME, 5e6, [(5e6, 0), (4.9e6, 0)], limited=False),
+    "something-else": probed_of(Kind.PRODUCE, 1e8, [(4e7, 0), (3e7, 0)], limited=False),
+    "requests": probed_of(Kind.REQUESTS, 2, [(1540, 811), (88.25, 700)]),
+    "requests-unlimited": probed_of(Kind.REQUESTS, 1, [(6540, 0), (5000, 0)], limited=False),
+    "create-topics": probed_of(Kind.CREATE_TOPICS, 15, [(5.02, 21)]),
+}
+
+
+@pytest.mark.parametrize(("name", "found"), SHOWN.items(), ids=SHOWN)
+def test_what_is_told(name: str, found: Probed) -> None:
+    text = probed.text(found)
+    assert max(map(len, text.splitlines())) <= 80
+    golden(f"probe-{name}", Ran(0 if found.good else 8, f"{text}\n", ""), "")
+
+
+def test_the_document() -> None:
+    found = probed_of(Kind.PRODUCE, 1e7, [(1.01e6, 391), (0.4e6, 0)])
+    golden("probe-json", Ran(8, f"{probed.document(found)}\n", ""), "")
+
+
+STEPS = [
+    Step(operation=operation, size=size, rate=rate, reached=rate * kept, latency=0.05 * size, lag=0.031)
+    for size, rate, kept in ((1, 5, 1), (1, 10, 1), (10, 5, 1), (10, 10, 0.4))
+    for operation in Operation
+]
+LIMITS = {
+    "limit": (STEPS, Given(find_limit=True, tenants=10, overcommit=2.0)),
+    "limit-nothing-gave-way": (STEPS[:6], Given(find_limit=True)),
+    "limit-nothing-holds": (STEPS[9:], Given(find_limit=True)),
+    "limit-json": (STEPS, Given(find_limit=True, tenants=10, overcommit=2.0, output=Output.json)),
+}
+
+
+@pytest.mark.parametrize(("name", "case"), LIMITS.items(), ids=LIMITS)
+def test_what_is_told_of_a_limit(name: str, case: tuple[list[Step], Given]) -> None:
+    text = probe_limit.WRITE[case[1].output](case[0], ladder.held(case[0]), case[1])
+    # A command stays in one line, to be copied.
+    assert all(len(line) <= 80 or line.startswith("  kquota ") for line in text.splitlines())
+    golden(f"probe-{name}", Ran(0 if ladder.suggested(ladder.held(case[0])) else 8, f"{text}\n", ""), "")
+
+
+WRONG = {
+    "no load": ((), "which load? Exactly one of --produce RATE, "),
+    "two loads": (("--consume", "--requests"), "not --consume and --requests"),
+    "a load to find a limit with": (("--find-limit", "--produce", "1MB/s"), "not --produce and --find-limit"),
+    "no rate": (("--produce", "fast"), "--produce 'fast' is not a positive number"),
+    "tenants of a load": (("--consume", "--tenants", "3"), "--tenants and --overcommit go with --find-limit"),
+    "no user": (("--consume", "--user", ""), "--user ANONYMOUS"),
+    "another user": (("--consume", "--user", "bob"), "--user bob: no client can choose its user"),
+    "no client-id": (("--consume", "--client-id", ""), "always sends one"),
+    "brokers": (("--consume", "--broker-list", "1,b"), "--broker-list '1,b': write broker ids"),
+    "a size": (("--consume", "--most-bytes", "much"), "--most-bytes 'much'"),
+    "no time": (("--consume", "--seconds", "0"), "--seconds 0: measure for 1 second or more"),
+    "ZooKeeper": (("--consume", "--zookeeper", "z:1"), "No such option"),
+}
+
+
+@pytest.mark.parametrize(("words", "complaint"), WRONG.values(), ids=WRONG)
+def test_wrong_usage_is_one_line_and_2_before_anybody_is_asked(words: tuple[str, ...], complaint: str) -> None:
+    ran = kquota("quota", "probe", "--bootstrap-server", "127.0.0.1:1", *words)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert complaint in ran.err
+
+
+PLAIN = """security.protocol=SASL_PLAINTEXT
+sasl.mechanism=PLAIN
+sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="secret";
+"""
+BEARER = """security.protocol=SASL_PLAINTEXT
+sasl.mechanism=OAUTHBEARER
+sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required \\
+  unsecuredLoginStringClaim_sub="alice";
+"""
+LOGINS = {
+    "another than its login": (
+        PLAIN,
+        ("--user", "bob"),
+        "this login is alice; give bob's own login with",
+    ),
+    "one that only brokers know": (BEARER, (), "--user is missing: with this login only the brokers know"),
+}
+
+
+@pytest.mark.parametrize(("login", "words", "complaint"), LOGINS.values(), ids=LOGINS)
+def test_who_the_client_is_its_login_says(tmp_path: Path, login: str, words: tuple[str, ...], complaint: str) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text(login)
+    config.chmod(0o600)
+    at = ("--bootstrap-server", "127.0.0.1:1", "--client-config", str(config))
+    ran = kquota("quota", "probe", *at, "--consume", *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert complaint in ran.err
+
+
+@pytest.fixture
+def at(kafka_431: Cluster) -> tuple[str, str]:
+    return "--bootstrap-server", kafka_431.bootstrap
+
+
+def probes(cluster: Cluster) -> list[str]:
+    with Wire(cluster.bootstrap, {}) as wire:
+        return [topic.name for topic in WireTopics(wire).topics(None) if topic.name.startswith(scratch.PREFIX)]
+
+
+LIMITED = {
+    "--produce": (("9MB/s",), KEYS[Kind.PRODUCE], 1e6),
+    "--consume": ((), KEYS[Kind.CONSUME], 5e5),
+    "--requests": ((), KEYS[Kind.REQUESTS], 5.0),
+    "--create-topics": ((), KEYS[Kind.CREATE_TOPICS], 5.0),
+}
+
+
+def test_a_real_client_gets_what_explain_says_within_a_tenth(kafka_431: Cluster, at: tuple[str, str]) -> None:
+    """All four at once, each with a client-id of its own: two windows of 11 s each, and then 20 s that count."""
+    mark = uuid.uuid4().hex[:6]
+    clients = {option: Entity(client_id=f"{option[2:]}-{mark}") for option in LIMITED}
+    changes = [Change(entity=clients[option], add={key: limit}) for option, (_, key, limit) in LIMITED.items()]
+    with Wire(kafka_431.bootstrap, {}) as wire:
+        quotas = WireQuotas(wire)
+        quotas.alter(changes)
+        until(lambda: all(change.entity in quotas.everything() for change in changes), "the quotas are seen")
+    running = {
+        option: started(
+            *("quota", "probe", *at, option, *words, "--user", "ANONYMOUS", "--seconds", "20", "--output", "json"),
+            *("--client-id", str(clients[option].client_id)),
+        )
+        for option, (words, _, _) in LIMITED.items()
+    }
+    ended = {option: (*process.communicate(timeout=150), process.returncode) for option, process in running.items()}
+    for option, (_, key, limit) in LIMITED.items():
+        out, err, code = ended[option]
+        assert code == 0, (option, out, err)
+        told = json.loads(out)
+        assert (told["version"], told["as_explained"], told["quota"]["key"]) == (1, True, key)
+        assert [one["broker"] for one in told["readings"]] == ([None] if option == "--create-topics" else [1, 2, 3])
+        for one in told["readings"]:
+            assert one["throttled"]["count"] > 0
+            assert one["seconds"] >= 18
+            assert option == "--requests" or one["rate"] == pytest.approx(limit, rel=0.1)
+    assert probes(kafka_431) == []
+    with Wire(kafka_431.bootstrap, {}) as wire:
+        WireQuotas(wire).alter([Change(entity=change.entity, delete=tuple(change.add)) for change in changes])
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
+def test_whoever_ends_it_its_topic_goes_with_it(
+    kafka_431: Cluster, at: tuple[str, str], how: signal.Signals, code: int
+) -> None:
+    process = started("quota", "probe", *at, "--produce", "100kB/s")
+    until(lambda: len(probes(kafka_431)) == 1, "its topic is there")
+    process.send_signal(how)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (code, "")
+    assert "kquota: removing its topics\n" in err
+    until(lambda: probes(kafka_431) == [], "its topic is gone")
+
+
+def test_what_a_killed_one_left_goes_once_its_time_is_over_and_nothing_else(
+    kafka_431: Cluster, at: tuple[str, str]
+) -> None:
+    now = datetime.now(UTC)
+    old, foreign = (scratch.name(now - timedelta(hours=1), 60, uuid.uuid4().hex[:8]) for _ in range(2))
+    running = scratch.name(now, 60, uuid.uuid4().hex[:8])
+    with Wire(kafka_431.bootstrap, {}) as wire:
+        made = {old: scratch.configs(old), foreign: {"min.compaction.lag.ms": "7"}, running: scratch.configs(running)}
+        topics = WireTopics(wire)
+        topics.send([Creation(topic=t, partitions=1, configs=configs) for t, configs in made.items()], 30)
+        until(lambda: sorted(probes(kafka_431)) == sorted(made), "they are there")
+        ran = kquota("quota", "probe", *at, "--clean-up")
+        assert (ran.code, ran.out) == (8, "")
+        assert f"removed what an older probe left: {old}\n" in ran.err
+        assert f"topic {foreign} has a probe's name and not its seal" in ran.err
+        assert f"topic {running}: its probe may run until" in ran.err
+        until(lambda: sorted(probes(kafka_431)) == sorted({foreign, running}), "the old one is gone, the others not")
+        topics.send([Deletion(topic=topic, partitions=1) for topic in (foreign, running)], 30)
+    until(lambda: probes(kafka_431) == [], "all are gone")
+    assert kquota("quota", "probe", *at, "--clean-up") == Ran(0, "", "")
+
+
+def test_a_real_controller_is_tried_and_left_as_it_was(kafka_431: Cluster, at: tuple[str, str]) -> None:
+    bounds = ("--seconds", "1", "--most-partitions", "10", "--tenants", "2", "--output", "json")
+    ran = kquota("quota", "probe", *at, "--find-limit", *bounds)
+    assert "deleting topics for 4 s or so, 10 partitions of 3 replicas at a time at most" in ran.err
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert [(one["operation"], one["rate"], one["holds"]) for one in told["steps"]] == [
+        (operation.value, 5, True) for operation in Operation
+    ]
+    assert all(one["latency_p95"] > 0 and one["visibility_lag"] >= 0 for one in told["steps"])
+    assert (told["suggested"], told["suggested_per_tenant"]) == (4, 2)
+    assert probes(kafka_431) == []
