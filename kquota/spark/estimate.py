@@ -156,7 +156,7 @@ def _leaders(told: DataFrame) -> list[Row]:
             F.sum(F.when(moving, F.col("lagging"))).alias("lagging"),
             F.count_if("assumed").alias("assumed"),
             F.min("wanted").alias("least_replicas"),
-            F.count_if(F.col("wrong").isNotNull() | (F.col("planned") > 1)).alias("wrong"),
+            F.count_if((F.col("wrong") > 0) | (F.col("planned") > 1)).alias("wrong"),
             F.sum("planned").alias("planned"),
         )
         .collect()
@@ -165,7 +165,7 @@ def _leaders(told: DataFrame) -> list[Row]:
 
 def _refuse(leaders: Collection[Row], told: DataFrame, plan: Planned) -> None:
     if _sum(leaders, "wrong"):
-        raise first_wrong(told, plan.name)
+        raise first_wrong(told, plan)
     if not (planned := _sum(leaders, "planned")):
         raise Invalid(f"{plan.name}: Partition reassignment list cannot be empty")
     if not (unknown := _sum((row for row in leaders if row["leader"] is None), "planned")):

@@ -6,12 +6,13 @@ Their columns are a contract: docs/history.md.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kquota.errors import Invalid
 from kquota.sizes.growth import MOST
 from kquota.sizes.history import VERSION, Listing, Span
 from kquota.spark.files import is_elsewhere
@@ -111,17 +112,19 @@ def before(reader: Reader, listing: Listing) -> DataFrame | None:
 def rolled(reader: Reader, listing: Listing, table: str) -> DataFrame:
     """One of the two tables, `replicas` or `brokers`, of all that is rolled.
 
-    Raises Invalid for what the engine cannot read: it would fail, or read a folder of its own that has the same name.
+    What lies here goes to an engine elsewhere, which would fail, or read a folder of its own that has the same name.
+    Raises Refused where that is too much, or cannot be read here.
     """
-    if reader.uploads and (here := [path for path in listing.rolled if not is_elsewhere(path)]):
-        raise Invalid(
-            f"--history: {', '.join(here)} lies on this machine, where that Spark cannot read it: copy rolled/ to a "
-            "place that it reads, and name that (s3a://BUCKET/history); or leave out --spark-master and --spark-remote"
-        )
-    columns = {"replicas": REPLICAS, "brokers": BROKERS}[table]
-    files = reader.spark.read.schema(schema(columns)).option("pathGlobFilter", f"{table}-*.parquet")
+    columns, pattern = {"replicas": REPLICAS, "brokers": BROKERS}[table], f"{table}-*.parquet"
+    sent = [path for path in listing.rolled if reader.uploads and not is_elsewhere(path)]
+    read = [path for path in listing.rolled if path not in sent]
+    frames = [reader.hive(Path(path), pattern, ("batch", "cluster", "date"), "--history") for path in sent]
+    if read:
+        files = reader.spark.read.schema(schema(columns)).option("pathGlobFilter", pattern)
+        frames.append(files.parquet(*read))
     # The folder of the batch would be a column, too.
-    return files.parquet(*listing.rolled).select(*columns)
+    alike = (frame.select(*(F.col(name).cast(kind) for name, kind in columns.items())) for frame in frames)
+    return reduce(lambda one, other: one.unionAll(other), alike)
 
 
 def with_growth(rows: DataFrame, before: DataFrame | None) -> DataFrame:

@@ -21,7 +21,7 @@ _VOLUME: Final = ("broker", "log_dir", "volume_total", "volume_usable")
 _JOINED: Final = {
     "replica": "struct<broker: int, size: bigint, leader: boolean, in_sync: boolean>",
     "targets": "array<int>",
-    "wrong": "struct<place: bigint, why: string>",
+    "wrong": "boolean",
     "w": "double",
 }
 
@@ -118,15 +118,18 @@ def partitions(
 def _joined(rows: DataFrame, plan: Planned, rates: DataFrame | None) -> DataFrame:
     """All that is told of a partition, side by side. One exchange of rows: a join would sort both of its sides."""
     held = rows.where(F.col("why").isNull()).withColumn("replica", F.struct("broker", "size", "leader", "in_sync"))
-    told = [_shaped(held, "replica"), _shaped(plan.frame, "targets", "wrong")]
+    entries = plan.frame.withColumn("wrong", F.col("wrong").isNotNull())
+    told = [_shaped(held, "replica"), _shaped(entries, "targets", "wrong")]
     if rates is not None:
         told.append(_shaped(rates, "w"))
     silent = F.col("replica").isNotNull() & F.col("replica.in_sync").isNull()
     return (
         reduce(lambda one, other: one.unionAll(other), told)
+        # Sorted by a number first: topics' names begin alike, and would be compared to their ends.
+        .withColumn("hash", F.xxhash64(*KEY))
         # Else each of the many groups would be begun before the exchange, and again behind it.
-        .repartition(*KEY)
-        .groupBy(*KEY)
+        .repartition("hash")
+        .groupBy("hash", *KEY)
         .agg(
             # The largest of equals comes first.
             F.sort_array(F.collect_list("replica"), asc=False).alias("every"),
@@ -134,13 +137,16 @@ def _joined(rows: DataFrame, plan: Planned, rates: DataFrame | None) -> DataFram
             F.count_if(~F.col("replica.in_sync")).alias("lags"),
             F.count_if(silent).alias("silent"),
             F.sum("replica.size").alias("sizes"),
-            F.first("targets", ignorenulls=True).alias("targets"),
-            F.min("wrong").alias("wrong"),
-            F.count("targets").alias("planned"),
+            # `first` and `min` would copy a list or a row for every row that they are asked about.
+            F.collect_list("targets").alias("plans"),
+            F.count_if("wrong").alias("wrong"),
             F.max("w").alias("w"),
         )
         # A rate alone is of a partition that is not there any more.
-        .where((F.size("every") > 0) | F.col("targets").isNotNull() | F.col("wrong").isNotNull())
+        .where((F.size("every") > 0) | (F.size("plans") > 0) | (F.col("wrong") > 0))
+        .withColumn("targets", F.get("plans", F.lit(0)))
+        .withColumn("planned", F.size("plans"))
+        .drop("plans", "hash")
     )
 
 

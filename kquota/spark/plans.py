@@ -117,11 +117,11 @@ def _complaint() -> Column:
     )
 
 
-def first_wrong(partitions: DataFrame, name: str) -> Invalid:
-    """The error to raise for partitions of which some break a rule: that of the first entry that does."""
-    wrong = partitions.where(F.col("wrong").isNotNull()).agg(F.min("wrong")).collect()[0][0]
+def first_wrong(partitions: DataFrame, plan: Planned) -> Invalid:
+    """The error to raise for partitions of which some break a rule: that of the plan's first entry that does."""
+    wrong = plan.frame.agg(F.min("wrong")).collect()[0][0]
     if wrong is not None:
-        return Invalid(f"{name}: {wrong['why']}")
+        return Invalid(f"{plan.name}: {wrong['why']}")
     twice = partitions.where(F.col("planned") > 1).agg(F.min(F.struct("topic", "partition"))).collect()[0][0]
     partition = f"{twice['topic']}-{twice['partition']}"
-    return Invalid(f"{name}: Partition reassignment contains duplicate topic partitions: {partition}")
+    return Invalid(f"{plan.name}: Partition reassignment contains duplicate topic partitions: {partition}")

@@ -7,6 +7,7 @@ import socket
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,6 +17,10 @@ from kquota.spark.jvm import jvm
 from tests.cli.run import Ran, run
 from tests.spark.engines import BLIND
 from tests.spark.rows import log_dirs, row, written
+from tests.spark.test_history import roll
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 REPOSITORY = Path(__file__).parents[2]
 MOVED = [{"topic": "t", "partition": n, "replicas": [n % 3 + 1, 4]} for n in range(6)]
@@ -30,33 +35,39 @@ def estimate(python: str, folder: Path, *words: str) -> Ran:
 
 
 def stored(folder: Path) -> list[str]:
-    """Sizes as printed, plain and packed, and the write rates of a history."""
+    """Sizes as printed, and the write rates of a history."""
     for broker in (1, 2, 3):
         held = {f"t-{n}": 10**6 * n for n in range(6) if n % 3 != broker - 1}
         (folder / f"{broker}.txt").write_text(log_dirs((broker, held)))
+    history = folder / "history"
+    history.mkdir()
     for hour, size in enumerate((10**6, 3 * 10**6)):
         rows = [row(1, "t", n, size, time=f"2026-11-21T0{hour}:00:00Z", end_offset=size, leader=True) for n in range(6)]
-        written(folder / f"{hour}.jsonl.gz", rows)
-    history = [word for hour in (0, 1) for word in ("--history", str(folder / f"{hour}.jsonl.gz"))]
-    return ["--log-dirs", str(folder / "*.txt"), "--bytes-in", "2=1MB/s", *history]
+        written(history / f"{hour}.jsonl.gz", rows)
+    return ["--log-dirs", str(folder / "*.txt"), "--bytes-in", "2=1MB/s", "--history", str(history)]
 
 
 # The first run of a machine installs the small client.
 @pytest.mark.timeout(900)
 @pytest.mark.spark
-def test_the_same_answer_wherever_it_runs(tmp_path: Path, connect_server: str, master: str, small_client: str) -> None:
+def test_the_same_answer_wherever_it_runs(
+    spark: SparkSession, tmp_path: Path, connect_server: str, master: str, small_client: str
+) -> None:
     """Neither the server nor the cluster can read a file, and the small client cannot run Spark."""
     words = stored(tmp_path)
     here = estimate(sys.executable, tmp_path, *words)
     assert here.code == 0, here.err
-    there = estimate(small_client, tmp_path, *words, "--spark-remote", f"{connect_server}/;user_agent=a-secret")
-    assert (there.code, there.out) == (0, here.out), there.err
-    assert there.err.replace(f"connecting to Spark, {connect_server} ...", "starting Spark ...") == here.err
     cluster = estimate(
         sys.executable, tmp_path, *words, "--spark-master", master, "--conf", "spark.executor.memory=512m", *BLIND
     )
     assert (cluster.code, cluster.out) == (0, here.out), cluster.err
     assert cluster.err.replace(f"connecting to Spark, {master} ...", "starting Spark ...") == here.err
+    roll(spark, tmp_path / "rolling", tmp_path / "history")
+    for snapshot in (tmp_path / "history").glob("*.jsonl.gz"):
+        snapshot.unlink()
+    there = estimate(small_client, tmp_path, *words, "--spark-remote", f"{connect_server}/;user_agent=a-secret")
+    assert (there.code, there.out) == (0, here.out), there.err
+    assert there.err.replace(f"connecting to Spark, {connect_server} ...", "starting Spark ...") == here.err
 
 
 @pytest.mark.spark

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Refused
 from kquota.sizes.growth import MOST, Reading, grown
 from kquota.sizes.history import Listing, Taken
 from kquota.spark.files import NOTHING, laid_out
@@ -234,12 +234,15 @@ def test_what_is_rolled_elsewhere_and_what_waits_here_are_one_history(
         together("late", paths[0])
 
 
-def test_what_is_rolled_here_is_never_looked_for_over_there(tmp_path: Path) -> None:
+def test_more_than_can_be_sent_is_never_looked_for_over_there(tmp_path: Path) -> None:
     from kquota.spark.history import opened
 
-    here = Listing(rolled=("/h/rolled/v1",), held=frozenset({Taken("c", FIRST)}), waiting={})
+    with (tmp_path / "replicas-0.parquet").open("wb") as file:
+        file.truncate(100_000_001)
+    here = Listing(rolled=(str(tmp_path),), held=frozenset({Taken("c", FIRST)}), waiting={})
     reader: Any = Reader(spark=None, scratch=tmp_path, uploads=True)  # type: ignore[arg-type]
-    with pytest.raises(Invalid, match="--history: /h/rolled/v1 lies on this machine, where that Spark cannot read it"):
+    told = f"--history {tmp_path}: more than 100 MB of Parquet is not sent to Spark elsewhere: copy it to a place"
+    with pytest.raises(Refused, match=re.escape(told)):
         opened(reader, here, NOTHING)
 
 
