@@ -28,6 +28,7 @@ UNFINISHED: Final = (
 _ROWS: Final = 12
 _CELLS: Final = 60
 """Of a plot that is not on a terminal."""
+_FEWEST: Final = 10
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 
 
@@ -259,4 +260,4 @@ def _plot(curve: Curve, what: str) -> Iterator[str]:
 
 
 def _width() -> int:
-    return min(MOST, shutil.get_terminal_size().columns - 2) if sys.stdout.isatty() else _CELLS
+    return max(_FEWEST, min(MOST, shutil.get_terminal_size().columns - 2)) if sys.stdout.isatty() else _CELLS
