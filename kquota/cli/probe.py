@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kquota.cli import world
 from kquota.cli.actions import given_options
 from kquota.cli.connection import Connection, connected
-from kquota.cli.contract import DONE, NOT_YET, say
+from kquota.cli.contract import DONE, FAILED, NOT_YET, say
 from kquota.cli.probe_options import Asked, Given, asked
 from kquota.errors import Invalid, Refused
 
@@ -55,9 +55,11 @@ def probe(connection: Connection, given: Given) -> int:
             print(probed.plan(load, explained, given.output))
             return DONE
         probe_run.remove_older(stage)
-    found = probed.Probed(load=load, explained=explained, readings=probe_run.readings(who, client_id, load))
+    made = probe_run.Made()
+    readings = probe_run.readings(who, client_id, load, made)
+    found = probed.Probed(load=load, explained=explained, readings=readings)
     print(probed.WRITE[given.output](found))
-    return DONE if found.good else NOT_YET
+    return FAILED if made.left else DONE if found.good else NOT_YET
 
 
 def _user(who: Logins, said: str | None) -> str:
@@ -106,8 +108,18 @@ def _load(kind: Kind, wanted: Asked, stage: Stage, explained: Explanation) -> Lo
     }[kind]
     topic = scratch.name(datetime.now(UTC), warm + seconds, secrets.token_hex(4))
     leaders = dict(enumerate(brokers))
-    found = Load(kind=kind, topic=topic, leaders=leaders, rate=rate, limit=limit, warm=warm, seconds=seconds)
-    return load.bounded(found, wanted.most_bytes)
+    return load.bounded(
+        Load(
+            kind=kind,
+            topic=topic,
+            leaders=leaders,
+            rate=rate,
+            limit=limit,
+            warm=warm,
+            seconds=seconds,
+            most_bytes=wanted.most_bytes,
+        )
+    )
 
 
 def _limit(answer: Answer, explained: Explanation) -> float | None:

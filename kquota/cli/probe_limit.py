@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from kquota.cli import probe_run, world
-from kquota.cli.contract import DONE, NOT_YET, say
+from kquota.cli.contract import DONE, FAILED, NOT_YET, say
 from kquota.cli.options import Output
 from kquota.cli.probe_options import Given
 from kquota.cli.reasons import wrapped
@@ -21,6 +21,7 @@ from kquota.quota.limits import plain
 from kquota.terms import CONTROLLER_MUTATION_RATE
 
 if TYPE_CHECKING:
+    from kquota.cli.probe_run import Made
     from kquota.cli.probe_stage import Logins, Stage
     from kquota.quota.explain import Explanation
 
@@ -56,25 +57,21 @@ def find(who: Logins, stage: Stage, explained: Explanation, client_id: str, give
         return DONE
     say(f"{plan}; a Ctrl-C ends it and removes them")
     probe_run.remove_older(stage)
-    made = scratch.name(datetime.now(UTC), 2 * lasts, secrets.token_hex(4))
-    steps: list[Step] = []
-    with probe_run.scratch_topics(who) as topics, who.stage(client_id) as own:
+    base = scratch.name(datetime.now(UTC), 2 * lasts, secrets.token_hex(4))
+    made, steps = probe_run.Made(), list[Step]()
+    with probe_run.removed(who, made), who.stage(client_id) as own:
         for of_size in rungs:
-            start = len(topics)
-            steps += _told(
-                climb(
-                    own.topics,
-                    own.sight,
-                    world.SystemClock(),
-                    of_size,
-                    lambda n, start=start: f"{made}-{start + n}",  # type: ignore[misc]
-                    factor,
-                    topics.append,
-                )
-            )
+            steps += _told(climb(own.topics, own.sight, world.SystemClock(), of_size, _names(base, made), factor))
     found = ladder.held(steps)
     print(WRITE[given.output](steps, found, given))
-    return NOT_YET if ladder.suggested(found) is None else DONE
+    return FAILED if made.left else NOT_YET if ladder.suggested(found) is None else DONE
+
+
+def _names(base: str, made: Made) -> Iterator[str]:
+    """Names of topics, each on record before it is used."""
+    while True:
+        made.names.append(f"{base}-{len(made.names)}")
+        yield made.names[-1]
 
 
 def _told(steps: Iterator[Step]) -> Iterator[Step]:

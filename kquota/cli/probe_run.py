@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -22,22 +23,30 @@ if TYPE_CHECKING:
 _ON_ITS_WAY: Final = 0.5
 
 
-def readings(who: Logins, client_id: str, load: Load) -> tuple[Reading, ...]:
+@dataclass(slots=True)
+class Made:
+    """The topics that were asked for, named before they are; `left` when they could not be removed in the end."""
+
+    names: list[str] = field(default_factory=list)
+    left: bool = False
+
+
+def readings(who: Logins, client_id: str, load: Load, made: Made) -> tuple[Reading, ...]:
     """What the client got: of each broker, or of the controller."""
     from kquota.probe.load import Kind
 
     say(f"loading for {load.lasting:g} s at most; a Ctrl-C ends it and removes its topics")
-    with scratch_topics(who) as made, lasting(f"probing: {load.kind.value}", load.lasting) as told:
+    with removed(who, made), lasting(f"probing: {load.kind.value}", load.lasting) as told:
         if load.kind is Kind.CREATE_TOPICS:
             from kquota.probe.mutations import mutate
 
             with who.stage(client_id) as stage:
-                return (mutate(stage.topics, world.SystemClock(), load, made.append, told),)
+                return (mutate(stage.topics, world.SystemClock(), load, made.names.append, told),)
         from kquota.probe import actions
         from kquota.probe.meter import Meter
 
         with who.stage() as stage:
-            made.append(load.topic)
+            made.names.append(load.topic)
             actions.create(stage.topics, world.SystemClock(), stage.sight, load.topic, load.leaders)
         if load.kind is Kind.CONSUME:
             who.client().fill(load)
@@ -50,25 +59,25 @@ def readings(who: Logins, client_id: str, load: Load) -> tuple[Reading, ...]:
 
 
 @contextmanager
-def scratch_topics(who: Logins) -> Iterator[list[str]]:
-    """Yields where to name topics before they are made; all that are there in the end are removed.
+def removed(who: Logins, made: Made) -> Iterator[None]:
+    """Whatever comes, all that was made is removed in the end.
 
     On a connection of its own: the one that was interrupted may be in the middle of a request.
     """
-    made: list[str] = []
     ended_well = False
     try:
-        yield made
+        yield
         ended_well = True
     finally:
         try:
-            if made and not ended_well:
+            if made.names and not ended_well:
                 say("removing its topics")
                 # What was on its way when we were stopped is then there to be seen.
                 time.sleep(_ON_ITS_WAY)
             with who.stage() as stage:
-                _remove(stage, made)
+                _remove(stage, made.names)
         except KquotaError as error:
+            made.left = True
             complain(str(error))
         except KeyboardInterrupt:
             say("interrupted again: what is left of its topics the next probe removes, or --clean-up")

@@ -16,9 +16,8 @@ from kquota.errors import Invalid
 if TYPE_CHECKING:
     from kquota.config.port import Configs
     from kquota.mutation.port import Topics
-    from kquota.probe.port import Sight
+    from kquota.probe.port import Client, Sight
     from kquota.quota.port import Principals
-    from kquota.stores.load import RdkafkaClient
     from kquota.stores.security import Security
     from kquota.terms import BrokerId
 
@@ -81,7 +80,7 @@ class Logins:
                 brokers=tuple(wire.brokers()),
             )
 
-    def client(self, client_id: str | None = None) -> RdkafkaClient:
+    def client(self, client_id: str | None = None) -> Client:
         """A client that loads; like `stage`."""
         from kquota.stores import rdkafka
         from kquota.stores.load import RdkafkaClient

@@ -164,6 +164,9 @@ def _said(found: Probed) -> str:
             return "As explained: never throttled."
         share = f"{found.load.limit:g}% of one thread's time"
         return f"As explained: throttled. A broker that throttles it counts {share}, so a request costs what is above."
+    if found.load.kind is Kind.PRODUCE and found.verdict is Verdict.NOT_REACHED and found.load.limit is not None:
+        least = human_rate(found.load.limit * len(found.load.leaders))
+        return f"{_SAYS[found.verdict]} It takes a --produce of more than {least}."
     return _SAYS[found.verdict]
 
 
@@ -181,16 +184,16 @@ def _head_lines(load: Load, explained: Explanation) -> Iterator[str]:
 
 
 def _asked(load: Load) -> str:
-    brokers = f"{len(load.leaders)} brokers" if len(load.leaders) > 1 else "one broker"
+    brokers = f"each of {len(load.leaders)} brokers" if len(load.leaders) > 1 else "one broker"
     match load.kind:
         case Kind.REQUESTS:
             many = f"{load.rate:g} connections" if load.rate > 1 else "one connection"
-            return f"requests, as fast as {many} can, to each of {brokers}"
+            return f"requests, as fast as {many} can, to {brokers}"
         case Kind.CREATE_TOPICS:
             return f"topics of {load.partitions} partitions, created and deleted: {load.rate:.3g} mutations/s"
         case _:
             each = human_rate(load.rate)
-            return f"{load.kind.value} {human_rate(load.rate * len(load.leaders))}, {each} of it on each of {brokers}"
+            return f"{load.kind.value} {human_rate(load.rate * len(load.leaders))}, {each} of it on {brokers}"
 
 
 def _others(load: Load, explained: Explanation) -> Iterator[Answer]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from kquota.errors import Refused, Unknown
 from kquota.mutation.port import Clock, Topics
@@ -25,21 +26,15 @@ def climb(
     sight: Sight,
     clock: Clock,
     rungs: Sequence[Rung],
-    name: Callable[[int], str],
+    scratch_names: Iterator[str],
     replication_factor: int,
-    tell: Callable[[str], None],
 ) -> Iterator[Step]:
     """The steps as they are done; after a rung with one that does not hold no other is tried.
 
-    `name` makes a scratch topic's name of a number, and `tell` hears of it before it is made. Raises Refused where the
-    cluster does not let us, and where a quota holds us: then it would be the quota that is measured.
+    Raises Refused where the cluster does not let us, and where a quota holds us: then that is what would be measured.
     """
-    number = 0
     for rung in rungs:
-        names = [name(number + n) for n in range(rung.topics)]
-        number += rung.topics
-        for topic in names:
-            tell(topic)
+        names = list(islice(scratch_names, rung.topics))
         good = True
         for operation in Operation:
             step = _step(

@@ -39,6 +39,8 @@ KEYS: Final[Mapping[Kind, str]] = {
 BYTES: Final = (Kind.PRODUCE, Kind.CONSUME)
 
 MOST_SECONDS: Final = 300.0
+MOST_BYTES: Final = 2 * 10**9
+"""What a probe writes at most, unless it is allowed more."""
 MOST_RATE: Final = 100_000_000.0
 """Bytes per second in all for a load that nobody gave a rate."""
 UNLIMITED_RATE: Final = 10_000_000.0
@@ -76,6 +78,7 @@ class Load:
     limit: float | None
     warm: float
     seconds: float
+    most_bytes: int = MOST_BYTES
 
     @property
     def expected(self) -> float:
@@ -140,12 +143,12 @@ def mutating(limit: float | None) -> float:
     return UNLIMITED_MUTATIONS if limit is None else _OVER_MUTATIONS * limit
 
 
-def bounded(load: Load, most_bytes: int) -> Load:
+def bounded(load: Load) -> Load:
     """The same load. Raises Refused where it would write, or make the controller do, more than a probe should."""
-    if load.kind is Kind.PRODUCE and (written := load.expected * load.lasting * len(load.leaders)) > most_bytes:
+    if load.kind is Kind.PRODUCE and (written := load.expected * load.lasting * len(load.leaders)) > load.most_bytes:
         raise Refused(
-            f"this would write {human_bytes(written)}, and --most-bytes allows {human_bytes(most_bytes)}: ask for a"
-            " lower rate, fewer --seconds or fewer brokers (--broker-list), or allow more"
+            f"this would write {human_bytes(written)}, and --most-bytes allows {human_bytes(load.most_bytes)}: ask for"
+            " a lower rate, fewer --seconds or fewer brokers (--broker-list), or allow more"
         )
     if load.kind is Kind.CREATE_TOPICS and (made := math.ceil(_mutations(load))) > MOST_MUTATIONS:
         raise Refused(

@@ -16,6 +16,10 @@ class Client(Protocol):
         """Write at the load's rate until the meter ends; `told` hears the seconds gone by."""
         ...
 
+    def fill(self, load: Load) -> None:
+        """Write what `consume` is to read: about what it reads in a second."""
+        ...
+
     def consume(self, load: Load, meter: Meter, told: Callable[[float], None]) -> None:
         """Read at the load's rate, over and over, what `fill` wrote."""
         ...

@@ -41,22 +41,29 @@ _DENIED: Final = (
 _FATAL: Final = (*_DENIED, KafkaError._ALL_BROKERS_DOWN, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 # librdkafka writes to stderr by itself; what matters of it comes back as an error.
 _QUIET: Final = {"log_level": 2}
-_NOTHING: Final = OFFSET_END
+_LONGEST_WAIT_MS: Final = 300_000
+"""librdkafka's own bound; a request that a quota holds up for a minute is not lost."""
 
 
 class RdkafkaClient:
     """Implements `kquota.probe.port.Client`. `settings` are the login's, in librdkafka's words (`rdkafka.settings`)."""
 
     def __init__(self, bootstrap: str, settings: Mapping[str, Any], client_id: str) -> None:
-        self._settings = {**settings, **_QUIET, "bootstrap.servers": bootstrap, "client.id": client_id}
+        self._settings = {
+            **settings,
+            **_QUIET,
+            "bootstrap.servers": bootstrap,
+            "client.id": client_id,
+            "socket.timeout.ms": _LONGEST_WAIT_MS,
+        }
         self._failure: KquotaError | None = None
 
     def produce(self, load: Load, meter: Meter, told: _Told) -> None:
-        """See the port."""
+        """See the port. Raises Refused when more is let through than may be written."""
         self._write(load, meter, told, most=None, record=min(load.batch, _MOST_RECORD))
 
     def fill(self, load: Load) -> None:
-        """Write what `consume` is to read: on each broker what it reads in a second. Raises Unreachable in the end."""
+        """See the port. Raises Unreachable when that takes too long."""
         size = int(min(_MOST_FILL, max(4 * load.batch, load.expected * _FILL_SECONDS)))
         now = time.monotonic()
         meter = Meter(starts=now, ends=now + _PATIENCE)
@@ -83,39 +90,19 @@ class RdkafkaClient:
     def request(self, load: Load, meter: Meter, told: _Told) -> None:
         """See the port. Fetches at the end of an empty log: each costs a broker's thread, and brings nothing."""
         began = time.monotonic()
-        known: Counter[tuple[int, int]] = Counter()
-
-        def counted(number: int) -> Callable[[str], None]:
-            def heard(text: str) -> None:
-                now = time.monotonic()
-                for broker in json.loads(text)["brokers"].values():
-                    before, fetches = known[number, broker["nodeid"]], broker["req"].get("Fetch", 0)
-                    known[number, broker["nodeid"]] = fetches
-                    meter.got(BrokerId(broker["nodeid"]), fetches - before, now)
-
-            return heard
-
+        at_once = {"fetch.wait.max.ms": 0, "statistics.interval.ms": _STATISTICS_MS}
         with ExitStack() as stack:
             consumers = [
-                stack.enter_context(
-                    self._consumer(
-                        load,
-                        meter,
-                        OFFSET_END,
-                        {
-                            "fetch.wait.max.ms": 0,
-                            "statistics.interval.ms": _STATISTICS_MS,
-                            "stats_cb": counted(number),
-                        },
-                    )
-                )
-                for number in range(max(1, round(load.rate)))
+                stack.enter_context(self._consumer(load, meter, OFFSET_END, at_once | {"stats_cb": _fetches(meter)}))
+                for _ in range(max(1, round(load.rate)))
             ]
             while (now := time.monotonic()) < meter.ends:
                 told(now - began)
                 self._must_go_on()
                 for consumer in consumers:
-                    consumer.poll(_POLL / len(consumers))
+                    message = consumer.poll(_POLL / len(consumers))
+                    if message is not None and (error := message.error()):
+                        self._failed(error)
 
     def _write(self, load: Load, meter: Meter, told: _Told, *, most: int | None, record: int) -> None:
         """Until the meter ends, or each broker has `most` bytes."""
@@ -139,6 +126,8 @@ class RdkafkaClient:
             while (now := time.monotonic()) < meter.ends:
                 told(now - began)
                 self._must_go_on()
+                if sent.total() > load.most_bytes:
+                    raise Refused(f"--most-bytes: {load.most_bytes:,} bytes are written, and nothing holds the client")
                 for partition in load.leaders:
                     due = load.due(now - began) if most is None else float(most)
                     while sent[partition] < due and sent[partition] - taken[partition] < ahead:
@@ -212,3 +201,17 @@ class RdkafkaClient:
 def _filled(load: Load) -> int:
     """Bytes of each record that is there to be read."""
     return max(_LEAST_FILLED, load.batch // _RECORDS_A_FETCH)
+
+
+def _fetches(meter: Meter) -> Callable[[str], None]:
+    """A stats_cb that counts one consumer's fetches from each broker."""
+    known: Counter[int] = Counter()
+
+    def heard(text: str) -> None:
+        now = time.monotonic()
+        for broker in json.loads(text)["brokers"].values():
+            number, fetches = broker["nodeid"], broker["req"].get("Fetch", 0)
+            meter.got(BrokerId(number), fetches - known[number], now)
+            known[number] = fetches
+
+    return heard

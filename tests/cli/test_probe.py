@@ -67,6 +67,7 @@ SHOWN = {
     "as-explained": probed_of(Kind.PRODUCE, 1e7, [(1.01e6, 391), (0.96e6, 388)]),
     "one-broker-less": probed_of(Kind.PRODUCE, 1e7, [(1.01e6, 391), (0.4e6, 388)]),
     "not-reached": probed_of(Kind.CONSUME, 5e5, [(5e5, 0), (5e5, 0)]),
+    "not-enough": probed_of(Kind.PRODUCE, 5e5, [(5e5, 0), (4.9e5, 0)]),
     "unlimited": probed_of(Kind.CONSUME, 5e6, [(5e6, 0), (4.9e6, 0)], limited=False),
     "something-else": probed_of(Kind.PRODUCE, 1e8, [(4e7, 0), (3e7, 0)], limited=False),
     "requests": probed_of(Kind.REQUESTS, 2, [(1540, 811), (88.25, 700)]),

@@ -27,6 +27,7 @@ COMMANDS = [
     ["throttle"],
     *(["throttle", command] for command in ("show", "set", "clear", "doctor")),
     ["quota", "explain"],
+    ["quota", "probe"],
     ["sandbox"],
     ["sandbox", "up"],
     ["sandbox", "demo"],

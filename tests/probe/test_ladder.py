@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import pytest
 
@@ -35,7 +36,7 @@ class Controller(MemoryTopics):
 
 def climbed(controller: Controller, size: int = 10) -> list[Step]:
     rungs = ladder.rungs(size, ladder.SECONDS, 1_000)
-    return list(climb(controller, controller, controller.clock, rungs, lambda n: f"t-{n}", 3, lambda _: None))
+    return list(climb(controller, controller, controller.clock, rungs, (f"t-{n}" for n in count()), 3))
 
 
 # seconds of each mutation, seconds until it is shown: the rate that holds
