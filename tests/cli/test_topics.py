@@ -45,12 +45,12 @@ class Desk:
     def names(self) -> list[str]:
         return self.run("--list", "--topic", f"{self.client}.*").out.split()
 
-    def limited(self) -> None:
-        """A fresh bucket: it holds 55 mutations."""
+    def limited(self, key: str = "controller_mutation_rate", value: float = RATE) -> None:
+        """By default a fresh bucket: it holds 55 mutations."""
         with Wire(self.cluster.bootstrap, {}) as wire:
             quotas, entity = WireQuotas(wire), Entity(client_id=self.client)
-            quotas.alter([Change(entity=entity, add={"controller_mutation_rate": float(RATE)})])
-            until(lambda: quotas.everything().get(entity) == {"controller_mutation_rate": RATE}, "the quota is seen")
+            quotas.alter([Change(entity=entity, add={key: value})])
+            until(lambda: quotas.everything().get(entity) == {key: value}, "the quota is seen")
 
     def list_of(self, count: int, partitions: int) -> str:
         path = self.folder / "topics.txt"
@@ -106,6 +106,13 @@ def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
     )
     assert desk.run("--delete", "--topic", one).code == 0
     until(lambda: desk.names() == [], "it is gone")
+
+
+def test_a_wait_for_a_broker_that_throttles_is_no_hang(desk: Desk) -> None:
+    desk.limited("request_percentage", 0.0001)
+    ran = desk.run("--list", "--topic", "no-such-topic")
+    assert ran.code == 0
+    assert re.fullmatch(r"kquota: the broker throttles this principal: waiting \S+ m?s \(KIP-219\)\n", ran.err)
 
 
 def test_the_controller_is_asked_and_makes_nothing(desk: Desk) -> None:

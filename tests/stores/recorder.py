@@ -132,7 +132,10 @@ def _frames(data: bytes) -> Iterator[bytes]:
 
 def _throttle_ms(body: bytes, api: int, version: int) -> int:
     if api == _API_VERSIONS:
-        # Its header never has tags, and its throttle time stands behind the list of requests.
+        # Its header never has tags, and its throttle time stands behind the list of requests; a version that the broker
+        # does not know is answered in the first one, which has none.
+        if version == 0 or struct.unpack_from(">h", body)[0]:
+            return 0
         compact = version >= 3
         count = body[2] - 1 if compact else struct.unpack_from(">i", body, 2)[0]
         at = 3 + count * 7 if compact else 6 + count * 6
