@@ -8,12 +8,11 @@ worker needs no kquota.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pyspark import cloudpickle
-from pyspark.sql import Column, DataFrame, Observation, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
-from pyspark.sql.udtf import UserDefinedTableFunction
 
 import kquota.simulate
 from kquota.simulate.answer import Flow, Walk
@@ -22,6 +21,9 @@ from kquota.simulate.load import Quotas, Request
 from kquota.simulate.trace import COLUMNS, DECIMAL, WHOLE, Answered, Stream
 from kquota.spark.reader import Reader
 from kquota.spark.trace_files import Bad, TraceFiles
+
+if TYPE_CHECKING:
+    from pyspark.sql.udtf import UserDefinedTableFunction
 
 _CORRUPT: Final = "corrupt"
 _CHUNK_MS: Final = 60_000
@@ -42,9 +44,7 @@ _ANSWER: Final = ", ".join(
 
 def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, closed_loop: bool) -> list[Answered]:
     """What `simulate.trace.answered` says of the same rows, to the millisecond; bad rows are told to `bad`."""
-    seen = Observation("bad rows")
-    left_out = F.when(F.col("bad"), F.struct("file", "value"))
-    rows = _rows(reader, trace).observe(seen, F.count(left_out).alias("count"), F.min(left_out).alias("example"))
+    rows = _rows(reader, trace)
     streams, requests = Stream._fields, Request._fields
     minute = F.expr(f"at div {_CHUNK_MS}").alias("minute")
     in_order = F.sort_array(F.collect_list(F.struct(*requests))).alias("told")
@@ -54,7 +54,9 @@ def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, clo
     apart = minutes.select(*streams, "minute", *(F.col("told")[name].alias(name) for name in requests))
     walking = _walking(quotas, closed_loop=closed_loop)
     found = walking(apart.asTable().partitionBy(*streams).orderBy("minute")).collect()
-    bad.count, bad.example = seen.get["count"], seen.get["example"] and tuple(seen.get["example"])
+    # By itself: over Spark Connect nothing is observed of rows on their way to Python.
+    bad.count, example = rows.where("bad").agg(F.count("*"), F.min(F.struct("file", "value"))).collect()[0]
+    bad.example = None if example is None else (example["file"], example["value"])
     return sorted(map(_answered, found), key=lambda one: one.stream)
 
 
@@ -120,7 +122,7 @@ def _walking(quotas: Quotas, *, closed_loop: bool) -> UserDefinedTableFunction:
             yield (*self.stream, *(getattr(flow, name) for name in names[:-2]), *curves)
 
     cloudpickle.register_pickle_by_value(kquota.simulate)  # type: ignore[no-untyped-call]
-    return UserDefinedTableFunction(Walking, returnType=_ANSWER)
+    return cast("UserDefinedTableFunction", F.udtf(Walking, returnType=_ANSWER, useArrow=False))
 
 
 def _answered(row: Row) -> Answered:

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import random
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from kquota.simulate.trace import COLUMNS, Answered
 from kquota.spark import trace_files
 from kquota.spark.reader import Reader
 from kquota.spark.trace_files import Bad
-from tests.cli.run import kquota
+from tests.cli.run import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,11 +105,20 @@ def test_a_trace_on_spark_is_a_trace_walked_here(case: str, spark: SparkSession,
     assert here.count > 20
 
 
-def test_the_command_says_the_same_from_spark(tmp_path: Path) -> None:
-    """And nothing of what runs inside Spark reaches stderr."""
+@pytest.mark.timeout(900)
+def test_the_command_says_the_same_wherever_it_runs(tmp_path: Path, connect_server: str, small_client: str) -> None:
+    """And nothing of what runs inside Spark reaches stderr. A server's Python has no kquota."""
     path = tmp_path / "t.csv"
     path.write_text(as_csv(drawn(random.Random(7)), random.Random(7)))
-    words = ("quota", "simulate", "--producer-byte-rate", "50kB/s", "--trace", str(path))
-    here, there = kquota(*words), kquota(*words, "--spark-master", "local[2]")
-    assert (there.code, there.out) == (0, here.out)
-    assert there.err == f"kquota: starting Spark ...\n{here.err}"
+    words = ["-m", "kquota", "quota", "simulate", "--producer-byte-rate", "50kB/s", "--trace", str(path)]
+    here = run([sys.executable, *words])
+    own = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    engines = {
+        "local[2]": [sys.executable, *words, "--spark-master", "local[2]"],
+        connect_server: [small_client, *words, "--spark-remote", connect_server],
+    }
+    for name, command in engines.items():
+        there = run(command, own)
+        assert (there.code, there.out) == (0, here.out), there.err
+        start = "starting Spark ..." if name == "local[2]" else f"connecting to Spark, {name} ..."
+        assert there.err == f"kquota: {start}\n{here.err}"
