@@ -47,8 +47,8 @@ def find(who: Logins, stage: Stage, explained: Explanation, client_id: str, give
     lasts = sum(_SHARES * seconds * len(of_size) for of_size in rungs)
     most = max(rung.alive for of_size in rungs for rung in of_size)
     plan = (
-        f"creating, growing and deleting topics for {lasts:.0f} s or so, {most:,} partitions of {factor} replicas at a"
-        " time at most"
+        f"creating, growing and deleting topics for {lasts:.0f} s or so, {most:,} partitions at a time at most,"
+        f" replication factor {factor}"
     )
     if given.dry_run:
         if given.output is Output.json:

@@ -190,7 +190,8 @@ def _asked(load: Load) -> str:
             many = f"{load.rate:g} connections" if load.rate > 1 else "one connection"
             return f"requests, as fast as {many} can, to {brokers}"
         case Kind.CREATE_TOPICS:
-            return f"topics of {load.partitions} partitions, created and deleted: {load.rate:.3g} mutations/s"
+            many = f"{load.partitions} partitions" if load.partitions > 1 else "one partition"
+            return f"topics of {many}, created and deleted: {load.rate:.3g} mutations/s"
         case _:
             each = human_rate(load.rate)
             return f"{load.kind.value} {human_rate(load.rate * len(load.leaders))}, {each} of it on {brokers}"

@@ -189,7 +189,7 @@ class RdkafkaClient:
     def _failed(self, error: KafkaError) -> None:
         # Nothing may be raised through librdkafka: its caller looks at this between two calls.
         if error.code() in _DENIED:
-            self._failure = self._failure or Refused(f"the client to be probed: {error.str()}")
+            self._failure = self._failure or Refused(f"brokers refuse the client to be probed: {error.str()}")
         elif error.code() in _FATAL or error.code() == KafkaError._MSG_TIMED_OUT:
             self._failure = self._failure or Unreachable(f"the client to be probed: {error.str()}")
 

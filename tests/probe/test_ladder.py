@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 
 import pytest
 
 from kquota.errors import Refused
-from kquota.mutation.port import Answer
-from kquota.mutation.request import Mutation
 from kquota.probe import ladder
 from kquota.probe.climb import climb
 from kquota.probe.ladder import Operation, Step
-from tests.mutation.fake import FakeClock, MemoryTopics
+from tests.mutation.fake import FakeClock
+from tests.probe.contract import SightContract
+from tests.probe.fake import Controller
 
 
-@dataclass
-class Controller(MemoryTopics):
-    """One that works mutations off one after the other, and whose brokers show each `lag` seconds later."""
+class TestSightInMemory(SightContract):
+    topic = "t"
 
-    cost: float = 0.0
-    lag: float = 0.0
-
-    def send(self, mutations: Sequence[Mutation], seconds: float) -> Answer:
-        answer = super().send(mutations, seconds)
-        self.clock.now += self.cost * sum(one.mutations for one in mutations)
-        self.shown = self.clock.now + self.lag
-        return answer
-
-    def behind(self, wanted: Mapping[str, int]) -> int:
-        return 0 if self.clock.now >= self.shown and all(self.held.get(t, 0) == n for t, n in wanted.items()) else 1
+    @pytest.fixture(autouse=True)
+    def stage(self) -> None:
+        self.topics = self.sight = Controller(clock=FakeClock())
 
 
 def climbed(controller: Controller, size: int = 10) -> list[Step]:

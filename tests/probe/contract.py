@@ -1,0 +1,32 @@
+"""What a Sight port is: the fake and the real one pass this."""
+
+from __future__ import annotations
+
+from kquota.mutation.port import Topics
+from kquota.mutation.request import Creation, Deletion, Growth
+from kquota.probe.port import Sight
+from tests.stores.moves_stage import until
+
+
+class SightContract:
+    """Topics are made through `topics`, the port beside it."""
+
+    topics: Topics
+    sight: Sight
+    topic: str
+
+    def seen(self, partitions: int) -> None:
+        until(lambda: self.sight.behind({self.topic: partitions}) == 0, f"{partitions} partitions are seen")
+
+    def test_a_topic_is_shown_when_all_brokers_have_just_its_partitions(self) -> None:
+        assert self.sight.behind({}) == 0
+        self.seen(0)
+        assert self.sight.behind({self.topic: 2}) > 0
+        self.topics.send([Creation(topic=self.topic, partitions=2, replication_factor=1)], 30)
+        self.seen(2)
+        assert self.sight.behind({self.topic: 3}) > 0
+        assert self.sight.behind({self.topic: 0}) > 0
+        self.topics.send([Growth(topic=self.topic, partitions=3, now=2)], 30)
+        self.seen(3)
+        self.topics.send([Deletion(topic=self.topic, partitions=3)], 30)
+        self.seen(0)
