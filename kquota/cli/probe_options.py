@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,6 +124,8 @@ def asked(given: Given) -> Asked:
         )
     if not given.find_limit and (given.tenants != 1 or given.overcommit != 1):
         raise Invalid("--tenants and --overcommit go with --find-limit")
+    if not math.isfinite(given.overcommit):
+        raise Invalid(f"--overcommit {given.overcommit:g}: must be finite")
     if given.user == "":
         raise Invalid("--user is empty; a client that did not authenticate is --user ANONYMOUS")
     if given.client_id == "":

@@ -11,7 +11,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """The quotas of a whole cluster as one reviewed document; which one binds a client; what a load gets under one."""
+    """The quotas of a whole cluster as one reviewed document; which one binds a client; what a load gets under one, and a real client."""
 
 
 def _document() -> None:

@@ -6,6 +6,7 @@ import enum
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 RATES: Final = (5, 10, 20, 50, 100, 200, 500, 1_000)
@@ -116,17 +117,23 @@ def suggested(found: Sequence[Held]) -> float | None:
     rates = [one.rate for one in found]
     if not rates or None in rates:
         return None
-    return _whole(SPARE * min(rate for rate in rates if rate is not None))
+    return _two_figures(SPARE * min(rate for rate in rates if rate is not None))
 
 
 def divided(rate: float, tenants: int, overcommit: float) -> float:
     """Each tenant's part of a rate, where they never all work at the same time: KIP-599 advises to give out more."""
-    return _whole(rate * overcommit / tenants)
+    return _two_figures(rate * overcommit / tenants)
 
 
-def _whole(rate: float) -> float:
-    """Rounded down, to a tenth below 10."""
-    return float(math.floor(rate)) if rate >= 10 else max(0.1, math.floor(rate * 10 + 1e-9) / 10)
+def _two_figures(rate: float) -> float:
+    """Rounded down: what is given out is never more than there is.
+
+    >>> _two_figures(13.33), _two_figures(164.8), _two_figures(0.048)
+    (13.0, 160.0, 0.048)
+    """
+    step = Decimal(1).scaleb(Decimal(rate).adjusted() - 1)
+    # A hair more, for 0.8 x 5 is not quite 4.
+    return float((Decimal(rate * (1 + 1e-9)) // step) * step)
 
 
 def percentile(values: Sequence[float], share: float = 0.95) -> float:

@@ -115,6 +115,7 @@ WRONG = {
     "a load to find a limit with": (("--find-limit", "--produce", "1MB/s"), "not --produce and --find-limit"),
     "no rate": (("--produce", "fast"), "--produce 'fast' is not a positive number"),
     "tenants of a load": (("--consume", "--tenants", "3"), "--tenants and --overcommit go with --find-limit"),
+    "no factor": (("--find-limit", "--overcommit", "inf"), "--overcommit inf: must be finite"),
     "no user": (("--consume", "--user", ""), "--user ANONYMOUS"),
     "another user": (("--consume", "--user", "bob"), "--user bob: no client can choose its user"),
     "no client-id": (("--consume", "--client-id", ""), "always sends one"),
@@ -175,7 +176,7 @@ def probes(cluster: Cluster) -> list[str]:
 LIMITED = {
     "--produce": (("9MB/s",), KEYS[Kind.PRODUCE], 1e6),
     "--consume": ((), KEYS[Kind.CONSUME], 5e5),
-    "--requests": ((), KEYS[Kind.REQUESTS], 5.0),
+    "--requests": ((), KEYS[Kind.REQUESTS], 2.0),
     "--create-topics": ((), KEYS[Kind.CREATE_TOPICS], 5.0),
 }
 

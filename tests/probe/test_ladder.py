@@ -95,5 +95,5 @@ def test_tenants_share_it_and_may_be_overcommitted() -> None:
         4,
         10,
         13,
-        0.1,
+        0.04,
     ]
