@@ -51,7 +51,10 @@ class Throughput:
 
     @property
     def most(self) -> int:
-        """What one fetch may take: the quota over all samples but one, so that an idle client is never delayed."""
+        """What one fetch may take: the quota over all samples but one, so that an idle client is never delayed.
+
+        At least 1: where a message is larger, a broker gives it all the same.
+        """
         return max(1, int(self.bound * (self.rate.samples - 1) * self.rate.sample_ms / 1_000))
 
 

@@ -1,6 +1,7 @@
 // Kafka's own quota managers under a clock that the test sets: one load a line, one answer a record.
-//   produce|request|strict|permissive SAMPLES SAMPLE_SECONDS BOUND  then TIME:VALUE …
-// A record prints the throttle time in ms; a rejected one prints it with a leading x.
+//   produce|fetch|request|strict|permissive SAMPLES SAMPLE_SECONDS BOUND  then TIME:VALUE …
+// A record prints the throttle time in ms; a rejected one prints it with a leading x. A fetch that is throttled is taken
+// back, as KafkaApis does; its answer ends with what one fetch may take.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -45,6 +46,7 @@ public class Managers {
             new ClientQuotaManagerConfig(Integer.parseInt(words[1]), Integer.parseInt(words[2]));
         try (Metrics metrics = new Metrics(new MetricConfig(), java.util.List.of(), TIME)) {
             ClientQuotaManager manager = switch (words[0]) {
+                case "fetch" -> new ClientQuotaManager(config, metrics, QuotaType.FETCH, TIME, "t");
                 case "produce" -> new ClientQuotaManager(config, metrics, QuotaType.PRODUCE, TIME, "t");
                 case "request" -> new ClientRequestQuotaManager(config, metrics, TIME, "t", Optional.empty());
                 default -> new ControllerMutationQuotaManager(config, metrics, TIME, "t", Optional.empty());
@@ -58,6 +60,9 @@ public class Managers {
                 now = Long.parseLong(parts[0]);
                 out.append(record(words[0], manager, session, Double.parseDouble(parts[1]))).append(' ');
             }
+            if (words[0].equals("fetch")) {
+                out.append(Math.max(1, (long) manager.maxValueInQuotaWindow(session, "c")));
+            }
             manager.shutdown();
             return out.toString().trim();
         }
@@ -65,7 +70,11 @@ public class Managers {
 
     static String record(String kind, ClientQuotaManager manager, Session session, double value) {
         if (!(manager instanceof ControllerMutationQuotaManager)) {
-            return String.valueOf(manager.recordAndGetThrottleTimeMs(session, "c", value, now));
+            int throttle = manager.recordAndGetThrottleTimeMs(session, "c", value, now);
+            if (kind.equals("fetch") && throttle > 0) {
+                manager.unrecordQuotaSensor(session, "c", value, now);
+            }
+            return String.valueOf(throttle);
         }
         ControllerMutationQuotaManager mutations = (ControllerMutationQuotaManager) manager;
         ControllerMutationQuota quota = kind.equals("strict")

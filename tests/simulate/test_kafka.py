@@ -68,7 +68,7 @@ def test_the_numbers_are_kafkas(version: str, overlapping: bool) -> None:
 
 def managed(draw: random.Random) -> tuple[str, int, int, float, list[tuple[int, float]]]:
     """A quota manager, its windows, its bound, and the requests: when, and what each counts."""
-    kind = draw.choice(["produce", "request", "strict", "permissive"])
+    kind = draw.choice(["produce", "fetch", "request", "strict", "permissive"])
     samples, seconds = draw.choice([(11, 1), (draw.randint(2, 5), draw.choice([1, 2])), (100, 1)])
     bound = draw.choice([0.1, 1.0, 5.0, float(draw.randint(1, 10**6))])
     now, requests = START + draw.randint(0, 10**6), []
@@ -87,8 +87,15 @@ def answered(kind: str, samples: int, seconds: int, bound: float, requests: list
         if kind == "strict":
             wait = mutations.admit(value, now)
             words.append("0" if wait is None else f"x{wait}")
+        elif kind == "permissive":
+            words.append(str(mutations.delay(value, now)))
         else:
-            words.append(str(mutations.delay(value, now) if kind == "permissive" else throughput.record(value, now)))
+            wait = throughput.record(value, now)
+            if kind == "fetch" and wait:
+                throughput.forget(value, now)
+            words.append(str(wait))
+    if kind == "fetch":
+        words.append(str(throughput.most))
     return " ".join(words)
 
 
