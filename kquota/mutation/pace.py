@@ -25,6 +25,11 @@ BURST_SECONDS: Final = SAMPLES * SAMPLE_MS / 1_000
 """A bucket holds so many seconds of its rate: controller.quota.window.num x size, as Kafka ships them."""
 _HAIR: Final = 0.002
 """Seconds: a throttle time is rounded, and one that was rounded down ends too early."""
+_DARE: Final = 1.1
+"""How much faster to go after each request that was let through whole, when nobody tells the rate."""
+_TRUST: Final = 8
+"""So many requests in a row must have been; twice as many each time that going faster told the same rate again."""
+_SAME: Final = 0.9
 _CROWD: Final = 1.2
 """How much more to dare after each request that was let through whole, until the quota's rate is ours again."""
 
@@ -46,6 +51,9 @@ class Pace:
     quota: float | None
     draw: random.Random = field(default_factory=random.Random)
     _rate: float | None = field(init=False)
+    _told: float | None = None
+    _whole: int = 0
+    _trust: int = _TRUST
     _zero: float | None = None
     _spent: int = 0
     _allowed: int = FIRST
@@ -82,6 +90,10 @@ class Pace:
         if throttle is None:
             self._lost = 0
             self._allowed = min(MOST_ITEMS, self._allowed + FIRST)
+            self._whole += 1
+            if self.quota is None and self._rate is not None and self._whole > self._trust:
+                # What was learned in a crowd is too little once the crowd is gone; a rejection puts it right.
+                self._rate *= _DARE
             if self._zero is None and self.quota is not None:
                 # A full bucket was assumed, and so far it was one.
                 self._zero = now - BURST_SECONDS
@@ -93,10 +105,14 @@ class Pace:
         zero = now + throttle
         if self.quota is None and self._zero is not None and self._spent:
             # Others may have had their part of that time, so it is the quota's rate or less.
-            self._rate = max(self._rate or 0.0, self._spent / max(_HAIR, zero - self._zero))
+            told = self._spent / max(_HAIR, zero - self._zero)
+            if self._told is not None and self._whole > self._trust and told > _SAME * self._told:
+                self._trust *= 2
+            self._told = max(self._told or 0.0, told)
+        self._rate = self.quota or self._told
         # Two tell the rate where nothing does: the second is rejected with the price of the first.
         self._allowed = MOST_ITEMS if self._rate is not None else 2
-        self._zero, self._spent = zero, 0
+        self._zero, self._spent, self._whole = zero, 0, 0
 
     @property
     def _alone(self) -> bool:
