@@ -11,7 +11,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """The quotas of a whole cluster as one reviewed document; which one binds a client; what a load gets under one, and a real client."""
+    """The quotas of a whole cluster as one document; which one binds a client; what a load, or a real client, gets."""
 
 
 def _document() -> None:
