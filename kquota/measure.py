@@ -68,7 +68,7 @@ def byte_size(text: str, what: str = "size") -> int:
 
 
 def duration(text: str, what: str = "duration") -> float:
-    """`90s`, `15m`, `6h` or a bare number of seconds, as seconds. Raises Invalid, naming `what`."""
+    """`2ms`, `90s`, `15m`, `6h` or a bare number of seconds, as seconds. Raises Invalid, naming `what`."""
     seconds = float(_scaled(text, text, _SECONDS_PER_UNIT, what, "write for example 90s, 15m or 6h"))
     if seconds <= 0:
         raise Invalid(f"{what} {text!r}: must be more than 0")

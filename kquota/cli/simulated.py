@@ -208,7 +208,8 @@ def _trace_lines(found: Sequence[Answered]) -> Iterator[str]:
         yield "Throttled    never"
         return
     waited = sum(flow.total_wait for flow in flows)
-    yield f"Throttled    {len(delayed)} of them; {sum(flow.delayed for flow in flows)} waits of {_time(waited)} in all"
+    waits = sum(flow.delayed for flow in flows)
+    yield f"Throttled    {len(delayed)} of them; {waits} wait{'s' if waits > 1 else ''} of {_time(waited)} in all"
     yield ""
     worst = sorted((one for one in found if one.flow.delayed), key=lambda one: -one.flow.total_wait)
     rows = [_row(one, begin) for one in worst[:_ROWS]]

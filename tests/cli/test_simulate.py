@@ -114,7 +114,7 @@ def test_a_trace(tmp_path: Path) -> None:
 
 TRACED = """Quota        1 MB/s on a broker
 Load         2 clients, 4 requests, through in 70 s
-Throttled    1 of them; 1 waits of 40 s in all
+Throttled    1 of them; 1 wait of 40 s in all
 
 client      requests    delayed    in all    worst    after    long run         by
 a                  3          1      40 s     40 s      0 s      67 B/s  byte rate
