@@ -36,22 +36,24 @@ def readings(who: Logins, client_id: str, load: Load, made: Made) -> tuple[Readi
     from kquota.probe.load import Kind
 
     say(f"loading for {load.lasting:g} s at most; a Ctrl-C ends it and removes its topics")
-    with removed(who, made), lasting(f"probing: {load.kind.value}", load.lasting) as told:
-        if load.kind is Kind.CREATE_TOPICS:
-            from kquota.probe.mutations import mutate
+    what = f"probing: {load.kind.value}"
+    if load.kind is Kind.CREATE_TOPICS:
+        from kquota.probe.mutations import mutate
 
-            with who.stage(client_id) as stage:
-                return (mutate(stage.topics, world.SystemClock(), load, made.names.append, told),)
-        from kquota.probe import actions
-        from kquota.probe.meter import Meter
+        with removed(who, made), who.stage(client_id) as stage, lasting(what, load.lasting) as told:
+            return (mutate(stage.topics, world.SystemClock(), load, made.names.append, told),)
+    from kquota.probe import actions
+    from kquota.probe.meter import Meter
 
+    # A login that this client cannot honour is said before anything is made.
+    filler, client = who.client(), who.client(client_id)
+    loads = {Kind.PRODUCE: client.produce, Kind.CONSUME: client.consume, Kind.REQUESTS: client.request}
+    with removed(who, made), lasting(what, load.lasting) as told:
         with who.stage() as stage:
             made.names.append(load.topic)
             actions.create(stage.topics, world.SystemClock(), stage.sight, load.topic, load.leaders)
         if load.kind is Kind.CONSUME:
-            who.client().fill(load)
-        client = who.client(client_id)
-        loads = {Kind.PRODUCE: client.produce, Kind.CONSUME: client.consume, Kind.REQUESTS: client.request}
+            filler.fill(load)
         now = time.monotonic()
         meter = Meter(starts=now + load.warm, ends=now + load.lasting)
         loads[load.kind](load, meter, told)
