@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from kquota.stores.security import Security
     from kquota.stores.wire.connection import Wire
 
+TIMEOUT: Final = 60.0
+"""Seconds: what default.api.timeout.ms is where nobody sets it."""
 _ANONYMOUS: Final = "ANONYMOUS"
 
 
@@ -31,7 +33,8 @@ _ANONYMOUS: Final = "ANONYMOUS"
 class Cluster:
     """One cluster's topics, configs and quotas, on one connection.
 
-    `client` is who its brokers take us for, None if we cannot tell. Implements `kquota.mutation.port.Connected`.
+    `client` is who its brokers take us for, None if we cannot tell; `timeout` is default.api.timeout.ms, in seconds.
+    Implements `kquota.mutation.port.Connected`.
     """
 
     topics: Topics
@@ -39,6 +42,7 @@ class Cluster:
     configs: Configs
     quotas: Quotas
     client: Client | None
+    timeout: float = TIMEOUT
 
     def mutation_rate(self) -> float | None:
         """See the port."""
@@ -90,6 +94,7 @@ def connect(
             configs=WireConfigs(opened),
             quotas=WireQuotas(opened),
             client=client(said),
+            timeout=TIMEOUT if said is None else said.tuning.get("default.api.timeout.ms", TIMEOUT * 1_000) / 1_000,
         )
 
 

@@ -82,7 +82,9 @@ class Given:
         flag("no-retry-quota-violated", "End at the first rejection by the mutation quota, with exit code 75."),
     ] = False
     timeout: Annotated[
-        str | None, With(*_WRITES), value("timeout", "TIME", "How long to try again what the quota rejects. [60s]")
+        str | None,
+        With(*_WRITES),
+        value("timeout", "TIME", "How long to try again what the quota rejects. [default.api.timeout.ms, 60s]"),
     ] = None
     dry_run: Annotated[bool, With(*_WRITES), flag("dry-run", "Check everything and show what would be sent.")] = False
     validate_only: Annotated[

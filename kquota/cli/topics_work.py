@@ -22,7 +22,6 @@ from kquota.mutation.port import Topics
 from kquota.mutation.request import Assignment, Creation, Deletion, Growth, Mutation
 
 VERSION: Final = 1
-_TIMEOUT: Final = "60s"
 _SHOWN: Final = 10
 Line: TypeAlias = tuple[str, int | None, int | None]
 """Of a file: a topic, its partitions and its replication factor, None where they are not written."""
@@ -34,7 +33,7 @@ _COLLIDE: Final = (
 
 def carry_out(at: world.Where, given: Given, asked: str) -> int:
     """Check all, then send all; what the quota rejects is sent again until --timeout is over."""
-    seconds = duration(given.timeout or _TIMEOUT, "--timeout")
+    seconds = None if given.timeout is None else duration(given.timeout, "--timeout")
     filed = _from_file(given.from_file)
     assigned = None if given.replica_assignment is None else naming.assignment(given.replica_assignment)
     creations = _creations(given, filed, assigned) if asked == CREATE else []
@@ -59,7 +58,7 @@ def carry_out(at: world.Where, given: Given, asked: str) -> int:
     return _verdict(outcomes, given)
 
 
-def _done(stage: Cluster, doing: Work, given: Given, seconds: float) -> list[Outcome]:
+def _done(stage: Cluster, doing: Work, given: Given, seconds: float | None) -> list[Outcome]:
     from kquota.mutation.actions import carry_out
     from kquota.mutation.pace import Pace
 
@@ -70,7 +69,7 @@ def _done(stage: Cluster, doing: Work, given: Given, seconds: float) -> list[Out
             world.SystemClock(),
             doing,
             pace,
-            seconds=seconds,
+            seconds=stage.timeout if seconds is None else seconds,
             retry=not given.no_retry_quota_violated,
             told=lambda now, wait: told(len(now.outcomes), wait),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from kquota.errors import KquotaError, QuotaViolatedException, Unreachable
 from kquota.mutation.actions import Fate, Outcome, Work, carry_out, work
@@ -12,8 +12,6 @@ from kquota.mutation.pace import Pace
 from kquota.mutation.port import Connected, Topics
 from kquota.mutation.request import Creation, Deletion, Growth, Mutation
 
-TIMEOUT: Final = 60.0
-"""Seconds: Kafka's default.api.timeout.ms."""
 Results: TypeAlias = Mapping[str, KquotaError | None]
 """Of each topic its error: None is done, Refused the broker's own word, Unreachable nobody knows."""
 Told: TypeAlias = Callable[[Work, float], None]
@@ -28,13 +26,14 @@ def create_topics(
     cluster: Connected,
     creations: Iterable[Creation],
     *,
-    timeout: float = TIMEOUT,
+    timeout: float | None = None,
     retry_quota_violated: bool = True,
     validate_only: bool = False,
     told: Told = _unheard,
 ) -> Results:
     """Create topics; what the controller mutation quota rejects is sent again for `timeout` seconds.
 
+    Without `timeout` it is default.api.timeout.ms, 60 s.
     With `validate_only` the controller only says whether it would; Kafka 4 spends the quota on that, too.
 
     Raises QuotaViolatedException when topics are still rejected then, or at once without `retry_quota_violated`: with
@@ -51,7 +50,7 @@ def create_partitions(
     cluster: Connected,
     totals: Mapping[str, int],
     *,
-    timeout: float = TIMEOUT,
+    timeout: float | None = None,
     retry_quota_violated: bool = True,
     validate_only: bool = False,
     told: Told = _unheard,
@@ -70,7 +69,7 @@ def delete_topics(
     cluster: Connected,
     topics: Collection[str],
     *,
-    timeout: float = TIMEOUT,
+    timeout: float | None = None,
     retry_quota_violated: bool = True,
     told: Told = _unheard,
 ) -> Results:
@@ -94,11 +93,12 @@ def _served(cluster: Connected, validate_only: bool) -> Topics:
 
 
 def _results(
-    cluster: Connected, topics: Topics, mutations: Iterable[Mutation], timeout: float, retry: bool, told: Told
+    cluster: Connected, topics: Topics, mutations: Iterable[Mutation], timeout: float | None, retry: bool, told: Told
 ) -> Results:
     doing = work(mutations)
     pace = Pace(quota=cluster.mutation_rate() if retry and len(doing.left) > 1 else None)
-    outcomes = carry_out(topics, time, doing, pace, seconds=timeout, retry=retry, told=told)
+    seconds = cluster.timeout if timeout is None else timeout
+    outcomes = carry_out(topics, time, doing, pace, seconds=seconds, retry=retry, told=told)
     results = {one.mutation.topic: _error(one) for one in outcomes}
     rejected = [error for error in results.values() if isinstance(error, QuotaViolatedException)]
     if rejected:

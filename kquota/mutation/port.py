@@ -66,6 +66,11 @@ class Connected(Protocol):
         """
         ...
 
+    @property
+    def timeout(self) -> float:
+        """The seconds for which what is rejected is sent again, unless a call says otherwise."""
+        ...
+
     def mutation_rate(self) -> float | None:
         """The controller_mutation_rate that binds us, None where there is none or nobody tells: rejections do then."""
         ...

@@ -18,6 +18,7 @@ from tests.mutation.fake import MemoryTopics
 class Connected:
     topics: Topics
     checked: Topics = field(default_factory=MemoryTopics)
+    timeout: float = 60.0
 
     def mutation_rate(self) -> float | None:
         return None
@@ -74,10 +75,11 @@ def test_what_was_not_sent_is_not_taken_for_done() -> None:
 
 
 def test_who_has_no_time_is_told_of_the_violation() -> None:
-    cluster = MemoryTopics(rate=5)
-    with pytest.raises(QuotaViolatedException, match="quota of this principal has been exceeded"):
-        create_topics(Connected(cluster), CREATIONS, timeout=0.5)
-    assert list(cluster.held) == ["t-0"]
+    for timeout, of_the_file in ((0.5, 60.0), (None, 0.5)):
+        cluster = MemoryTopics(rate=5)
+        with pytest.raises(QuotaViolatedException, match="quota of this principal has been exceeded"):
+            create_topics(Connected(cluster, timeout=of_the_file), CREATIONS, timeout=timeout)
+        assert list(cluster.held) == ["t-0"]
 
 
 def test_a_cluster_comes_from_connect() -> None:
