@@ -102,7 +102,9 @@ def carry_out(
         wait = max(wait, doing.muted - clock.monotonic())
         if clock.monotonic() + wait >= give_up:
             # Also what was held back on our own reckoning stands behind the quota.
-            doing.throttle_time_ms = max(doing.throttle_time_ms, round(wait * 1_000))
+            if wait > 0:
+                now = clock.monotonic()
+                doing.throttle_time_ms = max(1, round(1_000 * max(pace.debt(now), doing.muted - now)))
             break
         if wait > 0:
             told(doing, wait)

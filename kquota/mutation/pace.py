@@ -77,6 +77,13 @@ class Pace:
                 ready += self.draw.random() * min(PERIOD, mutations[0] / self._rate) / (1 + self._lost)
         return max(0.0, ready - now)
 
+    def debt(self, now: float) -> float:
+        """The seconds until the bucket has paid what we know of: what a broker would answer, without our manners."""
+        if self._zero is None:
+            return 0.0
+        spent = self._spent / self._rate if self._rate is not None else 0.0
+        return max(0.0, self._zero + spent - now)
+
     def batch(self, now: float, mutations: Sequence[int]) -> int:
         """How many of them to send at `now`: as many as the bucket lets through, and at least one."""
         tokens = self._tokens(now) if self._alone else 0.0

@@ -92,6 +92,10 @@ def test_at_the_deadline_the_rejected_are_named_and_the_others_stand() -> None:
     found = by_fate(created(cluster, creations(7, 80), known=True, seconds=30))
     assert len(found[Fate.DONE]) == len(cluster.held) == 3
     assert len(found[Fate.REJECTED]) == 4
+    error = found[Fate.REJECTED][0].error
+    assert isinstance(error, QuotaViolatedException)
+    # 55 tokens were there, 3 x 80 are spent, and 5 come back a second.
+    assert cluster.clock.now + error.throttle_time_ms / 1_000 == pytest.approx((3 * 80 - 55) / 5, abs=0.1)
     assert cluster.clock.now < 30
 
 
