@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kquota.reassign.throttle import Setting
 from kquota.sandbox.cluster import Cluster, kafka_tool
+from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from tests.cli.run import Ran, run
 from tests.cli.test_reassign_partitions import FAST, SLOW, Desk, rates
 from tests.stores.moves_stage import OtherHand, until
@@ -59,6 +61,11 @@ def test_a_move_of_ours_is_verified_by_kafkas_tool_and_rolled_back(desk: Desk) -
 def test_a_move_of_kafkas_tool_is_verified_by_us_and_rolled_back(desk: Desk) -> None:
     topic = desk.hand.topic({0: (1, 2)}, size=3_000_000)
     plan = desk.plan({(topic, 0): (1, 3)})
+    # Kafka's tool does not wait until its throttle is in force, and a busy broker would copy all at once. A broker on
+    # ZooKeeper takes one change after the other: the lists are in force where the rates are.
+    lists = {LEADER_REPLICAS: "0:1,0:2", FOLLOWER_REPLICAS: "0:3"}
+    for setting, value in ({Setting.of_topic(topic, key): v for key, v in lists.items()} | rates(SLOW)).items():
+        desk.hand.write(setting, value)
     started = peer(desk, "--reassignment-json-file", plan, "--execute", "--throttle", SLOW)
     assert started.code == 0, started.out
     assert desk.run("--verify", plan).code == 8
