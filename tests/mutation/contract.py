@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from kquota.mutation.port import Topics
 from kquota.mutation.request import Creation, Deletion, Growth
+from kquota.mutation.topic import Topic
 from kquota.terms import BrokerId
 from tests.stores.moves_stage import until
 
@@ -64,14 +65,21 @@ class TopicsContract:
         made = Creation(topic=self.name("a"), assignment={0: (BrokerId(1), BrokerId(2)), 1: (BrokerId(2), BrokerId(1))})
         assert self.topics.send([made], 30).outcomes[made.topic] is None
         self.seen(a=2)
-        until(lambda: all(len(p.isr) == 2 for t in self.topics.topics([made.topic]) for p in t.partitions), "in sync")
-        (topic,) = self.topics.topics([made.topic, self.name("no-such")])
+        told: list[Topic] = []
+
+        def in_sync() -> bool:
+            """Any broker may be asked, and each hears of a topic in its own time."""
+            told[:] = self.topics.topics([made.topic, self.name("no-such")])
+            return [len(p.isr) for topic in told for p in topic.partitions] == [2, 2]
+
+        until(in_sync, "in sync")
+        (topic,) = told
         assert (topic.name, topic.internal, topic.replication_factor) == (made.topic, False, 2)
         assert [(p.number, p.leader, p.replicas, p.under_replicated) for p in topic.partitions] == [
             (0, 1, (1, 2), False),
             (1, 2, (2, 1), False),
         ]
-        assert topic in self.topics.topics(None)
+        until(lambda: topic in self.topics.topics(None), "among all others")
         assert self.topics.topics([]) == ()
         self.topics.send([Deletion(topic=made.topic, partitions=2)], 30)
         self.seen()

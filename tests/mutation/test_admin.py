@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -80,6 +82,14 @@ def test_who_has_no_time_is_told_of_the_violation() -> None:
         with pytest.raises(QuotaViolatedException, match="quota of this principal has been exceeded"):
             create_topics(Connected(cluster, timeout=of_the_file), CREATIONS, timeout=timeout)
         assert list(cluster.held) == ["t-0"]
+
+
+def test_importing_loads_no_client() -> None:
+    """What a program pays for that may never create a topic."""
+    code = (
+        "import sys, kquota, kquota.mutation; print(*{'kafka', 'confluent_kafka', 'kazoo', 'typer'} & set(sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
 
 
 def test_a_cluster_comes_from_connect() -> None:

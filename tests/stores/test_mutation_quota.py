@@ -6,10 +6,14 @@ import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
 from threading import Barrier
 
 import pytest
 
+import kquota
+from kquota.mutation import QuotaViolatedException, create_partitions, create_topics, delete_topics
 from kquota.mutation.actions import Fate, Outcome, carry_out, work
 from kquota.mutation.pace import Pace
 from kquota.mutation.request import Creation, Deletion
@@ -59,6 +63,36 @@ def test_one_client_sends_at_most_a_tenth_in_vain_and_waits_no_longer_than_the_b
     assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
     assert todo.sent <= 1.1 * topics
     assert sum(waits) <= 1.1 * (topics * partitions - partitions - BURST) / RATE
+
+
+def test_a_program_does_as_the_readme_says(cluster: Cluster, client: str, tmp_path: Path) -> None:
+    (tmp_path / "client.properties").write_text(f"client.id={client}\ndefault.api.timeout.ms=30000\n")
+    one, two = f"{client}-a", f"{client}-b"
+    with kquota.connect(cluster.bootstrap, tmp_path / "client.properties") as connected:
+        assert (connected.mutation_rate(), connected.timeout) == (RATE, 30)
+        made = create_topics(
+            connected, [Creation(topic=name, partitions=2, replication_factor=1) for name in (one, two)]
+        )
+        assert made == {one: None, two: None}
+        until(lambda: len(connected.topics.topics([one, two])) == 2, "they are told")
+        assert create_partitions(connected, {one: 3}) == {one: None}
+        again = create_topics(connected, [Creation(topic=two)], validate_only=True)
+        assert str(again[two]).startswith("TopicAlreadyExists (36)")
+        numbers = count()
+
+        def violated() -> bool:
+            """Brokers on ZooKeeper hear of a quota a little later than it is read back."""
+            large = [Creation(topic=f"{client}-{next(numbers)}", partitions=90, replication_factor=1) for _ in range(3)]
+            try:
+                create_topics(connected, large, retry_quota_violated=False)
+            except QuotaViolatedException as error:
+                assert error.throttle_time_ms > 0
+                assert list(error.results) == [one.topic for one in large]
+                return True
+            return False
+
+        until(violated, "the quota is in force")
+        assert delete_topics(connected, [one, two]) == {one: None, two: None}
 
 
 def test_twenty_clients_of_one_principal_all_end(cluster: Cluster, client: str) -> None:
