@@ -13,7 +13,7 @@ from kquota.mutation.port import Connected, Topics
 from kquota.mutation.request import Creation, Deletion, Growth, Mutation
 
 Results: TypeAlias = Mapping[str, KquotaError | None]
-"""Of each topic its error: None is done, Refused the broker's own word, Unreachable nobody knows."""
+"""Of each topic, in the order of the call, its error: None is done, Refused the broker's word, Unreachable unknown."""
 Told: TypeAlias = Callable[[Work, float], None]
 """Hears of each wait for the quota: what is done by now, and the seconds it will take."""
 
@@ -96,10 +96,12 @@ def _results(
     cluster: Connected, topics: Topics, mutations: Iterable[Mutation], timeout: float | None, retry: bool, told: Told
 ) -> Results:
     doing = work(mutations)
+    asked = [one.topic for one in doing.left]
     pace = Pace(quota=cluster.mutation_rate() if retry and len(doing.left) > 1 else None)
     seconds = cluster.timeout if timeout is None else timeout
     outcomes = carry_out(topics, time, doing, pace, seconds=seconds, retry=retry, told=told)
-    results = {one.mutation.topic: _error(one) for one in outcomes}
+    errors = {one.mutation.topic: _error(one) for one in outcomes}
+    results = {topic: errors[topic] for topic in asked}
     rejected = [error for error in results.values() if isinstance(error, QuotaViolatedException)]
     if rejected:
         raise QuotaViolatedException(rejected[0].throttle_time_ms, str(rejected[0]), results)
