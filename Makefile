@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# What needs a server runs in one worker, what needs Spark in another: each is started once.
+WORKERS := -n 2 --dist loadgroup
 
 .PHONY: demo test unit check bench
 .DELETE_ON_ERROR:
@@ -10,10 +12,10 @@ demo: .venv/java.stamp
 	@$(BIN)/kquota sandbox demo
 
 test: .venv/java-wheel.stamp check
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q $(WORKERS)
 
 unit: .venv/java.stamp
-	@$(BIN)/python -m pytest -q -m "not zookeeper and not kafka and not spark"
+	@$(BIN)/python -m pytest -q $(WORKERS) -m "not zookeeper and not kafka and not spark"
 
 check: .venv/installed.stamp
 	@$(BIN)/ruff check --quiet .

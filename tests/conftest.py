@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -18,7 +19,8 @@ __all__ = ["cluster", "kafka_282", "kafka_391", "kafka_431", "secured", "secured
 settings.register_profile("kquota", deadline=None)
 settings.load_profile("kquota")
 
-_NOT_RUN = pytest.StashKey[Counter[str]]()
+_SKIPPED = pytest.StashKey[Counter[str]]()
+_LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -40,10 +42,11 @@ def quick_brokers() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_NOT_RUN] = Counter()
+    config.stash[_SKIPPED] = Counter()
+    config.stash[_LEFT_OUT] = Counter()
 
 
-# First, so that the marks are there when `-m` looks at them.
+# First, so that the marks are there when `-m` and the workers look at them.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
@@ -54,6 +57,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for value in item.callspec.params.values() if hasattr(item, "callspec") else ():
             if isinstance(value, str) and value in WAYS:
                 item.add_marker(NEEDS[WAYS[value][0]])
+        # Each server is started once: all that need one run in one worker, one after the other.
+        if marks := {mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark"}:
+            item.add_marker(pytest.mark.xdist_group("spark" if marks == {"spark"} else "servers"))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -61,21 +67,37 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = yield
     if report.skipped:  # type: ignore[attr-defined]
         why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr  # type: ignore[attr-defined]
-        item.config.stash[_NOT_RUN][str(why).removeprefix("Skipped: ")] += 1
+        item.config.stash[_SKIPPED][str(why).removeprefix("Skipped: ")] += 1
     return report
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
     for item in items:
         marks = sorted({mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark"})
-        item.config.stash[_NOT_RUN][f"left out of this run ({', '.join(marks) or 'not asked for'})"] += 1
+        item.config.stash[_LEFT_OUT][f"left out of this run ({', '.join(marks) or 'not asked for'})"] += 1
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        counts = session.config.stash[_SKIPPED], session.config.stash[_LEFT_OUT]
+        session.config.workeroutput["not run"] = [dict(count) for count in counts]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Every worker leaves out the same, and skips what is its own. One that died has said nothing."""
+    told: list[dict[str, int]] = getattr(node, "workeroutput", {}).get("not run", [{}, {}])
+    skipped, left_out = map(Counter, told)
+    stash: pytest.Stash = node.config.stash
+    stash[_SKIPPED] += skipped
+    stash[_LEFT_OUT] = stash[_LEFT_OUT] | left_out
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """The last lines of a run name what it left out, so that nobody takes a part for the whole."""
     if hasattr(config, "workerinput") or config.option.collectonly or config.option.help:
         return
-    not_run = config.stash[_NOT_RUN]
+    not_run = config.stash[_SKIPPED] + config.stash[_LEFT_OUT]
     if not not_run:
         print("not run: nothing")
     for why, count in sorted(not_run.items()):

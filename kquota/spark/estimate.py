@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
@@ -26,6 +28,7 @@ from kquota.spark.waves import Waves, in_waves
 from kquota.terms import BrokerId
 
 _NAMED: Final = 5
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +108,10 @@ def measure(
     """
     # What is rolled is read twice in no time; to parse text twice would be dear.
     rows = judged(replicas).persist() if files.told() else judged(replicas)
-    found = health(rows, files)
+    looking = _beside(lambda: health(rows, files))
     told = partitions(rows, plan, writes.by_partition, assumed_size, detailed=detailed).persist()
-    leaders = _leaders(told)
+    leading = _beside(lambda: _leaders(told))
+    found, leaders = looking(), leading()
     _refuse(leaders, told, plan)
     known = [row for row in leaders if row["leader"] is not None]
     every = _allotted(told, known, writes, reader)
@@ -136,6 +140,23 @@ def measure(
         ),
         moved=moved(told) if detailed else None,
     )
+
+
+def _beside(work: Callable[[], _T]) -> Callable[[], _T]:
+    """Begins `work` in a thread of its own and returns what waits for its result: one job is planned while one runs.
+
+    Nobody waits for it who does not ask: a job ends with its session.
+    """
+    done: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except Exception as error:  # noqa: BLE001 - whoever asks for the result gets it
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="spark-job", daemon=True).start()
+    return done.result
 
 
 def _leaders(told: DataFrame) -> list[Row]:

@@ -41,7 +41,7 @@ MODULE_OPTIONS: Final = (
 # The serial collector and the first compiler alone save two seconds of start-up, and hurt large inputs.
 QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 # Most of what Spark runs often enough to be compiled is its planning, not the rows: half of a job's time went there.
-STEADY: Final = ("-XX:CompileThresholdScaling=4",)
+STEADY: Final = ("-XX:+UseParallelGC", "-XX:CompileThresholdScaling=4")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

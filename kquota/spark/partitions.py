@@ -131,8 +131,7 @@ def _joined(rows: DataFrame, plan: Planned, rates: DataFrame | None) -> DataFram
         .repartition("hash")
         .groupBy("hash", *KEY)
         .agg(
-            # The largest of equals comes first.
-            F.sort_array(F.collect_list("replica"), asc=False).alias("every"),
+            F.collect_list("replica").alias("every"),
             F.min(F.when(F.col("replica.leader"), F.col("replica.broker"))).alias("told"),
             F.count_if(~F.col("replica.in_sync")).alias("lags"),
             F.count_if(silent).alias("silent"),
@@ -161,9 +160,12 @@ def _standing(told: DataFrame, assumed_size: int | None) -> DataFrame:
     lagging = F.filter("replicas", lambda r: ~r["in_sync"] & (r["broker"] != F.col("leader")))
     mute = F.exists("replicas", lambda r: r["in_sync"].isNull() & (r["broker"] != F.col("leader")))
     others, every = F.size("holders") - 1, F.col("every.broker")
+    twice = F.size("every") > F.size("holders")
     return (
         _assumed(told, assumed_size)
         .withColumn("holders", F.array_distinct("every.broker"))
+        # The largest of equals comes first. To sort them all would take as long as all else.
+        .withColumn("every", F.when(twice, F.sort_array("every", asc=False)).otherwise(F.col("every")))
         .withColumn("replicas", F.when(F.size("every") == F.size("holders"), F.col("every")).otherwise(once))
         .withColumn("staying", F.get(F.array_intersect("targets", "holders"), F.lit(0)))
         .withColumn("leader", F.coalesce("told", "staying", F.array_min("holders")))

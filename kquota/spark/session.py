@@ -41,10 +41,12 @@ _SMALL_OPTIONS: Final = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 _LARGE_OPTIONS: Final = {
-    "spark.sql.shuffle.partitions": "16",
+    "spark.sql.shuffle.partitions": "8",
     "spark.sql.adaptive.enabled": "false",
     # A million partitions with their lists are sorted in less time than they are hashed as objects: 13 s against 16.
     "spark.sql.execution.useObjectHashAggregateExec": "false",
+    # What is kept between two jobs is read once or twice: less than packing it takes.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # They find a task that answers otherwise when it is done again; here none is, and each row would pay for it.
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     "spark.shuffle.checksum.enabled": "false",
