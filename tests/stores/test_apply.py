@@ -12,7 +12,7 @@ from kazoo.client import KazooClient
 from kquota.quota.apply import Outcome, apply
 from kquota.quota.difference import difference
 from kquota.quota.document import Document
-from kquota.quota.entity import Entity
+from kquota.quota.entity import Entity, Filter
 from kquota.quota.limits import Limits
 from kquota.quota.port import Quotas
 from kquota.quota.replacement import Replacement
@@ -126,7 +126,7 @@ class TestZooKeeper(ConditionalContract):
                 errors.append(error)
 
         def counted(mine: Quotas) -> bool:
-            before = mine.everything().get(entity, {})
+            before = mine.describe(Filter(user="counted")).get(entity, {})
             after = {PRODUCER_BYTE_RATE: before.get(PRODUCER_BYTE_RATE, 0.0) + 1}
             return not mine.replace([Replacement(entity=entity, before=before, after=after)])
 

@@ -59,7 +59,7 @@ def test_one_client_sends_at_most_a_tenth_in_vain_and_waits_no_longer_than_the_b
     with Wire(cluster.bootstrap, {"client_id": client}) as wire:
         pace, served = Pace(quota=RATE), WireTopics(wire)
         outcomes = carry_out(served, time, todo, pace, seconds=60, told=lambda _, wait: waits.append(wait))
-        assert len([topic for topic in served.topics(None) if topic.name.startswith(client)]) == topics
+        until(lambda: sum(t.name.startswith(client) for t in served.topics(None)) == topics, "a broker tells of all")
     assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
     assert todo.sent <= 1.1 * topics
     assert sum(waits) <= 1.1 * (topics * partitions - partitions - BURST) / RATE
