@@ -1,4 +1,4 @@
-"""What a program imports: a cluster, connected. Besides `cli.world` the only place that joins ports with stores.
+"""What a program imports: a cluster, connected. Besides `cli.world` and its annex all that joins ports with stores.
 
 Nothing of a client is imported before a cluster is.
 """
@@ -108,8 +108,13 @@ def login(command_config: Path | None, warned: Callable[[str], None]) -> Securit
 
 
 @contextmanager
-def wire(bootstrap_server: str, said: Security | None, throttled: Callable[[float], None] = _unheard) -> Iterator[Wire]:
-    """An open connection to the brokers."""
+def wire(
+    bootstrap_server: str,
+    said: Security | None,
+    throttled: Callable[[float], None] = _unheard,
+    client_id: str | None = None,
+) -> Iterator[Wire]:
+    """An open connection to the brokers, under another client-id than the login's where one is given."""
     from kquota.stores.wire.connection import Wire
 
     settings: dict[str, object] = {}
@@ -117,6 +122,8 @@ def wire(bootstrap_server: str, said: Security | None, throttled: Callable[[floa
         from kquota.stores.wire import login as of_wire
 
         settings = of_wire.settings(said)
+    if client_id is not None:
+        settings["client_id"] = client_id
     with Wire(bootstrap_server, settings, throttled=throttled) as opened:
         yield opened
 
@@ -124,13 +131,25 @@ def wire(bootstrap_server: str, said: Security | None, throttled: Callable[[floa
 def client(said: Security | None) -> Client | None:
     """Who brokers take us for; None where only they know."""
     from kquota.quota.precedence import Client
+
+    name = user(said)
+    return None if name is None else Client(user=name, client_id=client_id(said))
+
+
+def user(said: Security | None) -> str | None:
+    """Whom brokers take a login for; None where only they know.
+
+    A certificate's name, a token's or a ticket's is made a principal by rules that only the broker knows.
+    """
     from kquota.stores.security import Password
+
+    if said is None or said.protocol == "PLAINTEXT":
+        return _ANONYMOUS
+    return said.credentials.username if isinstance(said.credentials, Password) else None
+
+
+def client_id(said: Security | None) -> str:
+    """The client-id that a login sends, kquota's own where it names none."""
     from kquota.stores.wire.connection import CLIENT_ID
 
-    if said is None:
-        return Client(user=_ANONYMOUS, client_id=CLIENT_ID)
-    name = said.client_id or CLIENT_ID
-    if isinstance(said.credentials, Password):
-        return Client(user=said.credentials.username, client_id=name)
-    # A certificate's name, a token's or a ticket's is made a principal by rules that only the broker knows.
-    return Client(user=_ANONYMOUS, client_id=name) if said.protocol == "PLAINTEXT" else None
+    return (said and said.client_id) or CLIENT_ID

@@ -37,12 +37,13 @@ _SEEN_POLL_SECONDS: Final = 0.05
 @contextmanager
 def wire(at: Where) -> Iterator[Wire]:
     """An open connection to the brokers. Raises Invalid where only a ZooKeeper is named."""
-    bootstrap = _brokers(at)
-    with library.wire(bootstrap, library.login(at.command_config, _warn), throttled()) as opened:
+    bootstrap = brokers(at)
+    with library.wire(bootstrap, library.login(at.command_config, warn), throttled()) as opened:
         yield opened
 
 
-def _brokers(at: Where) -> str:
+def brokers(at: Where) -> str:
+    """Where the brokers are. Raises Invalid where only a ZooKeeper is named."""
     if at.bootstrap is None:
         raise Invalid("this needs the brokers: give --bootstrap-server HOST:PORT")
     return at.bootstrap
@@ -59,7 +60,7 @@ def _znodes(at: Where) -> Iterator[Znodes]:
     if at.zk_tls_config_file is not None or at.zk_sasl_config_file is not None or os.environ.get("KAFKA_OPTS"):
         from kquota.stores.zookeeper_access import access
 
-        how = access(at.zk_tls_config_file, at.zk_sasl_config_file, os.environ, _warn)
+        how = access(at.zk_tls_config_file, at.zk_sasl_config_file, os.environ, warn)
     with Znodes(at.zookeeper, how) as opened:
         yield opened
 
@@ -67,17 +68,17 @@ def _znodes(at: Where) -> Iterator[Znodes]:
 @contextmanager
 def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[Principals]:
     """The cluster's client quotas. `warned` is told what of them cannot be read, by default on stderr."""
-    warn = warned or _warn
+    tell = warned or warn
     if at.zookeeper is not None:
         from kquota.stores.zookeeper import ZooKeeperQuotas
 
         with _znodes(at) as znodes:
-            yield ZooKeeperQuotas(znodes, unreadable=warn)
+            yield ZooKeeperQuotas(znodes, unreadable=tell)
     else:
         from kquota.stores.wire.quotas import WireQuotas
 
         with wire(at) as opened:
-            yield WireQuotas(opened, unreadable=warn)
+            yield WireQuotas(opened, unreadable=tell)
 
 
 @contextmanager
@@ -87,7 +88,7 @@ def configs(at: Where) -> Iterator[Configs]:
         from kquota.stores.zookeeper_configs import ZooKeeperConfigs
 
         with _znodes(at) as znodes:
-            yield ZooKeeperConfigs(znodes, unreadable=_warn)
+            yield ZooKeeperConfigs(znodes, unreadable=warn)
     else:
         from kquota.stores.wire.configs import WireConfigs
 
@@ -107,7 +108,7 @@ def log_dirs(at: Where) -> Iterator[LogDirs]:
 @contextmanager
 def topics(at: Where) -> Iterator[library.Cluster]:
     """The topics of a cluster, their configs, and the quotas under which we change them."""
-    with library.connect(_brokers(at), at.command_config, warned=_warn, throttled=throttled()) as cluster:
+    with library.connect(brokers(at), at.command_config, warned=warn, throttled=throttled()) as cluster:
         yield cluster
 
 
@@ -172,7 +173,8 @@ def _move_stores(
     return WireMoves(opened), RunFiles(root, opened.cluster_id), opened.cluster_id, opened
 
 
-def _warn(line: str) -> None:
+def warn(line: str) -> None:
+    """What a person should know, and a script need not."""
     say(f"warning: {line}")
 
 
@@ -216,7 +218,7 @@ def throttling(at: Where, state_dir: Path | None, holding: str | None = None) ->
         if at.zookeeper is not None:
             from kquota.stores.zookeeper_configs import ZooKeeperConfigs
 
-            stored = ZooKeeperConfigs(cast("Znodes", opened), unreadable=_warn)
+            stored = ZooKeeperConfigs(cast("Znodes", opened), unreadable=warn)
         else:
             from kquota.stores.wire.configs import WireConfigs
             from kquota.stores.wire.log_dirs import WireLogDirs
