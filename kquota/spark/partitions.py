@@ -164,7 +164,7 @@ def _standing(told: DataFrame, assumed_size: int | None) -> DataFrame:
     return (
         _assumed(told, assumed_size)
         .withColumn("holders", F.array_distinct("every.broker"))
-        # The largest of equals comes first. To sort them all would take as long as all else.
+        # The largest of equals comes first; where no replica stands twice there is no order to make.
         .withColumn("every", F.when(twice, F.sort_array("every", asc=False)).otherwise(F.col("every")))
         .withColumn("replicas", F.when(F.size("every") == F.size("holders"), F.col("every")).otherwise(once))
         .withColumn("staying", F.get(F.array_intersect("targets", "holders"), F.lit(0)))
