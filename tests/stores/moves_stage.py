@@ -43,9 +43,9 @@ class OtherHand:
         self.admin = AdminClient({"bootstrap.servers": servers.bootstrap, "log_level": 2})
         self._topics: list[str] = []
 
-    def topic(self, replicas: Mapping[int, Iterable[int]], size: int = 100_000) -> str:
-        """A topic with so many bytes in each partition, all replicas in sync."""
-        name = f"moves-{uuid.uuid4().hex[:8]}"
+    def topic(self, replicas: Mapping[int, Iterable[int]], size: int = 100_000, name: str | None = None) -> str:
+        """A topic with so many bytes in each partition, all replicas in sync; of a name that nobody has, by default."""
+        name = name or f"moves-{uuid.uuid4().hex[:8]}"
         assignment = [list(replicas[number]) for number in range(len(replicas))]
         new = NewTopic(name, num_partitions=len(assignment), replica_assignment=assignment)
         self.admin.create_topics([new])[name].result(30)
