@@ -16,18 +16,30 @@ import typer
 
 from kquota import __version__
 from kquota.cli.contract import DONE, FAILED, INTERRUPTED, complain, exit_code, say
+from kquota.cli.help import Command, Group, under
 from kquota.errors import KquotaError
 
-# As wide as the terminal, where there is one: a script must read the same help everywhere.
-WIDTH: Final = min(100, shutil.get_terminal_size().columns) if sys.stdout and sys.stdout.isatty() else 100
+WIDEST: Final = 80
+# As wide as a narrower terminal, where there is one: a script must read the same help everywhere.
+WIDTH: Final = min(WIDEST, shutil.get_terminal_size().columns) if sys.stdout and sys.stdout.isatty() else WIDEST
 
 _NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+EPILOG: Final = """Exit codes: 0 done, 1 failed or refused, 2 wrong usage or input, 8 not there yet (a move still
+runs, something would change or is left over), 75 try again later, 130 interrupted.
+
+`kquota COMMAND --help` says more. Variables stand for the options that name a cluster; config.toml (~/.config/kquota,
+$XDG_CONFIG_HOME) has those of --cluster.
+
+Examples:
+  kquota configs --bootstrap-server localhost:9092 --describe --entity-type users
+  kquota move estimate --bootstrap-server localhost:9092 --reassignment-json-file plan.json --throttle 50MB/s"""
 
 app = typer.Typer(
     name="kquota",
     help="Every Kafka quota, and throttled partition moves that always give their throttles back.",
-    epilog="Exit codes: 0 done, 1 failed or refused, 2 wrong usage or input, 8 not there yet, 75 try again later, "
-    "130 interrupted.",
+    cls=Group,
+    epilog=EPILOG,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -35,17 +47,23 @@ app = typer.Typer(
 )
 
 
+def _complete() -> None:
+    from kquota.cli import complete
+
+    app.command("complete", hidden=True)(complete.complete)
+
+
 def _configs() -> None:
     from kquota.cli import configs
     from kquota.cli.entities import EntityCommand
 
-    app.command(cls=EntityCommand, epilog=configs.EPILOG)(configs.configs)
+    app.command(cls=under(configs.HEADINGS, EntityCommand), epilog=configs.EPILOG)(configs.configs)
 
 
 def _log_dirs() -> None:
     from kquota.cli import log_dirs
 
-    app.command("log-dirs", epilog=log_dirs.EPILOG)(log_dirs.log_dirs)
+    app.command("log-dirs", cls=under(log_dirs.HEADINGS, Command), epilog=log_dirs.EPILOG)(log_dirs.log_dirs)
 
 
 def _move() -> None:
@@ -62,9 +80,10 @@ def _quota() -> None:
 
 def _reassign_partitions() -> None:
     from kquota.cli import reassign_partitions
+    from kquota.cli.reassign_options import HEADINGS
     from kquota.cli.strict import StrictCommand
 
-    command = app.command("reassign-partitions", cls=StrictCommand, epilog=reassign_partitions.EPILOG)
+    command = app.command("reassign-partitions", cls=under(HEADINGS, StrictCommand), epilog=reassign_partitions.EPILOG)
     command(reassign_partitions.reassign_partitions)
 
 
@@ -77,8 +96,9 @@ def _sandbox() -> None:
 def _topics() -> None:
     from kquota.cli import topics
     from kquota.cli.strict import StrictCommand
+    from kquota.cli.topics_options import HEADINGS
 
-    app.command("topics", cls=StrictCommand, epilog=topics.EPILOG)(topics.topics)
+    app.command("topics", cls=under(HEADINGS, StrictCommand), epilog=topics.EPILOG)(topics.topics)
 
 
 def _throttle() -> None:
@@ -96,6 +116,7 @@ COMMANDS: Final[Mapping[str, Callable[[], None]]] = {
     "throttle": _throttle,
     "quota": _quota,
     "sandbox": _sandbox,
+    "complete": _complete,
 }
 """In the order of the help. Only the command that is asked for is imported: an operator feels the others' share."""
 

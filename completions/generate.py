@@ -1,0 +1,158 @@
+"""Make the completions of bash, zsh and fish from the app: `python -m completions.generate [FOLDER]`.
+
+A shell's file is the shell's own part (`source/`), in which stand the program that all three share
+(`source/complete.awk`) and a table of all there is to complete, which is made here.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from typer import Context
+from typer.main import get_command
+
+from kquota.cli.main import COMMANDS, app
+from kquota.config.ignored import LISTS, RATES
+from kquota.config.resource import BROKERS, TOPICS
+from kquota.quota.entity import CLIENTS, IPS, USERS
+from kquota.sandbox.jars import RELEASES
+from kquota.terms import CLIENT_QUOTAS, IP_QUOTAS
+
+HERE: Final = Path(__file__).parent
+FILES: Final = ("kquota.bash", "_kquota", "kquota.fish")
+
+OPTIONS: Final[Mapping[str, str]] = {
+    "--cluster": "clusters",
+    "--entity-type": "entity-types",
+    "--entity-name": "entity-names",
+    "--add-config": "pairs",
+    "--delete-config": "keys,",
+    "--config": "topic-pairs",
+    "--topic": "topics",
+    "--broker": "brokers",
+    "--kafka": "releases",
+}
+"""What an option takes whose metavar does not tell; a comma at the end: a list of them."""
+METAVARS: Final[Mapping[str, str]] = {
+    "BROKER": "brokers",
+    "BROKER=RATE|FILE": "files",
+    "DIR": "folders",
+    "FILE": "files",
+    "GLOB,…": "topics,",
+    "ID,…": "brokers,",
+    "ID:ID,…": "brokers,",
+    "PATH": "files",
+    "T,…": "topics,",
+}
+"""What an option takes by how its help writes it. Of every other metavar nothing is known but to its user."""
+
+TOPIC_CONFIGS: Final = (
+    *("cleanup.policy", "compression.gzip.level", "compression.lz4.level", "compression.type"),
+    *("compression.zstd.level", "delete.retention.ms", "file.delete.delay.ms", "flush.messages", "flush.ms"),
+    *("index.interval.bytes", "local.retention.bytes", "local.retention.ms", "max.compaction.lag.ms"),
+    *("max.message.bytes", "message.timestamp.after.max.ms", "message.timestamp.before.max.ms"),
+    *("message.timestamp.type", "min.cleanable.dirty.ratio", "min.compaction.lag.ms", "min.insync.replicas"),
+    *("preallocate", "remote.log.copy.disable", "remote.log.delete.on.disable", "remote.storage.enable"),
+    *("retention.bytes", "retention.ms", "segment.bytes", "segment.index.bytes", "segment.jitter.ms", "segment.ms"),
+    "unclean.leader.election.enable",
+)
+"""All that a topic can be set to in Kafka 4.3, beside its throttled replicas."""
+BROKER_CONFIGS: Final = (
+    *("log.cleaner.io.max.bytes.per.second", "max.connection.creation.rate", "max.connections"),
+    *("max.connections.per.ip", "num.io.threads", "num.network.threads", "num.replica.fetchers"),
+)
+"""What bounds the clients and the replicas of a running broker, beside its throttles."""
+KEYS: Final[Mapping[str, Sequence[str]]] = {
+    USERS: CLIENT_QUOTAS,
+    CLIENTS: CLIENT_QUOTAS,
+    IPS: IP_QUOTAS,
+    TOPICS: sorted((*LISTS, *TOPIC_CONFIGS)),
+    BROKERS: sorted((*RATES, *BROKER_CONFIGS)),
+}
+"""The config keys of each entity type."""
+
+
+def texts() -> Mapping[str, str]:
+    """Each shell's file, by its name."""
+    program = (HERE / "source" / "complete.awk").read_text(encoding="utf-8")
+    parts = {"@PROGRAM@": quoted(program), "@TABLE@": quoted("".join(f"{line}\n" for line in table()))}
+    found = {}
+    for name in FILES:
+        text = (HERE / "source" / name).read_text(encoding="utf-8")
+        found[name] = re.sub("|".join(parts), lambda mark: parts[mark[0]], text)
+    return found
+
+
+def quoted(text: str) -> str:
+    """The text as bash, zsh and fish take it alike. Raises ValueError for what only fish would read otherwise."""
+    if re.search(r"\\(?:\\|$)", text, re.MULTILINE):
+        raise ValueError("two backslashes, or one at the end of a line: fish would read them as something else")
+    return "'" + text.replace("'", r"'\''") + "'"
+
+
+def table() -> Iterator[str]:
+    """The lines of `read_table` in complete.awk: commands with their options, and the words that options take."""
+    for register in COMMANDS.values():
+        register()
+    root = get_command(app)
+    words = {"entity-types": list(KEYS), "releases": list(RELEASES)}
+    words |= {f"keys of {entity_type}": list(keys) for entity_type, keys in KEYS.items()}
+    for path, command in _commands("kquota", root):
+        yield _line("C", path, _first_sentence(command.help or ""))
+        for parameter in command.get_params(Context(command)):
+            kind, choices = _kind(parameter)
+            if choices:
+                words[kind] = choices
+            if parameter.param_type_name == "argument":
+                yield _line("A", path, kind)
+            else:
+                many = "many" if parameter.multiple else "once"
+                told = "" if parameter.hidden else _first_sentence(parameter.help or "")
+                yield _line("O", path, ",".join(parameter.opts), many, kind, told)
+    for kind, each in words.items():
+        for word in each:
+            yield _line("V", kind, word)
+
+
+def _commands(path: str, command: Any) -> Iterator[tuple[str, Any]]:
+    if not command.hidden:
+        yield path, command
+        for name, child in getattr(command, "commands", {}).items():
+            yield from _commands(f"{path} {name}", child)
+
+
+def _kind(parameter: Any) -> tuple[str, Sequence[str]]:
+    """What the parameter takes, and where that is one of few words, these."""
+    if getattr(parameter, "is_flag", False):
+        return "flag", ()
+    metavar = parameter.metavar or ""
+    if choice := re.fullmatch(r"\[([a-z|]+)\]", metavar):
+        return choice[1], choice[1].split("|")
+    if choices := getattr(parameter.type, "choices", None):
+        return "|".join(choices), choices
+    if metavar in METAVARS:
+        return METAVARS[metavar], ()
+    return OPTIONS.get(parameter.opts[0], "free"), ()
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"\.(?:\s|$)| +\[|\n\n", " ".join(text.split()), maxsplit=1)[0]
+
+
+def _line(*fields: str) -> str:
+    return "\t".join(fields)
+
+
+def main() -> None:
+    """Write the three files, beside this one where no folder is given."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
+    for name, text in texts().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

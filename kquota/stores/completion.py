@@ -1,0 +1,72 @@
+"""The names of a cluster that a shell completes: one short-lived file a cluster, which completions read without Python.
+
+The program that reads it is `completions/source/complete.awk`; both make its name and its first line by one rule.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from kquota.terms import TOPIC_NAME, BrokerId
+
+FRESH_SECONDS: Final = 60
+"""How long names are offered without a look at the cluster."""
+FAILED_SECONDS: Final = 30
+"""How long nobody is asked again after a look that failed."""
+
+_NAME: Final = re.compile(TOPIC_NAME)
+_LONGEST: Final = 200
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """$XDG_CACHE_HOME/kquota/completion, else ~/.cache/kquota/completion (XDG base directories)."""
+    home = environment.get("XDG_CACHE_HOME", "")
+    root = Path(home) if Path(home).is_absolute() else Path.home() / ".cache"
+    return root / "kquota" / "completion"
+
+
+def lines(topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
+    """`topic NAME` and `broker ID`, one a line, in order; what is no topic's name is left out."""
+    return [
+        *(f"topics {name}" for name in sorted(topics) if _NAME.fullmatch(name)),
+        *(f"brokers {broker}" for broker in sorted(brokers)),
+    ]
+
+
+class CompletionFile:
+    """What is kept of the cluster that `named` names, in a file that only its owner reads.
+
+    `named` is all that says which cluster and as whom, in the order of `cli.connection.OPTIONS`, empty where nothing
+    does. No method raises: completions do without.
+    """
+
+    def __init__(self, folder: Path, named: Sequence[str]) -> None:
+        self._key = "\t".join(named)
+        name = re.sub(rb"[^A-Za-z0-9.-]", b"_", os.fsencode(self._key)).rstrip(b"_")
+        self._path = folder / os.fsdecode(name[:_LONGEST])
+
+    def recall(self) -> list[str]:
+        """The lines last kept, however old; none where there are none of this cluster."""
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            key, _, *found = self._path.read_text(encoding="utf-8").splitlines()
+            if key == self._key:
+                return found
+        return []
+
+    def keep(self, found: Collection[str], seconds: int) -> None:
+        """Put the lines in place of those before, good for so many seconds from now."""
+        partial = self._path.with_name(f".{os.getpid()}")
+        with contextlib.suppress(OSError):
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            text = "".join(f"{line}\n" for line in (self._key, int(time.time()) + seconds, *found))
+            partial.unlink(missing_ok=True)
+            descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            partial.replace(self._path)
