@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # What needs a server runs in one worker, what needs Spark in another: each is started once.
 WORKERS := -n 2 --dist loadgroup
 
-.PHONY: demo test unit check bench
+.PHONY: demo test unit check bench man
 .DELETE_ON_ERROR:
 
 demo: .venv/java.stamp
@@ -25,6 +25,9 @@ check: .venv/installed.stamp
 
 bench: .venv/java.stamp .venv/bench.stamp
 	@$(BIN)/python -m bench
+
+man: .venv/installed.stamp
+	@$(BIN)/python -m man.generate
 
 .venv/python.stamp:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kquota needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3"; exit 1; }

@@ -1,0 +1,133 @@
+"""What the app says of its commands, as Markdown: synopsis, options, examples. Nothing here is written by hand."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import typer
+
+from kquota.cli.help import CLUSTER, OPTIONS, examples, folded, plain
+from kquota.cli.main import COMMANDS, app
+
+_EXAMPLE_WIDTH: Final = 64
+"""What a block of commands leaves of 80 columns."""
+_VARIABLES: Final = re.compile(r"\s*\[env: ([^\]]+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command, or one group of them, with the context that its options are asked in."""
+
+    command: Any
+    context: typer.Context
+
+    @property
+    def page(self) -> str:
+        """The name of its page: `kquota-move-plan`."""
+        return self.context.command_path.replace(" ", "-")
+
+    @property
+    def subcommands(self) -> Mapping[str, Command]:
+        """By name, in the order of the help; of a command that is no group, none."""
+        shown = {n: c for n, c in getattr(self.command, "commands", {}).items() if not c.hidden}
+        return {n: Command(c, typer.Context(c, info_name=n, parent=self.context)) for n, c in shown.items()}
+
+    @property
+    def parameters(self) -> list[Any]:
+        """Options and arguments that are shown, in the order of the help."""
+        return [p for p in self.command.get_params(self.context) if p.get_help_record(self.context)]
+
+    def options(self) -> set[str]:
+        """Every spelling of every option."""
+        return {name for p in self.parameters if p.param_type_name == "option" for name in p.opts}
+
+    def variables(self) -> dict[str, list[str]]:
+        """Which variables of the environment stand for which option."""
+        found: dict[str, list[str]] = {}
+        for parameter in self.parameters:
+            if named := _VARIABLES.search(parameter.get_help_record(self.context)[1]):
+                found[parameter.opts[0]] = named[1].split(", ")
+        return found
+
+    def synopsis(self) -> str:
+        """The command line: what must be there stands outside brackets."""
+        arguments = [self._shape(p) for p in self.parameters if p.param_type_name == "argument"]
+        required = [f"`{p.opts[0]}` {self._value(p)}" for p in self.parameters if p.opts[0][0] == "-" and p.required]
+        rest = ["*COMMAND* ..."] if self.subcommands else arguments
+        return " ".join([f"`{self.context.command_path}`", *required, r"\[*OPTION*\]...", *rest])
+
+    def _shape(self, argument: Any) -> str:
+        value = self._value(argument)
+        return value if argument.required else rf"\[{value}\]"
+
+    def _value(self, parameter: Any) -> str:
+        bare: str = parameter.make_metavar(self.context)
+        if parameter.param_type_name == "argument":
+            bare = bare.strip("{}[]").upper()
+        elif bare[0] + bare[-1] in ("[]", "<>"):
+            bare = bare[1:-1]
+        return f"*{escaped(bare)}*"
+
+    def described(self) -> str:
+        """Each option with its text, below the headings of the help."""
+        parts: dict[str, list[str]] = {}
+        heading = OPTIONS
+        for parameter in self.parameters:
+            heading = getattr(parameter, "rich_help_panel", None) or heading
+            text = plain(_VARIABLES.sub("", parameter.get_help_record(self.context)[1]))
+            parts.setdefault(heading, []).append(f"{self._term(parameter)}\n:   {prose(text)}")
+        if CLUSTER in parts:
+            parts[CLUSTER] = parts.pop(CLUSTER)
+        if len(parts) == 1:
+            return "\n\n".join(*parts.values())
+        return "\n\n".join(f"## {escaped(name)}\n\n" + "\n\n".join(described) for name, described in parts.items())
+
+    def _term(self, parameter: Any) -> str:
+        if parameter.param_type_name == "argument":
+            return self._value(parameter)
+        names = ", ".join(f"`{name}`" for name in sorted(parameter.opts, key=_length))
+        return names if parameter.is_flag or parameter.count else f"{names} {self._value(parameter)}"
+
+    def examples(self) -> str:
+        """The commands of the help's last lines, each folded between its options."""
+        lines = ["\n".join(folded(example, _EXAMPLE_WIDTH)) for example in examples(self.command.epilog)]
+        return "\n\n".join(f"```\n{command}\n```" for command in lines)
+
+
+def _length(option: str) -> bool:
+    """-h stands before --help."""
+    return option.startswith("--")
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown takes as it is."""
+    return re.sub(r"([^\w\s,.:;/%()=…?!&-])", r"\\\1", text).replace("_", r"\_")
+
+
+def prose(text: str) -> str:
+    """A help text as Markdown: what stands in backticks and what is an option become literal."""
+    parts = re.split(r"`([^`]+)`|(?<![\w-])(--[a-z][\w-]*)", re.sub(r"\s+", " ", text).strip())
+    # Text, then what one of the two groups took of it, then text again.
+    return "".join(
+        escaped(part or "") if index % 3 == 0 else f"`{part}`" for index, part in enumerate(parts) if part is not None
+    )
+
+
+@functools.cache
+def root() -> Command:
+    """The app with all its commands."""
+    for register in COMMANDS.values():
+        register()
+    command = typer.main.get_command(app)
+    return Command(command, typer.Context(command, info_name="kquota", **command.context_settings))
+
+
+def every(command: Command) -> Iterator[Command]:
+    """A command and all below it, in the order of the help."""
+    yield command
+    for below in command.subcommands.values():
+        yield from every(below)
