@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Led:
-    """All that one broker leads: how many partitions, their bytes, and what is known to be written to them.
+    """What one broker leads, or a part of it: partitions, their bytes, and what is known to be written to them.
 
     `writes` is in bytes per second; None when any of the partitions has an unknown rate.
     """
@@ -19,20 +19,20 @@ class Led:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allotment:
-    """What one of a broker's partitions gets of its rate: `factor` x its own rate, or where that is None,
-    `a_byte` x its bytes + `each`, in bytes per second.
+    """What some of a broker's partitions get of its rate: `factor` x their own rates, or where that is None,
+    `a_byte` x their bytes + `each` x their number, in bytes per second.
     """
 
     factor: float | None
     a_byte: float
     each: float
 
-    def of(self, size: int, writes: float | None) -> float:
-        """The rate of a partition of `size` bytes, so far thought to be written to at `writes`."""
+    def of(self, part: Led) -> float:
+        """The rate of a part of what the broker leads, with the writes that were known of it so far."""
         if self.factor is not None:
-            assert writes is not None
-            return self.factor * writes
-        return self.a_byte * size + self.each
+            assert part.writes is not None
+            return self.factor * part.writes
+        return self.a_byte * part.bytes + self.each * part.partitions
 
 
 def allotment(rate: float, led: Led) -> Allotment:

@@ -12,19 +12,19 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from kquota.errors import Invalid
-from kquota.pace.allot import Led, allotment
+from kquota.pace.allot import Allotment, allotment
 from kquota.pace.room import Arrival
 from kquota.pace.split import Split
 from kquota.pace.waves import Wave
 from kquota.pace.work import Work
 from kquota.sizes.moved import Moved
 from kquota.spark.files import Files
-from kquota.spark.flows import flows
+from kquota.spark.flows import LED, Rate, flows, part, summed
 from kquota.spark.moved import moved
 from kquota.spark.partitions import KEY, Health, health, judged, partitions
 from kquota.spark.plans import Planned, first_wrong
 from kquota.spark.reader import Reader
-from kquota.spark.waves import Waves, in_waves
+from kquota.spark.waves import in_waves
 from kquota.terms import BrokerId
 
 _NAMED: Final = 5
@@ -109,18 +109,20 @@ def measure(
     # What is rolled is read twice in no time; to parse text twice would be dear.
     rows = judged(replicas).persist() if files.told() else judged(replicas)
     looking = _beside(lambda: health(rows, files))
-    told = partitions(rows, plan, writes.by_partition, assumed_size, detailed=detailed).persist()
-    leading = _beside(lambda: _leaders(told))
-    found, leaders = looking(), leading()
-    _refuse(leaders, told, plan)
-    known = [row for row in leaders if row["leader"] is not None]
-    every = _allotted(told, known, writes, reader)
-    moving = every.where(F.size("adds") > 0)
-    waves = in_waves(moving, split, reader) if split else Waves(moving=moving.withColumn("wave", F.lit(0)), ends={})
-    flow = flows(every, waves.moving, plan.places)
+    told = partitions(rows, plan, writes.by_partition, assumed_size, detailed=detailed)
+    if split or detailed or assumed_size is not None:
+        told = told.persist()
+    sums = summed(told.withColumn("wave", F.lit(0)), plan.places)
+    led = [row for row in sums if row["kind"] == LED]
+    found = looking()
+    _refuse(led, told, plan)
+    known = [row for row in led if row["leader"] is not None]
+    rate = _rate(known, writes)
+    flow = flows(sums, rate)
+    waves = _waves(told, plan, split, rate, reader) if split else ()
     return Measured(
         health=replace(found, duplicate=_sum(known, "duplicate")),
-        partitions=_sum(known, "partitions"),
+        partitions=sum(row["partitions"] for row in known),
         moving=_sum(known, "moving"),
         log_size=_sum(known, "log_size"),
         max_bytes_in=_max_bytes_in(known, writes),
@@ -131,13 +133,10 @@ def measure(
         lagging=_sum(known, "lagging"),
         assumed=_unsized(told, F.col("assumed"), _sum(known, "assumed")),
         unseen=tuple(sorted(flow.destinations - set(found.brokers))),
-        least_replicas=min((row["least_replicas"] for row in known if row["least_replicas"]), default=0),
+        least_replicas=min((least for row in known if (least := row["led"]["least_replicas"])), default=0),
         work=flow.work,
         arrivals=flow.arrivals,
-        waves=tuple(
-            Wave(first=first, last=last, partitions=flow.partitions[n], work=flow.waves[n])
-            for n, (first, last) in waves.ends.items()
-        ),
+        waves=waves,
         moved=moved(told) if detailed else None,
     )
 
@@ -159,28 +158,12 @@ def _beside(work: Callable[[], _T]) -> Callable[[], _T]:
     return done.result
 
 
-def _leaders(told: DataFrame) -> list[Row]:
-    """The partitions' sums by leader, and of those that nobody holds by null; also what forbids to go on."""
-    moving = F.size("adds") > 0
-    return (
-        told.groupBy("leader")
-        .agg(
-            F.count("*").alias("partitions"),
-            F.sum("size").alias("bytes"),
-            F.sum("w").alias("writes"),
-            F.count("w").alias("written"),
-            F.count_if(moving).alias("moving"),
-            F.sum("log_size").alias("log_size"),
-            F.sum("duplicate").alias("duplicate"),
-            F.count_if(moving & ~F.col("leader_told")).alias("leaders_assumed"),
-            F.count_if(moving & F.col("mute")).alias("in_sync_assumed"),
-            F.sum(F.when(moving, F.col("lagging"))).alias("lagging"),
-            F.count_if("assumed").alias("assumed"),
-            F.min("wanted").alias("least_replicas"),
-            F.count_if((F.col("wrong") > 0) | (F.col("planned") > 1)).alias("wrong"),
-            F.sum("planned").alias("planned"),
-        )
-        .collect()
+def _waves(told: DataFrame, plan: Planned, split: Split, rate: Rate, reader: Reader) -> tuple[Wave, ...]:
+    waves = in_waves(told.where(F.size("adds") > 0), split, reader)
+    flow = flows(summed(waves.moving, plan.places), rate)
+    return tuple(
+        Wave(first=first, last=last, partitions=flow.partitions[n], work=flow.waves[n])
+        for n, (first, last) in waves.ends.items()
     )
 
 
@@ -203,32 +186,20 @@ def _unsized(told: DataFrame, which: Column, count: int) -> Unsized:
 
 
 def _sum(rows: Iterable[Row], column: str) -> int:
-    return sum(row[column] or 0 for row in rows)
+    return sum(row["led"][column] or 0 for row in rows)
 
 
 def _max_bytes_in(leaders: Iterable[Row], writes: Writes) -> float | None:
     """A broker that leads nothing does not count; one of which a single partition is unknown may be the busiest."""
-    rates = [writes.by_broker.get(row["leader"], _written(row)) for row in leaders]
+    rates = [writes.by_broker.get(row["leader"], part(row).writes) for row in leaders]
     known = [rate for rate in rates if rate is not None]
     return max(known, default=None) if len(known) == len(rates) else None
 
 
-def _written(leader: Row) -> float | None:
-    return leader["writes"] if leader["written"] == leader["partitions"] else None
-
-
-def _allotted(told: DataFrame, leaders: Iterable[Row], writes: Writes, reader: Reader) -> DataFrame:
-    """The partitions with `w`, what producers write to each in bytes per second; null where nobody told."""
-    parts = []
+def _rate(leaders: Iterable[Row], writes: Writes) -> Rate:
+    """A part of a broker's told rate, else what is known of the partitions themselves."""
+    allotted: dict[int, Allotment] = {}
     for row in leaders:
         if (rate := writes.by_broker.get(row["leader"])) is not None:
-            part = allotment(rate, Led(partitions=row["partitions"], bytes=row["bytes"], writes=_written(row)))
-            factor = "null" if part.factor is None else repr(part.factor)
-            parts.append(
-                f'{{"leader":{row["leader"]},"factor":{factor},"a_byte":{part.a_byte!r},"each":{part.each!r}}}'
-            )
-    if not parts:
-        return told
-    table = reader.objects("allotted", parts, "leader int, factor double, a_byte double, each double")
-    w = F.coalesce(F.col("factor") * F.col("w"), F.col("a_byte") * F.col("size") + F.col("each"), "w")
-    return told.join(F.broadcast(table), "leader", "left").withColumn("w", w)
+            allotted[row["leader"]] = allotment(rate, part(row))
+    return lambda leader, led: allotted[leader].of(led) if leader in allotted else led.writes

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from kquota.pace.allot import Led
 from kquota.pace.room import Arrival
 from kquota.pace.work import Link, Work, total, work
 from kquota.spark.partitions import KEY
 
-_GROUP: Final = {"wave": "int", "leader": "int", "broker": "int", "log_dir": "string"}
+LED: Final = 0
+COPIED: Final = 1
+HELD: Final = 2
+
+Rate = Callable[[int, Led], float | None]
+"""What producers write to a part of what a broker leads, in bytes per second; None is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,86 +38,126 @@ class Flows:
         return {link.destination for link in self.work.links}
 
 
-def flows(partitions: DataFrame, moving: DataFrame, places: DataFrame | None) -> Flows:
-    """The flows of partitions that know their writes `w`, of which the `moving` ones know their `wave`, too.
+def summed(partitions: DataFrame, places: DataFrame | None) -> list[Row]:
+    """The sums of partitions that know their `wave`, in one pass: what each broker leads, is sent, and holds.
 
-    `places` are the log dirs that a plan names.
+    `kind` is LED, COPIED or HELD; `broker` the leader, the destination or the holder, and `leader` the leader of those
+    partitions, null where nobody holds them; `led` is what only a leader's row has. Writes are linear: so a leader's
+    rate can be allotted to sums afterwards. `places` are the log dirs that a plan names.
     """
-    copies = moving.withColumn("broker", F.explode("adds"))
-    if places is None:
-        copies = copies.withColumn("log_dir", F.lit(None).cast("string"))
-    else:
-        copies = copies.join(places, [*KEY, "broker"], "left")
-    kept_up = F.when(F.col("in_sync") == 0, 0.0).otherwise(F.col("w") * F.col("in_sync"))
-    leading = moving.withColumn("broker", F.col("leader")).withColumn("w", kept_up)
-    holding = partitions.withColumn("broker", F.explode("holders"))
-    rows = (
-        _summed(copies, "copy", "wave", "leader", "broker", "log_dir")
-        .unionAll(_summed(leading, "lead", "wave", "broker"))
-        .unionAll(_summed(holding, "hold", "broker"))
-        .collect()
-    )
-    copy, lead = ([row for row in rows if row["kind"] == kind] for kind in ("copy", "lead"))
-    copies_of, leading_of = _by_wave(copy), _by_wave(lead)
+    kind = F.when(F.col("at") == 0, LED).when(F.col("at") <= F.size("adds"), COPIED).otherwise(HELD)
+    # Told apart by their place in one list, for a lambda would run uncompiled on each of a million partitions.
+    brokers = F.posexplode(F.concat(F.array("leader"), "adds", "holders")).alias("at", "broker")
+    rows = partitions.select("*", brokers).withColumns({"kind": kind, "moving": F.size("adds") > 0})
+    if places is not None:
+        rows = rows.join(places.withColumn("kind", F.lit(COPIED)), [*KEY, "broker", "kind"], "left")
+    log_dir = F.lit(None).cast("string") if places is None else F.col("log_dir")
+    wave = F.when(F.col("kind") != HELD, F.col("wave"))
+    sums = {
+        "partitions": F.count("*"),
+        "bytes": F.sum("size"),
+        "writes": F.sum("w"),
+        "written": F.count("w"),
+        "led": F.when(F.col("kind") == LED, F.struct(*(sum_.alias(name) for name, sum_ in _led().items()))),
+    }
+    grouped = rows.groupBy("kind", wave.alias("wave"), "leader", "broker", log_dir.alias("log_dir"))
+    return grouped.agg(*(sum_.alias(name) for name, sum_ in sums.items())).collect()
+
+
+def _led() -> dict[str, Column]:
+    moving, w = F.col("moving"), F.col("w")
+    follow = F.when(moving, F.col("in_sync")).otherwise(0)
+    return {
+        "moving": F.count_if(moving),
+        "log_size": F.sum("log_size"),
+        "duplicate": F.sum("duplicate"),
+        "leaders_assumed": F.count_if(moving & ~F.col("leader_told")),
+        "in_sync_assumed": F.count_if(moving & F.col("mute")),
+        "lagging": F.sum(F.when(moving, F.col("lagging")).otherwise(0)),
+        "assumed": F.count_if("assumed"),
+        "least_replicas": F.min("wanted"),
+        "wrong": F.count_if((F.col("wrong") > 0) | (F.col("planned") > 1)),
+        "planned": F.sum("planned"),
+        "follow": F.sum(follow),
+        "followed_bytes": F.sum(F.col("size") * follow),
+        "followed_writes": F.sum(w * follow),
+        "followed_mute": F.count_if(w.isNull() & (follow > 0)),
+    }
+
+
+def part(row: Row) -> Led:
+    """A row of `summed` as a part of what its leader leads."""
+    known = row["written"] == row["partitions"]
+    return Led(partitions=row["partitions"], bytes=row["bytes"], writes=row["writes"] if known else None)
+
+
+def flows(rows: Iterable[Row], rate: Rate) -> Flows:
+    """The flows of `summed` rows, of whose leaders `rate` knows the writes."""
+    by_kind = _by("kind", rows)
+    copies, leading = by_kind[COPIED], [row for row in by_kind[LED] if row["led"]["moving"]]
+    copies_by_wave, leading_by_wave = _by("wave", copies), _by("wave", leading)
     return Flows(
-        work=_work(copy, lead),
-        waves={n: _work(copies_of[n], found) for n, found in leading_of.items()},
-        partitions={n: sum(row["partitions"] for row in found) for n, found in leading_of.items()},
-        arrivals=_arrivals(copy, {row["broker"]: row["writes"] for row in rows if row["kind"] == "hold"}),
+        work=_work(copies, leading, rate),
+        waves={n: _work(copies_by_wave[n], found, rate) for n, found in leading_by_wave.items()},
+        partitions={n: sum(row["led"]["moving"] for row in found) for n, found in leading_by_wave.items()},
+        arrivals=_arrivals(copies, by_kind[HELD], rate),
     )
 
 
-def _summed(frame: DataFrame, kind: str, *group: str) -> DataFrame:
-    # A sum with one unknown in it is unknown.
-    writes = F.when(F.count("w") == F.count("*"), F.sum("w"))
-    sums = frame.groupBy(*group).agg(
-        F.count("*").alias("partitions"), F.sum("size").alias("bytes"), writes.alias("writes")
-    )
-    keys = (F.col(name) if name in group else F.lit(None).cast(type_).alias(name) for name, type_ in _GROUP.items())
-    return sums.select(F.lit(kind).alias("kind"), *keys, "partitions", "bytes", "writes")
-
-
-def _by_wave(rows: Iterable[Row]) -> defaultdict[int, list[Row]]:
-    """In the order of the waves, of which there may be a hundred thousand."""
+def _by(column: str, rows: Iterable[Row]) -> defaultdict[int, list[Row]]:
+    """In order: of waves there may be a hundred thousand."""
     found: defaultdict[int, list[Row]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: row["wave"]):
-        found[row["wave"]].append(row)
+    for row in sorted(rows, key=lambda row: row[column]):
+        found[row[column]].append(row)
     return found
 
 
-def _work(copies: Iterable[Row], leading: Iterable[Row]) -> Work:
+def _work(copies: Iterable[Row], leading: Iterable[Row], rate: Rate) -> Work:
     by_link: defaultdict[tuple[int, int], list[Row]] = defaultdict(list)
     for row in copies:
         by_link[row["leader"], row["broker"]].append(row)
-    keep_up: defaultdict[int, list[float | None]] = defaultdict(list)
-    for row in leading:
-        keep_up[row["broker"]].append(row["writes"])
     links = (
         Link(
             leader=leader,
             destination=destination,
             copies=sum(row["partitions"] for row in rows),
             bytes=sum(row["bytes"] for row in rows),
-            writes=total(row["writes"] for row in rows),
+            writes=_written(rows, rate),
         )
         for (leader, destination), rows in by_link.items()
     )
-    return work(links, {leader: total(rates) for leader, rates in keep_up.items()})
+    return work(
+        links, {leader: total(_kept_up(row, rate) for row in rows) for leader, rows in _by("leader", leading).items()}
+    )
 
 
-def _arrivals(copies: Iterable[Row], grows: Mapping[int, float | None]) -> tuple[Arrival, ...]:
+def _written(rows: Iterable[Row], rate: Rate) -> float | None:
+    return total(rate(row["leader"], part(row)) for row in rows)
+
+
+def _kept_up(row: Row, rate: Rate) -> float | None:
+    """What the in-sync followers of a leader's moving partitions fetch: each partition's writes, once a follower."""
+    led = row["led"]
+    if not led["follow"]:
+        return 0.0
+    known = led["followed_writes"] if not led["followed_mute"] else None
+    return rate(row["leader"], Led(partitions=led["follow"], bytes=led["followed_bytes"], writes=known))
+
+
+def _arrivals(copies: Iterable[Row], held: Iterable[Row], rate: Rate) -> tuple[Arrival, ...]:
     places: defaultdict[tuple[int, str], list[Row]] = defaultdict(list)
     for row in copies:
         places[row["broker"], row["log_dir"] or ""].append(row)
+    grows = _by("broker", held)
     return tuple(
         Arrival(
             broker=broker,
             log_dir=log_dir or None,
             copies=sum(row["partitions"] for row in rows),
             bytes=sum(row["bytes"] for row in rows),
-            writes=total(row["writes"] for row in rows),
+            writes=_written(rows, rate),
             # A broker that holds nothing is not written to.
-            grows=grows.get(broker, 0.0),
+            grows=_written(grows[broker], rate),
         )
         for (broker, log_dir), rows in sorted(places.items(), key=lambda item: item[0])
     )
