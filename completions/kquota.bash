@@ -3,23 +3,37 @@
 _kquota() {
     local program='# What can stand at the cursor: one program in POSIX awk, the same for bash, zsh and fish.
 #
-#   awk PROGRAM TABLE all|prefix COMMAND WORD... CURRENT
+#   awk PROGRAM TABLE read|typed COMMAND WORD... CURRENT
 #
-# The words are those before the cursor. The first line of the answer is `words`, `files` or `folders`, a tab, and the
-# part of CURRENT that stays; each other line is a candidate for what comes after it, a tab, and its description: all of
-# them, or only those that begin with what is typed. kquota itself is started for a cluster'\''s topics and brokers alone,
-# when those that it kept (kquota/stores/completion.py) are old.
+# The words are those before the cursor, as the shell would read them or as they are typed, quotes and all. The first
+# line of the answer is `words`, `files` or `folders`, a tab, and the part of CURRENT that stays; each other line is a
+# candidate for what comes after it, a tab, and its description. Who gives words as they are typed has no matching of
+# its own: only what CURRENT is the beginning of is told. kquota itself is started for a cluster'\''s topics and brokers
+# alone, when those that it kept (kquota/stores/completion.py) are old.
 
 BEGIN {
     TAB = sprintf("%c", 9)
     QUOTE = sprintf("%c", 39)
+    BACKSLASH = sprintf("%c", 92)
     CONNECTIONS = split("bootstrap-server zookeeper cluster command-config zk-tls-config-file zk-sasl-config-file",
                         CONNECTION, " ")
     read_table(ARGV[1])
     path = "kquota"
+    if (ARGV[2] == "typed") for (at = 3; at < ARGC; at++) ARGV[at] = unquoted(ARGV[at])
     for (at = 4; at < ARGC - 1; at++) pass(ARGV[at])
     complete(ARGV[ARGC - 1])
     exit
+}
+
+function unquoted(word,    i, letter, open, text) {
+    for (i = 1; i <= length(word); i++) {
+        letter = substr(word, i, 1)
+        if (letter == open) open = ""
+        else if (open == "" && (letter == QUOTE || letter == "\"")) open = letter
+        else if (letter == BACKSLASH && open != QUOTE) text = text substr(word, ++i, 1)
+        else text = text letter
+    }
+    return text
 }
 
 # C command description · O command name,name once|many kind description · A command kind · V list word description
@@ -194,9 +208,9 @@ function entity_types(    i, type, any) {
 function clusters(    file, line) {
     file = folder("XDG_CONFIG_HOME", "/.config") "/config.toml"
     while ((getline line < file) > 0) {
-        if (line !~ /^[ ]*[[][ ]*clusters[ ]*[.][^.]*[]]/) continue
-        sub(/^[^.]*[.][ ]*["]?/, "", line)
-        sub(/["]?[ ]*[]].*/, "", line)
+        if (line !~ /^[[:space:]]*[[][[:space:]]*clusters[[:space:]]*[.][^.]*[]]/) continue
+        sub(/^[^.]*[.][[:space:]]*["]?/, "", line)
+        sub(/["]?[[:space:]]*[]].*/, "", line)
         if (is_plain(line)) offer(line, "")
     }
 }
@@ -254,7 +268,7 @@ function quoted(text) {
 
 function begin(mode, keep, text) {
     print mode TAB keep
-    typed = ARGV[2] == "prefix" ? text : ""
+    typed = ARGV[2] == "typed" ? text : ""
 }
 
 function offer(word, description) {
@@ -267,28 +281,28 @@ O	kquota	--help	once	flag	Show this message and exit
 C	kquota configs	Set and show quotas, and the configs of topics and brokers, as kafka-configs does
 O	kquota configs	--bootstrap-server	once	free	Kafka brokers
 O	kquota configs	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota configs	--cluster	once	clusters	A cluster of config.toml
+O	kquota configs	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota configs	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota configs	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota configs	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota configs	--alter	once	flag	Change the configs of one entity
-O	kquota configs	--describe	once	flag	List configs
+O	kquota configs	--describe	once	flag	Show the configs of entities
 O	kquota configs	--all	once	flag	With --describe of topics or brokers: static and default configs, too
-O	kquota configs	--add-config	once	pairs	Configs to set: byte rates take units, as 10MB/s
-O	kquota configs	--add-config-file	once	files	The same as Java properties
-O	kquota configs	--delete-config	many	keys,	Configs to remove
-O	kquota configs	--entity-type	many	entity-types	users, clients, ips, topics or brokers; users and clients together
-O	kquota configs	--entity-name	many	entity-names	A name for each --entity-type
+O	kquota configs	--add-config	once	pairs	Configs to set
+O	kquota configs	--add-config-file	once	files	The same, from a Java properties file
+O	kquota configs	--delete-config	many	keys,	Configs to remove, repeatable
+O	kquota configs	--entity-type	many	entity-types	users, clients, ips, topics or brokers; repeatable for users with clients
+O	kquota configs	--entity-name	many	entity-names	The name, one for each --entity-type in its order
 O	kquota configs	--entity-default	once	flag	In place of a name: the type'\''s default entity
-O	kquota configs	--user	once	free	Short for type users and a principal'\''s name
-O	kquota configs	--user-defaults	once	flag	Short for type users and --entity-default
-O	kquota configs	--client	once	free	Short for type clients and a client-id
-O	kquota configs	--client-defaults	once	flag	Short for type clients and --entity-default
-O	kquota configs	--ip	once	free	Short for type ips and an address or host
-O	kquota configs	--ip-defaults	once	flag	Short for type ips and --entity-default
-O	kquota configs	--topic	once	topics	Short for type topics and a topic'\''s name
-O	kquota configs	--broker	once	brokers	Short for type brokers and a broker'\''s id
-O	kquota configs	--broker-defaults	once	flag	Short for type brokers and --entity-default
+O	kquota configs	--user	once	free	As --entity-type users --entity-name NAME: a principal'\''s name
+O	kquota configs	--user-defaults	once	flag	As --entity-type users --entity-default
+O	kquota configs	--client	once	free	As --entity-type clients --entity-name NAME: a client-id
+O	kquota configs	--client-defaults	once	flag	As --entity-type clients --entity-default
+O	kquota configs	--ip	once	free	As --entity-type ips --entity-name NAME: an address or host
+O	kquota configs	--ip-defaults	once	flag	As --entity-type ips --entity-default
+O	kquota configs	--topic	once	topics	As --entity-type topics --entity-name NAME: a topic'\''s name
+O	kquota configs	--broker	once	brokers	As --entity-type brokers --entity-name NAME: a broker'\''s id
+O	kquota configs	--broker-defaults	once	flag	As --entity-type brokers --entity-default
 O	kquota configs	--group	once	free	
 O	kquota configs	--client-metrics	once	free	
 O	kquota configs	--broker-logger	once	free	
@@ -298,70 +312,70 @@ O	kquota configs	--help	once	flag	Show this message and exit
 C	kquota reassign-partitions	Move partitions under a throttle, and put every throttle back exactly as it was
 O	kquota reassign-partitions	--bootstrap-server	once	free	Kafka brokers
 O	kquota reassign-partitions	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota reassign-partitions	--cluster	once	clusters	A cluster of config.toml
+O	kquota reassign-partitions	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota reassign-partitions	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota reassign-partitions	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota reassign-partitions	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota reassign-partitions	--generate	once	flag	Propose a plan for the topics named; nothing is moved
-O	kquota reassign-partitions	--execute	once	flag	Start the moves of the plan
-O	kquota reassign-partitions	--verify	once	flag	Say whether they are done, and give the throttle back
+O	kquota reassign-partitions	--execute	once	flag	Start the moves of the plan, throttled
+O	kquota reassign-partitions	--verify	once	flag	Say whether they are done; when they are, give the throttle back
 O	kquota reassign-partitions	--cancel	once	flag	Stop them: the partitions stay where they were
 O	kquota reassign-partitions	--list	once	flag	Show every move under way in the cluster
-O	kquota reassign-partitions	--reassignment-json-file	once	files	The plan: partitions and replicas
-O	kquota reassign-partitions	--topics-to-move-json-file	once	files	The topics: {"topics":[{"topic":"foo"}],"version":1}
-O	kquota reassign-partitions	--broker-list	once	brokers,	The brokers to place them on
-O	kquota reassign-partitions	--disable-rack-aware	once	flag	Do not look at the brokers'\'' racks
-O	kquota reassign-partitions	--seed	once	free	Make the proposal again that this seed made before
-O	kquota reassign-partitions	--throttle	once	free	The most that moves between brokers at: 50MB/s; bare: bytes per second
+O	kquota reassign-partitions	--reassignment-json-file	once	files	The plan, as --generate and move plan print it
+O	kquota reassign-partitions	--topics-to-move-json-file	once	files	For --generate, the topics: {"topics":[{"topic":"foo"}],"version":1}
+O	kquota reassign-partitions	--broker-list	once	brokers,	For --generate, the brokers to place them on
+O	kquota reassign-partitions	--disable-rack-aware	once	flag	For --generate: do not look at the brokers'\'' racks
+O	kquota reassign-partitions	--seed	once	free	For --generate: make the proposal again that this seed, told on stderr, made before
+O	kquota reassign-partitions	--throttle	once	free	The most that each broker sends, and receives, of the moves: 50MB/s; bare: bytes per second
 O	kquota reassign-partitions	--replication-quota	once	free	KIP-73'\''s name of --throttle
-O	kquota reassign-partitions	--replica-alter-log-dirs-throttle	once	free	The most that moves between log dirs of a broker at
-O	kquota reassign-partitions	--throttle-whole-topics	once	flag	Write * for a list of replicas that is longer than a broker takes
-O	kquota reassign-partitions	--additional	once	flag	Start even if other moves run in the cluster
-O	kquota reassign-partitions	--disallow-replication-factor-change	once	flag	Refuse a plan that changes a replication factor
-O	kquota reassign-partitions	--timeout	once	free	How long to wait for moves between log dirs to begin: 10s; bare: ms
+O	kquota reassign-partitions	--replica-alter-log-dirs-throttle	once	free	The most that each broker copies between its own log dirs, as --throttle
+O	kquota reassign-partitions	--throttle-whole-topics	once	flag	Throttle all replicas of a topic (*) where the list of those that move is longer than a broker takes
 O	kquota reassign-partitions	--preserve-throttles	once	flag	Give no throttle back
 O	kquota reassign-partitions	--clear-all	once	flag	Clear all throttles, whoever set them, as Kafka'\''s --verify does
+O	kquota reassign-partitions	--additional	once	flag	Start although other moves run in the cluster
+O	kquota reassign-partitions	--disallow-replication-factor-change	once	flag	Refuse a plan that changes a replication factor
+O	kquota reassign-partitions	--timeout	once	free	How long to wait for moves between log dirs to begin: 10s; bare: milliseconds
 O	kquota reassign-partitions	--force	once	flag	Do what is refused for being dangerous; the refusal names it
 O	kquota reassign-partitions	--dry-run	once	flag	Check everything and show what would be written
-O	kquota reassign-partitions	--state-dir	once	folders	Where runs are on record; by default in XDG_STATE_HOME
+O	kquota reassign-partitions	--state-dir	once	folders	Where runs are on record
 O	kquota reassign-partitions	--output	once	text|json|tsv	How stdout is written
 O	kquota reassign-partitions	--bootstrap-controller	once	free	
 O	kquota reassign-partitions	--help	once	flag	Show this message and exit
 C	kquota topics	Create, grow and delete topics under a mutation quota; list and describe them
 O	kquota topics	--bootstrap-server	once	free	Kafka brokers
-O	kquota topics	--cluster	once	clusters	A cluster of config.toml
+O	kquota topics	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota topics	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota topics	--create	once	flag	Create topics
 O	kquota topics	--alter	once	flag	Give topics more partitions
 O	kquota topics	--delete	once	flag	Delete topics
-O	kquota topics	--list	once	flag	Name topics
+O	kquota topics	--list	once	flag	Print the names of topics
 O	kquota topics	--describe	once	flag	Show topics and their partitions
-O	kquota topics	--topic	many	topics	A topic, repeatable; except with --create a regular expression, too
+O	kquota topics	--topic	many	topics	A topic, repeatable; with every action but --create also a regular expression
 O	kquota topics	--from-file	once	files	Many topics: NAME
-O	kquota topics	--partitions	once	free	Partitions of each topic, with --alter in all
+O	kquota topics	--partitions	once	free	Partitions of each topic; with --alter, how many it is to have in all
 O	kquota topics	--replication-factor	once	free	Replicas of each partition
-O	kquota topics	--replica-assignment	once	brokers,	The replicas of partition 0, of partition 1, ..
+O	kquota topics	--replica-assignment	once	brokers,	The brokers of partition 0, of partition 1, ...: 1:2,2:3
 O	kquota topics	--config	many	topic-pairs	A config of the new topics, repeatable
-O	kquota topics	--if-not-exists	once	flag	A topic that exists is no error
-O	kquota topics	--if-exists	once	flag	A topic that does not exist is no error
+O	kquota topics	--if-not-exists	once	flag	With --create: a topic that exists is no error
+O	kquota topics	--if-exists	once	flag	With --alter, --delete, --describe: a topic that does not exist is no error
 O	kquota topics	--exclude-internal	once	flag	Without Kafka'\''s own topics
 O	kquota topics	--topics-with-overrides	once	flag	Only topics with configs of their own
 O	kquota topics	--under-replicated-partitions	once	flag	Only partitions with a replica out of sync
 O	kquota topics	--unavailable-partitions	once	flag	Only partitions without a leader
 O	kquota topics	--no-retry-quota-violated	once	flag	End at the first rejection by the mutation quota, with exit code 75
-O	kquota topics	--timeout	once	free	How long to try again what the quota rejects
+O	kquota topics	--timeout	once	free	How long to try again what the quota rejects: 10m
 O	kquota topics	--dry-run	once	flag	Check everything and show what would be sent
-O	kquota topics	--validate-only	once	flag	Make nothing: ask the controller, too
+O	kquota topics	--validate-only	once	flag	Change nothing, but let the controller check it, too
 O	kquota topics	--output	once	text|json|tsv	How stdout is written
 O	kquota topics	--zookeeper	once	free	
 O	kquota topics	--help	once	flag	Show this message and exit
 C	kquota log-dirs	Show how big every replica is, and keep it for later, as kafka-log-dirs does and does not
 O	kquota log-dirs	--bootstrap-server	once	free	Kafka brokers
-O	kquota log-dirs	--cluster	once	clusters	A cluster of config.toml
+O	kquota log-dirs	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota log-dirs	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota log-dirs	--describe	once	flag	Print every replica'\''s size, as JSON
-O	kquota log-dirs	--snapshot	once	folders	Write one file of all sizes into DIR
-O	kquota log-dirs	--compact	once	folders	Roll the snapshots in DIR into Parquet, by Spark
+O	kquota log-dirs	--snapshot	once	folders	Write all sizes into a new file in DIR
+O	kquota log-dirs	--compact	once	folders	Roll the snapshots in DIR into Parquet, with Spark
 O	kquota log-dirs	--topic-list	once	topics,	Only these topics
 O	kquota log-dirs	--broker-list	once	brokers,	Only these brokers
 O	kquota log-dirs	--conf	many	free	One of Spark'\''s own settings, repeatable
@@ -372,83 +386,83 @@ C	kquota move	From the plan of a move to its last throttle
 O	kquota move	--help	once	flag	Show this message and exit
 C	kquota move plan	Plan the fewest bytes to move: drain or add brokers, set replication factors, repair racks, balance
 O	kquota move plan	--bootstrap-server	once	free	Kafka brokers
-O	kquota move plan	--cluster	once	clusters	A cluster of config.toml
+O	kquota move plan	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota move plan	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move plan	--drain	once	brokers,	Leave no replica on these brokers, alive or dead
 O	kquota move plan	--add	once	brokers,	Bring these brokers their fair share of the bytes
 O	kquota move plan	--replication-factor	once	free	Give each partition N replicas
 O	kquota move plan	--repair-racks	once	flag	Put each partition on as many racks as there are
 O	kquota move plan	--balance	once	flag	Bring every broker'\''s bytes within --tolerance of the mean
-O	kquota move plan	--tolerance	once	free	How far from the mean --add and --balance leave one
+O	kquota move plan	--tolerance	once	free	How far from the mean of bytes --add and --balance leave a broker
 O	kquota move plan	--topics	many	topics,	Only these topics, repeatable
-O	kquota move plan	--brokers	once	brokers,	Replicas come to these only
+O	kquota move plan	--brokers	once	brokers,	Replicas come to these brokers only
 O	kquota move plan	--disk-limit	once	free	How full the plan may make a broker'\''s disks
-O	kquota move plan	--disk	once	free	The disk of every broker, as 2TB, where brokers do not tell
-O	kquota move plan	--history	many	files	Sizes from the newest snapshot of a file or folder
-O	kquota move plan	--explain	once	flag	Show every move on stderr, not the first 20
+O	kquota move plan	--disk	once	free	How large every broker'\''s disk is, where brokers do not tell (before Kafka 3.3): 2TB
+O	kquota move plan	--history	many	files	Sizes from the newest snapshot of a file or folder, in place of the live ones
+O	kquota move plan	--explain	once	flag	Show every move on stderr, not just the first 20
 O	kquota move plan	--output	once	text|json	How stdout is written
 O	kquota move plan	--help	once	flag	Show this message and exit
 C	kquota move estimate	Say how long a throttled move takes, which broker is the bottleneck, and whether it can ever finish
 O	kquota move estimate	--bootstrap-server	once	free	Kafka brokers
-O	kquota move estimate	--cluster	once	clusters	A cluster of config.toml
+O	kquota move estimate	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota move estimate	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move estimate	--reassignment-json-file	once	files	The plan, as kafka-reassign-partitions'\''; also JSON lines or Parquet, a file or a folder
-O	kquota move estimate	--throttle	once	free	The replication throttle: 50MB/s; bare: bytes per second
-O	kquota move estimate	--deadline	once	free	6h: without --throttle, the smallest that meets it is found
-O	kquota move estimate	--nic	once	free	What a broker'\''s network carries: 10Gbit/s
-O	kquota move estimate	--max-impact	once	free	The most of --nic that the throttle may be
+O	kquota move estimate	--throttle	once	free	The replication throttle of each broker: 50MB/s; bare: bytes per second
+O	kquota move estimate	--deadline	once	free	When the move has to be done: 6h
+O	kquota move estimate	--nic	once	free	What each broker'\''s network carries: 10Gbit/s
+O	kquota move estimate	--max-impact	once	free	The most of --nic that the throttle may be: 30%
 O	kquota move estimate	--log-dirs	many	files	Sizes from kafka-log-dirs'\'' output; a file or glob, repeatable
-O	kquota move estimate	--history	many	files	Write rates, and else unknown sizes, of snapshots or a folder, repeatable
-O	kquota move estimate	--history-window	once	free	7d: of the history only the newest part
+O	kquota move estimate	--history	many	files	Write rates and unknown sizes, from snapshots: file, glob, folder; repeatable
+O	kquota move estimate	--history-window	once	free	Only the newest part of the history: 7d
 O	kquota move estimate	--cluster-id	once	free	Which of the clusters that a history holds
 O	kquota move estimate	--bytes-in	many	files	What clients write to a broker, repeatable; or a file: CSV, JSON, a Prometheus query result
 O	kquota move estimate	--sample	once	free	How long to measure write rates on the live cluster
-O	kquota move estimate	--assume-size	once	free	10GB: of partitions whose sizes nobody tells
+O	kquota move estimate	--assume-size	once	free	How big partitions are that nobody tells of: 10GB
 O	kquota move estimate	--waves	once	free	Cut the move into so many waves of about the same bytes
-O	kquota move estimate	--max-in-flight	once	free	500GB: the most that one wave may copy
-O	kquota move estimate	--report	once	files	Write the answer as a page for a change ticket, too
+O	kquota move estimate	--max-in-flight	once	free	The most that one wave may copy: 500GB
 O	kquota move estimate	--spark-master	once	free	A cluster that does the work: spark://HOST:PORT, yarn, k8s://URL, local[N]
 O	kquota move estimate	--spark-remote	once	free	A Spark Connect server that does the work
 O	kquota move estimate	--conf	many	free	One of Spark'\''s own settings, repeatable
 O	kquota move estimate	--debug	once	flag	Show where an error comes from, with Spark'\''s frames
+O	kquota move estimate	--report	once	files	Write the answer as a page for a change ticket, too
 O	kquota move estimate	--output	once	text|json	How stdout is written
 O	kquota move estimate	--help	once	flag	Show this message and exit
 C	kquota move status	Say which runs are on record and not at their end, and how far each is
 O	kquota move status	--bootstrap-server	once	free	Kafka brokers
 O	kquota move status	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota move status	--cluster	once	clusters	A cluster of config.toml
+O	kquota move status	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota move status	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move status	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move status	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota move status	--state-dir	once	folders	Where runs are on record; by default in XDG_STATE_HOME
+O	kquota move status	--state-dir	once	folders	Where runs are on record
 O	kquota move status	--output	once	text|json	How stdout is written
 O	kquota move status	--help	once	flag	Show this message and exit
 C	kquota move resume	Bring interrupted runs to where undisturbed ones would be: all that are open, or the one that is named
 O	kquota move resume	--bootstrap-server	once	free	Kafka brokers
 O	kquota move resume	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota move resume	--cluster	once	clusters	A cluster of config.toml
+O	kquota move resume	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota move resume	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move resume	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move resume	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota move resume	--run	once	free	The run, as status and --execute name it
-O	kquota move resume	--reassignment-json-file	once	files	The run of this plan
-O	kquota move resume	--state-dir	once	folders	Where runs are on record; by default in XDG_STATE_HOME
+O	kquota move resume	--run	once	free	The run, as `move status` names it
+O	kquota move resume	--reassignment-json-file	once	files	The open run of this plan
+O	kquota move resume	--state-dir	once	folders	Where runs are on record
 O	kquota move resume	--dry-run	once	flag	Say what would be written, and write nothing
-O	kquota move resume	--force	once	flag	Also where too few replicas stay in sync, and over others'\'' moves
+O	kquota move resume	--force	once	flag	Also where too few replicas would stay in sync, and over others'\'' moves
 O	kquota move resume	--output	once	text|json	How stdout is written
 O	kquota move resume	--help	once	flag	Show this message and exit
 C	kquota move abort	Take a run back: cancel what moves, copy back what has moved, give its throttle back
 O	kquota move abort	--bootstrap-server	once	free	Kafka brokers
 O	kquota move abort	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota move abort	--cluster	once	clusters	A cluster of config.toml
+O	kquota move abort	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota move abort	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move abort	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move abort	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota move abort	--run	once	free	The run, as status and --execute name it
-O	kquota move abort	--reassignment-json-file	once	files	The run of this plan
-O	kquota move abort	--state-dir	once	folders	Where runs are on record; by default in XDG_STATE_HOME
+O	kquota move abort	--run	once	free	The run, as `move status` names it
+O	kquota move abort	--reassignment-json-file	once	files	The open run of this plan
+O	kquota move abort	--state-dir	once	folders	Where runs are on record
 O	kquota move abort	--dry-run	once	flag	Say what would be written, and write nothing
-O	kquota move abort	--force	once	flag	Also where too few replicas stay in sync, and over others'\'' moves
+O	kquota move abort	--force	once	flag	Also where too few replicas would stay in sync, and over others'\'' moves
 O	kquota move abort	--output	once	text|json	How stdout is written
 O	kquota move abort	--help	once	flag	Show this message and exit
 C	kquota throttle	What replication throttles stand on the cluster, by whom; set them, give them back, clear what was left
@@ -456,7 +470,7 @@ O	kquota throttle	--help	once	flag	Show this message and exit
 C	kquota throttle show	Show which brokers and topics are throttled, by which run, since when, and what flows there
 O	kquota throttle show	--bootstrap-server	once	free	Kafka brokers
 O	kquota throttle show	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota throttle show	--cluster	once	clusters	A cluster of config.toml
+O	kquota throttle show	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota throttle show	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle show	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle show	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -464,58 +478,58 @@ O	kquota throttle show	--topic	many	topics,	Only these topics
 O	kquota throttle show	--broker	many	brokers,	Only these brokers, by their ids
 O	kquota throttle show	--sample	once	free	How long to measure what flows; 0: configs only
 O	kquota throttle show	--no-sample	once	flag	The same as --sample 0
-O	kquota throttle show	--state-dir	once	folders	Where runs are on record; by default in XDG_STATE_HOME
+O	kquota throttle show	--state-dir	once	folders	Where runs are on record
 O	kquota throttle show	--output	once	text|json|tsv	How stdout is written
 O	kquota throttle show	--help	once	flag	Show this message and exit
 C	kquota throttle set	Throttle topics and brokers, a broker that comes back, or a move under way; on record, to be given back
 O	kquota throttle set	--bootstrap-server	once	free	Kafka brokers
 O	kquota throttle set	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota throttle set	--cluster	once	clusters	A cluster of config.toml
+O	kquota throttle set	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota throttle set	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle set	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle set	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota throttle set	--throttle	once	free	The rate of each broker: 50MB/s; bare: bytes per second
 O	kquota throttle set	--topic	many	topics,	Throttle every replica of these topics
 O	kquota throttle set	--all-topics	once	flag	Throttle every replica of every topic
-O	kquota throttle set	--broker	many	brokers,	Set the rate on these; by default on all that hold replicas
+O	kquota throttle set	--broker	many	brokers,	Set the rate on these brokers
 O	kquota throttle set	--all-brokers	once	flag	Set the rate on every broker
-O	kquota throttle set	--throttle	once	free	50MB/s; bare: bytes per second
 O	kquota throttle set	--leader	once	flag	Only what leaders send
 O	kquota throttle set	--follower	once	flag	Only what followers receive
 O	kquota throttle set	--recovering	once	brokers	Throttle just what this broker is behind with
 O	kquota throttle set	--once	once	flag	With --recovering: one look; exits 8 while the broker is behind
-O	kquota throttle set	--run	once	free	Give the rates of this open run another value
+O	kquota throttle set	--run	once	free	Give this open run another rate
 O	kquota throttle set	--reassignment-json-file	once	files	The same for the open run of this plan
-O	kquota throttle set	--sample	once	free	How long to measure what in-sync followers take; 0: not
+O	kquota throttle set	--sample	once	free	How long to measure what in-sync followers take of it; 0: not
 O	kquota throttle set	--dry-run	once	flag	Print what would be written, and write nothing
-O	kquota throttle set	--state-dir	once	folders	Where runs are on record; by default in XDG_STATE_HOME
+O	kquota throttle set	--state-dir	once	folders	Where runs are on record
 O	kquota throttle set	--output	once	text|json	How stdout is written
 O	kquota throttle set	--help	once	flag	Show this message and exit
 C	kquota throttle clear	Give back what `throttle set` took, exactly as it stood before; again, it changes nothing
 O	kquota throttle clear	--bootstrap-server	once	free	Kafka brokers
 O	kquota throttle clear	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota throttle clear	--cluster	once	clusters	A cluster of config.toml
+O	kquota throttle clear	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota throttle clear	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle clear	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle clear	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota throttle clear	--run	once	free	Only this one; by default every throttle set
+O	kquota throttle clear	--run	once	free	Only what this run took
 O	kquota throttle clear	--all	once	flag	Take every replication throttle of the cluster away, whoever set it
 O	kquota throttle clear	--yes	once	flag	Do not ask
 O	kquota throttle clear	--dry-run	once	flag	Print what would be written, and write nothing
-O	kquota throttle clear	--state-dir	once	folders	Where runs are on record; by default in XDG_STATE_HOME
+O	kquota throttle clear	--state-dir	once	folders	Where runs are on record
 O	kquota throttle clear	--output	once	text|json	How stdout is written
 O	kquota throttle clear	--help	once	flag	Show this message and exit
 C	kquota throttle doctor	Find rates and lists that outlived their move, that do nothing, or that contradict each other
 O	kquota throttle doctor	--bootstrap-server	once	free	Kafka brokers
 O	kquota throttle doctor	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota throttle doctor	--cluster	once	clusters	A cluster of config.toml
+O	kquota throttle doctor	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota throttle doctor	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle doctor	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle doctor	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota throttle doctor	--fix	once	flag	Take away what no run holds and no move can use
-O	kquota throttle doctor	--older-than	once	free	With --fix: only what was there for so long
+O	kquota throttle doctor	--older-than	once	free	With --fix: only what was there at every look for so long: 1h
 O	kquota throttle doctor	--yes	once	flag	Do not ask
 O	kquota throttle doctor	--dry-run	once	flag	Print what would be written, and write nothing
-O	kquota throttle doctor	--state-dir	once	folders	Where runs are on record; by default in XDG_STATE_HOME
+O	kquota throttle doctor	--state-dir	once	folders	Where runs are on record
 O	kquota throttle doctor	--output	once	text|json|tsv	How stdout is written
 O	kquota throttle doctor	--help	once	flag	Show this message and exit
 C	kquota quota	The quotas of a whole cluster as one document; which one binds a client; what a load, or a real client, gets
@@ -523,42 +537,42 @@ O	kquota quota	--help	once	flag	Show this message and exit
 C	kquota quota export	Print all client quotas of the cluster as one document: YAML, or the same as JSON
 O	kquota quota export	--bootstrap-server	once	free	Kafka brokers
 O	kquota quota export	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota quota export	--cluster	once	clusters	A cluster of config.toml
+O	kquota quota export	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota quota export	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota export	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota export	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota quota export	--replication-throttles	once	flag	Also those of brokers and topics
+O	kquota quota export	--replication-throttles	once	flag	Also the replication throttles of brokers and topics
 O	kquota quota export	--output	once	text|json	How stdout is written
 O	kquota quota export	--help	once	flag	Show this message and exit
 C	kquota quota diff	Show what `apply` would change, key by key, and a hash that names exactly this change
 O	kquota quota diff	--bootstrap-server	once	free	Kafka brokers
 O	kquota quota diff	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota quota diff	--cluster	once	clusters	A cluster of config.toml
+O	kquota quota diff	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota quota diff	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota diff	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota diff	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 A	kquota quota diff	files
-O	kquota quota diff	--prune	once	flag	Also remove the limits of those in owns: that the document does not name
+O	kquota quota diff	--prune	once	flag	Also remove the limits of all that `owns:` covers and the document does not name
 O	kquota quota diff	--output	once	text|json|tsv	How stdout is written
 O	kquota quota diff	--help	once	flag	Show this message and exit
 C	kquota quota apply	Make the cluster'\''s quotas what the document says; done again it changes nothing
 O	kquota quota apply	--bootstrap-server	once	free	Kafka brokers
 O	kquota quota apply	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota quota apply	--cluster	once	clusters	A cluster of config.toml
+O	kquota quota apply	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota quota apply	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota apply	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota apply	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 A	kquota quota apply	files
-O	kquota quota apply	--prune	once	flag	Also remove the limits of those in owns: that the document does not name
+O	kquota quota apply	--prune	once	flag	Also remove the limits of all that `owns:` covers and the document does not name
 O	kquota quota apply	--yes	once	flag	Do not ask
-O	kquota quota apply	--change	once	free	Do not ask, and change nothing but what `diff` gave this hash
+O	kquota quota apply	--change	once	free	Do not ask, and make no other change than the one that `quota diff` gave this hash
 O	kquota quota apply	--dry-run	once	flag	Print what would be sent, and send nothing
 O	kquota quota apply	--output	once	text|json	How stdout is written
 O	kquota quota apply	--help	once	flag	Show this message and exit
 C	kquota quota explain	Say which quota binds a client, why, what it shares with whom, and what it comes to on this cluster
 O	kquota quota explain	--bootstrap-server	once	free	Kafka brokers
 O	kquota quota explain	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota quota explain	--cluster	once	clusters	A cluster of config.toml
+O	kquota quota explain	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota quota explain	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota explain	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota explain	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -569,24 +583,24 @@ O	kquota quota explain	--all	once	flag	Look through all quotas for what is in va
 O	kquota quota explain	--output	once	text|json|tsv	How stdout is written
 O	kquota quota explain	--help	once	flag	Show this message and exit
 C	kquota quota simulate	Reckon what a load gets under quotas, request by request, exactly as a broker does
-O	kquota quota simulate	--controller-mutation-rate	once	free	The quota, in mutations per second (KIP-599)
-O	kquota quota simulate	--producer-byte-rate	once	free	The quota, on each broker
-O	kquota quota simulate	--consumer-byte-rate	once	free	The quota, on each broker
-O	kquota quota simulate	--request-percentage	once	free	The quota, in percent of one thread (KIP-124)
-O	kquota quota simulate	--window-num	once	free	quota.window.num and controller.quota.window.num of the brokers
-O	kquota quota simulate	--topics	once	free	How many topics a deploy creates, grows or deletes
+O	kquota quota simulate	--controller-mutation-rate	once	free	In partitions created or deleted per second (KIP-599)
+O	kquota quota simulate	--producer-byte-rate	once	free	On each broker: 10MB/s; bare: bytes per second
+O	kquota quota simulate	--consumer-byte-rate	once	free	On each broker, as the one before
+O	kquota quota simulate	--request-percentage	once	free	In percent of one of a broker'\''s threads (KIP-124)
+O	kquota quota simulate	--window-num	once	free	The brokers'\'' quota.window.num and controller.quota.window.num
+O	kquota quota simulate	--topics	once	free	How many topics are created, grown or deleted
 O	kquota quota simulate	--partitions	once	free	Partitions that each of them gains or loses
-O	kquota quota simulate	--from-file	once	files	The deploy'\''s topics, as topics takes them: NAME
-O	kquota quota simulate	--within	once	free	Find the smallest mutation rate for that: 10m
-O	kquota quota simulate	--model	once	shipped|draft-even|draft-front	As Kafka ships it, or as a draft had it
-O	kquota quota simulate	--permissive	once	flag	The client is too old to be rejected, and is delayed instead (as librdkafka)
-O	kquota quota simulate	--per-request	once	free	Topics in each request of the deploy; without it all that are left
-O	kquota quota simulate	--load	once	free	What the client would send or fetch without a quota
-O	kquota quota simulate	--request-size	once	free	Of each request
+O	kquota quota simulate	--from-file	once	files	The topics as `kquota topics` takes them: NAME
+O	kquota quota simulate	--within	once	free	Find the smallest mutation rate that takes no longer: 10m
+O	kquota quota simulate	--model	once	shipped|draft-even|draft-front	As Kafka ships it, or as a draft of KIP-599 had it
+O	kquota quota simulate	--permissive	once	flag	The client is one that brokers cannot reject, as librdkafka: it is delayed instead
+O	kquota quota simulate	--per-request	once	free	Topics in each request
+O	kquota quota simulate	--load	once	free	What the client would send or fetch without a quota: 25MB/s
+O	kquota quota simulate	--request-size	once	free	The size of each request
 O	kquota quota simulate	--for	once	free	How long the load lasts
-O	kquota quota simulate	--thread-time	once	free	That each request costs a broker'\''s threads: 2ms
+O	kquota quota simulate	--thread-time	once	free	What each request costs a broker'\''s threads: 2ms
 O	kquota quota simulate	--trace	many	files	A load as CSV or JSON lines, a file or glob, repeatable: ms and bytes of each request
-O	kquota quota simulate	--closed-loop	once	flag	Each wait moves all that follows: the client sends only what was answered before
+O	kquota quota simulate	--closed-loop	once	flag	With --load and --trace: the client sends only what was answered before, so each wait moves the rest
 O	kquota quota simulate	--spark-master	once	free	A cluster that does the work: spark://HOST:PORT, yarn, k8s://URL, local[N]
 O	kquota quota simulate	--spark-remote	once	free	A Spark Connect server that does the work
 O	kquota quota simulate	--conf	many	free	One of Spark'\''s own settings, repeatable
@@ -595,9 +609,9 @@ O	kquota quota simulate	--output	once	text|json	How stdout is written
 O	kquota quota simulate	--help	once	flag	Show this message and exit
 C	kquota quota probe	Load a topic of its own for some seconds as a real client, and compare what it gets with its quota
 O	kquota quota probe	--bootstrap-server	once	free	Kafka brokers
-O	kquota quota probe	--cluster	once	clusters	A cluster of config.toml
+O	kquota quota probe	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota quota probe	--command-config	once	files	Java properties with the client'\''s security settings
-O	kquota quota probe	--produce	once	free	Write so much, over all brokers: 20MB/s
+O	kquota quota probe	--produce	once	free	Write so much, over all brokers together: 20MB/s
 O	kquota quota probe	--consume	once	flag	Read, faster than the quota lets it
 O	kquota quota probe	--requests	once	flag	Send small requests, one after the other
 O	kquota quota probe	--create-topics	once	flag	Create and delete topics, faster than the quota lets it
@@ -606,13 +620,13 @@ O	kquota quota probe	--clean-up	once	flag	Only remove what killed probes left
 O	kquota quota probe	--user	once	free	Who the client is
 O	kquota quota probe	--client-id,--client	once	free	Its client-id
 O	kquota quota probe	--client-config	once	files	Java properties with the client'\''s login, where that is not --command-config'\''s
-O	kquota quota probe	--seconds	once	free	How long to measure, after two of the quota'\''s windows; with --find-limit each step
+O	kquota quota probe	--seconds	once	free	How long to measure, once two of the quota'\''s windows have passed
 O	kquota quota probe	--broker-list	once	brokers,	Load these brokers only
-O	kquota quota probe	--most-bytes	once	free	Write no more than this, over all brokers
-O	kquota quota probe	--most-partitions	once	free	With --find-limit, at any one time
-O	kquota quota probe	--tenants	once	free	With --find-limit, divide the rate by so many
-O	kquota quota probe	--overcommit	once	free	And multiply by this: they never all work at the same time
-O	kquota quota probe	--dry-run	once	flag	Say what would be done
+O	kquota quota probe	--most-bytes	once	free	Write no more than this, over all brokers together
+O	kquota quota probe	--most-partitions	once	free	No more than these exist at any one time
+O	kquota quota probe	--tenants	once	free	Divide the rate that is found by so many
+O	kquota quota probe	--overcommit	once	free	And multiply it by this: tenants never all work at the same time
+O	kquota quota probe	--dry-run	once	flag	Say what would be done, and touch nothing
 O	kquota quota probe	--output	once	text|json	How stdout is written
 O	kquota quota probe	--help	once	flag	Show this message and exit
 C	kquota sandbox	A real ZooKeeper and real Kafka on this machine
@@ -622,18 +636,18 @@ A	kquota sandbox up	free
 O	kquota sandbox up	--kafka	once	releases	4.3.1 (KRaft), 3.9.1 or 2.8.2 (on ZooKeeper)
 O	kquota sandbox up	--brokers	once	free	How many brokers, 1 to 9
 O	kquota sandbox up	--zookeeper-only	once	flag	No Kafka, and no download
-O	kquota sandbox up	--property	many	free	For every broker; repeatable
+O	kquota sandbox up	--property	many	free	A setting of every broker (with --zookeeper-only of ZooKeeper), repeatable
 O	kquota sandbox up	--output	once	text|json	How stdout is written
 O	kquota sandbox up	--help	once	flag	Show this message and exit
 C	kquota sandbox down	Stop the servers of a sandbox and remove its data, also after a crash
 A	kquota sandbox down	free
 O	kquota sandbox down	--all	once	flag	Every sandbox there is
 O	kquota sandbox down	--help	once	flag	Show this message and exit
-C	kquota sandbox status	Which sandboxes run, and where
+C	kquota sandbox status	Show which sandboxes run, and where
 A	kquota sandbox status	free
 O	kquota sandbox status	--output	once	text|json	How stdout is written
 O	kquota sandbox status	--help	once	flag	Show this message and exit
-C	kquota sandbox env	Print what makes a shell use a sandbox: eval "$(kquota sandbox env)"
+C	kquota sandbox env	Print what makes a shell use a sandbox
 A	kquota sandbox env	free
 O	kquota sandbox env	--help	once	flag	Show this message and exit
 C	kquota sandbox demo	Tell the whole story on a fresh sandbox: a throttled client, a predicted move, and no throttle left behind
@@ -739,7 +753,7 @@ V	shipped|draft-even|draft-front	draft-front
         word=${word#"$stays"}
         if [[ $word == *= ]]; then compopt -o nospace; elif [[ ! $new ]]; then word+=' '; fi
         COMPREPLY+=("$word")
-    done < <(LC_ALL=C command awk "$program" "$table" prefix "${words[@]//[\"\'\\]/}")
+    done < <(LC_ALL=C command awk "$program" "$table" typed "${words[@]}")
 
     # Where there is no answer, bash completes files by itself (-o default): its own way with their names is the best.
     case $mode in

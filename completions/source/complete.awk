@@ -1,22 +1,36 @@
 # What can stand at the cursor: one program in POSIX awk, the same for bash, zsh and fish.
 #
-#   awk PROGRAM TABLE all|prefix COMMAND WORD... CURRENT
+#   awk PROGRAM TABLE read|typed COMMAND WORD... CURRENT
 #
-# The words are those before the cursor. The first line of the answer is `words`, `files` or `folders`, a tab, and the
-# part of CURRENT that stays; each other line is a candidate for what comes after it, a tab, and its description: all of
-# them, or only those that begin with what is typed. kquota itself is started for a cluster's topics and brokers alone,
-# when those that it kept (kquota/stores/completion.py) are old.
+# The words are those before the cursor, as the shell would read them or as they are typed, quotes and all. The first
+# line of the answer is `words`, `files` or `folders`, a tab, and the part of CURRENT that stays; each other line is a
+# candidate for what comes after it, a tab, and its description. Who gives words as they are typed has no matching of
+# its own: only what CURRENT is the beginning of is told. kquota itself is started for a cluster's topics and brokers
+# alone, when those that it kept (kquota/stores/completion.py) are old.
 
 BEGIN {
     TAB = sprintf("%c", 9)
     QUOTE = sprintf("%c", 39)
+    BACKSLASH = sprintf("%c", 92)
     CONNECTIONS = split("bootstrap-server zookeeper cluster command-config zk-tls-config-file zk-sasl-config-file",
                         CONNECTION, " ")
     read_table(ARGV[1])
     path = "kquota"
+    if (ARGV[2] == "typed") for (at = 3; at < ARGC; at++) ARGV[at] = unquoted(ARGV[at])
     for (at = 4; at < ARGC - 1; at++) pass(ARGV[at])
     complete(ARGV[ARGC - 1])
     exit
+}
+
+function unquoted(word,    i, letter, open, text) {
+    for (i = 1; i <= length(word); i++) {
+        letter = substr(word, i, 1)
+        if (letter == open) open = ""
+        else if (open == "" && (letter == QUOTE || letter == "\"")) open = letter
+        else if (letter == BACKSLASH && open != QUOTE) text = text substr(word, ++i, 1)
+        else text = text letter
+    }
+    return text
 }
 
 # C command description · O command name,name once|many kind description · A command kind · V list word description
@@ -191,9 +205,9 @@ function entity_types(    i, type, any) {
 function clusters(    file, line) {
     file = folder("XDG_CONFIG_HOME", "/.config") "/config.toml"
     while ((getline line < file) > 0) {
-        if (line !~ /^[ ]*[[][ ]*clusters[ ]*[.][^.]*[]]/) continue
-        sub(/^[^.]*[.][ ]*["]?/, "", line)
-        sub(/["]?[ ]*[]].*/, "", line)
+        if (line !~ /^[[:space:]]*[[][[:space:]]*clusters[[:space:]]*[.][^.]*[]]/) continue
+        sub(/^[^.]*[.][[:space:]]*["]?/, "", line)
+        sub(/["]?[[:space:]]*[]].*/, "", line)
         if (is_plain(line)) offer(line, "")
     }
 }
@@ -251,7 +265,7 @@ function quoted(text) {
 
 function begin(mode, keep, text) {
     print mode TAB keep
-    typed = ARGV[2] == "prefix" ? text : ""
+    typed = ARGV[2] == "typed" ? text : ""
 }
 
 function offer(word, description) {

@@ -35,7 +35,7 @@ _kquota() {
         word=${word#"$stays"}
         if [[ $word == *= ]]; then compopt -o nospace; elif [[ ! $new ]]; then word+=' '; fi
         COMPREPLY+=("$word")
-    done < <(LC_ALL=C command awk "$program" "$table" prefix "${words[@]//[\"\'\\]/}")
+    done < <(LC_ALL=C command awk "$program" "$table" typed "${words[@]}")
 
     # Where there is no answer, bash completes files by itself (-o default): its own way with their names is the best.
     case $mode in

@@ -4,7 +4,7 @@ function __kquota_answer
     set -l program @PROGRAM@
     set -l table @TABLE@
     set -l current (commandline -ct | string replace --all --regex '["\'\\\\]' '')
-    LC_ALL=C command awk $program $table all (commandline -opc) "$current" 2>/dev/null
+    LC_ALL=C command awk $program $table read (commandline -opc) "$current" 2>/dev/null
 end
 
 # Whether there are words to offer; else fish completes files by itself.

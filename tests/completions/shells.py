@@ -1,0 +1,132 @@
+"""Real shells, asked what they would offer at the end of a line, and sat before with a keyboard."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+COMPLETIONS: Final = Path(__file__).parents[2] / "completions"
+
+READY: Final = "READY "
+"""The prompt of a shell that waits for keys."""
+
+# A key is pressed after each line; what stands before readline's own word is put back before the answers.
+_BASH: Final = r"""
+PS1='READY '
+. "$COMPLETIONS/kquota.bash"
+_traced() {
+    local word stays=${COMP_LINE##* }
+    _kquota "$@"
+    printf '# %s\n' "$COMP_LINE" >> "$ANSWERS"
+    for word in "${COMPREPLY[@]}"; do printf '%s\n' "${stays%"$2"}$word" >> "$ANSWERS"; done
+}
+complete -o default -F _traced kquota
+bind 'set completion-query-items 0' 'set page-completions off' 'set enable-bracketed-paste off'
+"""
+
+_FISH: Final = """
+source $COMPLETIONS/kquota.fish
+while read --line line
+    printf '# %s\\n' $line
+    complete -C $line | string replace --regex '\\t.*' ''
+end < $LINES_ASKED > $ANSWERS
+"""
+
+# Every match goes through compadd. A completion widget runs only in zsh's line editor, and that only on a terminal.
+_ZSH: Final = """
+fpath=($COMPLETIONS $fpath)
+autoload -Uz compinit
+compinit -u -D
+compadd() {
+    if [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\\ * ]]; then
+        builtin compadd "$@"
+        return
+    fi
+    local -a found
+    builtin compadd -A found "$@"
+    for word in $found; do print -r -- "$IPREFIX$word" >> $ANSWERS; done
+    builtin compadd "$@"
+}
+zle -C offer list-choices _main_complete
+zle-line-init() {
+    local line word
+    while IFS= read -r line; do
+        print -r -- "# $line" >> $ANSWERS
+        BUFFER=$line CURSOR=$#line
+        zle offer
+    done < $LINES_ASKED
+    exit
+}
+zle -N zle-line-init
+"""
+
+
+def offers(shell: str, lines: Sequence[str], environment: Mapping[str, str], folder: Path) -> dict[str, list[str]]:
+    """What the shell offers at the end of each line, as whole words; names of files as far as it completes them."""
+    must_be_there(shell)
+    home = folder.parent / shell
+    home.mkdir()
+    answers, asked = home / "answers", home / "lines"
+    asked.write_text("".join(f"{line}\n" for line in lines))
+    ours = {**environment, "ANSWERS": str(answers), "LINES_ASKED": str(asked), "ZDOTDIR": str(home)}
+    match shell:
+        case "bash":
+            (home / "rc").write_text(_BASH)
+            keys = "".join(f"{line}\t\x15" for line in lines) + "exit\r"
+            type_into(["bash", "--noprofile", "--rcfile", str(home / "rc"), "-i"], keys, ours, folder)
+        case "zsh":
+            (home / ".zshrc").write_text(_ZSH)
+            type_into(["zsh", "-d", "-i"], "", ours, folder)
+        case "fish":
+            subprocess.run(["fish", "--no-config", "-c", _FISH], env=_known(ours), cwd=folder, timeout=60, check=True)
+    found: dict[str, list[str]] = {}
+    for line in answers.read_text().splitlines():
+        if line.startswith("# "):
+            words = found.setdefault(line[2:], [])
+        else:
+            words.append(line.rstrip("/"))
+    # Where nothing begins as the line ends, fish looks for what is like it.
+    return {line: [word for word in words if word.startswith(line.split(" ")[-1])] for line, words in found.items()}
+
+
+def must_be_there(shell: str) -> None:
+    """Skips the test, by name, where the machine has no such shell."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+
+
+def type_into(command: Sequence[str], keys: str, environment: Mapping[str, str], folder: Path) -> str:
+    """The screen of a shell on a terminal that takes the keys once its prompt is there, until it ends."""
+    ours, theirs = pty.openpty()
+    shell = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=_known(environment), cwd=folder, start_new_session=True
+    )
+    os.close(theirs)
+    screen, left = b"", keys.encode()
+    try:
+        while True:
+            typing = [ours] if left and READY.encode() in screen else []
+            readable, writable, _ = select.select([ours], typing, [])
+            if readable:
+                screen += os.read(ours, 65536)
+            if writable:
+                left = left[os.write(ours, left[:256]) :]
+    except OSError:  # the shell has ended, and its terminal with it
+        pass
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(ours)
+    return screen.decode(errors="replace")
+
+
+def _known(environment: Mapping[str, str]) -> dict[str, str]:
+    return {**environment, "COMPLETIONS": str(COMPLETIONS), "TERM": "xterm"}

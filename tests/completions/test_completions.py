@@ -1,0 +1,184 @@
+"""What TAB offers: one table of lines for all three shells, and no Python for what is known beforehand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kquota.stores.completion import FRESH_SECONDS, CompletionFile
+from tests.completions.shells import offers
+
+SHELLS = ("bash", "zsh", "fish")
+
+CONFIG = """
+[clusters.prod]
+bootstrap-server = "b1:9092"
+ [ clusters."old-1" ] # on ZooKeeper
+zookeeper = "zk:2181"
+[clusters."two words"]
+zookeeper = "zk:2181"
+"""
+NAMED = {
+    "b:9092": ["topics orders", "topics payments.v2", "brokers 1", "brokers 2", "brokers 10"],
+    "it's:9092": ["topics quoted"],
+    "evil:9092": ["topics $(touch evil)", "topics -x", "topics `id`", "topics a;b", "topics good", "brokers 1 2"],
+}
+"""What is kept of a cluster, by its address."""
+B = "--bootstrap-server b:9092"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """At the end of a line: these and only these, or at least these and none of those."""
+
+    line: str
+    exactly: tuple[str, ...] | None = None
+    some: tuple[str, ...] = ()
+    none: tuple[str, ...] = ()
+
+
+CASES = {
+    "commands": Offer("kquota ", some=("configs", "move", "log-dirs"), none=("complete", "--version")),
+    "a command's beginning": Offer("kquota re", exactly=("reassign-partitions",)),
+    "no hidden command": Offer("kquota comp", exactly=()),
+    "options of the whole": Offer("kquota --", exactly=("--version", "--help")),
+    "a group's commands": Offer("kquota throttle ", exactly=("show", "set", "clear", "doctor")),
+    "options where nothing else can stand": Offer("kquota log-dirs ", some=("--describe", "--help")),
+    "options": Offer("kquota configs --al", exactly=("--alter", "--all")),
+    "options of a group's command": Offer("kquota quota apply --pr", exactly=("--prune",)),
+    "no hidden option": Offer("kquota configs --broker", exactly=("--broker", "--broker-defaults")),
+    "an option once": Offer("kquota configs --alter --al", exactly=("--all",)),
+    "with its value, too": Offer("kquota configs --zookeeper=z:1 --zo", exactly=()),
+    "one that may stand again": Offer("kquota configs --entity-type users --entity-t", exactly=("--entity-type",)),
+    "by its other name it is the same": Offer("kquota quota explain --client x --cli", exactly=()),
+    "no option where a value belongs": Offer("kquota configs --user ", exactly=()),
+    "a value that looks like a command": Offer("kquota move status --run plan --ou", exactly=("--output",)),
+    "choices": Offer("kquota configs --output ", exactly=("text", "json", "tsv")),
+    "choices of a command without tables": Offer("kquota move status --output ", exactly=("text", "json")),
+    "choices after =": Offer("kquota configs --output=t", exactly=("--output=text", "--output=tsv")),
+    "entity types": Offer("kquota configs --entity-type ", exactly=("users", "clients", "ips", "topics", "brokers")),
+    "users and clients together": Offer("kquota configs --entity-type users --entity-type ", exactly=("clients",)),
+    "topics stand alone": Offer("kquota configs --entity-type topics --entity-type ", exactly=()),
+    "keys of users": Offer("kquota configs --user x --add-config p", exactly=("producer_byte_rate=",)),
+    "keys of ips": Offer("kquota configs --entity-type ips --add-config ", exactly=("connection_creation_rate=",)),
+    "keys of brokers": Offer(
+        "kquota configs --broker-defaults --add-config leader", exactly=("leader.replication.throttled.rate=",)
+    ),
+    "keys of topics": Offer(
+        "kquota configs --topic t --add-config=ret",
+        exactly=("--add-config=retention.bytes=", "--add-config=retention.ms="),
+    ),
+    "keys of whatever it is": Offer(
+        "kquota configs --add-config ", some=("producer_byte_rate=", "retention.ms=", "connection_creation_rate=")
+    ),
+    "the next key": Offer(
+        "kquota configs --client x --add-config producer_byte_rate=5MB/s,",
+        some=("producer_byte_rate=5MB/s,consumer_byte_rate=",),
+        none=("producer_byte_rate=5MB/s,producer_byte_rate=",),
+    ),
+    "the next key after a list": Offer(
+        "kquota configs --topic t --add-config leader.replication.throttled.replicas=[0:1,1:2],preal",
+        exactly=("leader.replication.throttled.replicas=[0:1,1:2],preallocate=",),
+    ),
+    "no key within a list": Offer(
+        "kquota configs --topic t --add-config leader.replication.throttled.replicas=[0:1,", exactly=()
+    ),
+    "no value of a key": Offer("kquota configs --user x --add-config producer_byte_rate=", exactly=()),
+    "keys to delete": Offer("kquota configs --ip ::1 --delete-config ", exactly=("connection_creation_rate",)),
+    "the next key to delete": Offer(
+        "kquota configs --user x --delete-config request_percentage,c",
+        exactly=("request_percentage,consumer_byte_rate", "request_percentage,controller_mutation_rate"),
+    ),
+    "keys of a new topic": Offer("kquota topics --create --config min.ins", exactly=("min.insync.replicas=",)),
+    "clusters": Offer("kquota topics --cluster ", exactly=("prod", "old-1")),
+    "topics": Offer(f"kquota configs {B} --topic ", exactly=("orders", "payments.v2")),
+    "topics of an entity type": Offer(f"kquota configs {B} --entity-type topics --entity-name o", exactly=("orders",)),
+    "no names of users": Offer(f"kquota configs {B} --entity-type users --entity-name ", exactly=()),
+    "a list of topics": Offer(f"kquota log-dirs {B} --topic-list orders,", exactly=("orders,payments.v2",)),
+    "brokers": Offer(f"kquota throttle show {B} --broker 1", exactly=("1", "10")),
+    "a list of brokers": Offer(f"kquota move plan {B} --drain=2,", exactly=("--drain=2,1", "--drain=2,10")),
+    "replicas": Offer(f"kquota topics {B} --replica-assignment 1:", exactly=("1:1", "1:2", "1:10")),
+    "another cluster's": Offer('kquota configs --bootstrap-server "it\'s:9092" --topic ', exactly=("quoted",)),
+    "nothing that a shell would run": Offer("kquota configs --bootstrap-server=evil:9092 --topic ", exactly=("good",)),
+    "no cluster, no names": Offer("kquota configs --topic ", exactly=()),
+    "releases": Offer("kquota sandbox up --kafka 4", exactly=("4.3.1",)),
+    "no command's name for an argument": Offer("kquota quota diff a.yaml ", exactly=()),
+    "somebody else's option": Offer("kquota configs --nonsense=", exactly=()),
+}
+FILES = {
+    "a plan": Offer("kquota reassign-partitions --reassignment-json-file ", some=("plan.json",)),
+    "a plan after =": Offer(
+        "kquota move estimate --reassignment-json-file=p", some=("--reassignment-json-file=plan.json",)
+    ),
+    "a document": Offer("kquota quota diff ", some=("plan.json",)),
+    "a folder": Offer("kquota log-dirs --snapshot ", some=("sizes",), none=("plan.json",)),
+}
+"""bash completes these by itself, when a key is pressed."""
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with clusters, kept names and two files, and a kquota that only leaves a mark."""
+    root = tmp_path_factory.mktemp("stage")
+    for folder in ("bin", "work/sizes", "config/kquota"):
+        (root / folder).mkdir(parents=True)
+    (root / "config/kquota/config.toml").write_text(CONFIG)
+    (root / "work/plan.json").touch()
+    kquota = root / "bin/kquota"
+    kquota.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$MARK.part"\nmv "$MARK.part" "$MARK"\n')
+    kquota.chmod(0o755)
+    return root
+
+
+def environment(root: Path) -> dict[str, str]:
+    """The stage's, with names that were kept just now."""
+    for address, found in NAMED.items():
+        kept = CompletionFile(root / "cache/kquota/completion", [address, "", "", "", "", ""])
+        kept.keep(found, FRESH_SECONDS)
+    homes = {f"XDG_{name.upper()}_HOME": str(root / name) for name in ("config", "cache", "data")}
+    path = f"{root / 'bin'}:{os.environ['PATH']}"
+    return {"PATH": path, "HOME": str(root), "MARK": str(root / "mark"), "LANG": "C.UTF-8", **homes}
+
+
+@pytest.fixture(scope="module")
+def offered(stage: Path) -> Callable[[str], dict[str, list[str]]]:
+    """All lines, asked of each shell once."""
+    known: dict[str, dict[str, list[str]]] = {}
+
+    def asked(shell: str) -> dict[str, list[str]]:
+        if shell not in known:
+            lines = [case.line for case in (*CASES.values(), *FILES.values())]
+            known[shell] = offers(shell, lines, environment(stage), stage / "work")
+        return known[shell]
+
+    return asked
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_offered(shell: str, case: Offer, offered: Callable[[str], dict[str, list[str]]]) -> None:
+    _must_fit(case, offered(shell)[case.line])
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+@pytest.mark.parametrize("case", FILES.values(), ids=FILES)
+def test_files_and_folders(shell: str, case: Offer, offered: Callable[[str], dict[str, list[str]]]) -> None:
+    _must_fit(case, offered(shell)[case.line])
+
+
+def _must_fit(case: Offer, found: list[str]) -> None:
+    if case.exactly is not None:
+        assert sorted(found) == sorted(case.exactly)
+    assert set(case.some) <= set(found)
+    assert not set(case.none) & set(found)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_no_python_starts(shell: str, stage: Path, offered: Callable[[str], dict[str, list[str]]]) -> None:
+    assert offered(shell)
+    assert not (stage / "mark").exists()
+    assert not (stage / "work/evil").exists()
