@@ -17,22 +17,32 @@ from kquota.config.resource import BROKERS, TOPICS, Kind, Resource
 from kquota.errors import Invalid
 from kquota.quota.entity import CLIENTS, IPS, USERS, Every
 
-EPILOG = """Examples:
+EPILOG: Final = """Each write is read back until the cluster shows it. Exit codes: 0 done and seen, 1 failed or
+refused, 2 wrong usage.
 
-kquota configs --bootstrap-server localhost:9092 --alter --add-config producer_byte_rate=10MB/s --user alice
+Examples:
+  kquota configs --bootstrap-server localhost:9092 --alter --add-config producer_byte_rate=10MB/s --user alice
+  kquota configs --zookeeper localhost:2181 --describe --entity-type users --entity-type clients"""
 
-kquota configs --zookeeper localhost:2181 --describe --entity-type users --entity-type clients"""
+HEADINGS: Final = {
+    "--alter": "Action (exactly one)",
+    "--add-config": "Configs",
+    "--entity-type": "Entity",
+    "--user": "Entity, in short",
+    "--output": "Output",
+}
+"""The first option of each part of the help, and its heading."""
 
 _RESOURCES: Final[tuple[Kind, ...]] = (TOPICS, BROKERS)
 _SCRAM: Final = re.compile(r"(?:^|,)\s*SCRAM-", re.IGNORECASE)
 
 
 def _short(kind: str, what: str) -> Any:
-    return typer.Option(f"--{kind[:-1]}", metavar="NAME", help=f"Short for type {kind} and {what}.")
+    return typer.Option(f"--{kind[:-1]}", metavar="NAME", help=f"As --entity-type {kind} --entity-name NAME: {what}.")
 
 
 def _defaults(what: str) -> Any:
-    return typer.Option(f"--{what}-defaults", help=f"Short for type {what}s and --entity-default.")
+    return typer.Option(f"--{what}-defaults", help=f"As --entity-type {what}s --entity-default.")
 
 
 def _hidden(option: str) -> Any:
@@ -43,28 +53,35 @@ def _hidden(option: str) -> Any:
 def configs(
     connection: Connection,
     alter: Annotated[bool, typer.Option("--alter", help="Change the configs of one entity.")] = False,
-    describe: Annotated[bool, typer.Option("--describe", help="List configs.")] = False,
+    describe: Annotated[bool, typer.Option("--describe", help="Show the configs of entities.")] = False,
     everything: Annotated[
         bool, typer.Option("--all", help="With --describe of topics or brokers: static and default configs, too.")
     ] = False,
     add_config: Annotated[
         str | None,
-        typer.Option("--add-config", metavar="K=V,K=[V,V],…", help="Configs to set: byte rates take units, as 10MB/s."),
+        typer.Option(
+            "--add-config",
+            metavar="K=V,K=[V,V],…",
+            help="Configs to set. Byte rates take units: 10MB/s; bare: bytes per second.",
+        ),
     ] = None,
     add_config_file: Annotated[
-        Path | None, typer.Option("--add-config-file", metavar="FILE", help="The same as Java properties.")
+        Path | None, typer.Option("--add-config-file", metavar="FILE", help="The same, from a Java properties file.")
     ] = None,
     delete_config: Annotated[
-        list[str] | None, typer.Option("--delete-config", metavar="K,…", help="Configs to remove.")
+        list[str] | None, typer.Option("--delete-config", metavar="K,…", help="Configs to remove, repeatable.")
     ] = None,
     entity_type: Annotated[
         list[str] | None,
         typer.Option(
-            "--entity-type", metavar="TYPE", help="users, clients, ips, topics or brokers; users and clients together."
+            "--entity-type",
+            metavar="TYPE",
+            help="users, clients, ips, topics or brokers; repeatable for users with clients.",
         ),
     ] = None,
     entity_name: Annotated[
-        list[str] | None, typer.Option("--entity-name", metavar="NAME", help="A name for each --entity-type.")
+        list[str] | None,
+        typer.Option("--entity-name", metavar="NAME", help="The name, one for each --entity-type in its order."),
     ] = None,
     entity_default: Annotated[
         bool, typer.Option("--entity-default", help="In place of a name: the type's default entity.")

@@ -49,7 +49,9 @@ OPTIONS: Final[Mapping[str, Any]] = {
     ],
     "cluster": Annotated[
         str | None,
-        typer.Option("--cluster", metavar="NAME", help="A cluster of config.toml. [env: KQUOTA_CLUSTER]"),
+        typer.Option(
+            "--cluster", metavar="NAME", help="A cluster of ~/.config/kquota/config.toml. [env: KQUOTA_CLUSTER]"
+        ),
     ],
     "command_config": Annotated[
         Path | None,

@@ -27,25 +27,24 @@ if TYPE_CHECKING:
     from kquota.quota.port import Principals
     from kquota.quota.throttled import Throttled
 
-EXPORT_EPILOG: Final = """Examples:
+EXPORT_EPILOG: Final = """YAML unless --output says json; export, apply and export again give the same bytes.
 
-kquota quota export --bootstrap-server localhost:9092 > quotas.yaml
-
-kquota quota export --zookeeper localhost:2181 --output json"""
+Examples:
+  kquota quota export --bootstrap-server localhost:9092 > quotas.yaml
+  kquota quota export --zookeeper localhost:2181 --output json"""
 
 DIFF_EPILOG: Final = """Exit codes: 0 nothing would change, 8 something would.
 
 Examples:
+  kquota quota diff --bootstrap-server localhost:9092 quotas.yaml
+  kquota quota diff --zookeeper localhost:2181 quotas.yaml --prune --output tsv"""
 
-kquota quota diff --bootstrap-server localhost:9092 quotas.yaml
+APPLY_EPILOG: Final = """On a terminal it shows the change and asks; elsewhere give --yes, or --change with the hash
+that was reviewed. Exit codes: 0 done, or nothing to change; 1 refused, or some entities are undone, which are named.
 
-kquota quota diff --zookeeper localhost:2181 quotas.yaml --prune --output tsv"""
-
-APPLY_EPILOG: Final = """Examples:
-
-kquota quota apply --bootstrap-server localhost:9092 quotas.yaml
-
-kquota quota apply --bootstrap-server localhost:9092 quotas.yaml --prune --change sha256:1f0e9c2b7a6d5e43"""
+Examples:
+  kquota quota apply --bootstrap-server localhost:9092 quotas.yaml --yes
+  kquota quota apply --bootstrap-server localhost:9092 quotas.yaml --prune --change sha256:1f0e9c2b7a6d5e43"""
 
 _HASH: Final = re.compile(r"sha256:[0-9a-f]{16}")
 _SHOWN: Final = 5
@@ -54,7 +53,8 @@ _SECONDS_PER_ENTITY: Final = 0.001
 
 File: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="The document; - is stdin.")]
 Prune: TypeAlias = Annotated[
-    bool, typer.Option("--prune", help="Also remove the limits of those in owns: that the document does not name.")
+    bool,
+    typer.Option("--prune", help="Also remove the limits of all that `owns:` covers and the document does not name."),
 ]
 
 
@@ -62,7 +62,7 @@ Prune: TypeAlias = Annotated[
 def export(
     connection: Connection,
     replication_throttles: Annotated[
-        bool, typer.Option("--replication-throttles", help="Also those of brokers and topics.")
+        bool, typer.Option("--replication-throttles", help="Also the replication throttles of brokers and topics.")
     ] = False,
     output: OutputFormat = Output.text,
 ) -> int:
@@ -108,7 +108,11 @@ def apply(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     change: Annotated[
         str | None,
-        typer.Option("--change", metavar="HASH", help="Do not ask, and change nothing but what `diff` gave this hash."),
+        typer.Option(
+            "--change",
+            metavar="HASH",
+            help="Do not ask, and make no other change than the one that `quota diff` gave this hash.",
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent, and send nothing.")] = False,
     output: OutputFormat = Output.text,

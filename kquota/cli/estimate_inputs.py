@@ -36,11 +36,13 @@ Sizes: TypeAlias = Annotated[
 History: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
-        "--history", metavar="PATH", help="Write rates, and else unknown sizes, of snapshots or a folder, repeatable."
+        "--history",
+        metavar="PATH",
+        help="Write rates and unknown sizes, from snapshots: file, glob, folder; repeatable.",
     ),
 ]
 HistoryWindow: TypeAlias = Annotated[
-    str | None, typer.Option("--history-window", metavar="TIME", help="7d: of the history only the newest part.")
+    str | None, typer.Option("--history-window", metavar="TIME", help="Only the newest part of the history: 7d.")
 ]
 ClusterId: TypeAlias = Annotated[
     str | None, typer.Option("--cluster-id", metavar="ID", help="Which of the clusters that a history holds.")
@@ -57,7 +59,7 @@ Sample: TypeAlias = Annotated[
     str, typer.Option("--sample", metavar="SECONDS", help="How long to measure write rates on the live cluster.")
 ]
 AssumeSize: TypeAlias = Annotated[
-    str | None, typer.Option("--assume-size", metavar="SIZE", help="10GB: of partitions whose sizes nobody tells.")
+    str | None, typer.Option("--assume-size", metavar="SIZE", help="How big partitions are that nobody tells of: 10GB.")
 ]
 CLUSTER: Final = "cluster"
 LOG_DIRS: Final = "log-dirs"

@@ -22,17 +22,23 @@ if TYPE_CHECKING:
 
 Throttle: TypeAlias = Annotated[
     str | None,
-    typer.Option("--throttle", metavar="RATE", help="The replication throttle: 50MB/s; bare: bytes per second."),
+    typer.Option(
+        "--throttle", metavar="RATE", help="The replication throttle of each broker: 50MB/s; bare: bytes per second."
+    ),
 ]
 Deadline: TypeAlias = Annotated[
     str | None,
-    typer.Option("--deadline", metavar="TIME", help="6h: without --throttle, the smallest that meets it is found."),
+    typer.Option(
+        "--deadline",
+        metavar="TIME",
+        help="When the move has to be done: 6h. Without --throttle, the smallest one that meets it is found.",
+    ),
 ]
 Nic: TypeAlias = Annotated[
-    str | None, typer.Option("--nic", metavar="RATE", help="What a broker's network carries: 10Gbit/s.")
+    str | None, typer.Option("--nic", metavar="RATE", help="What each broker's network carries: 10Gbit/s.")
 ]
 MaxImpact: TypeAlias = Annotated[
-    str | None, typer.Option("--max-impact", metavar="PERCENT", help="The most of --nic that the throttle may be.")
+    str | None, typer.Option("--max-impact", metavar="PERCENT", help="The most of --nic that the throttle may be: 30%.")
 ]
 
 

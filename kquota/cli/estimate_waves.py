@@ -16,7 +16,7 @@ Waves: TypeAlias = Annotated[
     int | None, typer.Option("--waves", metavar="N", help="Cut the move into so many waves of about the same bytes.")
 ]
 MaxInFlight: TypeAlias = Annotated[
-    str | None, typer.Option("--max-in-flight", metavar="SIZE", help="500GB: the most that one wave may copy.")
+    str | None, typer.Option("--max-in-flight", metavar="SIZE", help="The most that one wave may copy: 500GB.")
 ]
 
 

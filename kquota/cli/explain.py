@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from kquota.quota.capacity import Cluster
     from kquota.quota.precedence import Client, Quotas
 
-EPILOG = """Examples:
+EPILOG: Final = """A client that did not authenticate is --user ANONYMOUS; one that sends no client-id is --client-id
+''. Exit code 8: --all found something.
 
-kquota quota explain --bootstrap-server localhost:9092 --user alice --client-id billing
-
-kquota quota explain --bootstrap-server localhost:9092 --all
-
-A client that did not authenticate is --user ANONYMOUS; one that sends no client-id is --client-id ''."""
+Examples:
+  kquota quota explain --bootstrap-server localhost:9092 --user alice --client-id billing
+  kquota quota explain --bootstrap-server localhost:9092 --all"""
 
 
 @connected()
 def explain(
     connection: Connection,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="NAME", help="The client's user. Left out: any that no quota names.")
+        str | None,
+        typer.Option("--user", metavar="NAME", help="The client's user.  [default: any that no quota names]"),
     ] = None,
     client_id: Annotated[
         str | None,
@@ -40,7 +40,7 @@ def explain(
             "--client-id",
             "--client",
             metavar="NAME",
-            help="Its client-id, '' for none. Left out: any that no quota names.",
+            help="Its client-id, '' for none.  [default: any that no quota names]",
         ),
     ] = None,
     ip: Annotated[

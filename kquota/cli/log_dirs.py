@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -17,13 +17,21 @@ from kquota.errors import Invalid
 from kquota.sizes.port import LogDirs
 from kquota.terms import BrokerId
 
-EPILOG = """Examples:
+EPILOG: Final = """A snapshot has a name of its own, with cluster and time: from cron, a folder of them becomes a
+history. --compact prints which of them are rolled and can be deleted.
 
-kquota log-dirs --bootstrap-server localhost:9092 --describe --topic-list orders,payments
+Examples:
+  kquota log-dirs --bootstrap-server localhost:9092 --describe --topic-list orders,payments
+  kquota log-dirs --bootstrap-server localhost:9092 --snapshot history/"""
 
-kquota log-dirs --bootstrap-server localhost:9092 --snapshot history/
 
-kquota log-dirs --compact history/"""
+HEADINGS: Final = {
+    "--describe": "Action (exactly one)",
+    "--topic-list": "Which replicas",
+    "--conf": "Spark, for --compact",
+    "--output": "Output",
+}
+"""The first option of each part of the help, and its heading."""
 
 
 @connected(zookeeper=False)
@@ -31,14 +39,17 @@ def log_dirs(
     connection: Connection,
     describe: Annotated[bool, typer.Option("--describe", help="Print every replica's size, as JSON.")] = False,
     snapshot: Annotated[
-        Path | None, typer.Option("--snapshot", metavar="DIR", help="Write one file of all sizes into DIR.")
+        Path | None, typer.Option("--snapshot", metavar="DIR", help="Write all sizes into a new file in DIR.")
     ] = None,
     compact: Annotated[
-        Path | None, typer.Option("--compact", metavar="DIR", help="Roll the snapshots in DIR into Parquet, by Spark.")
+        Path | None,
+        typer.Option("--compact", metavar="DIR", help="Roll the snapshots in DIR into Parquet, with Spark."),
     ] = None,
-    topic_list: Annotated[str | None, typer.Option("--topic-list", metavar="T,…", help="Only these topics.")] = None,
+    topic_list: Annotated[
+        str | None, typer.Option("--topic-list", metavar="T,…", help="Only these topics.  [default: all]")
+    ] = None,
     broker_list: Annotated[
-        str | None, typer.Option("--broker-list", metavar="ID,…", help="Only these brokers.")
+        str | None, typer.Option("--broker-list", metavar="ID,…", help="Only these brokers.  [default: all]")
     ] = None,
     conf: Conf = None,
     debug: Debug = False,  # noqa: ARG001 - its callback has done it

@@ -32,7 +32,7 @@ runs, something would change or is left over), 75 try again later, 130 interrupt
 $XDG_CONFIG_HOME) has those of --cluster.
 
 Examples:
-  kquota configs --bootstrap-server localhost:9092 --describe --entity-type users
+  kquota configs --bootstrap-server localhost:9092 --alter --add-config producer_byte_rate=10MB/s --user alice
   kquota move estimate --bootstrap-server localhost:9092 --reassignment-json-file plan.json --throttle 50MB/s"""
 
 app = typer.Typer(

@@ -36,13 +36,21 @@ if TYPE_CHECKING:
     from kquota.pace.enforcement import Enforcement
     from kquota.spark.estimate import Measured
 
-EPILOG: Final = """Examples:
+EPILOG: Final = """Exit codes: 0 it can be done as asked; 1 it cannot, and why: it never finishes, is late, has no room.
 
-kquota move estimate --bootstrap-server localhost:9092 --reassignment-json-file plan.json --throttle 50MB/s
+Examples:
+  kquota move estimate --bootstrap-server localhost:9092 --reassignment-json-file plan.json --throttle 50MB/s
+  kquota move estimate --log-dirs sizes.txt --bytes-in 1=3MB/s --reassignment-json-file plan.json --deadline 6h"""
 
-kquota move estimate --log-dirs sizes.txt --bytes-in 1=3MB/s --reassignment-json-file plan.json --throttle 50MB/s
 
-kquota move estimate --history snapshots/ --bytes-in 1=3MB/s --reassignment-json-file plan.json --deadline 6h"""
+HEADINGS: Final = {
+    "--reassignment-json-file": "The move",
+    "--log-dirs": "Sizes and write rates; by default the live cluster's",
+    "--waves": "In waves",
+    "--spark-master": "Where Spark runs; by default here",
+    "--report": "Output",
+}
+"""The first option of each part of the help, and its heading."""
 
 
 @connected(zookeeper=False)
@@ -69,11 +77,11 @@ def estimate(
     assume_size: AssumeSize = None,
     waves: Waves = None,
     max_in_flight: MaxInFlight = None,
-    page: Report = None,
     spark_master: SparkMaster = None,
     spark_remote: SparkRemote = None,
     conf: Conf = None,
     debug: Debug = False,  # noqa: ARG001 - its callback has done it
+    page: Report = None,
     output: OutputFormat = Output.text,
 ) -> int:
     """Say how long a throttled move takes, which broker is the bottleneck, and whether it can ever finish."""

@@ -22,17 +22,24 @@ if TYPE_CHECKING:
     from kquota.placement.goal import Goal
     from kquota.sizes.replica import LogDir
 
-EPILOG: Final = """Examples:
+EPILOG: Final = """The plan on stdout is what `kquota reassign-partitions --reassignment-json-file` takes. Nothing is
+written to the cluster.
 
-kquota move plan --bootstrap-server localhost:9092 --drain 3 > plan.json
+Internal topics are drained with all others; for other goals name them: --topics '__*'.
 
-kquota move plan --bootstrap-server localhost:9092 --add 7,8 --tolerance 5% > plan.json
+Examples:
+  kquota move plan --bootstrap-server localhost:9092 --drain 3 > plan.json
+  kquota move plan --bootstrap-server localhost:9092 --topics 'orders*' --replication-factor 3 --repair-racks \
+> plan.json"""
 
-kquota move plan --bootstrap-server localhost:9092 --topics 'orders.*' --replication-factor 3 --repair-racks > plan.json
 
-The plan on stdout is what kquota reassign-partitions --reassignment-json-file takes. Nothing is written to the cluster.
-
-Internal topics are drained with all others; for other goals name them: --topics '__*'."""
+HEADINGS: Final = {
+    "--drain": "Goals (one or more)",
+    "--tolerance": "Bounds",
+    "--disk": "What brokers do not tell",
+    "--explain": "Output",
+}
+"""The first option of each part of the help, and its heading."""
 
 
 @connected(zookeeper=False)
@@ -54,27 +61,45 @@ def plan(
         bool, typer.Option("--balance", help="Bring every broker's bytes within --tolerance of the mean.")
     ] = False,
     tolerance: Annotated[
-        str, typer.Option("--tolerance", metavar="PERCENT", help="How far from the mean --add and --balance leave one.")
+        str,
+        typer.Option(
+            "--tolerance", metavar="PERCENT", help="How far from the mean of bytes --add and --balance leave a broker."
+        ),
     ] = "10%",
     topics: Annotated[
         list[str] | None,
-        typer.Option("--topics", metavar="GLOB,…", help="Only these topics, repeatable. All but internal ones."),
+        typer.Option(
+            "--topics", metavar="GLOB,…", help="Only these topics, repeatable.  [default: all but internal ones]"
+        ),
     ] = None,
     brokers: Annotated[
-        str | None, typer.Option("--brokers", metavar="ID,…", help="Replicas come to these only. All live ones.")
+        str | None,
+        typer.Option(
+            "--brokers", metavar="ID,…", help="Replicas come to these brokers only.  [default: all live ones]"
+        ),
     ] = None,
     disk_limit: Annotated[
         str, typer.Option("--disk-limit", metavar="PERCENT", help="How full the plan may make a broker's disks.")
     ] = "85%",
     disk: Annotated[
         str | None,
-        typer.Option("--disk", metavar="SIZE", help="The disk of every broker, as 2TB, where brokers do not tell."),
+        typer.Option(
+            "--disk",
+            metavar="SIZE",
+            help="How large every broker's disk is, where brokers do not tell (before Kafka 3.3): 2TB.",
+        ),
     ] = None,
     history: Annotated[
         list[str] | None,
-        typer.Option("--history", metavar="PATH", help="Sizes from the newest snapshot of a file or folder."),
+        typer.Option(
+            "--history",
+            metavar="PATH",
+            help="Sizes from the newest snapshot of a file or folder, in place of the live ones.",
+        ),
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show every move on stderr, not the first 20.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show every move on stderr, not just the first 20.")
+    ] = False,
     output: OutputFormat = Output.text,
 ) -> int:
     """Plan the fewest bytes to move: drain or add brokers, set replication factors, repair racks, balance."""

@@ -19,42 +19,37 @@ if TYPE_CHECKING:
     from kquota.reassign.run import Run
 
 EPILOGS: Final = {
-    "status": """Examples:
+    "status": """Exit codes: 0 no run is open, 8 some are.
 
-kquota move status --bootstrap-server localhost:9092
+Examples:
+  kquota move status --bootstrap-server localhost:9092
+  kquota move status --cluster prod --output json""",
+    "resume": """Exit codes: 0 the runs are done, 8 they still move: ask again; 1 replicas ended elsewhere.
 
-kquota move status --cluster prod --output json
+Examples:
+  kquota move resume --bootstrap-server localhost:9092 --dry-run
+  kquota move resume --cluster prod --reassignment-json-file plan.json""",
+    "abort": """Exit codes: 0 all is as it was before the run, 8 replicas are still copied back: ask again.
 
-Exits 8 while a run is open, 0 when none is.""",
-    "resume": """Examples:
-
-kquota move resume --bootstrap-server localhost:9092
-
-kquota move resume --cluster prod --run 20260301T123000Z-c4eb806c53c4
-
-Exits 0 when the runs are done, 8 while they move, 1 when replicas ended elsewhere.""",
-    "abort": """Examples:
-
-kquota move abort --bootstrap-server localhost:9092
-
-kquota move abort --cluster prod --reassignment-json-file plan.json --dry-run
-
-Exits 0 when all is as it was before the run, 8 while replicas are copied back.""",
+Examples:
+  kquota move abort --bootstrap-server localhost:9092 --dry-run
+  kquota move abort --cluster prod --reassignment-json-file plan.json""",
 }
 
 RunOption: TypeAlias = Annotated[
-    str | None, typer.Option("--run", metavar="ID", help="The run, as status and --execute name it.")
+    str | None,
+    typer.Option("--run", metavar="ID", help="The run, as `move status` names it.  [default: those that are open]"),
 ]
 PlanFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="The run of this plan.")
+    Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="The open run of this plan.")
 ]
 StateDir: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--state-dir", metavar="DIR", help="Where runs are on record; by default in XDG_STATE_HOME."),
+    typer.Option("--state-dir", metavar="DIR", help="Where runs are on record.  [default: $XDG_STATE_HOME/kquota]"),
 ]
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")]
 Force: TypeAlias = Annotated[
-    bool, typer.Option("--force", help="Also where too few replicas stay in sync, and over others' moves.")
+    bool, typer.Option("--force", help="Also where too few replicas would stay in sync, and over others' moves.")
 ]
 
 

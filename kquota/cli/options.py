@@ -25,5 +25,7 @@ def _no_table(output: Output) -> Output:
 OutputFormat: TypeAlias = Annotated[
     Output, typer.Option("--output", metavar="[text|json]", help="How stdout is written.", callback=_no_table)
 ]
-TableFormat: TypeAlias = Annotated[Output, typer.Option("--output", help="How stdout is written.")]
+TableFormat: TypeAlias = Annotated[
+    Output, typer.Option("--output", metavar="[text|json|tsv]", help="How stdout is written.")
+]
 """For the commands whose document is a table, and so goes into tsv as well."""

@@ -20,15 +20,16 @@ if TYPE_CHECKING:
     from kquota.quota.explain import Answer, Explanation
     from kquota.terms import BrokerId
 
-EPILOG: Final = """Examples:
+EPILOG: Final = """The client loads a topic of its own, kquota-probe-..., one partition on each broker, and removes
+it, also when it is interrupted. What a killed one leaves is removed by the next, or by --clean-up, once its time is
+over.
 
-kquota quota probe --bootstrap-server localhost:9092 --client-id billing --produce 20MB/s
+Exit codes: 0 the client got what `kquota quota explain` says, within 10 %; 8 it got something else, or --clean-up
+left a topic that may be in use.
 
-kquota quota probe --bootstrap-server localhost:9092 --find-limit --tenants 10 --overcommit 2
-
-Exit code 0 when the client got what `kquota quota explain` says, within 10 %; 8 when it got something else. The client
-loads a topic of its own, kquota-probe-…, one partition on each broker, and removes it, also when it is interrupted.
-What a killed one leaves is removed by the next, or by --clean-up, once its time is over."""
+Examples:
+  kquota quota probe --bootstrap-server localhost:9092 --client-id billing --produce 20MB/s --dry-run
+  kquota quota probe --bootstrap-server localhost:9092 --clean-up"""
 
 
 @connected(zookeeper=False)

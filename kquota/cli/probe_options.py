@@ -17,13 +17,22 @@ from kquota.probe import load
 from kquota.probe.load import Kind
 from kquota.terms import BrokerId
 
+HEADINGS: Final = {
+    "--produce": "The load (exactly one)",
+    "--user": "The client",
+    "--seconds": "How long, how much",
+    "--most-partitions": "For --find-limit",
+    "--dry-run": "Trial and output",
+}
+"""The first option of each part of the help, and its heading."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
     """The options as the command line gave them; what is None or False was not given."""
 
     produce: Annotated[
-        str | None, typer.Option("--produce", metavar="RATE", help="Write so much, over all brokers: 20MB/s.")
+        str | None, typer.Option("--produce", metavar="RATE", help="Write so much, over all brokers together: 20MB/s.")
     ] = None
     consume: Annotated[bool, typer.Option("--consume", help="Read, faster than the quota lets it.")] = False
     requests: Annotated[bool, typer.Option("--requests", help="Send small requests, one after the other.")] = False
@@ -42,14 +51,17 @@ class Given:
         typer.Option(
             "--user",
             metavar="NAME",
-            help="Who the client is. No client can choose that: it is whoever its login says, ANONYMOUS without one. "
-            "Refused if the login says another; needed where only brokers know: certificates, tokens, tickets.",
+            help="Who the client is. No client can choose that: it is whoever its login says, ANONYMOUS without one, "
+            "and another is refused. To be given where only brokers know: certificates, tokens, tickets.",
         ),
     ] = None
     client_id: Annotated[
         str | None,
         typer.Option(
-            "--client-id", "--client", metavar="NAME", help="Its client-id. [client.id of its login's file, or kquota]"
+            "--client-id",
+            "--client",
+            metavar="NAME",
+            help="Its client-id. [default: client.id of its login's file, else kquota]",
         ),
     ] = None
     client_config: Annotated[
@@ -65,30 +77,33 @@ class Given:
         typer.Option(
             "--seconds",
             metavar="N",
-            help="How long to measure, after two of the quota's windows; with --find-limit each step. "
-            f"[two windows: 22; 3; at most {load.MOST_SECONDS:g}]",
+            help="How long to measure, once two of the quota's windows have passed. "
+            "[default: two windows, 22 as shipped; "
+            f"with --find-limit 3 for each step; at most {load.MOST_SECONDS:g}]",
         ),
     ] = None
     broker_list: Annotated[
-        str | None, typer.Option("--broker-list", metavar="ID,…", help="Load these brokers only.")
+        str | None, typer.Option("--broker-list", metavar="ID,…", help="Load these brokers only.  [default: all]")
     ] = None
     most_bytes: Annotated[
-        str, typer.Option("--most-bytes", metavar="SIZE", help="Write no more than this, over all brokers.")
+        str, typer.Option("--most-bytes", metavar="SIZE", help="Write no more than this, over all brokers together.")
     ] = "2GB"
     most_partitions: Annotated[
         int,
-        typer.Option("--most-partitions", metavar="N", min=10, max=10_000, help="With --find-limit, at any one time."),
+        typer.Option(
+            "--most-partitions", metavar="N", min=10, max=10_000, help="No more than these exist at any one time."
+        ),
     ] = 1_000
     tenants: Annotated[
-        int, typer.Option("--tenants", metavar="N", min=1, help="With --find-limit, divide the rate by so many.")
+        int, typer.Option("--tenants", metavar="N", min=1, help="Divide the rate that is found by so many.")
     ] = 1
     overcommit: Annotated[
         float,
         typer.Option(
-            "--overcommit", metavar="F", min=1, help="And multiply by this: they never all work at the same time."
+            "--overcommit", metavar="F", min=1, help="And multiply it by this: tenants never all work at the same time."
         ),
     ] = 1.0
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and touch nothing.")] = False
     output: OutputFormat = Output.text
 
 

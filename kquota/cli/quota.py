@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import typer
 
 from kquota.cli import explain, probe, simulate
+from kquota.cli.help import Command, Group, under
+from kquota.cli.probe_options import HEADINGS as OF_A_PROBE
+from kquota.cli.simulate_options import HEADINGS as OF_A_SIMULATION
 
-app = typer.Typer(no_args_is_help=True)
+EPILOG: Final = """Examples:
+  kquota quota explain --bootstrap-server localhost:9092 --user alice --client-id billing
+  kquota quota export --bootstrap-server localhost:9092 > quotas.yaml"""
+
+app = typer.Typer(cls=Group, epilog=EPILOG, no_args_is_help=True)
 
 
 @app.callback()
@@ -17,12 +26,12 @@ def group() -> None:
 def _document() -> None:
     from kquota.cli import document
 
-    app.command(epilog=document.EXPORT_EPILOG)(document.export)
-    app.command(epilog=document.DIFF_EPILOG)(document.diff)
-    app.command(epilog=document.APPLY_EPILOG)(document.apply)
+    app.command(cls=Command, epilog=document.EXPORT_EPILOG)(document.export)
+    app.command(cls=Command, epilog=document.DIFF_EPILOG)(document.diff)
+    app.command(cls=Command, epilog=document.APPLY_EPILOG)(document.apply)
 
 
 _document()
-app.command("explain", epilog=explain.EPILOG)(explain.explain)
-app.command("simulate", epilog=simulate.EPILOG)(simulate.simulate)
-app.command("probe", epilog=probe.EPILOG)(probe.probe)
+app.command("explain", cls=Command, epilog=explain.EPILOG)(explain.explain)
+app.command("simulate", cls=under(OF_A_SIMULATION, Command), epilog=simulate.EPILOG)(simulate.simulate)
+app.command("probe", cls=under(OF_A_PROBE, Command), epilog=probe.EPILOG)(probe.probe)

@@ -16,6 +16,15 @@ from kquota.errors import Invalid
 GENERATE, EXECUTE, VERIFY, CANCEL, LIST = "generate", "execute", "verify", "cancel", "list"
 ACTIONS: Final = (GENERATE, EXECUTE, VERIFY, CANCEL, LIST)
 """In the order in which Kafka's tool names them."""
+HEADINGS: Final = {
+    "--generate": "Action (exactly one)",
+    "--reassignment-json-file": "The plan",
+    "--throttle": "The throttle",
+    "--additional": "How carefully",
+    "--state-dir": "Record and output",
+}
+"""The first option of each part of the help, and its heading."""
+
 _CONTROLLER: Final = "bootstrap-controller"
 
 
@@ -24,36 +33,50 @@ class Given:
     """The options as the command line gave them; what is None or False was not given."""
 
     generate: Annotated[bool, flag("generate", "Propose a plan for the topics named; nothing is moved.")] = False
-    execute: Annotated[bool, flag("execute", "Start the moves of the plan.")] = False
-    verify: Annotated[bool, flag("verify", "Say whether they are done, and give the throttle back.")] = False
+    execute: Annotated[bool, flag("execute", "Start the moves of the plan, throttled.")] = False
+    verify: Annotated[bool, flag("verify", "Say whether they are done; when they are, give the throttle back.")] = False
     cancel: Annotated[bool, flag("cancel", "Stop them: the partitions stay where they were.")] = False
     list: Annotated[bool, flag("list", "Show every move under way in the cluster.")] = False
 
     reassignment_json_file: Annotated[
         Path | None,
         With(EXECUTE, VERIFY, CANCEL, required=True),
-        value("reassignment-json-file", "FILE", "The plan: partitions and replicas."),
+        value("reassignment-json-file", "FILE", "The plan, as --generate and move plan print it."),
     ] = None
     topics_to_move_json_file: Annotated[
         Path | None,
         With(GENERATE, required=True),
-        value("topics-to-move-json-file", "FILE", 'The topics: {"topics":[{"topic":"foo"}],"version":1}.'),
+        value(
+            "topics-to-move-json-file", "FILE", 'For --generate, the topics: {"topics":[{"topic":"foo"}],"version":1}.'
+        ),
     ] = None
     broker_list: Annotated[
-        str | None, With(GENERATE, required=True), value("broker-list", "ID,…", "The brokers to place them on.")
+        str | None,
+        With(GENERATE, required=True),
+        value("broker-list", "ID,…", "For --generate, the brokers to place them on."),
     ] = None
     disable_rack_aware: Annotated[
-        bool, With(GENERATE), flag("disable-rack-aware", "Do not look at the brokers' racks.")
+        bool, With(GENERATE), flag("disable-rack-aware", "For --generate: do not look at the brokers' racks.")
     ] = False
     seed: Annotated[
         int | None,
         With(GENERATE),
-        typer.Option("--seed", metavar="N", min=0, help="Make the proposal again that this seed made before."),
+        typer.Option(
+            "--seed",
+            metavar="N",
+            min=0,
+            help="For --generate: make the proposal again that this seed, told on stderr, made before.",
+        ),
     ] = None
     throttle: Annotated[
         str | None,
         With(EXECUTE),
-        value("throttle", "RATE", "The most that moves between brokers at: 50MB/s; bare: bytes per second."),
+        value(
+            "throttle",
+            "RATE",
+            "The most that each broker sends, and receives, of the moves: 50MB/s; bare: bytes per second. "
+            "[default: no throttle]",
+        ),
     ] = None
     replication_quota: Annotated[
         str | None, With(EXECUTE), value("replication-quota", "RATE", "KIP-73's name of --throttle.")
@@ -61,15 +84,28 @@ class Given:
     replica_alter_log_dirs_throttle: Annotated[
         str | None,
         With(EXECUTE, zookeeper=False),
-        value("replica-alter-log-dirs-throttle", "RATE", "The most that moves between log dirs of a broker at."),
+        value(
+            "replica-alter-log-dirs-throttle",
+            "RATE",
+            "The most that each broker copies between its own log dirs, as --throttle. [default: no throttle]",
+        ),
     ] = None
     throttle_whole_topics: Annotated[
         bool,
         With(EXECUTE),
-        flag("throttle-whole-topics", "Write * for a list of replicas that is longer than a broker takes."),
+        flag(
+            "throttle-whole-topics",
+            "Throttle all replicas of a topic (*) where the list of those that move is longer than a broker takes.",
+        ),
+    ] = False
+    preserve_throttles: Annotated[bool, With(VERIFY, CANCEL), flag("preserve-throttles", "Give no throttle back.")] = (
+        False
+    )
+    clear_all: Annotated[
+        bool, With(VERIFY), flag("clear-all", "Clear all throttles, whoever set them, as Kafka's --verify does.")
     ] = False
     additional: Annotated[
-        bool, With(EXECUTE, zookeeper=False), flag("additional", "Start even if other moves run in the cluster.")
+        bool, With(EXECUTE, zookeeper=False), flag("additional", "Start although other moves run in the cluster.")
     ] = False
     disallow_replication_factor_change: Annotated[
         bool,
@@ -79,14 +115,12 @@ class Given:
     timeout: Annotated[
         str | None,
         With(EXECUTE, CANCEL, zookeeper=False),
-        value("timeout", "MS", "How long to wait for moves between log dirs to begin: 10s; bare: ms. [10000]"),
+        value(
+            "timeout",
+            "MS",
+            "How long to wait for moves between log dirs to begin: 10s; bare: milliseconds. [default: 10s]",
+        ),
     ] = None
-    preserve_throttles: Annotated[bool, With(VERIFY, CANCEL), flag("preserve-throttles", "Give no throttle back.")] = (
-        False
-    )
-    clear_all: Annotated[
-        bool, With(VERIFY), flag("clear-all", "Clear all throttles, whoever set them, as Kafka's --verify does.")
-    ] = False
     force: Annotated[
         bool, With(EXECUTE, CANCEL), flag("force", "Do what is refused for being dangerous; the refusal names it.")
     ] = False
@@ -96,7 +130,7 @@ class Given:
     state_dir: Annotated[
         Path | None,
         With(EXECUTE, VERIFY, CANCEL),
-        value("state-dir", "DIR", "Where runs are on record; by default in XDG_STATE_HOME."),
+        value("state-dir", "DIR", "Where runs are on record. [default: $XDG_STATE_HOME/kquota]"),
     ] = None
     output: TableFormat = Output.text
     bootstrap_controller: Annotated[str | None, typer.Option(f"--{_CONTROLLER}", hidden=True)] = None

@@ -24,15 +24,13 @@ from kquota.measure import ByteRate, duration, human_rate
 if TYPE_CHECKING:
     from kquota.reassign.plan import Plan
 
-EPILOG: Final = """Examples:
+EPILOG: Final = """Exit codes of --verify: 0 done, and the throttle given back; 8 still moving: ask again; 1 replicas
+ended elsewhere.
 
-kquota reassign-partitions --bootstrap-server localhost:9092 --reassignment-json-file p.json --execute --throttle 50MB/s
-
-kquota reassign-partitions --bootstrap-server localhost:9092 --reassignment-json-file p.json --verify
-
-kquota reassign-partitions --cluster prod --generate --topics-to-move-json-file topics.json --broker-list 1,2,3
-
---verify exits 0 when the move is done, 8 while it runs, 1 when replicas ended elsewhere."""
+Examples:
+  kquota reassign-partitions --bootstrap-server localhost:9092 --execute --reassignment-json-file plan.json \
+--throttle 50MB/s
+  kquota reassign-partitions --bootstrap-server localhost:9092 --verify --reassignment-json-file plan.json"""
 
 _TIMEOUT: Final = "10000"
 _LONGEST: Final = 15

@@ -6,11 +6,12 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from kquota.cli.contract import DONE, FAILED, NOT_YET, say
+from kquota.cli.help import Command, Group
 from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid
 
@@ -18,20 +19,61 @@ if TYPE_CHECKING:
     from kquota.sandbox.cluster import Cluster
     from kquota.sandbox.jars import Tell
 
-app = typer.Typer(help="A real ZooKeeper and real Kafka on this machine.", no_args_is_help=True)
+EPILOG: Final = """Examples:
+  kquota sandbox up
+  eval "$(kquota sandbox env)\""""
+
+EPILOGS: Final = {
+    "up": """The servers listen on loopback only. The first start of a Kafka downloads it (40 MB).
+
+Examples:
+  kquota sandbox up
+  kquota sandbox up zk --zookeeper-only""",
+    "status": """Exit code 1: the sandbox that is named does not run.
+
+Examples:
+  kquota sandbox status
+  kquota sandbox status zk --output json""",
+    "env": """It sets KQUOTA_BOOTSTRAP_SERVER and KQUOTA_ZOOKEEPER, so that commands need not name the cluster. Exit
+code 1: it does not run.
+
+Examples:
+  eval "$(kquota sandbox env)"
+  kquota sandbox env zk""",
+    "down": """Examples:
+  kquota sandbox down zk
+  kquota sandbox down --all""",
+    "demo": """It takes about 90 seconds, and removes its sandbox in the end. Exit codes: 0 all of it held, 8 as much as
+could be shown without Kafka, where that cannot be downloaded.
+
+Examples:
+  kquota sandbox demo
+  kquota sandbox demo 2> progress.txt""",
+}
+
+app = typer.Typer(
+    cls=Group, help="A real ZooKeeper and real Kafka on this machine.", epilog=EPILOG, no_args_is_help=True
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The sandbox's name.")]
 
 
-Name = Annotated[str, typer.Argument(help="The sandbox's name.")]
-
-
-@app.command()
+@app.command(cls=Command, epilog=EPILOGS["up"])
 def up(
     name: Name = "default",
-    kafka: Annotated[str | None, typer.Option(help="4.3.1 (KRaft), 3.9.1 or 2.8.2 (on ZooKeeper).  [4.3.1]")] = None,
-    brokers: Annotated[int | None, typer.Option(help="How many brokers, 1 to 9.  [3]")] = None,
+    kafka: Annotated[
+        str | None,
+        typer.Option(metavar="VERSION", help="4.3.1 (KRaft), 3.9.1 or 2.8.2 (on ZooKeeper).  [default: 4.3.1]"),
+    ] = None,
+    brokers: Annotated[int | None, typer.Option(metavar="N", help="How many brokers, 1 to 9.  [default: 3]")] = None,
     zookeeper_only: Annotated[bool, typer.Option("--zookeeper-only", help="No Kafka, and no download.")] = False,
     properties: Annotated[
-        list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="For every broker; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--property",
+            metavar="KEY=VALUE",
+            help="A setting of every broker (with --zookeeper-only of ZooKeeper), repeatable.",
+        ),
     ] = None,
     output: OutputFormat = Output.text,
 ) -> None:
@@ -53,7 +95,7 @@ def up(
         print(json.dumps(_document([started]), indent=2))
 
 
-@app.command()
+@app.command(cls=Command, epilog=EPILOGS["down"])
 def down(
     name: Name = "default",
     all_of_them: Annotated[bool, typer.Option("--all", help="Every sandbox there is.")] = False,
@@ -65,12 +107,14 @@ def down(
         say(f"sandbox {each} is down" if cluster.down(each) else f"there is no sandbox {each}")
 
 
-@app.command()
+@app.command(cls=Command, epilog=EPILOGS["status"])
 def status(
-    name: Annotated[str | None, typer.Argument(help="The sandbox's name.  [all of them]")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The sandbox's name.  [default: all of them]")
+    ] = None,
     output: OutputFormat = Output.text,
 ) -> int:
-    """Which sandboxes run, and where. Exits 1 when the one that is named does not run."""
+    """Show which sandboxes run, and where."""
     from kquota.sandbox import cluster, places
 
     found = [c for each in ([name] if name else places.names()) if (c := cluster.find(each)) is not None]
@@ -83,9 +127,9 @@ def status(
     return FAILED if name and not any(c.running for c in found) else DONE
 
 
-@app.command()
+@app.command(cls=Command, epilog=EPILOGS["env"])
 def env(name: Name = "default") -> int:
-    """Print what makes a shell use a sandbox: eval "$(kquota sandbox env)"."""
+    """Print what makes a shell use a sandbox."""
     from kquota.sandbox import cluster
 
     found = cluster.find(name)
@@ -99,7 +143,7 @@ def env(name: Name = "default") -> int:
     return DONE
 
 
-@app.command()
+@app.command(cls=Command, epilog=EPILOGS["demo"])
 def demo() -> int:
     """Tell the whole story on a fresh sandbox: a throttled client, a predicted move, and no throttle left behind."""
     from kquota.sandbox.demo import Story

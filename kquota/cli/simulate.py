@@ -14,15 +14,11 @@ from kquota.measure import byte_rate, byte_size, duration
 if TYPE_CHECKING:
     from kquota.simulate.load import Admission, Quotas, Request
 
-EPILOG: Final = """Examples:
+EPILOG: Final = """No cluster is asked: the brokers' own arithmetic, to the millisecond.
 
-kquota quota simulate --controller-mutation-rate 5 --topics 7 --partitions 80
-
-kquota quota simulate --topics 2000 --partitions 12 --within 10m
-
-kquota quota simulate --producer-byte-rate 10MB/s --load 25MB/s --request-size 1MB
-
-kquota quota simulate --producer-byte-rate 10MB/s --request-percentage 5 --trace 'trace-*.csv.gz'"""
+Examples:
+  kquota quota simulate --controller-mutation-rate 5 --topics 7 --partitions 80
+  kquota quota simulate --producer-byte-rate 10MB/s --request-percentage 5 --trace 'trace-*.csv.gz'"""
 
 MOST_REQUESTS: Final = 2_000_000
 

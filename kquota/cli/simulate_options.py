@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -18,6 +18,17 @@ from kquota.measure import byte_rate
 
 if TYPE_CHECKING:
     from kquota.simulate.load import Quotas
+
+
+HEADINGS: Final = {
+    "--controller-mutation-rate": "Quotas",
+    "--topics": "Topics created, grown or deleted",
+    "--load": "Or a steady load",
+    "--trace": "Or a trace",
+    "--spark-master": "Where Spark runs a large trace; by default here",
+    "--output": "Output",
+}
+"""The first option of each part of the help, and its heading."""
 
 
 class Model(StrEnum):
@@ -37,36 +48,52 @@ class Given:
     """The options as the command line gave them; what is None or False was not given."""
 
     controller_mutation_rate: Annotated[
-        str | None, value("controller-mutation-rate", "N", "The quota, in mutations per second (KIP-599).")
+        str | None, value("controller-mutation-rate", "N", "In partitions created or deleted per second (KIP-599).")
     ] = None
-    producer_byte_rate: Annotated[str | None, value("producer-byte-rate", "RATE", "The quota, on each broker.")] = None
-    consumer_byte_rate: Annotated[str | None, value("consumer-byte-rate", "RATE", "The quota, on each broker.")] = None
+    producer_byte_rate: Annotated[
+        str | None, value("producer-byte-rate", "RATE", "On each broker: 10MB/s; bare: bytes per second.")
+    ] = None
+    consumer_byte_rate: Annotated[
+        str | None, value("consumer-byte-rate", "RATE", "On each broker, as the one before.")
+    ] = None
     request_percentage: Annotated[
-        float | None, value("request-percentage", "N", "The quota, in percent of one thread (KIP-124).")
+        float | None, value("request-percentage", "N", "In percent of one of a broker's threads (KIP-124).")
     ] = None
     window_num: Annotated[
-        int | None, _count("window-num", "quota.window.num and controller.quota.window.num of the brokers. [11]", 2)
+        int | None,
+        _count("window-num", "The brokers' quota.window.num and controller.quota.window.num. [default: 11]", 2),
     ] = None
 
-    topics: Annotated[int | None, _count("topics", "How many topics a deploy creates, grows or deletes.")] = None
+    topics: Annotated[int | None, _count("topics", "How many topics are created, grown or deleted.")] = None
     partitions: Annotated[int, _count("partitions", "Partitions that each of them gains or loses.")] = 1
     from_file: Annotated[
-        Path | None, value("from-file", "FILE", "The deploy's topics, as topics takes them: NAME [PARTITIONS] a line.")
+        Path | None, value("from-file", "FILE", "The topics as `kquota topics` takes them: NAME [PARTITIONS] a line.")
     ] = None
-    within: Annotated[str | None, value("within", "TIME", "Find the smallest mutation rate for that: 10m.")] = None
-    model: Annotated[Model, typer.Option("--model", help="As Kafka ships it, or as a draft had it.")] = Model.shipped
+    within: Annotated[
+        str | None, value("within", "TIME", "Find the smallest mutation rate that takes no longer: 10m.")
+    ] = None
+    model: Annotated[
+        Model,
+        typer.Option(
+            "--model",
+            metavar="[shipped|draft-even|draft-front]",
+            help="As Kafka ships it, or as a draft of KIP-599 had it.",
+        ),
+    ] = Model.shipped
     permissive: Annotated[
-        bool, flag("permissive", "The client is too old to be rejected, and is delayed instead (as librdkafka).")
+        bool, flag("permissive", "The client is one that brokers cannot reject, as librdkafka: it is delayed instead.")
     ] = False
     per_request: Annotated[
-        int | None, _count("per-request", "Topics in each request of the deploy; without it all that are left.")
+        int | None, _count("per-request", "Topics in each request.  [default: all that are left]")
     ] = None
 
-    load: Annotated[str | None, value("load", "RATE", "What the client would send or fetch without a quota.")] = None
-    request_size: Annotated[str, value("request-size", "SIZE", "Of each request.")] = "100kB"
+    load: Annotated[
+        str | None, value("load", "RATE", "What the client would send or fetch without a quota: 25MB/s.")
+    ] = None
+    request_size: Annotated[str, value("request-size", "SIZE", "The size of each request.")] = "100kB"
     for_: Annotated[str, value("for", "TIME", "How long the load lasts.")] = "60s"
     thread_time: Annotated[
-        str | None, value("thread-time", "TIME", "That each request costs a broker's threads: 2ms.")
+        str | None, value("thread-time", "TIME", "What each request costs a broker's threads: 2ms.")
     ] = None
     trace: Annotated[
         list[str] | None,
@@ -75,7 +102,11 @@ class Given:
         ),
     ] = None
     closed_loop: Annotated[
-        bool, flag("closed-loop", "Each wait moves all that follows: the client sends only what was answered before.")
+        bool,
+        flag(
+            "closed-loop",
+            "With --load and --trace: the client sends only what was answered before, so each wait moves the rest.",
+        ),
     ] = False
 
     spark_master: SparkMaster = None

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, ClassVar
 
-from typer.core import TyperCommand
-
+from kquota.cli.help import Command
 from kquota.errors import Invalid
 
 
-class StrictCommand(TyperCommand):
+class StrictCommand(Command):
     """A command that refuses what Click would pass over, in the words of Kafka's tools."""
 
     written_as: ClassVar[Mapping[str, tuple[str, str]]] = {}

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import typer
 
 from kquota.cli import throttle_clear, throttle_doctor, throttle_set, throttle_show
+from kquota.cli.help import Command, Group, under
 
-app = typer.Typer(no_args_is_help=True)
+EPILOG: Final = """Examples:
+  kquota throttle show --bootstrap-server localhost:9092
+  kquota throttle doctor --bootstrap-server localhost:9092"""
+
+app = typer.Typer(cls=Group, epilog=EPILOG, no_args_is_help=True)
 
 
 @app.callback()
@@ -14,7 +21,7 @@ def group() -> None:
     """What replication throttles stand on the cluster, by whom; set them, give them back, clear what was left."""
 
 
-app.command("show", epilog=throttle_show.EPILOG)(throttle_show.show)
-app.command("set", epilog=throttle_set.EPILOG)(throttle_set.set_)
-app.command("clear", epilog=throttle_clear.EPILOG)(throttle_clear.clear)
-app.command("doctor", epilog=throttle_doctor.EPILOG)(throttle_doctor.doctor)
+app.command("show", cls=Command, epilog=throttle_show.EPILOG)(throttle_show.show)
+app.command("set", cls=under(throttle_set.HEADINGS, Command), epilog=throttle_set.EPILOG)(throttle_set.set_)
+app.command("clear", cls=Command, epilog=throttle_clear.EPILOG)(throttle_clear.clear)
+app.command("doctor", cls=Command, epilog=throttle_doctor.EPILOG)(throttle_doctor.doctor)

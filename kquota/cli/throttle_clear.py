@@ -22,14 +22,12 @@ if TYPE_CHECKING:
     from kquota.throttle.port import Ports
     from kquota.throttle.standing import Standing
 
-EPILOG: Final = """Examples:
+EPILOG: Final = """Without --all only what `kquota throttle set` took goes back; the throttle of a move ends with
+`kquota reassign-partitions --verify`. Exit code 8: a broker was not reached and is still throttled.
 
-kquota throttle clear --bootstrap-server localhost:9092
-
-kquota throttle clear --bootstrap-server localhost:9092 --all
-
-Without --all only what kquota throttle set took goes back; the throttle of a move ends with
-kquota reassign-partitions --verify."""
+Examples:
+  kquota throttle clear --bootstrap-server localhost:9092
+  kquota throttle clear --bootstrap-server localhost:9092 --all --dry-run"""
 
 _ASKED: Final = 50
 
@@ -38,7 +36,10 @@ _ASKED: Final = 50
 def clear(
     connection: Connection,
     run: Annotated[
-        str | None, typer.Option("--run", metavar="RUN", help="Only this one; by default every throttle set.")
+        str | None,
+        typer.Option(
+            "--run", metavar="RUN", help="Only what this run took.  [default: every `throttle set` on record]"
+        ),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Take every replication throttle of the cluster away, whoever set it.")

@@ -23,15 +23,12 @@ if TYPE_CHECKING:
     from kquota.throttle.actions import Leftovers
     from kquota.throttle.port import Ports
 
-EPILOG: Final = """Exit codes: 0 nothing is left over, 8 something is.
+EPILOG: Final = """Exit codes: 0 nothing is left over, 8 something is. In cron give --older-than: what was seen at
+every look for so long goes, and younger leftovers stay (exit code 8).
 
 Examples:
-
-kquota throttle doctor --bootstrap-server localhost:9092
-
-kquota throttle doctor --bootstrap-server localhost:9092 --fix --yes --older-than 1h
-
-The second is for cron: what was seen at every look for an hour goes, and it exits 8 while younger leftovers remain."""
+  kquota throttle doctor --bootstrap-server localhost:9092
+  kquota throttle doctor --bootstrap-server localhost:9092 --fix --yes --older-than 1h"""
 
 _ASKED: Final = 50
 
@@ -41,7 +38,10 @@ def doctor(
     connection: Connection,
     fix: Annotated[bool, typer.Option("--fix", help="Take away what no run holds and no move can use.")] = False,
     older_than: Annotated[
-        str | None, typer.Option("--older-than", metavar="TIME", help="With --fix: only what was there for so long.")
+        str | None,
+        typer.Option(
+            "--older-than", metavar="TIME", help="With --fix: only what was there at every look for so long: 1h."
+        ),
     ] = None,
     yes: options.Yes = False,
     dry_run: options.DryRun = False,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 StateDir: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--state-dir", metavar="DIR", help="Where runs are on record; by default in XDG_STATE_HOME."),
+    typer.Option("--state-dir", metavar="DIR", help="Where runs are on record.  [default: $XDG_STATE_HOME/kquota]"),
 ]
 Topics: TypeAlias = Annotated[list[str] | None, typer.Option("--topic", metavar="T,…", help="Only these topics.")]
 Brokers: TypeAlias = Annotated[

@@ -23,15 +23,21 @@ if TYPE_CHECKING:
     from kquota.throttle.port import Ports
     from kquota.throttle.standing import Standing
 
-EPILOG: Final = """Examples:
+EPILOG: Final = """What is set is on record: `kquota throttle clear` gives back what stood before, value by value.
 
-kquota throttle set --bootstrap-server localhost:9092 --topic orders --throttle 50MB/s
+Examples:
+  kquota throttle set --bootstrap-server localhost:9092 --topic orders --throttle 50MB/s
+  kquota throttle set --bootstrap-server localhost:9092 --recovering 3 --throttle 50MB/s"""
 
-kquota throttle set --bootstrap-server localhost:9092 --recovering 3 --throttle 50MB/s
 
-kquota throttle set --bootstrap-server localhost:9092 --reassignment-json-file plan.json --throttle 100MB/s
-
-What is set is on record: kquota throttle clear gives back what stood before, value by value."""
+HEADINGS: Final = {
+    "--throttle": "How fast",
+    "--topic": "Of topics and brokers",
+    "--recovering": "Or of a broker that comes back",
+    "--run": "Or of a move under way",
+    "--sample": "Trial, record and output",
+}
+"""The first option of each part of the help, and its heading."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,18 +55,21 @@ class _Asked:
 @connected()
 def set_(
     connection: Connection,
+    throttle: Annotated[
+        str | None,
+        typer.Option("--throttle", metavar="RATE", help="The rate of each broker: 50MB/s; bare: bytes per second."),
+    ] = None,
     topic: Annotated[
         list[str] | None, typer.Option("--topic", metavar="T,…", help="Throttle every replica of these topics.")
     ] = None,
     all_topics: Annotated[bool, typer.Option("--all-topics", help="Throttle every replica of every topic.")] = False,
     broker: Annotated[
         list[str] | None,
-        typer.Option("--broker", metavar="ID,…", help="Set the rate on these; by default on all that hold replicas."),
+        typer.Option(
+            "--broker", metavar="ID,…", help="Set the rate on these brokers.  [default: all that hold replicas]"
+        ),
     ] = None,
     all_brokers: Annotated[bool, typer.Option("--all-brokers", help="Set the rate on every broker.")] = False,
-    throttle: Annotated[
-        str | None, typer.Option("--throttle", metavar="RATE", help="50MB/s; bare: bytes per second.")
-    ] = None,
     leader: Annotated[bool, typer.Option("--leader", help="Only what leaders send.")] = False,
     follower: Annotated[bool, typer.Option("--follower", help="Only what followers receive.")] = False,
     recovering: Annotated[
@@ -70,15 +79,14 @@ def set_(
     once: Annotated[
         bool, typer.Option("--once", help="With --recovering: one look; exits 8 while the broker is behind.")
     ] = False,
-    run: Annotated[
-        str | None, typer.Option("--run", metavar="RUN", help="Give the rates of this open run another value.")
-    ] = None,
+    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Give this open run another rate.")] = None,
     reassignment_json_file: Annotated[
         Path | None,
         typer.Option("--reassignment-json-file", metavar="FILE", help="The same for the open run of this plan."),
     ] = None,
     sample: Annotated[
-        str, typer.Option("--sample", metavar="TIME", help="How long to measure what in-sync followers take; 0: not.")
+        str,
+        typer.Option("--sample", metavar="TIME", help="How long to measure what in-sync followers take of it; 0: not."),
     ] = "3s",
     dry_run: options.DryRun = False,
     state_dir: options.StateDir = None,

@@ -20,13 +20,12 @@ if TYPE_CHECKING:
     from kquota.throttle.port import Ports
     from kquota.throttle.standing import Standing
 
-EPILOG: Final = """Examples:
+EPILOG: Final = """What flows is measured from the ends of the logs. Through ZooKeeper it is unknown: nobody tells it
+there.
 
-kquota throttle show --bootstrap-server localhost:9092
-
-kquota throttle show --bootstrap-server localhost:9092 --topic orders --sample 0 --output json
-
-What flows is measured from the ends of the logs. Through ZooKeeper it is unknown: nobody tells it there."""
+Examples:
+  kquota throttle show --bootstrap-server localhost:9092
+  kquota throttle show --bootstrap-server localhost:9092 --topic orders --sample 0 --output json"""
 
 
 @connected()

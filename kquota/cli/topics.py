@@ -9,13 +9,12 @@ from kquota.cli.actions import given_options
 from kquota.cli.connection import Connection, connected
 from kquota.cli.topics_options import DESCRIBE, LIST, Given
 
-EPILOG: Final = """Examples:
+EPILOG: Final = """A topic that the controller's mutation quota rejects is tried again until --timeout. Exit codes: 0
+done, 1 failed for some topic, which is named, 75 the quota still rejects some.
 
-kquota topics --bootstrap-server localhost:9092 --create --from-file topics.txt --replication-factor 3 --timeout 10m
-
-kquota topics --bootstrap-server localhost:9092 --describe --topic 'orders.*' --under-replicated-partitions
-
-A topic that the controller's mutation quota rejects is tried again until --timeout; then exit code 75."""
+Examples:
+  kquota topics --bootstrap-server localhost:9092 --create --from-file topics.txt --replication-factor 3 --timeout 10m
+  kquota topics --bootstrap-server localhost:9092 --describe --topic 'orders.*' --under-replicated-partitions"""
 
 
 @connected(zookeeper=False)

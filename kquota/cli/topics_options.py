@@ -18,6 +18,15 @@ ACTIONS: Final = (LIST, DESCRIBE, CREATE, ALTER, DELETE)
 """In the order in which Kafka's tool names them."""
 _WRITES: Final = (CREATE, ALTER, DELETE)
 _READS: Final = (LIST, DESCRIBE)
+HEADINGS: Final = {
+    "--create": "Action (exactly one)",
+    "--topic": "Topics",
+    "--exclude-internal": "Which of them, with --list and --describe",
+    "--no-retry-quota-violated": "The mutation quota",
+    "--dry-run": "Trial and output",
+}
+"""The first option of each part of the help, and its heading."""
+
 Many: TypeAlias = list[str]
 """`list` itself is an action below."""
 
@@ -33,13 +42,13 @@ class Given:
     create: Annotated[bool, flag("create", "Create topics.")] = False
     alter: Annotated[bool, flag("alter", "Give topics more partitions.")] = False
     delete: Annotated[bool, flag("delete", "Delete topics.")] = False
-    list: Annotated[bool, flag("list", "Name topics.")] = False
+    list: Annotated[bool, flag("list", "Print the names of topics.")] = False
     describe: Annotated[bool, flag("describe", "Show topics and their partitions.")] = False
 
     topic: Annotated[
         Many | None,
         With(*_WRITES, *_READS),
-        _many("topic", "NAME", "A topic, repeatable; except with --create a regular expression, too."),
+        _many("topic", "NAME", "A topic, repeatable; with every action but --create also a regular expression."),
     ] = None
     from_file: Annotated[
         Path | None,
@@ -49,22 +58,32 @@ class Given:
     partitions: Annotated[
         int | None,
         With(CREATE, ALTER),
-        typer.Option("--partitions", metavar="N", help="Partitions of each topic, with --alter in all."),
+        typer.Option(
+            "--partitions",
+            metavar="N",
+            help="Partitions of each topic; with --alter, how many it is to have in all. [default: the brokers']",
+        ),
     ] = None
     replication_factor: Annotated[
-        int | None, With(CREATE), typer.Option("--replication-factor", metavar="N", help="Replicas of each partition.")
+        int | None,
+        With(CREATE),
+        typer.Option("--replication-factor", metavar="N", help="Replicas of each partition. [default: the brokers']"),
     ] = None
     replica_assignment: Annotated[
         str | None,
         With(CREATE, ALTER),
-        value("replica-assignment", "ID:ID,…", "The replicas of partition 0, of partition 1, ..."),
+        value("replica-assignment", "ID:ID,…", "The brokers of partition 0, of partition 1, ...: 1:2,2:3."),
     ] = None
     config: Annotated[
         Many | None, With(CREATE), _many("config", "KEY=VALUE", "A config of the new topics, repeatable.")
     ] = None
-    if_not_exists: Annotated[bool, With(CREATE), flag("if-not-exists", "A topic that exists is no error.")] = False
+    if_not_exists: Annotated[
+        bool, With(CREATE), flag("if-not-exists", "With --create: a topic that exists is no error.")
+    ] = False
     if_exists: Annotated[
-        bool, With(ALTER, DELETE, DESCRIBE), flag("if-exists", "A topic that does not exist is no error.")
+        bool,
+        With(ALTER, DELETE, DESCRIBE),
+        flag("if-exists", "With --alter, --delete, --describe: a topic that does not exist is no error."),
     ] = False
     exclude_internal: Annotated[bool, With(*_READS), flag("exclude-internal", "Without Kafka's own topics.")] = False
     topics_with_overrides: Annotated[
@@ -84,13 +103,20 @@ class Given:
     timeout: Annotated[
         str | None,
         With(*_WRITES),
-        value("timeout", "TIME", "How long to try again what the quota rejects. [default.api.timeout.ms, 60s]"),
+        value(
+            "timeout",
+            "TIME",
+            "How long to try again what the quota rejects: 10m. [default: default.api.timeout.ms, else 60s]",
+        ),
     ] = None
     dry_run: Annotated[bool, With(*_WRITES), flag("dry-run", "Check everything and show what would be sent.")] = False
     validate_only: Annotated[
         bool,
         With(CREATE, ALTER),
-        flag("validate-only", "Make nothing: ask the controller, too. Kafka 4 spends the mutation quota on it."),
+        flag(
+            "validate-only",
+            "Change nothing, but let the controller check it, too. Kafka 4 counts that against the mutation quota.",
+        ),
     ] = False
     output: TableFormat = Output.text
     zookeeper: Annotated[str | None, typer.Option("--zookeeper", hidden=True)] = None

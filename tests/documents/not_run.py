@@ -36,8 +36,11 @@ _MOVE: Final = (
     "kquota reassign-partitions --bootstrap-server localhost:9092 --execute --reassignment-json-file plan.json "
     "--throttle 50MB/s"
 )
-BEFORE: Final[Mapping[str, str]] = {
-    "move status": _MOVE,
-    "move abort": _MOVE,
+BEFORE: Final[Mapping[str, tuple[str, ...]]] = {
+    "move status": (_MOVE,),
+    "move abort": (
+        "kquota move plan --bootstrap-server localhost:9092 --drain 3 --topics orders > plan.json",
+        _MOVE,
+    ),
 }
 """Command to what has happened before its examples; `move resume` finds what `move status` has."""

@@ -59,12 +59,6 @@ def story(name: str, markdown: str) -> list[Step]:
     return [step for fence in _fences(markdown) for step in _steps(name, fence)]
 
 
-def examples(name: str, epilog: str) -> list[Command]:
-    """The examples of a help text: the lines that are set in under it, each with those that continue it."""
-    lines = [(number, line.strip()) for number, line in enumerate(epilog.splitlines(), 1) if line.startswith("  ")]
-    return list(_script(name, lines))
-
-
 def prints(output: Iterable[str], printed: str) -> bool:
     """Whether that is what was printed: line by line, `…` for any text, a line of `…` alone for any lines."""
     pattern = "".join(
@@ -120,7 +114,7 @@ def _script(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[Command]:
         first = first if held else number
         held.append(line)
         if _complete(text := "\n".join(held)):
-            yield _command(f"{name}:{first}", text, ())
+            yield command(f"{name}:{first}", text, ())
             held = []
     if held:
         raise ValueError(f"{name}:{first}: this command has no end")
@@ -142,10 +136,11 @@ def _session(name: str, lines: list[tuple[int, str]]) -> Iterator[Command]:
     for number, text, output in held:
         while output and not output[-1].strip():
             output.pop()
-        yield _command(f"{name}:{number}", text, tuple(output))
+        yield command(f"{name}:{number}", text, tuple(output))
 
 
-def _command(where: str, text: str, output: tuple[str, ...]) -> Command:
+def command(where: str, text: str, output: tuple[str, ...]) -> Command:
+    """A command with its exit, which a comment tells, or what is printed last."""
     if output and (printed := _PRINTED_EXIT.fullmatch(output[-1])):
         kept = output[:-1] if len(output) > 1 and output[-2].strip() else output[:-2]
         return Command(text=text, where=where, codes=(int(printed[1]),), output=kept)

@@ -72,6 +72,13 @@ class Stage:
                 start_new_session=True,
             )
 
+    def set_out(self, steps: Iterable[Step]) -> None:
+        """Every file of `FILES` that the steps name, anew: plausible, and of the real cluster."""
+        texts = "\n".join(step.text for step in steps)
+        for name, set_out in FILES.items():
+            if name in texts:
+                set_out(self)
+
     def tell(self, steps: Iterable[Step]) -> list[str]:
         """Run every step in its order; what did not come as it is shown, in words, each with its place."""
         wrong = []
@@ -165,19 +172,22 @@ class Stage:
         file.write_text(self._meant(text))
 
 
+def servers(text: str) -> str | None:
+    """The fixture of the cluster that a text speaks of: with a ZooKeeper, both its addresses lead to one cluster."""
+    if any(name in text for name in ZOOKEEPER):
+        return "kafka_391"
+    return "kafka_431" if any(name in text for name in (*BROKERS, "--cluster prod")) else None
+
+
 @contextlib.contextmanager
-def stage(folder: Path, servers: Cluster | None, steps: Iterable[Step]) -> Iterator[Stage]:
-    """A stage with what the steps name: topics with data and files, plausible and real. Leaves the servers empty."""
-    texts = "\n".join(step.text for step in steps)
+def stage(folder: Path, cluster: Cluster | None) -> Iterator[Stage]:
+    """A stage on that cluster, with topics that hold data. Leaves the servers as they were."""
     with contextlib.ExitStack() as kept:
-        set_up = Stage(folder, servers)
+        set_up = Stage(folder, cluster)
         kept.callback(set_up.close)
-        if servers is not None:
-            kept.enter_context(_topics(servers))
+        if cluster is not None:
+            kept.enter_context(_topics(cluster))
             kept.callback(_without_quotas, set_up)
-        for name, set_out in FILES.items():
-            if name in texts:
-                set_out(set_up)
         yield set_up
 
 

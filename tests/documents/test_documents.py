@@ -10,7 +10,8 @@ import pytest
 
 from tests.documents.not_run import NOT_RUN
 from tests.documents.shown import Command, File, Step, story
-from tests.documents.stage import BROKERS, ZOOKEEPER, stage
+from tests.documents.stage import servers, stage
+from tests.documents.test_help import examples
 
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -18,13 +19,6 @@ DOCUMENTS: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 def steps_of(document: Path) -> list[Step]:
     return story(str(document.relative_to(ROOT)), document.read_text())
-
-
-def servers(text: str) -> str | None:
-    """The fixture of the cluster that a text speaks of: with a ZooKeeper, both its addresses lead to one cluster."""
-    if any(name in text for name in ZOOKEEPER):
-        return "kafka_391"
-    return "kafka_431" if any(name in text for name in (*BROKERS, "--cluster prod")) else None
 
 
 def _told() -> Sequence[object]:
@@ -44,11 +38,13 @@ def test_every_shown_command_does_what_is_shown(document: Path, request: pytest.
     if not any(isinstance(step, Command) for step in steps):
         return
     fixture = servers("\n".join(step.text for step in steps))
-    with stage(tmp_path, request.getfixturevalue(fixture) if fixture else None, steps) as told:
+    with stage(tmp_path, request.getfixturevalue(fixture) if fixture else None) as told:
+        told.set_out(steps)
         wrong = told.tell(steps)
     assert not wrong, "\n\n".join(wrong)
 
 
 def test_what_is_not_run_is_still_shown() -> None:
     shown = {step.bare for document in DOCUMENTS for step in steps_of(document) if isinstance(step, Command)}
-    assert set(NOT_RUN) <= shown
+    of_help = {example for of in examples().values() for example in of}
+    assert set(NOT_RUN) <= shown | of_help

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.documents.shown import Command, File, Step, examples, prints, story
+from tests.documents.shown import Command, File, Step, prints, story
 
 STORIES: dict[str, tuple[str, list[Step]]] = {
     "a line is a command": ("```sh\na b\nc\n```", [Command(text="a b", where="D:2"), Command(text="c", where="D:3")]),
@@ -64,11 +64,6 @@ WRONG = {
 def test_what_cannot_be_run_is_said_with_its_line(markdown: str) -> None:
     with pytest.raises(ValueError, match="D:2"):
         story("D", markdown)
-
-
-def test_examples_are_what_is_set_in() -> None:
-    epilog = "Examples:\n  a --b \\\n    c\n  d > e\n\nkquota a gives it back."
-    assert [command.text for command in examples("a", epilog)] == ["a --b \\\nc", "d > e"]
 
 
 PRINTED = {

@@ -1,0 +1,150 @@
+"""Help as a page of plain text: options under headings, nothing cut short, examples that break at options only."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from inspect import cleandoc
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+
+from typer.core import TyperCommand, TyperGroup
+
+from kquota.cli import connection
+
+EXAMPLES: Final = "Examples:"
+"""The line of an epilog below which each line that is set in is one command, however long."""
+ARGUMENTS, OPTIONS, CLUSTER = "Arguments", "Options", "Which cluster"
+"""The headings of what has no other."""
+_OF_A_CLUSTER: Final = {f"--{name.replace('_', '-')}" for name in connection.OPTIONS}
+_BEFORE_AN_OPTION: Final = re.compile(r" (?=-{1,2}[a-z]|[|>])")
+_REMARK: Final = re.compile(r"\[[^]\n]+\]")
+_BLANK: Final = "\N{NO-BREAK SPACE}"
+_AT_LEAST: Final = re.compile(r"x>=(\S+?)([];])")
+_FROM_TO: Final = re.compile(r"(\d+)<=x<=(\d+)")
+
+Rows: TypeAlias = Sequence[tuple[str, str]]
+Kind = TypeVar("Kind", bound="Command")
+
+
+class Command(TyperCommand):
+    """A command whose options may stand under headings."""
+
+    headings: ClassVar[Mapping[str, str]] = {}
+    """The first option of each part of the help, and its heading; parts are as long as the command declares them."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        """As typer makes it; then each option is told its heading, by the name that typer has for that."""
+        super().__init__(*args, **named)
+        heading = OPTIONS
+        for param in self.params:
+            heading = self.headings.get(param.opts[0], heading)
+            argument = param.param_type_name == "argument"
+            under = ARGUMENTS if argument else CLUSTER if param.opts[0] in _OF_A_CLUSTER else heading
+            setattr(param, "rich_help_panel", under)  # noqa: B010 - Click's own parameters do not declare it
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Which cluster comes last: that is the same for every command."""
+        parts: dict[str, list[tuple[str, str]]] = {}
+        heading = OPTIONS
+        for param in self.get_params(ctx):
+            under = getattr(param, "rich_help_panel", None) or heading
+            # --help has no heading, and so the one of the option before it.
+            heading = heading if under == ARGUMENTS else under
+            if (record := param.get_help_record(ctx)) is not None:
+                parts.setdefault(under, []).append(record)
+        if CLUSTER in parts:
+            parts[CLUSTER] = parts.pop(CLUSTER)
+        _write(self, ctx, formatter, parts)
+
+
+class Group(TyperGroup):
+    """A group of commands, each with the whole sentence that says what it does."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Commands first: it is them that a reader looks for."""
+        commands = [(name, self.commands[name]) for name in self.list_commands(ctx)]
+        shown = [(name, _paragraphs(command.help)[0]) for name, command in commands if not command.hidden]
+        records = (param.get_help_record(ctx) for param in self.get_params(ctx))
+        options = [record for record in records if record is not None]
+        _write(self, ctx, formatter, {"Commands": shown, OPTIONS: options})
+
+
+def under(headings: Mapping[str, str], kind: type[Kind]) -> type[Kind]:
+    """A command of that kind, with these headings."""
+    return type(kind.__name__, (kind,), {"headings": headings})
+
+
+def examples(epilog: str | None) -> list[str]:
+    """The commands that an epilog shows, each in one line."""
+    _, _, below = (epilog or "").partition(EXAMPLES)
+    return [line.strip() for line in below.splitlines() if line.startswith("  ")]
+
+
+def folded(command: str, width: int) -> list[str]:
+    """A command in lines of at most `width` where that can be: each but the last ends with a backslash.
+
+    Only before an option, a pipe or a redirection: whoever copies it gets the same command.
+    """
+    lines = [""]
+    for word in _BEFORE_AN_OPTION.split(command):
+        longer = f"{lines[-1]} {word}" if lines[-1].strip() else f"{lines[-1]}{word}"
+        if len(longer) + 2 <= width or not lines[-1].strip():
+            lines[-1] = longer
+        else:
+            lines[-1] += " \\"
+            lines.append(f"  {word}")
+    return lines
+
+
+def _write(command: Command | Group, ctx: Any, formatter: Any, parts: Mapping[str, Rows]) -> None:
+    """The whole page: usage, what it does, the tables, what else there is to know, the examples."""
+    # An argument that must be there stands without typer's braces.
+    formatter.write_usage(ctx.command_path, " ".join(piece.strip("{}") for piece in command.collect_usage_pieces(ctx)))
+    for paragraph in _paragraphs(command.help):
+        formatter.write(f"\n{_filled(paragraph, formatter.width, '  ')}")
+    formatter.write(_tables(parts, formatter.width))
+    formatter.write(_epilog(command.epilog, formatter.width))
+
+
+def _epilog(text: str | None, width: int) -> str:
+    notes, _, _ = (text or "").partition(EXAMPLES)
+    written = [_filled(note, width, "") for note in _paragraphs(notes)]
+    if commands := examples(text):
+        lines = ["\n".join(f"  {line}" for line in folded(command, width - 2)) for command in commands]
+        written.append("\n".join([EXAMPLES, *lines]) + "\n")
+    return "".join(f"\n{part}" for part in written)
+
+
+def _paragraphs(text: str | None) -> list[str]:
+    return [" ".join(part.split()) for part in cleandoc(text or "").split("\n\n") if part.strip()]
+
+
+def _tables(parts: Mapping[str, Rows], width: int) -> str:
+    """Headings over tables of one shape: what is told begins in one column, a name that is longer has its own line."""
+    shown = {heading: rows for heading, rows in parts.items() if rows}
+    names = [len(name) for rows in shown.values() for name, _ in rows]
+    column = min(max(names, default=0), width * 3 // 10)
+    return "".join(f"\n{heading}:\n{''.join(_rows(rows, column, width))}" for heading, rows in shown.items())
+
+
+def _rows(rows: Rows, column: int, width: int) -> Iterator[str]:
+    indent = " " * (column + 4)
+    for name, told in rows:
+        text = _filled(plain(told), width, indent)
+        yield f"  {name:<{column}}  {text.removeprefix(indent)}" if len(name) <= column else f"  {name}\n{text}"
+
+
+def plain(told: str) -> str:
+    """What typer adds in brackets, in words."""
+    return _FROM_TO.sub(r"\1 to \2", _AT_LEAST.sub(r"at least \1\2", told))
+
+
+def _filled(text: str, width: int, indent: str) -> str:
+    """Lines that break between words, never within a flag, nor within a remark in brackets that fits into one."""
+    room = width - len(indent)
+    kept = _REMARK.sub(lambda found: found[0].replace(" ", _BLANK) if len(found[0]) <= room else found[0], text)
+    lines: Iterable[str] = textwrap.wrap(
+        kept, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return "".join(f"{line.replace(_BLANK, ' ')}\n" for line in lines)
