@@ -58,7 +58,8 @@ class Command:
         arguments = [self._shape(p) for p in self.parameters if p.param_type_name == "argument"]
         required = [f"`{p.opts[0]}` {self._value(p)}" for p in self.parameters if p.opts[0][0] == "-" and p.required]
         rest = ["*COMMAND* ..."] if self.subcommands else arguments
-        return " ".join([f"`{self.context.command_path}`", *required, r"\[*OPTION*\]...", *rest])
+        # A blank that does not break: after three dots pandoc takes the sentence to be over, and roff sets two.
+        return " ".join([f"`{self.context.command_path}`", *required, "\\ ".join([r"\[*OPTION*\]...", *rest])])
 
     def _shape(self, argument: Any) -> str:
         value = self._value(argument)

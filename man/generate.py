@@ -16,7 +16,7 @@ DATE: Final = "2026-11-22"
 """Of the release: a page made anew is the same page."""
 FILES: Final = ("kquota.toml",)
 # Left-aligned and unbroken: the name of an option must be found by a search, and be copied as it is.
-_LAYOUT: Final = (".ad l", ".nh")
+_LAYOUT: Final = (".ad l", ".nh", ".nr HY 0")
 # A literal is bold in a manual.
 _BOLD: Final = "function Code(code) return pandoc.Strong(code.text) end"
 
