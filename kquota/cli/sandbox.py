@@ -95,18 +95,6 @@ def up(
         print(json.dumps(_document([started]), indent=2))
 
 
-@app.command(cls=Command, epilog=EPILOGS["down"])
-def down(
-    name: Name = "default",
-    all_of_them: Annotated[bool, typer.Option("--all", help="Every sandbox there is.")] = False,
-) -> None:
-    """Stop the servers of a sandbox and remove its data, also after a crash."""
-    from kquota.sandbox import cluster, places
-
-    for each in places.names() if all_of_them else [name]:
-        say(f"sandbox {each} is down" if cluster.down(each) else f"there is no sandbox {each}")
-
-
 @app.command(cls=Command, epilog=EPILOGS["status"])
 def status(
     name: Annotated[
@@ -141,6 +129,18 @@ def env(name: Name = "default") -> int:
     if found.zookeeper:
         print(f"export KQUOTA_ZOOKEEPER={found.zookeeper}")
     return DONE
+
+
+@app.command(cls=Command, epilog=EPILOGS["down"])
+def down(
+    name: Name = "default",
+    all_of_them: Annotated[bool, typer.Option("--all", help="Every sandbox there is.")] = False,
+) -> None:
+    """Stop the servers of a sandbox and remove its data, also after a crash."""
+    from kquota.sandbox import cluster, places
+
+    for each in places.names() if all_of_them else [name]:
+        say(f"sandbox {each} is down" if cluster.down(each) else f"there is no sandbox {each}")
 
 
 @app.command(cls=Command, epilog=EPILOGS["demo"])
