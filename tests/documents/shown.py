@@ -13,6 +13,7 @@ _EXIT: Final = re.compile(r"#\s*exit (?P<code>\d+)(?: or (?P<other>\d+)|(?P<unti
 _PRINTED_EXIT: Final = re.compile(r"\s*\(exit code (\d+)\)")
 _TIMES: Final = re.compile(r"(?:@\w+|(?:\S+\s+){4}\S+)\s+(?P<command>.+)")
 _EXEC: Final = re.compile(r"ExecStart=(?P<command>.+)")
+_MENTION: Final = re.compile(r"`(kquota [^`]+)`")
 _SHOWS_A_COMMAND: Final = re.compile(r"\s*(?:\$ |kquota )")
 
 
@@ -57,6 +58,20 @@ class _Fence:
 def story(name: str, markdown: str) -> list[Step]:
     """The steps of a Markdown document, in its order. Raises ValueError for a command in a fence that is not run."""
     return [step for fence in _fences(markdown) for step in _steps(name, fence)]
+
+
+def mentions(name: str, markdown: str) -> list[Command]:
+    """The commands that stand in a sentence: nobody types them as they are, and yet they are to exist."""
+    lines = markdown.splitlines()
+    for fence in _fences(markdown):
+        for number in range(fence.first, fence.first + len(fence.lines)):
+            lines[number - 1] = ""
+    # A sentence may go on in the next line within its backticks.
+    text = "\n".join(lines)
+    return [
+        Command(text=" ".join(found[1].split()), where=f"{name}:{text.count(chr(10), 0, found.start()) + 1}")
+        for found in _MENTION.finditer(text)
+    ]
 
 
 def prints(output: Iterable[str], printed: str) -> bool:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import pytest
+import typer
 
 from tests.documents.not_run import NOT_RUN
-from tests.documents.shown import Command, File, Step, story
+from tests.documents.shown import Command, File, Step, mentions, story
 from tests.documents.stage import servers, stage
-from tests.documents.test_help import examples
+from tests.documents.test_help import examples, tree
 
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -48,3 +50,43 @@ def test_what_is_not_run_is_still_shown() -> None:
     shown = {step.bare for document in DOCUMENTS for step in steps_of(document) if isinstance(step, Command)}
     of_help = {example for of in examples().values() for example in of}
     assert set(NOT_RUN) <= shown | of_help
+
+
+def unknown(text: str) -> str | None:
+    """The first word of a command line that kquota does not know: a command, or an option of it."""
+    found, words = tree(), text.split()[1:]
+    while hasattr(found, "commands") and words and re.fullmatch("[a-z][a-z-]*", words[0]):
+        if words[0] not in found.commands:
+            return words[0]
+        found = found.commands[words.pop(0)]
+    options = {name for param in found.get_params(typer.Context(found)) for name in param.opts}
+    asked = (word.strip(",.;:()[]").partition("=")[0] for word in words)
+    return next((word for word in asked if word.startswith("-") and word.strip("-") and word not in options), None)
+
+
+MENTIONING: Final = [*DOCUMENTS, ROOT / "CONTRIBUTING.md"]
+
+
+def test_every_command_that_a_sentence_mentions_exists() -> None:
+    mentioned = [
+        *(one for document in MENTIONING for one in mentions(str(document.relative_to(ROOT)), document.read_text())),
+        *(Command(text=text, where="not_run.py") for text in NOT_RUN if text.startswith("kquota ")),
+    ]
+    wrong = [f"{one.where}: {one.text}: {word}" for one in mentioned if (word := unknown(one.text)) is not None]
+    assert not wrong, "\n".join(wrong)
+
+
+WORDS = {
+    "kquota configs --user alice": None,
+    "kquota move plan --drain ID,…": None,
+    "kquota --version": None,
+    "kquota move": None,
+    "kquota move plans": "plans",
+    "kquota configs --usr alice": "--usr",
+    "kquota throttle doctor --fix --older-than=1h": None,
+}
+
+
+@pytest.mark.parametrize(("text", "word"), WORDS.items(), ids=WORDS)
+def test_what_is_unknown(text: str, word: str | None) -> None:
+    assert unknown(text) == word
