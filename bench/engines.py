@@ -41,13 +41,15 @@ def main() -> None:
 
 
 def _spark(how: str, table: str, files: list[str]) -> dict[str, Any]:
-    from kquota.spark.files import Files
-    from kquota.spark.session import session
+    from kquota.spark.files import NOTHING
+    from kquota.spark.session import session, starting
 
-    inputs = Files(folder=Path("/"), names={file.lstrip("/"): file for file in files})
+    stored = sum(Path(file).stat().st_size for file in files)
     with (
         tempfile.TemporaryDirectory(prefix="kquota-") as folder,
-        session(Path(folder), inputs, say=lambda _: None) as spark,
+        # As `move estimate` starts it for a rolled history.
+        starting(Path(folder), scanned=stored) as start,
+        session(Path(folder), NOTHING, say=lambda _: None, start=start) as spark,
     ):
 
         def ask() -> Answer:

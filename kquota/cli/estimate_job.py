@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -65,11 +65,11 @@ def reckoned(
     inputs: Inputs, asked: Asked, plan: Plan | PlanFiles, split: Split | None, job: Job, *, detailed: bool
 ) -> Reckoned:
     """Raises Invalid for input that only Spark can judge, Refused where Spark cannot finish."""
-    from kquota.spark.session import session, starting
+    from kquota.spark.session import session
 
     with ExitStack() as stack:
         told = stack.enter_context(stages())
-        start = job.start or stack.enter_context(starting(job.scratch, _size(inputs, plan), job.engine))
+        start = job.start or stack.enter_context(_starting(inputs, plan, job))
         running = session(job.scratch, inputs.files, say, engine=job.engine, told=told, start=start)
         spark = stack.enter_context(running)
         from kquota.spark.estimate import measure
@@ -98,12 +98,16 @@ def reckoned(
     return Reckoned(measured=measured, bytes_in=rates | asked.bytes_in())
 
 
-def _size(inputs: Inputs, plan: Plan | PlanFiles) -> int:
-    """What Spark will read, in bytes as stored."""
-    rolled = inputs.listing.rolled if inputs.listing else ()
+def _starting(inputs: Inputs, plan: Plan | PlanFiles, job: Job) -> AbstractContextManager[Start]:
+    """Of a rolled history one snapshot is joined with the plan; the others' growth is summed up."""
+    from kquota.spark.session import starting
+
+    listing = inputs.listing
+    rolled = sum(map(_stored, listing.rolled)) if listing else 0
+    one = rolled // max(1, len(listing.held)) if listing else 0
     waiting = inputs.waiting.size() if inputs.waiting else 0
     sizes = inputs.files.size() if inputs.source != HISTORY else 0
-    return sizes + waiting + _planned_size(plan) + sum(map(_stored, rolled))
+    return starting(job.scratch, sizes + waiting + _planned_size(plan) + one, job.engine, scanned=rolled - one)
 
 
 def _planned_size(plan: Plan | PlanFiles) -> int:

@@ -86,15 +86,16 @@ class Start:
 
 
 @contextlib.contextmanager
-def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED) -> Iterator[Start]:
+def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED, *, scanned: int = 0) -> Iterator[Start]:
     """Begins to start Spark for an input of `size` bytes, and returns at once; hand what it yields to `session`.
+
+    Of a history `scanned` bytes more are only summed up: the first compiler is enough for them.
 
     Nothing may import PySpark until `session` is there: two threads at that stumble over its circular imports. What is
     started ends with the block, whether it is ready or not. Its files lie in the folder `scratch`. Raises Refused when
     there is no Spark or Java, Unreachable when a master does not answer.
     """
-    small = size < _SMALL
-    tuned = _SMALL_OPTIONS if small else _LARGE_OPTIONS if engine.local else {}
+    tuned = _SMALL_OPTIONS if size + scanned < _SMALL else _LARGE_OPTIONS if engine.local else {}
     if engine.remote is not None:
         with connect.starting(engine, tuned) as opened, _begun(opened, None) as start:
             yield start
@@ -107,7 +108,7 @@ def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED) -> Iterato
     if engine.master is not None:
         options["spark.master"] = engine.master
     options |= engine.conf
-    flags = [f"-Xmx{options.pop(MEMORY, heap())}", "-XX:+ExitOnOutOfMemoryError", *(QUICK if small else STEADY)]
+    flags = [f"-Xmx{options.pop(MEMORY, heap())}", "-XX:+ExitOnOutOfMemoryError", *(QUICK if size < _SMALL else STEADY)]
     archived = archive.flags() if engine.local else ()
     with _python_side(), jvm(options, [*flags, *archived], scratch, address) as process:
         connecting = functools.partial(_connected, process, engine)
