@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kquota import __version__
 from man.generate import HERE as MAN
 from tests.cli.run import Ran, run
 
@@ -94,7 +95,7 @@ def test_manuals_and_completions_come_with_it(installed: Path) -> None:
 
 
 def test_it_runs(installed: Path) -> None:
-    assert kquota(installed, "--version") == Ran(0, "kquota 0.1.0\n", "")
+    assert kquota(installed, "--version") == Ran(0, f"kquota {__version__}\n", "")
     helped = kquota(installed, "--help")
     assert (helped.code, helped.err) == (0, "")
     assert helped.out.startswith("Usage: kquota")
