@@ -373,7 +373,7 @@ C	kquota log-dirs	Show how big every replica is, and keep it for later, as kafka
 O	kquota log-dirs	--bootstrap-server	once	free	Kafka brokers
 O	kquota log-dirs	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota log-dirs	--command-config	once	files	Java properties with the client'\''s security settings
-O	kquota log-dirs	--describe	once	flag	Print every replica'\''s size, as JSON
+O	kquota log-dirs	--describe	once	flag	Print every replica'\''s size in bytes, as JSON
 O	kquota log-dirs	--snapshot	once	folders	Write all sizes into a new file in DIR
 O	kquota log-dirs	--compact	once	folders	Roll the snapshots in DIR into Parquet, with Spark
 O	kquota log-dirs	--topic-list	once	topics,	Only these topics
@@ -636,13 +636,9 @@ A	kquota sandbox up	free
 O	kquota sandbox up	--kafka	once	releases	4.3.1 (KRaft), 3.9.1 or 2.8.2 (on ZooKeeper)
 O	kquota sandbox up	--brokers	once	free	How many brokers, 1 to 9
 O	kquota sandbox up	--zookeeper-only	once	flag	No Kafka, and no download
-O	kquota sandbox up	--property	many	free	A setting of every broker (with --zookeeper-only of ZooKeeper), repeatable
+O	kquota sandbox up	--property	many	free	A setting of every broker, repeatable
 O	kquota sandbox up	--output	once	text|json	How stdout is written
 O	kquota sandbox up	--help	once	flag	Show this message and exit
-C	kquota sandbox down	Stop the servers of a sandbox and remove its data, also after a crash
-A	kquota sandbox down	free
-O	kquota sandbox down	--all	once	flag	Every sandbox there is
-O	kquota sandbox down	--help	once	flag	Show this message and exit
 C	kquota sandbox status	Show which sandboxes run, and where
 A	kquota sandbox status	free
 O	kquota sandbox status	--output	once	text|json	How stdout is written
@@ -650,6 +646,10 @@ O	kquota sandbox status	--help	once	flag	Show this message and exit
 C	kquota sandbox env	Print what makes a shell use a sandbox
 A	kquota sandbox env	free
 O	kquota sandbox env	--help	once	flag	Show this message and exit
+C	kquota sandbox down	Stop the servers of a sandbox and remove its data, also after a crash
+A	kquota sandbox down	free
+O	kquota sandbox down	--all	once	flag	Every sandbox there is
+O	kquota sandbox down	--help	once	flag	Show this message and exit
 C	kquota sandbox demo	Tell the whole story on a fresh sandbox: a throttled client, a predicted move, and no throttle left behind
 O	kquota sandbox demo	--help	once	flag	Show this message and exit
 V	entity-types	users

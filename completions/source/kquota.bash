@@ -38,6 +38,7 @@ _kquota() {
     done < <(LC_ALL=C command awk "$program" "$table" typed "${words[@]}")
 
     # Where there is no answer, bash completes files by itself (-o default): its own way with their names is the best.
+    [[ $new ]] || return 0
     case $mode in
         folders) compopt +o default -o dirnames ;;
         files) ;;

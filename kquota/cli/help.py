@@ -48,11 +48,12 @@ class Command(TyperCommand):
         parts: dict[str, list[tuple[str, str]]] = {}
         heading = OPTIONS
         for param in self.get_params(ctx):
+            if (record := param.get_help_record(ctx)) is None:
+                continue
+            # --help has no heading, and so the one of the options before it.
             under = getattr(param, "rich_help_panel", None) or heading
-            # --help has no heading, and so the one of the option before it.
-            heading = heading if under == ARGUMENTS else under
-            if (record := param.get_help_record(ctx)) is not None:
-                parts.setdefault(under, []).append(record)
+            heading = heading if under in (ARGUMENTS, CLUSTER) else under
+            parts.setdefault(under, []).append(record)
         if CLUSTER in parts:
             parts[CLUSTER] = parts.pop(CLUSTER)
         _write(self, ctx, formatter, parts)

@@ -37,7 +37,7 @@ HEADINGS: Final = {
 @connected(zookeeper=False)
 def log_dirs(
     connection: Connection,
-    describe: Annotated[bool, typer.Option("--describe", help="Print every replica's size, as JSON.")] = False,
+    describe: Annotated[bool, typer.Option("--describe", help="Print every replica's size in bytes, as JSON.")] = False,
     snapshot: Annotated[
         Path | None, typer.Option("--snapshot", metavar="DIR", help="Write all sizes into a new file in DIR.")
     ] = None,

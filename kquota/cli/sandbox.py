@@ -24,7 +24,7 @@ EPILOG: Final = """Examples:
   eval "$(kquota sandbox env)\""""
 
 EPILOGS: Final = {
-    "up": """The servers listen on loopback only. The first start of a Kafka downloads it (40 MB).
+    "up": """The first start of a Kafka downloads it (40 MB), unless --zookeeper-only is given.
 
 Examples:
   kquota sandbox up
@@ -72,12 +72,12 @@ def up(
         typer.Option(
             "--property",
             metavar="KEY=VALUE",
-            help="A setting of every broker (with --zookeeper-only of ZooKeeper), repeatable.",
+            help="A setting of every broker, repeatable.",
         ),
     ] = None,
     output: OutputFormat = Output.text,
 ) -> None:
-    """Start real servers on loopback; they stay until `sandbox down`. The first start of a Kafka downloads it."""
+    """Start real servers on loopback; they stay until `sandbox down`."""
     from kquota.sandbox import cluster, jars
 
     if zookeeper_only and (kafka is not None or brokers is not None or properties):
