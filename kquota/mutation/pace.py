@@ -1,7 +1,8 @@
 """How much to ask of a token bucket that nobody shows us, and when: neither overrun nor left idle.
 
 What is known of it comes from its rejections. After the throttle time its tokens are 0 again; and what was let through
-from one such moment to the next tells the rate that is ours, less than the quota's where other clients share it.
+from one such moment to the next tells the rate that is ours, less than the quota's where other clients share it. These
+cannot see each other: each goes behind the others by as much of the bucket as was its own of late.
 """
 
 from __future__ import annotations
@@ -30,8 +31,18 @@ _DARE: Final = 1.1
 _TRUST: Final = 8
 """So many requests in a row must have been; twice as many each time that going faster told the same rate again."""
 _SAME: Final = 0.9
-_CROWD: Final = 1.2
-"""How much more to dare after each request that was let through whole, until the quota's rate is ours again."""
+_ALONE: Final = 0.8
+"""Whoever has this part of the quota's rate has all of it: the rest is what clocks and answers are late."""
+_MEMORY: Final = 60.0
+"""Seconds for which a client counts what it had of a bucket: who came late need not make up for an hour."""
+_BEHIND: Final = 40.0
+"""How many topics' time a client that had all of a shared bucket goes behind one that had nothing."""
+_MOST_BEHIND: Final = BURST_SECONDS / 2
+"""Seconds: a bucket that fills meanwhile loses what comes in."""
+_UNTOLD: Final = 0.05
+"""Seconds that clients who were rejected together go apart while nobody knows the rate."""
+_TELLING: Final = 4
+"""So many times two topics are sent where one would do, so that the second tells the price of the first."""
 
 
 def fitting(mutations: Sequence[int], tokens: float = math.inf) -> int:
@@ -51,14 +62,17 @@ class Pace:
     quota: float | None
     draw: random.Random = field(default_factory=random.Random)
     _rate: float | None = field(init=False)
-    _told: float | None = None
+    _told: float = 0.0
+    _price: float = 0.0
+    _prices: int = 0
     _whole: int = 0
     _trust: int = _TRUST
     _zero: float | None = None
     _spent: int = 0
     _allowed: int = FIRST
-    _lost: int = 0
-    _crowd: float = 1.0
+    _shared: bool = False
+    _ours: float = 0.0
+    _span: float = 0.0
 
     def __post_init__(self) -> None:
         self._rate = self.quota
@@ -68,13 +82,13 @@ class Pace:
         if self._zero is None:
             return 0.0
         ready = self._zero + _HAIR
-        if self._rate is not None:
-            ready += self._spent * self._crowd / self._rate
-            if self._alone and mutations[0] < self._rate * PERIOD and len(mutations) > 1:
+        if self._shared:
+            # Whoever was rejected with us waits for the same moment.
+            ready += self._behind(now, mutations[0]) * (0.5 + self.draw.random())
+        elif self._rate is not None:
+            ready += self._spent / self._rate
+            if mutations[0] < self._rate * PERIOD and len(mutations) > 1:
                 ready += PERIOD
-            if not self._alone:
-                # Whoever was rejected with us waits for the same moment; who has lost more often goes first.
-                ready += self.draw.random() * min(PERIOD, mutations[0] / self._rate) / (1 + self._lost)
         return max(0.0, ready - now)
 
     def debt(self, now: float) -> float:
@@ -86,16 +100,16 @@ class Pace:
 
     def batch(self, now: float, mutations: Sequence[int]) -> int:
         """How many of them to send at `now`: as many as the bucket lets through, and at least one."""
-        tokens = self._tokens(now) if self._alone else 0.0
+        if self._shared:
+            telling = self.quota is None and self._prices < _TELLING
+            return fitting(mutations[: 1 + self._whole + telling])
+        tokens = self._tokens(now)
         return fitting(mutations[: self._allowed], math.inf if tokens is None else tokens)
 
     def answered(self, now: float, admitted: int, throttle: float | None) -> None:
         """`admitted` mutations were let through; `throttle` seconds to wait, None when nothing was rejected."""
         self._spent += admitted
-        if admitted:
-            self._crowd = (self._crowd + 1 + self._lost) / 2
         if throttle is None:
-            self._lost = 0
             self._allowed = min(MOST_ITEMS, self._allowed + FIRST)
             self._whole += 1
             if self.quota is None and self._rate is not None and self._whole > self._trust:
@@ -108,26 +122,56 @@ class Pace:
             self._rejected(now, admitted, throttle)
 
     def _rejected(self, now: float, admitted: int, throttle: float) -> None:
-        self._lost = 0 if admitted else self._lost + 1
         zero = now + throttle
-        if self.quota is None and self._zero is not None and self._spent:
-            # Others may have had their part of that time, so it is the quota's rate or less.
-            told = self._spent / max(_HAIR, zero - self._zero)
-            if self._told is not None and self._whole > self._trust and told > _SAME * self._told:
-                self._trust *= 2
-            self._told = max(self._told or 0.0, told)
-        self._rate = self.quota or self._told
+        if admitted:
+            # Of one request, so nobody else's is in it; less than it was where the bucket had something, or we waited.
+            self._price, self._prices = max(self._price, throttle / admitted), self._prices + 1
+        if self._zero is None:
+            # One who has the bucket alone, and knows its rate, is not rejected.
+            self._shared = self.quota is not None and self._spent > 0
+        elif zero - self._zero > _HAIR:
+            self._learn(zero - self._zero)
+        self._rate = self.quota or self._told or None
         # Two tell the rate where nothing does: the second is rejected with the price of the first.
         self._allowed = MOST_ITEMS if self._rate is not None else 2
         self._zero, self._spent, self._whole = zero, 0, 0
 
+    def _learn(self, seconds: float) -> None:
+        """The bucket was at 0 tokens, is so again after `seconds`, and we spent what we did."""
+        told = self._spent / seconds
+        if self._told and self._whole > self._trust and told > _SAME * self._told:
+            self._trust *= 2
+        # Others may have had their part of that time, so it is the quota's rate or less.
+        self._told = max(self._told, told)
+        kept = math.exp(-seconds / _MEMORY)
+        recent = _MEMORY * (1 - kept)
+        self._ours, self._span = self._ours * kept + told * recent, self._span * kept + recent
+        rate = self._whole_rate
+        if rate is None or told < _ALONE * rate:
+            self._shared = True
+        elif self._span >= BURST_SECONDS and self._ours >= _ALONE * rate * self._span:
+            self._shared = False
+
     @property
-    def _alone(self) -> bool:
-        return self._crowd < _CROWD and not self._lost
+    def _whole_rate(self) -> float | None:
+        """The quota's own rate, as well as we know it; None where nothing told it yet."""
+        if self.quota is not None or not self._price:
+            return self.quota
+        most = 1 / self._price
+        return self._told if most / 3 <= self._told <= most else most
+
+    def _behind(self, now: float, mutations: int) -> float:
+        """Seconds that we go behind the others, so that who had least goes first; on an average nobody loses by it."""
+        assert self._zero is not None
+        if (rate := self._whole_rate) is None:
+            return _UNTOLD
+        share = (self._ours + self._spent) / (rate * (self._span + max(PERIOD, now - self._zero)))
+        wanted = _BEHIND * min(1.0, share) * mutations / rate
+        return wanted / (1 + wanted / _MOST_BEHIND)
 
     def _tokens(self, now: float) -> float | None:
         if self._rate is None:
             return None
         if self._zero is None:
             return self._rate * BURST_SECONDS
-        return min(self._rate * BURST_SECONDS, (now - self._zero) * self._rate / self._crowd - self._spent)
+        return min(self._rate * BURST_SECONDS, (now - self._zero) * self._rate - self._spent)
