@@ -9,12 +9,27 @@ from collections.abc import Mapping
 from typing import Final
 
 _CI: Final = ".ci/run is this very command"
+_PROBE: Final = "tests/cli/test_probe.py probes; a probe takes the better part of a minute"
+_ENGINES: Final = "tests/spark/test_engines.py has the job done by such servers; there are none of these names"
+_SANDBOX: Final = "tests/sandbox starts these servers"
 
 NOT_RUN: Final[Mapping[str, str]] = {
     "make demo": _CI,
     "make test": _CI,
     "kquota sandbox demo": "a minute and a half; .ci/run does it as `make demo`",
     "kquota sandbox demo 2> progress.txt": "as above",
+    "pip install kquota": "nothing is published yet; tests/packaging installs the wheel",
+    "kquota quota probe --bootstrap-server localhost:9092 --client-id billing --produce 20MB/s": _PROBE,
+    "kquota quota probe --bootstrap-server localhost:9092 --command-config admin.properties"
+    " --client-config billing.properties --consume": _PROBE,
+    "kquota quota probe --bootstrap-server localhost:9092 --client-id deploy --create-topics --output json": _PROBE,
+    "kquota quota probe --bootstrap-server localhost:9092 --find-limit --tenants 10 --overcommit 2": _PROBE,
+    "kquota move estimate --spark-master spark://spark.example.com:7077 --conf spark.executor.memory=4g"
+    " --log-dirs 'sizes/*.gz' --reassignment-json-file plan.json --throttle 50MB/s": _ENGINES,
+    "kquota move estimate --spark-remote sc://spark.example.com:15002"
+    " --log-dirs 'sizes/*.gz' --reassignment-json-file plan.json --throttle 50MB/s": _ENGINES,
+    "kquota sandbox up": _SANDBOX,
+    "kquota sandbox up old --kafka 2.8.2": _SANDBOX,
 }
 """Command, without the comment that tells its exit, to reason."""
 
