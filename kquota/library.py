@@ -9,20 +9,25 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kquota.errors import KquotaError
+from kquota.errors import KquotaError, Refused
 from kquota.terms import CONTROLLER_MUTATION_RATE
 
 if TYPE_CHECKING:
     from kquota.config.port import Configs
     from kquota.mutation.port import Topics
-    from kquota.quota.port import Quotas
+    from kquota.probe.port import Client as Traffic
+    from kquota.probe.port import Sight
+    from kquota.quota.capacity import Cluster as Brokers
+    from kquota.quota.explain import Explanation
+    from kquota.quota.port import Principals
     from kquota.quota.precedence import Client
     from kquota.stores.security import Security
     from kquota.stores.wire.connection import Wire
+    from kquota.terms import BrokerId
 
 TIMEOUT: Final = 60.0
 """Seconds: what default.api.timeout.ms is where nobody sets it."""
@@ -34,13 +39,18 @@ class Cluster:
     """One cluster's topics, configs and quotas, on one connection.
 
     `client` is who its brokers take us for, None if we cannot tell; `timeout` is default.api.timeout.ms, in seconds.
-    Implements `kquota.mutation.port.Connected`.
+    `brokers` are those that were alive when it was connected. Implements `kquota.mutation.port.Connected` and
+    `kquota.probe.port.Connected`.
     """
 
     topics: Topics
     checked: Topics
     configs: Configs
-    quotas: Quotas
+    quotas: Principals
+    sight: Sight
+    brokers: tuple[BrokerId, ...]
+    bootstrap_server: str
+    said: Security | None
     client: Client | None
     timeout: float = TIMEOUT
 
@@ -55,6 +65,38 @@ class Cluster:
         except KquotaError:
             return None
         return None if bound is None else bound.value
+
+    @property
+    def client_id(self) -> str:
+        """See the port."""
+        return client_id(self.said)
+
+    def explained(self, client_id: str) -> Explanation:
+        """See the port."""
+        from kquota.quota.explain import explain
+
+        if self.client is None:
+            raise Refused(
+                "with this login only the brokers know who the client is: `kquota quota probe --user` names it"
+            )
+        brokers = cluster_of(self.configs, self.quotas.release())
+        return explain(self.quotas.everything(), brokers, client=replace(self.client, client_id=client_id))
+
+    @contextmanager
+    def topics_as(self, client_id: str) -> Iterator[Topics]:
+        """See the port."""
+        from kquota.stores.wire.topics import WireTopics
+
+        with wire(self.bootstrap_server, self.said, client_id=client_id) as opened:
+            yield WireTopics(opened)
+
+    def traffic(self, client_id: str) -> Traffic:
+        """See the port."""
+        from kquota.stores import rdkafka
+        from kquota.stores.load import RdkafkaClient
+
+        settings = {} if self.said is None else rdkafka.settings(self.said)
+        return RdkafkaClient(self.bootstrap_server, settings, client_id)
 
 
 def _unheard(_seconds: float) -> None:
@@ -83,6 +125,7 @@ def connect(
     """
     from kquota.stores.wire.configs import WireConfigs
     from kquota.stores.wire.quotas import WireQuotas
+    from kquota.stores.wire.sight import WireSight
     from kquota.stores.wire.topics import WireTopics
 
     # Read once: the file may be a pipe.
@@ -93,9 +136,27 @@ def connect(
             checked=WireTopics(opened, validate_only=True),
             configs=WireConfigs(opened),
             quotas=WireQuotas(opened),
+            sight=WireSight(opened),
+            brokers=tuple(opened.brokers()),
+            bootstrap_server=bootstrap_server,
+            said=said,
             client=client(said),
             timeout=TIMEOUT if said is None else said.tuning.get("default.api.timeout.ms", TIMEOUT * 1_000) / 1_000,
         )
+
+
+def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Brokers:
+    """The live brokers as quotas see them. Settings that a connection does not tell are unknown."""
+    from kquota.config.resource import BROKERS
+    from kquota.quota.capacity import Cluster, broker
+    from kquota.terms import BrokerId
+
+    found = configs.describe(configs.resources(BROKERS))
+    brokers = [
+        broker(BrokerId(int(str(resource.name))), {entry.key: entry.value for entry in entries})
+        for resource, entries in found.items()
+    ]
+    return Cluster(brokers=tuple(sorted(brokers, key=lambda one: one.id)), release=release)
 
 
 def login(command_config: Path | None, warned: Callable[[str], None]) -> Security | None:

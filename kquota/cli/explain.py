@@ -15,7 +15,6 @@ from kquota.cli.options import Output, TableFormat
 from kquota.errors import Invalid, Refused
 
 if TYPE_CHECKING:
-    from kquota.config.port import Configs
     from kquota.quota.capacity import Cluster
     from kquota.quota.precedence import Client, Quotas
 
@@ -95,6 +94,7 @@ def _client(user: str | None, client_id: str | None, ip: str | None) -> Client |
 
 def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[Quotas, Cluster]:
     """Every quota, and what of the cluster decides what they come to; `unreadable` hears what nobody can read."""
+    from kquota.library import cluster_of
     from kquota.quota.explain import NOTHING_KNOWN
 
     with world.quotas(at, unreadable) as port:
@@ -105,17 +105,3 @@ def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[Quotas, C
     except Refused as error:
         say(f"warning: {error}; what the brokers are set to is unknown")
         return quotas, replace(NOTHING_KNOWN, release=release)
-
-
-def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Cluster:
-    """The live brokers as quotas see them. Settings that a connection does not tell are unknown."""
-    from kquota.config.resource import BROKERS
-    from kquota.quota.capacity import Cluster, broker
-    from kquota.terms import BrokerId
-
-    found = configs.describe(configs.resources(BROKERS))
-    brokers = [
-        broker(BrokerId(int(str(resource.name))), {entry.key: entry.value for entry in entries})
-        for resource, entries in found.items()
-    ]
-    return Cluster(brokers=tuple(sorted(brokers, key=lambda one: one.id)), release=release)

@@ -1,1 +1,11 @@
-"""WHAT A CLIENT REALLY GETS: a load on a topic of our own, what came of it, and what its quota had promised."""
+"""WHAT A CLIENT REALLY GETS: a load on a topic of our own, what came of it, and what its quota had promised.
+
+A program needs no more than this: a cluster from `kquota.connect`, and these names.
+"""
+
+from kquota.probe.admin import Result, probe
+from kquota.probe.load import Kind
+from kquota.probe.meter import Reading
+from kquota.probe.verdict import Verdict
+
+__all__ = ["Kind", "Reading", "Result", "Verdict", "probe"]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
+from kquota.config.port import Configs
+from kquota.mutation.port import Topics
 from kquota.probe.load import Load
 from kquota.probe.meter import Meter
+from kquota.quota.explain import Explanation
+from kquota.terms import BrokerId
 
 
 class Client(Protocol):
@@ -34,4 +39,45 @@ class Sight(Protocol):
 
     def behind(self, wanted: Mapping[str, int]) -> int:
         """How many brokers do not show all these topics with so many partitions, each led; 0 partitions: none."""
+        ...
+
+
+class Connected(Protocol):
+    """A cluster that is connected; `kquota.connect` gives one."""
+
+    @property
+    def topics(self) -> Topics:
+        """Its topics."""
+        ...
+
+    @property
+    def configs(self) -> Configs:
+        """What its topics are set to."""
+        ...
+
+    @property
+    def sight(self) -> Sight:
+        """What each broker knows of them."""
+        ...
+
+    @property
+    def brokers(self) -> Sequence[BrokerId]:
+        """Those that are alive."""
+        ...
+
+    @property
+    def client_id(self) -> str:
+        """The login's."""
+        ...
+
+    def explained(self, client_id: str) -> Explanation:
+        """What binds the login under this client-id. Raises Refused where only brokers know whose login it is."""
+        ...
+
+    def topics_as(self, client_id: str) -> AbstractContextManager[Topics]:
+        """The topics, on a connection of its own under this client-id."""
+        ...
+
+    def traffic(self, client_id: str) -> Client:
+        """A client that loads topics under this client-id."""
         ...

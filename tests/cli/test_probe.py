@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from kquota import connect
 from kquota.cli import probe_limit, probed
 from kquota.cli.options import Output
 from kquota.cli.probe_options import Given
 from kquota.cli.probed import Probed
 from kquota.mutation.request import Creation, Deletion
-from kquota.probe import ladder, scratch
+from kquota.probe import ladder, probe, scratch
 from kquota.probe.ladder import Operation, Step
 from kquota.probe.load import KEYS, Kind, Load
 from kquota.probe.meter import Reading, Throttles
@@ -182,10 +183,15 @@ LIMITED = {
 
 
 def test_a_real_client_gets_what_explain_says_within_a_tenth(kafka_431: Cluster, at: tuple[str, str]) -> None:
-    """All four at once, each with a client-id of its own: two windows of 11 s each, and then 20 s that count."""
+    """All four at once, each with a client-id of its own: two windows of 11 s each, and then 20 s that count.
+
+    And beside them a program, as `kquota.probe.probe` shows it.
+    """
     mark = uuid.uuid4().hex[:6]
     clients = {option: Entity(client_id=f"{option[2:]}-{mark}") for option in LIMITED}
     changes = [Change(entity=clients[option], add={key: limit}) for option, (_, key, limit) in LIMITED.items()]
+    program = Entity(client_id=f"program-{mark}")
+    changes.append(Change(entity=program, add={KEYS[Kind.PRODUCE]: 3e5}))
     with Wire(kafka_431.bootstrap, {}) as wire:
         quotas = WireQuotas(wire)
         quotas.alter(changes)
@@ -197,6 +203,13 @@ def test_a_real_client_gets_what_explain_says_within_a_tenth(kafka_431: Cluster,
         )
         for option, (words, _, _) in LIMITED.items()
     }
+    with connect(kafka_431.bootstrap) as connected:
+        result = probe(connected, Kind.PRODUCE, rate=2e6, client_id=str(program.client_id), seconds=20)
+    assert (result.as_explained, result.limit, result.expected) == (True, 3e5, 3e5)
+    assert [one.broker for one in result.readings] == [1, 2, 3]
+    for one in result.readings:
+        assert one.rate == pytest.approx(3e5, rel=0.1)
+        assert one.throttles.count > 0
     ended = {option: (*process.communicate(timeout=150), process.returncode) for option, process in running.items()}
     for option, (_, key, limit) in LIMITED.items():
         out, err, code = ended[option]

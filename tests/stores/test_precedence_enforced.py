@@ -16,7 +16,7 @@ from kafka.protocol.admin import CreateTopicsRequest
 from kafka.protocol.producer import ProduceRequest
 from kafka.record.memory_records import MemoryRecordsBuilder
 
-from kquota.cli.explain import cluster_of
+from kquota.library import cluster_of
 from kquota.quota import actions
 from kquota.quota import explain as rules
 from kquota.quota.bucket import bucket
