@@ -1,6 +1,7 @@
 """Times whole processes, in turn, and prints medians, spread and ratios; `--json` prints them as one document.
 
-`python -m bench quotas`, `moves`, `planning`, `kip73`, `truth`, `start`, `history` or `fleet` runs that part alone.
+`python -m bench quotas`, `moves`, `planning`, `kip73`, `truth`, `start`, `history`, `fleet` or `mutation` runs that
+part alone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final
 
 from tabulate import tabulate
 
-from bench import document, fleet, history, kip73, moves, planning, start, truth
+from bench import document, fleet, history, kip73, moves, mutation, planning, start, truth
 from bench.document import CONFIGS, ENTITIES, Measured
 from bench.race import ROUNDS, Race, Result, kquota, run, say, spread
 from kquota.quota.change import Change
@@ -30,7 +31,7 @@ from kquota.stores.wire.quotas import WireQuotas
 ONE: Final = 0.25
 EVERY: Final = 0.35
 MEGABYTES: Final = 60.0
-PARTS: Final = ("quotas", "moves", "planning", "kip73", "truth", "start", "history", "fleet")
+PARTS: Final = ("quotas", "moves", "planning", "kip73", "truth", "start", "history", "fleet", "mutation")
 LOG_DIRS: Final = "org.apache.kafka.tools.LogDirsCommand"
 
 
@@ -53,8 +54,9 @@ def main() -> int:
     shares = kip73.plan() if "kip73" in parts else []
     outcomes = truth.outcomes() if "truth" in parts else []
     answers = history.answers() if "history" in parts else []
+    mutations = mutation.outcomes() if "mutation" in parts else []
     if "--json" in sys.argv[1:]:
-        print(_json(results, measured, shares, outcomes, answers))
+        print(_json(results, measured, shares, outcomes, answers, mutations))
     else:
         tables = [
             _races_table(results),
@@ -62,10 +64,12 @@ def main() -> int:
             _shares_table(shares),
             truth.table(outcomes),
             history.table(answers),
+            mutation.table(mutations),
         ]
         print("\n\n".join(table for table in tables if table))
     kept = [*(result.kept for result in results), *(each.kept for each in measured)]
     kept += [*(each.kept for each in shares), *(each.kept for each in outcomes), *(each.kept for each in answers)]
+    kept += [each.kept for each in mutations]
     return 0 if all(kept) else 1
 
 
@@ -182,6 +186,7 @@ def _json(
     shares: Sequence[kip73.Share],
     outcomes: Sequence[truth.Outcome],
     answers: Sequence[history.Answered],
+    mutations: Sequence[mutation.Outcome],
 ) -> str:
     return json.dumps(
         {
@@ -217,6 +222,7 @@ def _json(
             "kip73": [{"name": each.name, "share": each.share} for each in shares],
             "truth": truth.rows(outcomes),
             "history": [asdict(each) for each in answers],
+            "mutation": mutation.rows(mutations),
         },
         indent=2,
     )

@@ -1,0 +1,267 @@
+"""A controller mutation quota on real brokers: what is sent in vain, how long it takes, and how evenly a crowd ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Barrier
+from typing import Final
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from tabulate import tabulate
+
+import kquota as library
+from bench.race import kquota, say
+from kquota.mutation import Creation, create_topics
+from kquota.mutation.actions import Work
+from kquota.quota.change import Change
+from kquota.quota.entity import Entity
+from kquota.sandbox import cluster as sandbox
+from kquota.sandbox.servers import HOST, free_ports
+from kquota.simulate.bucket import Bucket
+from kquota.simulate.delay import Mutations
+from kquota.simulate.load import rounds
+from kquota.stores.wire.connection import Wire
+from kquota.stores.wire.quotas import WireQuotas
+from kquota.terms import CONTROLLER_MUTATION_RATE
+
+VERSIONS: Final = ("4.3.1", "3.9.1")
+MOST_SENT: Final = 1.1
+MOST_TIME: Final = 1.1
+MOST_SPREAD: Final = 1.3
+AT_ONCE: Final = 3.0
+"""Seconds for a whole process that does not wait for the quota."""
+_BUSY: Final = 75
+_HEARD: Final = 3.0
+"""Seconds after which brokers on ZooKeeper have heard of a quota, too."""
+_LONGEST: Final = 600.0
+_AUTHORIZERS: Final = {
+    "4.3.1": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "3.9.1": "kafka.security.authorizer.AclAuthorizer",
+}
+_BLIND: Final = "blind"
+"""A user who may create topics, and not read quotas."""
+_PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Clients that begin together, each with so many topics, under one quota in mutations per second."""
+
+    name: str
+    topics: int
+    partitions: int
+    rate: int
+    clients: int = 1
+
+    @property
+    def ideal(self) -> float:
+        """The seconds that the bucket itself takes: what Kafka's own arithmetic lets through without a pause."""
+        items = [self.partitions] * (self.topics * self.clients)
+        return list(rounds(items, Mutations(Bucket(rate=self.rate))))[-1].at / 1_000
+
+
+ALONE: Final = (
+    Case(name="7 topics x 20 at 5/s", topics=7, partitions=20, rate=5),
+    Case(name="500 topics x 20 at 100/s", topics=500, partitions=20, rate=100),
+)
+CROWD: Final = Case(name="20 clients x 50 topics at 10/s", topics=50, partitions=1, rate=10, clients=20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Seconds of the first and the last client to end; `sent` counts topics in requests, each time anew."""
+
+    kafka: str
+    name: str
+    ideal: float
+    first: float
+    last: float
+    sent: float
+    promised: str
+    kept: bool
+
+    @property
+    def spread(self) -> float:
+        """Of clients who began together: the last one's time over the first one's."""
+        return self.last / self.first
+
+
+def outcomes(versions: Sequence[str] = VERSIONS) -> list[Outcome]:
+    """Every case on every version, on fresh buckets that are full."""
+    return [outcome for version in versions for outcome in (*_readable(version), _unreadable(version))]
+
+
+def table(found: Sequence[Outcome]) -> str:
+    """The outcomes for people."""
+    rows = [
+        [
+            each.kafka,
+            each.name,
+            f"{each.ideal:.1f}",
+            f"{each.last:.1f}",
+            f"{each.sent:.2f}",
+            f"{each.spread:.2f}",
+            f"{each.promised}: {'kept' if each.kept else 'BROKEN'}" if each.promised else "",
+        ]
+        for each in found
+    ]
+    headers = ["Kafka", "under a mutation quota", "bucket, s", "kquota, s", "sent / topics", "last / first", "promised"]
+    return tabulate(rows, headers=headers, disable_numparse=True) if rows else ""
+
+
+def rows(found: Sequence[Outcome]) -> list[dict[str, object]]:
+    """The outcomes for JSON."""
+    return [asdict(each) | {"spread": each.spread} for each in found]
+
+
+def _readable(version: str) -> Iterator[Outcome]:
+    with (
+        _sandbox(f"bench-mutation-{version.replace('.', '')}", version, 3, {}) as found,
+        TemporaryDirectory() as scratch,
+    ):
+        for number, case in enumerate((*ALONE, CROWD)):
+            client = f"bench-{number}"
+            config = Path(scratch) / client
+            config.write_text(f"client.id={client}\n")
+            _limit(found, Entity(client_id=client), case.rate)
+            yield _ran(version, found.bootstrap, config, case, MOST_SPREAD)
+        yield _opted_out(version, found, Path(scratch))
+
+
+def _unreadable(version: str) -> Outcome:
+    address = f"{HOST}:{free_ports(1)[0]}"
+    properties = {
+        "listeners": f"LOGIN://{address}",
+        "advertised.listeners": f"LOGIN://{address}",
+        "listener.security.protocol.map": "LOGIN:SASL_PLAINTEXT",
+        "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.login.plain.sasl.jaas.config": f'{_PLAIN} user_{_BLIND}="{_BLIND}";',
+        "authorizer.class.name": _AUTHORIZERS[version],
+        "super.users": "User:ANONYMOUS",
+    }
+    if version < "4":
+        properties["listener.security.protocol.map"] += ",PLAINTEXT:PLAINTEXT"
+    name = f"bench-mutation-{version.replace('.', '')}-{_BLIND}"
+    with _sandbox(name, version, 1, properties) as found, TemporaryDirectory() as scratch:
+        _allow(found.bootstrap, AclOperation.CREATE)
+        _limit(found, Entity(user=_BLIND), CROWD.rate)
+        config = Path(scratch) / _BLIND
+        config.touch(mode=0o600)
+        config.write_text(
+            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+            f'sasl.jaas.config={_PLAIN} username="{_BLIND}" password="{_BLIND}";\n'
+        )
+        with library.connect(address, config) as cluster:
+            assert cluster.mutation_rate() is None, "this user is not to read its quota"
+        return _ran(version, address, config, CROWD, None)
+
+
+def _ran(version: str, bootstrap: str, config: Path, case: Case, most_spread: float | None) -> Outcome:
+    """One case; `most_spread` None promises nothing of a crowd but that all end."""
+    say(f"Kafka {version}: {case.name}, {case.ideal:.0f} s ...")
+    together = Barrier(case.clients)
+
+    def one(number: int) -> tuple[float, int]:
+        held: list[Work] = []
+        creations = [
+            Creation(topic=f"{config.name}-{number}-{n}", partitions=case.partitions, replication_factor=1)
+            for n in range(case.topics)
+        ]
+        with library.connect(bootstrap, config) as cluster:
+            together.wait()
+            began = time.monotonic()
+            results = create_topics(
+                cluster, creations, timeout=_LONGEST, told=lambda doing, _wait: held.append(doing) if not held else None
+            )
+            took = time.monotonic() - began
+        assert set(results.values()) == {None}, results
+        return took, held[0].sent if held else case.topics
+
+    with ThreadPoolExecutor(case.clients) as threads:
+        ended = list(threads.map(one, range(case.clients)))
+    first, last = min(took for took, _ in ended), max(took for took, _ in ended)
+    sent = sum(count for _, count in ended) / (case.topics * case.clients)
+    promised, kept = f"sent {MOST_SENT:g}, time {MOST_TIME:g}", sent <= MOST_SENT and last <= MOST_TIME * case.ideal
+    if case.clients > 1:
+        promised, kept = (f"last / first {most_spread:g}", last / first <= most_spread) if most_spread else ("", True)
+    return Outcome(
+        kafka=version,
+        name=case.name if case.clients == 1 or most_spread else f"{case.name}, quota unreadable",
+        ideal=case.ideal,
+        first=first,
+        last=last,
+        sent=sent,
+        promised=promised,
+        kept=kept,
+    )
+
+
+def _opted_out(version: str, found: sandbox.Cluster, scratch: Path) -> Outcome:
+    """`--no-retry-quota-violated`: the first rejection ends it, with exit code 75."""
+    case, config = ALONE[0], scratch / "opted-out"
+    config.write_text(f"client.id={config.name}\n")
+    _limit(found, Entity(client_id=config.name), case.rate)
+    topics = [word for n in range(case.topics) for word in ("--topic", f"{config.name}-{n}")]
+    at = ["--bootstrap-server", found.bootstrap, "--command-config", str(config)]
+    began = time.monotonic()
+    ran = subprocess.run(
+        kquota("topics", "--create", *topics, "--partitions", str(case.partitions), "--no-retry-quota-violated", *at),
+        capture_output=True,
+        check=False,
+    )
+    took = time.monotonic() - began
+    return Outcome(
+        kafka=version,
+        name=f"{case.name}, --no-retry-quota-violated",
+        ideal=0.0,
+        first=took,
+        last=took,
+        sent=1.0,
+        promised=f"exit {_BUSY} within {AT_ONCE:g} s",
+        kept=ran.returncode == _BUSY and took <= AT_ONCE,
+    )
+
+
+@contextmanager
+def _sandbox(name: str, version: str, brokers: int, properties: Mapping[str, str]) -> Iterator[sandbox.Cluster]:
+    say(f"starting Kafka {version} ...")
+    try:
+        yield sandbox.up(name=name, kafka=version, brokers=brokers, properties=properties, owner_pid=os.getpid())
+    finally:
+        sandbox.down(name)
+
+
+def _limit(found: sandbox.Cluster, entity: Entity, rate: int) -> None:
+    with Wire(found.bootstrap, {}) as wire:
+        WireQuotas(wire).alter([Change(entity=entity, add={CONTROLLER_MUTATION_RATE: float(rate)})])
+    time.sleep(_HEARD)
+
+
+def _allow(bootstrap: str, operation: AclOperation) -> None:
+    binding = AclBinding(
+        ResourceType.BROKER,
+        "kafka-cluster",
+        ResourcePatternType.LITERAL,
+        f"User:{_BLIND}",
+        "*",
+        operation,
+        AclPermissionType.ALLOW,
+    )
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    for done in admin.create_acls([binding]).values():
+        done.result(timeout=30)
