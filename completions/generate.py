@@ -99,8 +99,8 @@ def table() -> Iterator[str]:
     for register in COMMANDS.values():
         register()
     root = get_command(app)
-    words = {"entity-types": list(KEYS), "releases": list(RELEASES)}
-    words |= {f"keys of {entity_type}": list(keys) for entity_type, keys in KEYS.items()}
+    words: dict[str, Sequence[str]] = {"entity-types": list(KEYS), "releases": list(RELEASES)}
+    words |= {f"keys of {entity_type}": keys for entity_type, keys in KEYS.items()}
     for path, command in _commands("kquota", root):
         yield _line("C", path, _first_sentence(command.help or ""))
         for parameter in command.get_params(Context(command)):

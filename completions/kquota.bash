@@ -239,7 +239,6 @@ function values(kind,    i, text, key, file, known, asked, line, now, until) {
     file = key
     gsub(TAB, "_", file)
     gsub(/[^A-Za-z0-9.-]/, "_", file)
-    sub(/_+$/, "", file)
     file = folder("XDG_CACHE_HOME", "/.cache") "/completion/" substr(file, 1, 200)
     srand()
     now = srand()

@@ -8,7 +8,7 @@ import os
 import signal
 from typing import Final
 
-from kquota.cli.connection import OPTIONS, Connection, connected
+from kquota.cli.connection import OPTIONS, Connection, connected, names_a_cluster
 from kquota.cli.contract import DONE, FAILED
 
 SECONDS: Final = 2.0
@@ -20,6 +20,8 @@ def complete(connection: Connection) -> int:
     """Print a cluster's topics and brokers for a shell's completions, or nothing: never a question or an error."""
     from kquota.stores import completion
 
+    if not names_a_cluster(connection):
+        return FAILED
     options = {name: getattr(connection, name) or os.environ.get(f"KQUOTA_{name.upper()}") for name in OPTIONS}
     named = [str(value or "") for value in options.values()]
     kept = completion.CompletionFile(completion.cache_folder(os.environ), named)

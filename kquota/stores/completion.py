@@ -48,7 +48,7 @@ class CompletionFile:
 
     def __init__(self, folder: Path, named: Sequence[str]) -> None:
         self._key = "\t".join(named)
-        name = re.sub(rb"[^A-Za-z0-9.-]", b"_", os.fsencode(self._key)).rstrip(b"_")
+        name = re.sub(rb"[^A-Za-z0-9.-]", b"_", os.fsencode(self._key))
         self._path = folder / os.fsdecode(name[:_LONGEST])
 
     def recall(self) -> list[str]:

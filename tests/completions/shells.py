@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import select
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+import termios
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +17,7 @@ import pytest
 
 COMPLETIONS: Final = Path(__file__).parents[2] / "completions"
 
+_LOOK_SECONDS: Final = 0.05
 READY: Final = "READY "
 """The prompt of a shell that waits for keys."""
 
@@ -38,6 +41,7 @@ while read --line line
     printf '# %s\\n' $line
     complete -C $line | string replace --regex '\\t.*' ''
 end < $LINES_ASKED > $ANSWERS
+true
 """
 
 # Every match goes through compadd. A completion widget runs only in zsh's line editor, and that only on a terminal.
@@ -103,18 +107,31 @@ def must_be_there(shell: str) -> None:
         pytest.skip(f"{shell} is not installed")
 
 
-def type_into(command: Sequence[str], keys: str, environment: Mapping[str, str], folder: Path) -> str:
-    """The screen of a shell on a terminal that takes the keys once its prompt is there, until it ends."""
+def type_into(
+    command: Sequence[str],
+    keys: str,
+    environment: Mapping[str, str],
+    folder: Path,
+    done: Callable[[], bool] = lambda: False,
+) -> str:
+    """The screen of a shell on a terminal that is given the keys once its prompt is there, until it ends or is done."""
     ours, theirs = pty.openpty()
     shell = subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, env=_known(environment), cwd=folder, start_new_session=True
+        command,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=_known(environment),
+        cwd=folder,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )
     os.close(theirs)
     screen, left = b"", keys.encode()
     try:
-        while True:
+        while not done():
             typing = [ours] if left and READY.encode() in screen else []
-            readable, writable, _ = select.select([ours], typing, [])
+            readable, writable, _ = select.select([ours], typing, [], _LOOK_SECONDS)
             if readable:
                 screen += os.read(ours, 65536)
             if writable:

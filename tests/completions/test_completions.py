@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kquota.stores.completion import FRESH_SECONDS, CompletionFile
-from tests.completions.shells import offers
+from tests.completions.shells import COMPLETIONS, must_be_there, offers, type_into
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -23,11 +27,14 @@ zookeeper = "zk:2181"
 zookeeper = "zk:2181"
 """
 NAMED = {
-    "b:9092": ["topics orders", "topics payments.v2", "brokers 1", "brokers 2", "brokers 10"],
-    "it's:9092": ["topics quoted"],
-    "evil:9092": ["topics $(touch evil)", "topics -x", "topics `id`", "topics a;b", "topics good", "brokers 1 2"],
+    ("b:9092",): ["topics orders", "topics payments.v2", "brokers 1", "brokers 2", "brokers 10"],
+    ("b:9092", "", "", "c.properties"): ["topics secret"],
+    ("", "z:1/kafka"): ["topics kept-by-zookeeper"],
+    ("", "", "prod"): ["topics of-prod"],
+    ("it's:9092",): ["topics quoted"],
+    ("evil:9092",): ["topics $(touch evil)", "topics -x", "topics `id`", "topics a;b", "topics good", "brokers 1 2"],
 }
-"""What is kept of a cluster, by its address."""
+"""What is kept of a cluster, by all that names it: address, ZooKeeper, name, login."""
 B = "--bootstrap-server b:9092"
 
 
@@ -103,6 +110,9 @@ CASES = {
     "a list of brokers": Offer(f"kquota move plan {B} --drain=2,", exactly=("--drain=2,1", "--drain=2,10")),
     "replicas": Offer(f"kquota topics {B} --replica-assignment 1:", exactly=("1:1", "1:2", "1:10")),
     "another cluster's": Offer('kquota configs --bootstrap-server "it\'s:9092" --topic ', exactly=("quoted",)),
+    "of another login": Offer(f"kquota configs {B} --command-config c.properties --topic ", exactly=("secret",)),
+    "of a named cluster": Offer("kquota configs --cluster=prod --topic ", exactly=("of-prod",)),
+    "of a ZooKeeper": Offer("kquota configs --zookeeper z:1/kafka --topic ", exactly=("kept-by-zookeeper",)),
     "nothing that a shell would run": Offer("kquota configs --bootstrap-server=evil:9092 --topic ", exactly=("good",)),
     "no cluster, no names": Offer("kquota configs --topic ", exactly=()),
     "releases": Offer("kquota sandbox up --kafka 4", exactly=("4.3.1",)),
@@ -129,19 +139,22 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "config/kquota/config.toml").write_text(CONFIG)
     (root / "work/plan.json").touch()
     kquota = root / "bin/kquota"
-    kquota.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$MARK.part"\nmv "$MARK.part" "$MARK"\n')
+    kquota.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$MARKED.part"\nmv "$MARKED.part" "$MARKED"\n')
     kquota.chmod(0o755)
     return root
 
 
 def environment(root: Path) -> dict[str, str]:
     """The stage's, with names that were kept just now."""
-    for address, found in NAMED.items():
-        kept = CompletionFile(root / "cache/kquota/completion", [address, "", "", "", "", ""])
-        kept.keep(found, FRESH_SECONDS)
+    for named, found in NAMED.items():
+        _kept(root, *named).keep(found, FRESH_SECONDS)
     homes = {f"XDG_{name.upper()}_HOME": str(root / name) for name in ("config", "cache", "data")}
     path = f"{root / 'bin'}:{os.environ['PATH']}"
-    return {"PATH": path, "HOME": str(root), "MARK": str(root / "mark"), "LANG": "C.UTF-8", **homes}
+    return {"PATH": path, "HOME": str(root), "MARKED": str(root / "mark"), "LANG": "C.UTF-8", **homes}
+
+
+def _kept(root: Path, *named: str) -> CompletionFile:
+    return CompletionFile(root / "cache/kquota/completion", [*named, *[""] * (6 - len(named))])
 
 
 @pytest.fixture(scope="module")
@@ -182,3 +195,75 @@ def test_no_python_starts(shell: str, stage: Path, offered: Callable[[str], dict
     assert offered(shell)
     assert not (stage / "mark").exists()
     assert not (stage / "work/evil").exists()
+
+
+def test_the_files_are_in_step_with_the_app(tmp_path: Path) -> None:
+    """Else: python -m completions.generate."""
+    subprocess.run([sys.executable, "-m", "completions.generate", tmp_path], cwd=COMPLETIONS.parent, check=True)
+    made = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert made == {name: (COMPLETIONS / name).read_text() for name in ("kquota.bash", "_kquota", "kquota.fish")}
+
+
+AWKS = ("mawk", "gawk --posix", "original-awk", "busybox awk")
+"""Debian's and Ubuntu's, Fedora's, that of macOS and the BSDs, Alpine's."""
+
+
+@pytest.mark.parametrize("awk", AWKS)
+def test_every_awk_answers_alike(awk: str, stage: Path) -> None:
+    must_be_there(awk.split()[0])
+    text = (COMPLETIONS / "kquota.bash").read_text()
+    program, table = re.findall(r"    local (?:program|table)='((?:[^']|'\\'')*)'\n", text)
+    given = {**environment(stage), "LC_ALL": "C"}
+    for case in CASES.values():
+        words = [*shlex.split(case.line), *([""] if case.line.endswith(" ") else [])]
+        parts = [part.replace("'\\''", "'") for part in (program, table)]
+        answer = subprocess.check_output([*awk.split(), *parts, "read", *words], env=given, text=True)
+        head, *lines = answer.splitlines()
+        found = [head.partition("\t")[2] + line.partition("\t")[0] for line in lines]
+        _must_fit(case, [word for word in found if word.startswith(words[-1])])
+
+
+SET_UP = {
+    "bash": "PS1='READY '; . $COMPLETIONS/kquota.bash",
+    "bash before 4": "PS1='READY '; enable -n compopt; . $COMPLETIONS/kquota.bash",
+    "zsh": "PS1='READY '; fpath=($COMPLETIONS $fpath); autoload -Uz compinit; compinit -u -D",
+    "fish": "function fish_prompt; echo -n 'READY '; end; set -p fish_complete_path $COMPLETIONS",
+}
+PRESSED = "kquota conf\t--user b --add-config prod\t5MB/s --outp\tj\t--add-config-file pl\t\r"
+RUN = ["configs", "--user", "b", "--add-config", "producer_byte_rate=5MB/s", "--output", "json"]
+RUN += ["--add-config-file", "plan.json"]
+
+
+@pytest.mark.parametrize("shell", SET_UP)
+def test_a_key_is_pressed(shell: str, stage: Path, tmp_path: Path) -> None:
+    """What the shell then runs: no space after a key's =, one after a word, and the name of a file that is there."""
+    must_be_there(shell.split()[0])
+    for name in (".zshrc", "rc", "fish/config.fish"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(SET_UP[shell])
+    ours = {"ZDOTDIR": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "MARKED": str(tmp_path / "mark")}
+    options = {"bash": ["--noprofile", "--rcfile", str(tmp_path / "rc")], "zsh": ["-d"], "fish": []}
+    program = shell.split()[0]
+    command = [program, *options[program], "-i"]
+    type_into(command, PRESSED, {**environment(stage), **ours}, stage / "work", done=(tmp_path / "mark").exists)
+    assert (tmp_path / "mark").read_text().splitlines() == RUN
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_kquota_is_asked_for_a_cluster_that_nothing_is_kept_of(shell: str, stage: Path, tmp_path: Path) -> None:
+    """With the line's own address, whatever is in it; nothing else of the line is run."""
+    line = "kquota configs --alter --bootstrap-server 'a$(touch evil)\"b`c`:1' --topic "
+    (tmp_path / "work").mkdir()
+    mark = tmp_path / "mark"
+    offers(shell, [line], {**environment(stage), "MARKED": str(mark)}, tmp_path / "work")
+    assert mark.read_text().splitlines() == ["complete", '--bootstrap-server=a$(touch evil)"b`c`:1']
+    assert not (tmp_path / "work/evil").exists()
+
+
+def test_bash_as_macos_has_it() -> None:
+    """Words that bash learned after 3.2."""
+    text = (COMPLETIONS / "source/kquota.bash").read_text()
+    newer = (
+        r"declare -A|local -[An]|mapfile|readarray|\$\{[^}]*(?:,,|\^\^|@[A-Z]\})|&>>|\|&|coproc|printf -v|\[-1\]|;;?&"
+    )
+    assert not re.findall(newer, text)

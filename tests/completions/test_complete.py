@@ -1,0 +1,138 @@
+"""The hidden command behind a TAB: what it keeps of real clusters, and what it never does to the person who waits."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from completions.generate import BROKER_CONFIGS, KEYS
+from kquota.config.resource import TOPICS
+from kquota.sandbox.cluster import Cluster
+from kquota.stores.completion import FAILED_SECONDS, FRESH_SECONDS, CompletionFile
+from tests.cli.run import Ran, kquota
+from tests.completions.shells import must_be_there, offers
+
+SLOW = {"KQUOTA_COMPLETE_SECONDS": "50"}
+"""A machine that is busy with tests answers later than a person would wait."""
+
+
+def _mine(tmp_path: Path, **variables: str) -> dict[str, str]:
+    return {"XDG_CACHE_HOME": str(tmp_path / "cache"), **variables}
+
+
+def _kept(tmp_path: Path, **named: str) -> CompletionFile:
+    order = ("bootstrap_server", "zookeeper", "cluster", "command_config", "zk_tls_config_file", "zk_sasl_config_file")
+    return CompletionFile(tmp_path / "cache/kquota/completion", [named.get(name, "") for name in order])
+
+
+def _good_for(tmp_path: Path) -> float:
+    (file,) = (tmp_path / "cache/kquota/completion").iterdir()
+    return int(file.read_text().splitlines()[1]) - time.time()
+
+
+def _topic(servers: Cluster, name: str) -> None:
+    where = ("--bootstrap-server", servers.bootstrap, "--topic", name)
+    made = kquota("topics", "--create", "--if-not-exists", *where, "--partitions", "1", "--replication-factor", "1")
+    assert made.code == 0, made.err
+
+
+@pytest.mark.parametrize("way", ["kafka_431", "kafka_282"])
+def test_topics_and_brokers_of_a_real_cluster(way: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """By the environment's address, through brokers and through ZooKeeper; a shell then offers them by itself."""
+    servers: Cluster = request.getfixturevalue(way)
+    _topic(servers, "completed-1")
+    address = {"KQUOTA_BOOTSTRAP_SERVER": servers.bootstrap}
+    if way == "kafka_282":
+        address = {"KQUOTA_ZOOKEEPER": str(servers.zookeeper)}
+    ran = kquota("complete", env=_mine(tmp_path, **SLOW, **address))
+    lines = ran.out.splitlines()
+    assert (ran.code, ran.err) == (0, "")
+    assert "topics completed-1" in lines
+    assert lines[-3:] == ["brokers 1", "brokers 2", "brokers 3"]
+    folder = tmp_path / "cache/kquota/completion"
+    (file,) = folder.iterdir()
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (folder, file)] == [0o700, 0o600]
+    assert FAILED_SECONDS < FRESH_SECONDS
+    must_be_there("bash")
+    (tmp_path / "work").mkdir()
+    line = "kquota configs --topic completed-"
+    no_kquota = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **_mine(tmp_path, **address)}
+    assert offers("bash", [line], no_kquota, tmp_path / "work")[line] == ["completed-1"]
+
+
+def test_a_tab_starts_kquota_and_has_its_answer(kafka_431: Cluster, tmp_path: Path) -> None:
+    must_be_there("bash")
+    _topic(kafka_431, "completed-1")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "bin").mkdir()
+    started = tmp_path / "bin/kquota"
+    started.write_text(f'#!/bin/sh\nexec {sys.executable} -m kquota "$@"\n')
+    started.chmod(0o755)
+    ours = _mine(tmp_path, **SLOW, PATH=f"{started.parent}:{os.environ['PATH']}", HOME=str(tmp_path))
+    line = f"kquota configs --bootstrap-server {kafka_431.bootstrap} --topic completed-"
+    assert offers("bash", [line], ours, tmp_path / "work")[line] == ["completed-1"]
+
+
+def test_the_keys_are_those_of_real_brokers(kafka_431: Cluster) -> None:
+    _topic(kafka_431, "completed-1")
+    where = ("configs", "--describe", "--all", "--bootstrap-server", kafka_431.bootstrap, "--output", "json")
+    told = [json.loads(kquota(*where, *of).out) for of in (("--topic", "completed-1"), ("--broker", "1"))]
+    topic, broker = ({entry["key"] for entry in one["resources"][0]["configs"]} for one in told)
+    assert topic == set(KEYS[TOPICS])
+    assert set(BROKER_CONFIGS) <= broker
+
+
+NOBODY = {
+    "nobody there": ["--bootstrap-server", "127.0.0.1:1"],
+    "a cluster that config.toml has not": ["--cluster", "nowhere"],
+    "a file that is not there": ["--bootstrap-server", "127.0.0.1:1", "--command-config", "nowhere"],
+    "no ZooKeeper": ["--zookeeper", "127.0.0.1:1"],
+}
+
+
+@pytest.mark.parametrize("arguments", NOBODY.values(), ids=NOBODY)
+def test_failure_is_silent_and_remembered(arguments: list[str], tmp_path: Path) -> None:
+    assert kquota("complete", *arguments, env=_mine(tmp_path, **SLOW)) == Ran(1, "", "")
+    assert 0 < _good_for(tmp_path) <= FAILED_SECONDS
+
+
+def test_without_a_cluster_nothing_is_kept(tmp_path: Path) -> None:
+    assert kquota("complete", env=_mine(tmp_path)) == Ran(1, "", "")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_silent_server_is_left_in_time_and_what_was_known_is_still_offered(tmp_path: Path) -> None:
+    """By the system: whatever Python waits for. The next TAB does not start kquota again."""
+    must_be_there("bash")
+    (tmp_path / "work").mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        _kept(tmp_path, bootstrap_server=address).keep(["topics old"], 0)
+        ran = kquota("complete", "--bootstrap-server", address, env=_mine(tmp_path, KQUOTA_COMPLETE_SECONDS="0.2"))
+    assert ran == Ran(-signal.SIGALRM, "", "")
+    assert 0 < _good_for(tmp_path) <= FAILED_SECONDS
+    line = f"kquota configs --bootstrap-server {address} --topic "
+    no_kquota = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **_mine(tmp_path)}
+    assert offers("bash", [line], no_kquota, tmp_path / "work")[line] == ["old"]
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("no folder")
+    assert kquota("complete", "--zookeeper", "127.0.0.1:1", env=_mine(tmp_path)) == Ran(1, "", "")
+
+
+def test_what_is_kept_is_one_clusters_alone(tmp_path: Path) -> None:
+    """Two clusters whose files have one name: neither is taken for the other."""
+    one, other = _kept(tmp_path, bootstrap_server="a:1"), _kept(tmp_path, bootstrap_server="a_1")
+    one.keep(["topics of-one"], FRESH_SECONDS)
+    assert (one.recall(), other.recall()) == (["topics of-one"], [])
+    other.keep(["topics of-other"], FRESH_SECONDS)
+    assert (one.recall(), other.recall()) == ([], ["topics of-other"])
