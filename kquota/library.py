@@ -159,13 +159,13 @@ def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Brok
     return Cluster(brokers=tuple(sorted(brokers, key=lambda one: one.id)), release=release)
 
 
-def login(command_config: Path | None, warned: Callable[[str], None]) -> Security | None:
-    """What the file says of a client's security, None without one. Raises Invalid."""
-    if command_config is None:
+def login(file: Path | None, warned: Callable[[str], None], option: str = "--command-config") -> Security | None:
+    """What the file says of a client's security, None without one. Raises Invalid, naming the option."""
+    if file is None:
         return None
     from kquota.stores.security import security
 
-    return security(command_config, os.environ, warned)
+    return security(file, os.environ, warned, option)
 
 
 @contextmanager

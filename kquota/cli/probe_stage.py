@@ -81,6 +81,5 @@ class Logins:
 def logins(at: Where, client_config: Path | None) -> Logins:
     """Who looks, and who is probed: the same unless --client-config names another login."""
     bootstrap, own = brokers(at), library.login(at.command_config, warn)
-    return Logins(
-        bootstrap=bootstrap, own=own, probed=own if client_config is None else library.login(client_config, warn)
-    )
+    probed = own if client_config is None else library.login(client_config, warn, "--client-config")
+    return Logins(bootstrap=bootstrap, own=own, probed=probed)

@@ -110,14 +110,14 @@ class Security:
         return context(self.tls, self.where)
 
 
-def security(path: Path, environment: Mapping[str, str], tell: Callable[[str], None]) -> Security:
+def security(path: Path, environment: Mapping[str, str], tell: Callable[[str], None], option: str = OPTION) -> Security:
     """What a properties file says, checked; `tell` gets one line for each thing that an operator should know.
 
     Raises Invalid, naming file and property and never a value that may be secret.
     """
-    where = f"{OPTION}: {path}"
+    where = f"{option}: {path}"
     # Kafka's own settings are trimmed, passwords too, in the way of Java's String.trim.
-    found = {key: value.strip(_TRIMMED) for key, value in properties(path, OPTION).items()}
+    found = {key: value.strip(_TRIMMED) for key, value in properties(path, option).items()}
     _no_providers(found, where)
     protocol = _one_of(_PROTOCOLS, found.get("security.protocol", "PLAINTEXT").upper(), "security.protocol", where)
     _name_unused(found, protocol, where, tell)

@@ -149,6 +149,11 @@ LOGINS = {
         ("--user", "bob"),
         "this login is alice; give bob's own login with",
     ),
+    "one whose file says too little": (
+        "security.protocol=SASL_PLAINTEXT\n",
+        (),
+        "kquota: error: --client-config: ",
+    ),
     "one that only brokers know": (BEARER, (), "--user is missing: with this login only the brokers know"),
 }
 
