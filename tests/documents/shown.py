@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 FENCE: Final = re.compile(r"(?P<indent> *)```(?P<words>[^`]*)")
+_COMMENT: Final = re.compile(r"\s+# .*\Z")
 _EXIT: Final = re.compile(r"#\s*exit (?P<code>\d+)(?: or (?P<other>\d+)|(?P<until> until\b))?")
 _PRINTED_EXIT: Final = re.compile(r"\s*\(exit code (\d+)\)")
 _TIMES: Final = re.compile(r"(?:@\w+|(?:\S+\s+){4}\S+)\s+(?P<command>.+)")
@@ -32,8 +33,8 @@ class Command:
 
     @property
     def bare(self) -> str:
-        """Without the comment that tells its exit: the name under which the tables of exceptions know it."""
-        return _EXIT.split(self.text)[0].strip()
+        """Without the comment behind it: the name under which the tables of exceptions know it."""
+        return _COMMENT.sub("", self.text).strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

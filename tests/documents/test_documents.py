@@ -13,7 +13,7 @@ import typer
 from tests.documents.not_run import NOT_RUN
 from tests.documents.shown import Command, File, Step, mentions, story
 from tests.documents.stage import servers, stage
-from tests.documents.test_help import examples, tree
+from tests.documents.test_help import tree
 
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -48,8 +48,7 @@ def test_every_shown_command_does_what_is_shown(document: Path, request: pytest.
 
 def test_what_is_not_run_is_still_shown() -> None:
     shown = {step.bare for document in DOCUMENTS for step in steps_of(document) if isinstance(step, Command)}
-    of_help = {example for of in examples().values() for example in of}
-    assert set(NOT_RUN) <= shown | of_help
+    assert set(NOT_RUN) <= shown
 
 
 def unknown(text: str) -> str | None:
