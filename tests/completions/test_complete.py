@@ -19,6 +19,7 @@ from kquota.sandbox.cluster import Cluster
 from kquota.stores.completion import FAILED_SECONDS, FRESH_SECONDS, CompletionFile
 from tests.cli.run import Ran, kquota
 from tests.completions.shells import must_be_there, offers
+from tests.servers import WAYS
 
 SLOW = {"KQUOTA_COMPLETE_SECONDS": "50"}
 """A machine that is busy with tests answers later than a person would wait."""
@@ -44,13 +45,14 @@ def _topic(servers: Cluster, name: str) -> None:
     assert made.code == 0, made.err
 
 
-@pytest.mark.parametrize("way", ["kafka_431", "kafka_282"])
+@pytest.mark.parametrize("way", ["4.3.1 Admin API", "2.8.2 ZooKeeper"])
 def test_topics_and_brokers_of_a_real_cluster(way: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """By the environment's address, through brokers and through ZooKeeper; a shell then offers them by itself."""
-    servers: Cluster = request.getfixturevalue(way)
+    fixture, on_zookeeper = WAYS[way]
+    servers: Cluster = request.getfixturevalue(fixture)
     _topic(servers, "completed-1")
     address = {"KQUOTA_BOOTSTRAP_SERVER": servers.bootstrap}
-    if way == "kafka_282":
+    if on_zookeeper:
         address = {"KQUOTA_ZOOKEEPER": str(servers.zookeeper)}
     ran = kquota("complete", env=_mine(tmp_path, **SLOW, **address))
     lines = ran.out.splitlines()
