@@ -1,232 +1,106 @@
-"""Times whole processes, in turn, and prints medians, spread and ratios; `--json` prints them as one document.
+"""Every figure that kquota's documents quote, measured in one run: medians, spread, ratios, and whether promises hold.
 
-`python -m bench quotas`, `moves`, `planning`, `kip73`, `truth`, `start`, `history`, `fleet` or `mutation` runs that
-part alone.
+`python -m bench` runs all parts, `python -m bench PART…` some. `--into FOLDER` writes bench.json, bench.txt and the
+plot of cost against size, too. 1 when a promise does not hold.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import platform
 import sys
+import time
 from collections.abc import Sequence
-from dataclasses import asdict
-from importlib.metadata import version
-from typing import Final
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
 
-from tabulate import tabulate
-
-from bench import document, fleet, history, kip73, moves, mutation, planning, start, truth
-from bench.document import CONFIGS, ENTITIES, Measured
-from bench.race import ROUNDS, Race, Result, kquota, run, say, spread
-from kquota.quota.change import Change
-from kquota.quota.entity import Entity
-from kquota.sandbox import cluster as sandbox
+from bench.race import say
+from bench.section import Section
+from kquota import java
 from kquota.sandbox import jars
-from kquota.sandbox.cluster import kafka_tool
-from kquota.stores.wire.connection import Wire
-from kquota.stores.wire.quotas import WireQuotas
 
-ONE: Final = 0.25
-EVERY: Final = 0.35
-MEGABYTES: Final = 60.0
-PARTS: Final = ("quotas", "moves", "planning", "kip73", "truth", "start", "history", "fleet", "mutation")
-LOG_DIRS: Final = "org.apache.kafka.tools.LogDirsCommand"
+PARTS: Final = (
+    "quotas",
+    "moves",
+    "planning",
+    "kip73",
+    "truth",
+    "start",
+    "history",
+    "fleet",
+    "mutation",
+    "curve",
+)
+"""Each is a module with `sections()`."""
+_LIBRARIES: Final = ("confluent-kafka", "kafka-python", "kazoo", "pyspark", "duckdb", "polars")
+_INTO: Final = "--into"
 
 
-def main() -> int:
-    """Print the tables (or JSON); 1 when a promise does not hold."""
-    named = [argument for argument in sys.argv[1:] if argument != "--json"]
-    if unknown := set(named) - set(PARTS):
+def main(arguments: Sequence[str]) -> int:
+    """Run the parts; tables on stdout. 2 for an argument that means nothing."""
+    words = list(arguments)
+    into = None
+    if _INTO in words:
+        at = words.index(_INTO)
+        into = Path(words[at + 1]) if words[at + 1 :] else None
+        del words[at : at + 2]
+        if into is None:
+            say(f"{_INTO} needs a folder")
+            return 2
+    if unknown := set(words) - set(PARTS):
         say(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
         return 2
-    parts = named or PARTS
-    results, measured = _on_brokers(parts) if {"quotas", "moves", "start"} & set(parts) else ([], [])
-    if "quotas" in parts:
-        measured += document.in_zookeeper()
-    if "moves" in parts:
-        measured += moves.scale()
-    if "planning" in parts:
-        measured += planning.plans()
-    if "fleet" in parts:
-        measured += fleet.fleet()
-    shares = kip73.plan() if "kip73" in parts else []
-    outcomes = truth.outcomes() if "truth" in parts else []
-    answers = history.answers() if "history" in parts else []
-    mutations = mutation.outcomes() if "mutation" in parts else []
-    if "--json" in sys.argv[1:]:
-        print(_json(results, measured, shares, outcomes, answers, mutations))
-    else:
-        tables = [
-            _races_table(results),
-            _table(measured),
-            _shares_table(shares),
-            truth.table(outcomes),
-            history.table(answers),
-            mutation.table(mutations),
-        ]
-        print("\n\n".join(table for table in tables if table))
-    kept = [*(result.kept for result in results), *(each.kept for each in measured)]
-    kept += [*(each.kept for each in shares), *(each.kept for each in outcomes), *(each.kept for each in answers)]
-    kept += [each.kept for each in mutations]
-    return 0 if all(kept) else 1
+    started = time.monotonic()
+    sections: list[Section] = []
+    for name in words or PARTS:
+        for section in importlib.import_module(f"bench.{name}").sections():
+            sections.append(section)
+            print(f"{section.text()}\n", flush=True)
+    say(f"{(time.monotonic() - started) / 60:.0f} min")
+    if into is not None:
+        _write(sections, into)
+    return 0 if all(section.kept for section in sections) else 1
 
 
-def _on_brokers(parts: Sequence[str]) -> tuple[list[Result], list[Measured]]:
-    say("starting a sandbox ...")
-    found = sandbox.up(name="bench", owner_pid=os.getpid())
-    results: list[Result] = []
-    measured: list[Measured] = []
+def _write(sections: Sequence[Section], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    told = _machine() | {section.name: section.rows for section in sections}
+    (folder / "bench.json").write_text(f"{json.dumps(told, indent=2)}\n")
+    (folder / "bench.txt").write_text("\n\n".join(section.text() for section in sections) + "\n")
+    for section in sections:
+        if section.name == "curve":
+            from bench.plot import draw
+
+            draw([dict(row) for row in section.rows], folder / "cost.svg")
+    say(f"written: {', '.join(str(file) for file in sorted(folder.iterdir()))}")
+
+
+def _machine() -> dict[str, Any]:
+    versions = {name: _version(name) for name in ("kquota", *_LIBRARIES)}
+    versions |= {"python": platform.python_version(), "java": str(java.find().version), "kafka": jars.NEWEST}
+    return {
+        "version": 2,
+        "taken": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "versions": versions,
+        "cores": os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def _version(name: str) -> str | None:
     try:
-        if "quotas" in parts:
-            measured += document.through_the_admin_api(found)
-            _seed(found.bootstrap)
-            results += [run(race) for race in _races(found)]
-        if "moves" in parts:
-            with moves.races(found) as races:
-                results += [run(race) for race in races]
-        if "start" in parts:
-            with start.races(found) as races:
-                results += [run(race) for race in races]
-    finally:
-        sandbox.down("bench")
-    return results, measured
-
-
-def _seed(bootstrap: str) -> None:
-    with Wire(bootstrap, {}) as wire:
-        for first in range(0, ENTITIES, 1_000):
-            users = [Entity(user=f"user-{n}") for n in range(first, first + 1_000)]
-            WireQuotas(wire).alter([Change(entity=user, add={"producer_byte_rate": 1e6}) for user in users])
-
-
-def _races(found: sandbox.Cluster) -> list[Race]:
-    at = ["--bootstrap-server", found.bootstrap]
-    one = [*at, "--describe", "--entity-type", "users", "--entity-name", "user-7"]
-    every = [*at, "--describe", "--entity-type", "users"]
-    return [
-        Race(
-            name="configs --describe, one user",
-            ours=kquota("configs", *one),
-            theirs=kafka_tool(found, CONFIGS, *one),
-            promised=ONE,
-        ),
-        Race(
-            name=f"configs --describe, {ENTITIES} users",
-            ours=kquota("configs", *every),
-            theirs=kafka_tool(found, CONFIGS, *every),
-            promised=EVERY,
-            megabytes=MEGABYTES,
-        ),
-        Race(
-            name="log-dirs --describe",
-            ours=kquota("log-dirs", *at, "--describe"),
-            theirs=kafka_tool(found, LOG_DIRS, *at, "--describe"),
-            promised=None,
-        ),
-    ]
-
-
-def _races_table(results: Sequence[Result]) -> str:
-    rows = [
-        [
-            result.race.name,
-            spread([cost.seconds for cost in result.ours]),
-            spread([cost.seconds for cost in result.theirs]),
-            f"{result.ratio:.2f}",
-            f"{result.megabytes:.0f}",
-            _promise(result),
-        ]
-        for result in results
-    ]
-    headers = ["", "kquota, s", "Kafka's tool, s", "ratio", "kquota, MB", "promised"]
-    return tabulate(rows, headers=headers, disable_numparse=True) if rows else ""
-
-
-def _promise(result: Result) -> str:
-    race = result.race
-    if race.promised is None:
-        return ""
-    memory = "" if race.megabytes is None else f" and {race.megabytes:.0f} MB"
-    return f"{race.promised:.2f}{memory}: {'kept' if result.kept else 'BROKEN'}"
-
-
-def _table(measured: Sequence[Measured]) -> str:
-    rows = [
-        [
-            each.name,
-            spread(each.ours),
-            "" if each.theirs is None else f"{each.theirs * ENTITIES:.0f} = {ENTITIES} x {each.theirs:.2f}",
-            "" if each.megabytes is None else f"{each.megabytes:.0f}",
-            _kept(each),
-        ]
-        for each in measured
-    ]
-    headers = ["", "kquota, s", f"Kafka's tool, s (median of {document.CALLS})", "kquota, MB", "promised"]
-    return tabulate(rows, headers=headers, disable_numparse=True) if rows else ""
-
-
-def _shares_table(shares: Sequence[kip73.Share]) -> str:
-    rows = [[each.name, f"{each.share:.2f}", "kept" if each.kept else "BROKEN"] for each in shares]
-    headers = ["KIP-73's test plan", "share of the throttle", f"{kip73.LEAST:g} to {kip73.MOST:g}"]
-    return tabulate(rows, headers=headers, disable_numparse=True) if rows else ""
-
-
-def _kept(each: Measured) -> str:
-    if each.promised is None:
-        return ""
-    memory = "" if each.promised_megabytes is None else f" and {each.promised_megabytes:.0f} MB"
-    return f"{each.promised:g} s{memory}: {'kept' if each.kept else 'BROKEN'}"
-
-
-def _json(
-    results: Sequence[Result],
-    measured: Sequence[Measured],
-    shares: Sequence[kip73.Share],
-    outcomes: Sequence[truth.Outcome],
-    answers: Sequence[history.Answered],
-    mutations: Sequence[mutation.Outcome],
-) -> str:
-    return json.dumps(
-        {
-            "version": 1,
-            "kquota": version("kquota"),
-            "kafka": jars.NEWEST,
-            "python": platform.python_version(),
-            "cores": os.cpu_count(),
-            "rounds": ROUNDS,
-            "races": [
-                {
-                    "name": result.race.name,
-                    "kquota_seconds": [cost.seconds for cost in result.ours],
-                    "kafka_seconds": [cost.seconds for cost in result.theirs],
-                    "ratio": result.ratio,
-                    "kquota_megabytes": result.megabytes,
-                    "promised": result.race.promised,
-                    "promised_megabytes": result.race.megabytes,
-                }
-                for result in results
-            ],
-            "measured": [
-                {
-                    "name": each.name.strip(),
-                    "kquota_seconds": each.ours,
-                    "kafka_seconds_a_call": each.theirs,
-                    "promised_seconds": each.promised,
-                    "kquota_megabytes": each.megabytes,
-                    "promised_megabytes": each.promised_megabytes,
-                }
-                for each in measured
-            ],
-            "kip73": [{"name": each.name, "share": each.share} for each in shares],
-            "truth": truth.rows(outcomes),
-            "history": [asdict(each) for each in answers],
-            "mutation": mutation.rows(mutations),
-        },
-        indent=2,
-    )
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # What is asked of servers must not depend on whose cluster this shell is about.
+    for name in [name for name in os.environ if name.startswith("KQUOTA_")]:
+        del os.environ[name]
+    sys.exit(main(sys.argv[1:]))

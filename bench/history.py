@@ -9,13 +9,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tabulate import tabulate
-
 from bench.race import say
+from bench.section import Section, verdict
 
 PARTITIONS, BROKERS, FOLLOWERS = 30_000, 50, 2
 A_DAY: Final = 24 * PARTITIONS * (1 + FOLLOWERS)
@@ -43,7 +42,7 @@ class Answered:
     kept: bool = True
 
 
-def answers() -> list[Answered]:
+def sections() -> list[Section]:
     """Every question to every engine that is installed, on one history that goes afterwards."""
     with tempfile.TemporaryDirectory(prefix="kquota-bench-") as folder:
         if shutil.disk_usage(folder).free < _FREE:
@@ -51,7 +50,7 @@ def answers() -> list[Answered]:
             return []
         say(f"writing a history of {HUNDRED * A_DAY:,} rows ...")
         _generate(Path(folder) / "v1", HUNDRED)
-        return _asked(Path(folder) / "v1")
+        return [_section(_asked(Path(folder) / "v1"))]
 
 
 def _asked(history: Path) -> list[Answered]:
@@ -72,8 +71,6 @@ def _asked(history: Path) -> list[Answered]:
 
 def _promised(each: Answered, every: Sequence[Answered]) -> Answered:
     """What issue 6 promises is asked of Spark, on growth that is stored."""
-    from dataclasses import replace
-
     if (each.engine, each.how) != ("spark", "grown") or each.rows == TEN * A_DAY:
         return each
     if each.rows == FIFTY * A_DAY:
@@ -97,21 +94,21 @@ def _same(one: list[list[float]], other: list[list[float]]) -> bool:
     return [a[0] for a in one] == [b[0] for b in other] and all(near)
 
 
-def table(found: Sequence[Answered]) -> str:
-    """Side by side, as people read it."""
-    rows = [
+def _section(found: Sequence[Answered]) -> Section:
+    table = [
         [
             f"{each.how}, {each.rows / 1e6:.0f} million rows",
             each.engine,
             f"{each.seconds:.2f}",
             f"{each.processor:.1f}",
             f"{each.megabytes:.0f}",
-            each.promised and f"{each.promised}: {'kept' if each.kept else 'BROKEN'}",
+            verdict(each.promised, each.kept),
         ]
         for each in found
     ]
     headers = ["p99 of bytes-in of each broker", "", "seconds", "of processor", "MB", "promised"]
-    return tabulate(rows, headers=headers, disable_numparse=True) if rows else ""
+    kept = all(each.kept for each in found)
+    return Section(name="history", headers=headers, table=table, rows=[asdict(each) for each in found], kept=kept)
 
 
 def _generate(folder: Path, days: int) -> None:

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from bench.race import kquota, say
+from bench.section import Section
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import traffic
 from kquota.terms import BrokerId
@@ -79,14 +80,23 @@ class Share:
         return LEAST <= self.share <= MOST
 
 
-def plan() -> list[Share]:
+def sections() -> list[Section]:
     """Every leg, without producers and with them, each on a topic of its own."""
     say("starting a sandbox for KIP-73's test plan ...")
     found = sandbox.up(name="bench-kip73", properties=FINE, owner_pid=os.getpid())
     try:
-        return [_leg(found, leg, load) for leg in LEGS for load in (0, LOAD)]
+        shares = [_leg(found, leg, load) for leg in LEGS for load in (0, LOAD)]
     finally:
         sandbox.down("bench-kip73")
+    return [
+        Section(
+            name="kip73",
+            headers=["KIP-73's test plan", "share of the throttle", f"{LEAST:g} to {MOST:g}"],
+            table=[[each.name, f"{each.share:.2f}", "kept" if each.kept else "BROKEN"] for each in shares],
+            rows=[{"name": each.name, "share": each.share} for each in shares],
+            kept=all(each.kept for each in shares),
+        )
+    ]
 
 
 def _leg(found: sandbox.Cluster, leg: Leg, load: int) -> Share:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from bench.document import ROUNDS, Measured
-from bench.race import Race, kquota, say
+from bench.document import ROUNDS
+from bench.measured import Measured, measured
+from bench.race import Race, kquota, raced, run, say
 from bench.scale import BROKERS
+from bench.section import Section
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import traffic
 from kquota.sandbox.cluster import kafka_tool
@@ -23,44 +26,56 @@ RATIO: Final = 0.5
 PLAN_SECONDS: Final = 0.9
 PLAN_MEGABYTES: Final = 120.0
 VERIFY_SECONDS: Final = 3.0
-_TOOL: Final = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+TOOL: Final = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 _TOPICS: Final = 1_000
 _EACH: Final = 100
 
 
+def sections() -> list[Section]:
+    """Both."""
+    say("starting a sandbox for moves ...")
+    found = sandbox.up(name="bench-moves", owner_pid=os.getpid())
+    try:
+        with _races(found) as races:
+            results = [run(race) for race in races]
+    finally:
+        sandbox.down("bench-moves")
+    return [raced("moves", results), measured("large plans", _scale())]
+
+
 @contextmanager
-def races(found: sandbox.Cluster) -> Iterator[list[Race]]:
+def _races(found: sandbox.Cluster) -> Iterator[list[Race]]:
     """Whole processes, on a topic whose plan is done and with no move under way."""
     at = ["--bootstrap-server", found.bootstrap]
     traffic.create(found.bootstrap, "bench-moves", [[1, 2]])
     with TemporaryDirectory(prefix="kquota-bench-") as folder:
-        plan = Path(folder) / "plan.json"
-        plan.write_text(json.dumps({"version": 1, "partitions": [_entry("bench-moves", 0, [1, 2])]}))
+        plan = written(Path(folder), [entry("bench-moves", 0, [1, 2])])
         verify = [*at, "--verify", "--reassignment-json-file", str(plan)]
         yield [
             Race(
                 name=f"reassign-partitions {name}",
                 ours=kquota("reassign-partitions", *arguments),
-                theirs=kafka_tool(found, _TOOL, *arguments),
+                theirs=kafka_tool(found, TOOL, *arguments),
                 promised=RATIO,
             )
             for name, arguments in (("--list", [*at, "--list"]), ("--verify, one partition", verify))
         ]
 
 
-def scale() -> list[Measured]:
+def _scale() -> list[Measured]:
     """A plan of 100,000 partitions, as its own rules work it out: the cluster's answers are there at once."""
     partitions = _TOPICS * _EACH
     say(f"a plan of {partitions:,} partitions: {ROUNDS} rounds")
     with TemporaryDirectory(prefix="kquota-bench-") as folder:
-        plan = Path(folder) / "plan.json"
         chance = random.Random(1)
-        entries = [
-            _entry(f"topic-{n:04d}", number, chance.sample(range(BROKERS), 3))
-            for n in range(_TOPICS)
-            for number in range(_EACH)
-        ]
-        plan.write_text(json.dumps({"version": 1, "partitions": entries}, separators=(",", ":")))
+        plan = written(
+            Path(folder),
+            [
+                entry(f"topic-{n:04d}", number, chance.sample(range(BROKERS), 3))
+                for n in range(_TOPICS)
+                for number in range(_EACH)
+            ],
+        )
         costs = [_cost(plan) for _ in range(ROUNDS)]
     return [
         Measured(
@@ -85,5 +100,13 @@ def _cost(plan: Path) -> dict[str, float]:
     return found
 
 
-def _entry(topic: str, partition: int, replicas: list[int]) -> dict[str, object]:
+def written(folder: Path, entries: Sequence[Mapping[str, object]]) -> Path:
+    """A plan of these entries in a file."""
+    plan = folder / "plan.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": entries}, separators=(",", ":")))
+    return plan
+
+
+def entry(topic: str, partition: int, replicas: list[int]) -> dict[str, object]:
+    """A partition of a plan."""
     return {"topic": topic, "partition": partition, "replicas": replicas, "log_dirs": ["any"] * len(replicas)}

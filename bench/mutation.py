@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -22,10 +22,10 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from tabulate import tabulate
 
 import kquota as library
 from bench.race import kquota, say
+from bench.section import Section, verdict
 from kquota.mutation import Creation, create_topics
 from kquota.mutation.actions import Work
 from kquota.quota.change import Change
@@ -101,14 +101,10 @@ class Outcome:
         return self.last / self.first
 
 
-def outcomes(versions: Sequence[str] = VERSIONS) -> list[Outcome]:
+def sections() -> list[Section]:
     """Every case on every version, on fresh buckets that are full."""
-    return [outcome for version in versions for outcome in (*_readable(version), _unreadable(version))]
-
-
-def table(found: Sequence[Outcome]) -> str:
-    """The outcomes for people."""
-    rows = [
+    found = [outcome for version in VERSIONS for outcome in (*_readable(version), _unreadable(version))]
+    table = [
         [
             each.kafka,
             each.name,
@@ -116,17 +112,13 @@ def table(found: Sequence[Outcome]) -> str:
             f"{each.last:.1f}",
             f"{each.sent:.2f}",
             f"{each.spread:.2f}",
-            f"{each.promised}: {'kept' if each.kept else 'BROKEN'}" if each.promised else "",
+            verdict(each.promised, each.kept),
         ]
         for each in found
     ]
     headers = ["Kafka", "under a mutation quota", "bucket, s", "kquota, s", "sent / topics", "last / first", "promised"]
-    return tabulate(rows, headers=headers, disable_numparse=True) if rows else ""
-
-
-def rows(found: Sequence[Outcome]) -> list[dict[str, object]]:
-    """The outcomes for JSON."""
-    return [asdict(each) | {"spread": each.spread} for each in found]
+    rows = [asdict(each) | {"spread": each.spread} for each in found]
+    return [Section(name="mutation", headers=headers, table=table, rows=rows, kept=all(each.kept for each in found))]
 
 
 def _readable(version: str) -> Iterator[Outcome]:

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from bench.document import Measured
+from bench.measured import Measured, measured
 from bench.race import say
+from bench.section import Section
 from kquota.placement.cluster import Broker, Cluster, Disk
 from kquota.placement.goal import Goal
 from kquota.placement.planner import plan
@@ -24,11 +25,11 @@ PROMISED: Final = 10.0
 ROUNDS: Final = 3
 
 
-def plans() -> list[Measured]:
+def sections() -> list[Section]:
     """Seconds from a cluster in memory to the plan and all that is said of it, for each goal."""
-    cluster = skewed()
+    cluster = _skewed(PARTITIONS)
     say(f"move plan, {PARTITIONS} partitions on {BROKERS} brokers: {ROUNDS} rounds of {len(_goals(cluster))} goals")
-    return [
+    found = [
         Measured(
             name=f"move plan, {PARTITIONS} partitions, {name}",
             ours=tuple(_seconds(cluster, goal) for _ in range(ROUNDS)),
@@ -36,9 +37,16 @@ def plans() -> list[Measured]:
         )
         for name, goal in _goals(cluster).items()
     ]
+    return [measured("planner", found)]
 
 
-def skewed() -> Cluster:
+def drained(partitions: int) -> float:
+    """Seconds for the drain of 8 of 200 brokers with so many partitions."""
+    cluster = _skewed(partitions)
+    return _seconds(cluster, next(iter(_goals(cluster).values())))
+
+
+def _skewed(count: int) -> Cluster:
     """Three replicas on three of four racks, placed at random; a few partitions hold most of the bytes. 8 new brokers.
 
     Seeded: every run plans for the same cluster.
@@ -46,7 +54,7 @@ def skewed() -> Cluster:
     dice = random.Random(1)
     racks = [[BrokerId(n) for n in range(rack, BROKERS, RACKS)] for rack in range(RACKS)]
     partitions, sizes = {}, {}
-    for number in range(PARTITIONS):
+    for number in range(count):
         replicas = tuple(dice.choice(racks[rack]) for rack in dice.sample(range(RACKS), 3))
         name = TopicPartition(f"topic-{number // 100:04d}", number % 100)
         partitions[name] = Partition(replicas=replicas, leader=replicas[0], isr=replicas)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from bench.section import Section, verdict
+
 ROUNDS: Final = 9
 _METER: Final = Path(__file__).with_name("meter.py")
 
@@ -71,6 +73,41 @@ def run(race: Race) -> Result:
         cost(command)
     rounds = [(cost(race.ours), cost(race.theirs)) for _ in range(race.rounds)]
     return Result(race=race, ours=tuple(ours for ours, _ in rounds), theirs=tuple(theirs for _, theirs in rounds))
+
+
+def raced(name: str, results: Sequence[Result], theirs: str = "Kafka's tool") -> Section:
+    """The results of one part."""
+    table = [
+        [
+            result.race.name,
+            spread([cost.seconds for cost in result.ours]),
+            spread([cost.seconds for cost in result.theirs]),
+            f"{result.ratio:.2f}",
+            f"{result.megabytes:.0f}",
+            verdict(_promise(result.race), result.kept),
+        ]
+        for result in results
+    ]
+    rows = [
+        {
+            "name": result.race.name,
+            "kquota_seconds": [cost.seconds for cost in result.ours],
+            "their_seconds": [cost.seconds for cost in result.theirs],
+            "ratio": result.ratio,
+            "kquota_megabytes": result.megabytes,
+            "promised_ratio": result.race.promised,
+            "promised_megabytes": result.race.megabytes,
+        }
+        for result in results
+    ]
+    headers = ["", "kquota, s", f"{theirs}, s", "ratio", "kquota, MB", "promised"]
+    return Section(name=name, headers=headers, table=table, rows=rows, kept=all(result.kept for result in results))
+
+
+def _promise(race: Race) -> str:
+    if race.promised is None:
+        return ""
+    return f"{race.promised:.2f}" + ("" if race.megabytes is None else f" and {race.megabytes:.0f} MB")
 
 
 def cost(command: Sequence[str]) -> Cost:

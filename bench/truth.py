@@ -13,9 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from tabulate import tabulate
-
 from bench.race import kquota, say
+from bench.section import Section
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import traffic
 from kquota.terms import BrokerId
@@ -97,19 +96,21 @@ class Outcome:
         return abs(self.error) <= MOST_MISSED and held and self.bottleneck in self.last
 
 
-def outcomes(cases: Sequence[Case] = CASES) -> list[Outcome]:
+def sections() -> list[Section]:
     """Every case on a topic of its own, with Kafka's settings as shipped."""
     say("starting a sandbox for real moves ...")
     found = sandbox.up(name="bench-truth", owner_pid=os.getpid())
     try:
-        return [_outcome(found, case) for case in cases]
+        outcomes = [_outcome(found, case) for case in CASES]
     finally:
         sandbox.down("bench-truth")
+    headers = ["move", "expected, s", "90 %", "actual, s", "error", "bottleneck", f"within {MOST_MISSED:.0%}"]
+    kept = all(each.kept for each in outcomes)
+    return [Section(name="truth", headers=headers, table=_table(outcomes), rows=_rows(outcomes), kept=kept)]
 
 
-def table(found: Sequence[Outcome]) -> str:
-    """The outcomes for people."""
-    rows = [
+def _table(found: Sequence[Outcome]) -> list[list[str]]:
+    return [
         [
             f"{each.case.name}: {each.case.size} MB at {each.case.throttle} MB/s"
             + (f", {each.case.load} MB/s written" if each.case.load else ""),
@@ -117,17 +118,15 @@ def table(found: Sequence[Outcome]) -> str:
             f"{_seconds(each.low)} to {_seconds(each.high)}" if each.low is not None else "",
             _seconds(each.actual),
             "" if each.error is None else f"{each.error:+.1%}",
-            each.bottleneck,
+            str(each.bottleneck),
             "kept" if each.kept else "BROKEN",
         ]
         for each in found
     ]
-    headers = ["move", "expected, s", "90 %", "actual, s", "error", "bottleneck", f"within {MOST_MISSED:.0%}"]
-    return tabulate(rows, headers=headers, disable_numparse=True) if rows else ""
 
 
-def rows(found: Sequence[Outcome]) -> list[dict[str, object]]:
-    """The outcomes for JSON: megabytes, megabytes per second, seconds; null is never."""
+def _rows(found: Sequence[Outcome]) -> list[dict[str, object]]:
+    """Megabytes, megabytes per second, seconds; null is never."""
     return [
         {
             "name": each.case.name,

@@ -1,0 +1,67 @@
+"""What has nothing to race against, or only a thing that would take hours."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.race import spread
+from bench.section import Section, verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Seconds of each round; `promised` is the most that README states; `theirs` is what Kafka's tool takes for
+    it, reckoned from some calls.
+
+    `megabytes` is the most memory of all rounds, None where nothing is promised of it.
+    """
+
+    name: str
+    ours: tuple[float, ...]
+    promised: float | None = None
+    theirs: float | None = None
+    megabytes: float | None = None
+    promised_megabytes: float | None = None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the promise holds."""
+        fast = self.promised is None or statistics.median(self.ours) <= self.promised
+        return fast and (self.promised_megabytes is None or (self.megabytes or 0) <= self.promised_megabytes)
+
+    @property
+    def promise(self) -> str:
+        """The promises in words; empty without one."""
+        if self.promised is None:
+            return ""
+        memory = "" if self.promised_megabytes is None else f" and {self.promised_megabytes:.0f} MB"
+        return f"{self.promised:g} s{memory}"
+
+
+def measured(name: str, found: Sequence[Measured]) -> Section:
+    """The figures of one part."""
+    table = [
+        [
+            each.name,
+            spread(each.ours),
+            "" if each.theirs is None else f"{each.theirs:.0f}",
+            "" if each.megabytes is None else f"{each.megabytes:.0f}",
+            verdict(each.promise, each.kept),
+        ]
+        for each in found
+    ]
+    rows = [
+        {
+            "name": each.name.strip(),
+            "kquota_seconds": each.ours,
+            "their_seconds": each.theirs,
+            "kquota_megabytes": each.megabytes,
+            "promised_seconds": each.promised,
+            "promised_megabytes": each.promised_megabytes,
+        }
+        for each in found
+    ]
+    headers = ["", "kquota, s", "Kafka's tool, s", "kquota, MB", "promised"]
+    return Section(name=name, headers=headers, table=table, rows=rows, kept=all(each.kept for each in found))

@@ -1,0 +1,72 @@
+"""Quotas: describe raced against Kafka's tool, and `quota apply`."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from bench import document
+from bench.document import CONFIGS, ENTITIES
+from bench.measured import measured
+from bench.race import Race, kquota, raced, run, say
+from bench.section import Section
+from kquota.quota.change import Change
+from kquota.quota.entity import Entity
+from kquota.sandbox import cluster as sandbox
+from kquota.sandbox.cluster import kafka_tool
+from kquota.stores.wire.connection import Wire
+from kquota.stores.wire.quotas import WireQuotas
+
+ONE: Final = 0.25
+EVERY: Final = 0.35
+MEGABYTES: Final = 60.0
+LOG_DIRS: Final = "org.apache.kafka.tools.LogDirsCommand"
+_BATCH: Final = 1_000
+
+
+def sections() -> list[Section]:
+    """Whole processes, on a cluster with 10,000 quotas; `apply` on one with none, and in ZooKeeper."""
+    say("starting a sandbox ...")
+    found = sandbox.up(name="bench", owner_pid=os.getpid())
+    try:
+        applied = document.through_the_admin_api(found)
+        seed(found.bootstrap, range(ENTITIES))
+        results = [run(race) for race in _races(found)]
+    finally:
+        sandbox.down("bench")
+    return [raced("describe", results), measured("apply", [*applied, *document.in_zookeeper()])]
+
+
+def seed(bootstrap: str, users: range) -> None:
+    """Give so many users a quota."""
+    with Wire(bootstrap, {}) as wire:
+        for first in range(users.start, users.stop, _BATCH):
+            batch = [Entity(user=f"user-{n}") for n in users[first - users.start :][:_BATCH]]
+            WireQuotas(wire).alter([Change(entity=user, add={"producer_byte_rate": 1e6}) for user in batch])
+
+
+def _races(found: sandbox.Cluster) -> list[Race]:
+    at = ["--bootstrap-server", found.bootstrap]
+    one = [*at, "--describe", "--entity-type", "users", "--entity-name", "user-7"]
+    every = [*at, "--describe", "--entity-type", "users"]
+    return [
+        Race(
+            name="configs --describe, one user",
+            ours=kquota("configs", *one),
+            theirs=kafka_tool(found, CONFIGS, *one),
+            promised=ONE,
+        ),
+        Race(
+            name=f"configs --describe, {ENTITIES} users",
+            ours=kquota("configs", *every),
+            theirs=kafka_tool(found, CONFIGS, *every),
+            promised=EVERY,
+            megabytes=MEGABYTES,
+        ),
+        Race(
+            name="log-dirs --describe",
+            ours=kquota("log-dirs", *at, "--describe"),
+            theirs=kafka_tool(found, LOG_DIRS, *at, "--describe"),
+            promised=None,
+        ),
+    ]
