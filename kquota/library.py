@@ -66,6 +66,16 @@ class Cluster:
             return None
         return None if bound is None else bound.value
 
+    def mutation_burst(self) -> float:
+        """See the port."""
+        from kquota.mutation.pace import BURST_SECONDS
+
+        try:
+            window = cluster_of(self.configs).mutation_window
+        except KquotaError:
+            return BURST_SECONDS
+        return BURST_SECONDS if window is None else float(window.bucket_seconds)
+
     @property
     def client_id(self) -> str:
         """See the port."""

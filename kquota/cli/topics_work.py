@@ -60,9 +60,10 @@ def carry_out(at: world.Where, given: Given, asked: str) -> int:
 
 def _done(stage: Cluster, doing: Work, given: Given, seconds: float | None) -> list[Outcome]:
     from kquota.mutation.actions import carry_out
+    from kquota.mutation.admin import pace_of
     from kquota.mutation.pace import Pace
 
-    pace = Pace(quota=stage.mutation_rate() if len(doing.left) > 1 else None)
+    pace = pace_of(stage) if len(doing.left) > 1 else Pace(quota=None)
     with waiting(len(doing.left)) as told:
         return carry_out(
             stage.checked if given.validate_only else stage.topics,

@@ -83,6 +83,12 @@ def delete_topics(
     return _results(cluster, cluster.topics, deletions, timeout, retry_quota_violated, told)
 
 
+def pace_of(cluster: Connected) -> Pace:
+    """The pace for what binds us on this cluster, as far as it tells."""
+    rate = cluster.mutation_rate()
+    return Pace(quota=None) if rate is None else Pace(quota=rate, burst_seconds=cluster.mutation_burst())
+
+
 def _partitions(cluster: Connected, names: Iterable[str]) -> dict[str, int]:
     """What each is worth to the bucket. A topic that does not exist is the broker's to name."""
     return {topic.name: len(topic.partitions) for topic in cluster.topics.topics(set(names))}
@@ -97,7 +103,7 @@ def _results(
 ) -> Results:
     doing = work(mutations)
     asked = [one.topic for one in doing.left]
-    pace = Pace(quota=cluster.mutation_rate() if retry and len(doing.left) > 1 else None)
+    pace = pace_of(cluster) if retry and len(doing.left) > 1 else Pace(quota=None)
     seconds = cluster.timeout if timeout is None else timeout
     outcomes = carry_out(topics, time, doing, pace, seconds=seconds, retry=retry, told=told)
     errors = {one.mutation.topic: _error(one) for one in outcomes}

@@ -57,9 +57,13 @@ def fitting(mutations: Sequence[int], tokens: float = math.inf) -> int:
 
 @dataclass(slots=True)
 class Pace:
-    """`quota` is the rate in mutations per second, None where it cannot be read; times in seconds."""
+    """`quota` is the rate in mutations per second, None where it cannot be read; times in seconds.
+
+    A full bucket holds `burst_seconds` of its rate.
+    """
 
     quota: float | None
+    burst_seconds: float = BURST_SECONDS
     draw: random.Random = field(default_factory=random.Random)
     _rate: float | None = field(init=False)
     _told: float = 0.0
@@ -117,7 +121,7 @@ class Pace:
                 self._rate *= _DARE
             if self._zero is None and self.quota is not None:
                 # A full bucket was assumed, and so far it was one.
-                self._zero = now - BURST_SECONDS
+                self._zero = now - self.burst_seconds
         else:
             self._rejected(now, admitted, throttle)
 
@@ -173,5 +177,5 @@ class Pace:
         if self._rate is None:
             return None
         if self._zero is None:
-            return self._rate * BURST_SECONDS
-        return min(self._rate * BURST_SECONDS, (now - self._zero) * self._rate - self._spent)
+            return self._rate * self.burst_seconds
+        return min(self._rate * self.burst_seconds, (now - self._zero) * self._rate - self._spent)

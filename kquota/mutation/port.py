@@ -75,6 +75,10 @@ class Connected(Protocol):
         """The controller_mutation_rate that binds us, None where there is none or nobody tells: rejections do then."""
         ...
 
+    def mutation_burst(self) -> float:
+        """How many seconds of that rate a full bucket holds; as Kafka ships it where nobody tells."""
+        ...
+
 
 class Clock(Protocol):
     """Time, so that a test need not wait; Python's own `time` is one."""

@@ -11,6 +11,7 @@ from kquota.mutation.request import Assignment, Creation, Deletion, Mutation
 from kquota.mutation.topic import Partition, Topic
 from kquota.simulate.bucket import Bucket
 from kquota.simulate.delay import Mutations
+from kquota.simulate.rate import SAMPLES
 from kquota.terms import BrokerId
 
 ROUND_TRIP = 0.01
@@ -36,11 +37,12 @@ class MemoryTopics:
     held: dict[str, int] = field(default_factory=dict)
     placed: dict[str, Assignment] = field(default_factory=dict)
     requests: list[int] = field(default_factory=list)
+    burst_samples: int = SAMPLES
     lost_at: int | None = None
     """The answer to this request, counted from 1, never comes."""
 
     def __post_init__(self) -> None:
-        self._quota = None if self.rate is None else Mutations(Bucket(rate=self.rate))
+        self._quota = None if self.rate is None else Mutations(Bucket(rate=self.rate, samples=self.burst_samples))
 
     def send(self, mutations: Sequence[Mutation], seconds: float) -> Answer:
         self.requests.append(len(mutations))

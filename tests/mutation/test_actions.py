@@ -99,6 +99,14 @@ def test_at_the_deadline_the_rejected_are_named_and_the_others_stand() -> None:
     assert cluster.clock.now < 30
 
 
+def test_a_bucket_of_a_longer_window_is_emptied_before_anybody_waits() -> None:
+    """controller.quota.window.size.seconds=10: 110 s at 5/s are worth 550 mutations."""
+    cluster = MemoryTopics(rate=5, burst_samples=110)
+    outcomes = carry_out(cluster, cluster.clock, work(creations(7, 80)), Pace(quota=5, burst_seconds=110), seconds=30)
+    assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
+    assert cluster.clock.now < 1
+
+
 def test_any_other_error_is_final_and_holds_up_nothing() -> None:
     cluster = MemoryTopics(rate=5, held={"t-3": 1})
     found = by_fate(created(cluster, creations(7, 80), known=True))

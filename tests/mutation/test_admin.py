@@ -25,6 +25,9 @@ class Connected:
     def mutation_rate(self) -> float | None:
         return None
 
+    def mutation_burst(self) -> float:
+        return 11.0
+
 
 Call = Callable[[Connected], Mapping[str, KquotaError | None]]
 CREATIONS = [Creation(topic=f"t-{n}", partitions=80) for n in range(3)]
