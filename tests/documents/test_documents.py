@@ -16,7 +16,11 @@ from tests.documents.stage import servers, stage
 from tests.documents.test_help import tree
 
 ROOT: Final = Path(__file__).parents[2]
-DOCUMENTS: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS: Final = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "man" / "prose").rglob("*.md")),
+]
 
 
 def steps_of(document: Path) -> list[Step]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -93,19 +93,19 @@ def test_no_exception_is_left_over() -> None:
 WIDTHS: Final = (80, 60, 40)
 
 
-def words(text: str, folder: Path) -> str:
-    """What bash gives kquota of a command."""
-    stub = 'kquota() { printf "%s\\n" "$@" >&2; }'
-    return subprocess.run(["bash", "-c", f"{stub}\n{text}"], cwd=folder, capture_output=True, text=True).stderr
+def words(commands: Iterable[str], folder: Path) -> str:
+    """What bash gives kquota of each command."""
+    script = "\n".join(['kquota() { printf "%s\\n" "$@" "" >&2; }', *commands])
+    return subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=True).stderr
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_folded_example_is_the_same_command(width: int, tmp_path: Path) -> None:
     """As bash reads it; and it breaks only before an option, a pipe or a redirection."""
-    for shown in (example for of in examples().values() for example in of):
-        lines = page.folded(shown, width)
-        assert all(line.lstrip()[0] in "->|" for line in lines[1:])
-        assert words("\n".join(lines), tmp_path) == words(shown, tmp_path)
+    shown = [example for of in examples().values() for example in of]
+    folded = [page.folded(example, width) for example in shown]
+    assert all(line.lstrip()[0] in "->|" for lines in folded for line in lines[1:])
+    assert words(("\n".join(lines) for lines in folded), tmp_path) == words(shown, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["", *examples()])
