@@ -168,7 +168,8 @@ class Pace:
         """Seconds that we go behind the others, so that who had least goes first; on an average nobody loses by it."""
         assert self._zero is not None
         if (rate := self._whole_rate) is None:
-            return _UNTOLD
+            # One who had nothing is not to be late for ever beside one who knows when to ask.
+            return _UNTOLD if self._ours + self._spent else 0.0
         share = (self._ours + self._spent) / (rate * (self._span + max(PERIOD, now - self._zero)))
         wanted = _BEHIND * min(1.0, share) * mutations / rate
         return wanted / (1 + wanted / _MOST_BEHIND)
