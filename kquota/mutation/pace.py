@@ -153,7 +153,7 @@ class Pace:
         rate = self._whole_rate
         if rate is None or told < _ALONE * rate:
             self._shared = True
-        elif self._span >= BURST_SECONDS and self._ours >= _ALONE * rate * self._span:
+        elif self._span >= _MEMORY / 2 and self._ours >= _ALONE * rate * self._span:
             self._shared = False
 
     @property
