@@ -1,4 +1,4 @@
-"""Rows of a trace, the curve that fits whatever happened, and the library as README shows it."""
+"""Rows of a trace, the curve that fits whatever happened, and the library as docs/loads.md shows it."""
 
 from __future__ import annotations
 
