@@ -1,4 +1,4 @@
-"""The rights that commands need, as the table in docs/login.md has them: these are enough, and none of them may be missing."""
+"""The rights that commands need, as docs/login.md tells them: these are enough, and none of them may be missing."""
 
 from __future__ import annotations
 
