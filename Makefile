@@ -2,8 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# What needs a server runs in one worker, what needs Spark in another: each is started once.
-WORKERS := -n 2 --dist loadgroup
+# What needs a server runs in one worker, what needs Spark in another: each is started once. A third has the rest.
+WORKERS := -n 3 --dist loadgroup
 
 .PHONY: demo test unit check bench man
 .DELETE_ON_ERROR:
@@ -24,7 +24,7 @@ check: .venv/installed.stamp
 	@said=$$($(BIN)/lint-imports 2>&1) || { echo "$$said"; exit 1; }
 
 bench: .venv/java.stamp .venv/bench.stamp
-	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench --into bench-results
 
 man: .venv/installed.stamp
 	@$(BIN)/python -m man.generate

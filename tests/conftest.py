@@ -58,7 +58,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if isinstance(value, str) and value in WAYS:
                 item.add_marker(NEEDS[WAYS[value][0]])
         # Each server is started once: all that need one run in one worker, one after the other.
-        if marks := {mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark"}:
+        marks = {mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark"}
+        if marks and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group("spark" if marks == {"spark"} else "servers"))
 
 
