@@ -145,7 +145,10 @@ def cancelled_remarks(done: Cancellation) -> Iterator[str]:
     found = done.verification
     yield from _given_back_remarks(found)
     if ended := [status.partition for status in found.statuses if status.progress is Progress.DONE]:
-        yield f"ended before, and stay where the plan wanted them: {_named(ended)}; kquota move abort takes them back"
+        yield (
+            f"ended before, and stay where the plan wanted them: {_named(ended)}; the plan that --execute printed to "
+            "save for rollback takes them back"
+        )
 
 
 def remarks(found: Verification) -> Iterator[str]:
