@@ -31,6 +31,7 @@ class Partition:
 
     @property
     def moving(self) -> bool:
+        """Whether the controller has a move of it under way."""
         return bool(self.adding or self.removing)
 
     @property

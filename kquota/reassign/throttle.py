@@ -23,14 +23,17 @@ class Setting:
 
     @classmethod
     def of_topic(cls, topic: str, key: str) -> Setting:
+        """The config `key` of a topic."""
         return cls("topic", topic, key)
 
     @classmethod
     def of_broker(cls, broker: BrokerId, key: str) -> Setting:
+        """The dynamic config `key` of one broker."""
         return cls("broker", str(broker), key)
 
     @property
     def is_list(self) -> bool:
+        """Whether it lists throttled replicas (KIP-73), so that only entries of it are ours; else the value is one."""
         return self.key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 
     def __str__(self) -> str:

@@ -37,6 +37,7 @@ class Process:
 
     @property
     def log(self) -> Path:
+        """What it prints, over all its starts."""
         return self.directory / f"{self.name}.log"
 
     @property
@@ -70,11 +71,13 @@ class Process:
         self.gone_within(10.0)
 
     def signal(self, number: signal.Signals) -> None:
+        """Send it a signal. Not running is fine, and this very process is never sent one."""
         if (pid := self.pid) is not None and pid != os.getpid():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
     def gone_within(self, seconds: float) -> bool:
+        """Wait for its end, `seconds` at most; whether it came."""
         deadline = time.monotonic() + seconds
         while (pid := self.pid) is not None and pid != os.getpid():
             if time.monotonic() > deadline:

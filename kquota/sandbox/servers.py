@@ -35,18 +35,22 @@ class Broker:
 
     @property
     def address(self) -> str:
+        """`host:port` of its listener."""
         return f"{HOST}:{self.port}"
 
     @property
     def process(self) -> Process:
+        """The process that runs it, whether it runs now or not."""
         return Process(name=f"broker-{self.id}", directory=self.directory)
 
     @property
     def pid(self) -> int | None:
+        """Its process id while it runs, else None."""
         return self.process.pid
 
     @property
     def log_dirs(self) -> tuple[Path, Path]:
+        """Two, so that replicas can move between them (KIP-113)."""
         return self.directory / f"broker-{self.id}-a", self.directory / f"broker-{self.id}-b"
 
     @property
@@ -56,6 +60,7 @@ class Broker:
 
     @property
     def configuration(self) -> Path:
+        """Its server.properties."""
         return self.directory / f"broker-{self.id}.properties"
 
 

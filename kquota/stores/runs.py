@@ -129,6 +129,7 @@ class RunFiles:
         self._known[run.id] = run
 
     def place(self, run: Run) -> str:
+        """The path of its journal."""
         return str(self._path(run))
 
     def steps(self, run: Run) -> int:

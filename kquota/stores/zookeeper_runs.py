@@ -43,10 +43,11 @@ class Open:
     """No fence: for what holds nothing and runs nothing. Implements `Fence`."""
 
     def operations(self) -> Sequence[Operation]:
+        """Nothing to carry along."""
         return ()
 
     def committed(self) -> None:
-        return None
+        """Nothing to note."""
 
 
 class ZooKeeperRuns:
@@ -103,10 +104,11 @@ class ZooKeeperRuns:
             self._flush()
 
     def place(self, run: Run) -> str:
+        """The path of its journal on this host."""
         return self._files.place(run)
 
     def operations(self) -> Sequence[Operation]:
-        """See the protocol."""
+        """A check of our lock, and every record that has changed. None without `hold`; raises Busy as `Fence` says."""
         names = sorted({*self._versions, *self._staged})
         if self._lock is None or not names:
             return ()
@@ -120,7 +122,7 @@ class ZooKeeperRuns:
         return done
 
     def committed(self) -> None:
-        """See the protocol."""
+        """From here on each record is checked against the version that it has now."""
         for name, data in self._staged.items():
             if data is None:
                 self._versions.pop(name, None)

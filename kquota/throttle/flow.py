@@ -119,6 +119,7 @@ class Starved:
 
     @property
     def hopeless(self) -> bool:
+        """Whether the throttle leaves nothing to catch up with: IN >= T (KIP-73)."""
         return self.keep_up + self.behind >= self.rate
 
 

@@ -142,6 +142,7 @@ class Recovery:
 
     @property
     def done(self) -> bool:
+        """Whether the broker has caught up and every throttle is given back: nothing is left for another look."""
         return not self.behind and not self.given_back.pending
 
 
