@@ -76,7 +76,7 @@ def _led() -> dict[str, Column]:
         "lagging": F.sum(F.when(moving, F.col("lagging")).otherwise(0)),
         "assumed": F.count_if("assumed"),
         "least_replicas": F.min("wanted"),
-        "wrong": F.count_if((F.col("wrong") > 0) | (F.col("planned") > 1)),
+        "wrong": F.count_if(F.col("wrong") | (F.col("planned") > 1)),
         "planned": F.sum("planned"),
         "follow": F.sum(follow),
         "followed_bytes": F.sum(F.col("size") * follow),

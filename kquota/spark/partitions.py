@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Row
@@ -21,7 +21,6 @@ _VOLUME: Final = ("broker", "log_dir", "volume_total", "volume_usable")
 _JOINED: Final = {
     "replica": "struct<broker: int, size: bigint, leader: boolean, in_sync: boolean>",
     "targets": "array<int>",
-    "wrong": "boolean",
     "w": "double",
 }
 
@@ -118,13 +117,13 @@ def partitions(
 def _joined(rows: DataFrame, plan: Planned, rates: DataFrame | None) -> DataFrame:
     """All that is told of a partition, side by side. One exchange of rows: a join would sort both of its sides."""
     held = rows.where(F.col("why").isNull()).withColumn("replica", F.struct("broker", "size", "leader", "in_sync"))
-    entries = plan.frame.withColumn("wrong", F.col("wrong").isNotNull())
-    told = [_shaped(held, "replica"), _shaped(entries, "targets", "wrong")]
-    if rates is not None:
-        told.append(_shaped(rates, "w"))
+    # An entry that breaks a rule wants no replicas: no other does.
+    wanted = F.when(F.col("wrong").isNull(), F.col("targets")).otherwise(_no_brokers())
+    told = [held, plan.frame.withColumn("targets", wanted), *([] if rates is None else [rates])]
+    columns = list(_JOINED)[: len(told)]
     silent = F.col("replica").isNotNull() & F.col("replica.in_sync").isNull()
     return (
-        reduce(lambda one, other: one.unionAll(other), told)
+        reduce(lambda one, other: one.unionAll(other), map(partial(_shaped, columns), told, columns))
         # Sorted by a number first: topics' names begin alike, and would be compared to their ends.
         .withColumn("hash", F.xxhash64(*KEY))
         # Else each of the many groups would be begun before the exchange, and again behind it.
@@ -138,19 +137,28 @@ def _joined(rows: DataFrame, plan: Planned, rates: DataFrame | None) -> DataFram
             F.sum("replica.size").alias("sizes"),
             # `first` and `min` would copy a list or a row for every row that they are asked about.
             F.collect_list("targets").alias("plans"),
-            F.count_if("wrong").alias("wrong"),
-            F.max("w").alias("w"),
+            (F.lit(None).cast("double") if rates is None else F.max("w")).alias("w"),
         )
         # A rate alone is of a partition that is not there any more.
-        .where((F.size("every") > 0) | (F.size("plans") > 0) | (F.col("wrong") > 0))
-        .withColumns({"targets": F.get("plans", F.lit(0)), "planned": F.size("plans")})
+        .where((F.size("every") > 0) | (F.size("plans") > 0))
+        .withColumns(
+            {
+                "targets": F.get("plans", F.lit(0)),
+                "planned": F.size("plans"),
+                "wrong": F.array_contains("plans", _no_brokers()),
+            }
+        )
         .drop("plans", "hash")
     )
 
 
-def _shaped(frame: DataFrame, *columns: str) -> DataFrame:
-    told = (F.col(name) if name in columns else F.lit(None).cast(kind).alias(name) for name, kind in _JOINED.items())
+def _shaped(columns: Iterable[str], frame: DataFrame, own: str) -> DataFrame:
+    told = (F.col(name) if name == own else F.lit(None).cast(_JOINED[name]).alias(name) for name in columns)
     return frame.select(*KEY, *told)
+
+
+def _no_brokers() -> Column:
+    return F.array().cast("array<int>")
 
 
 def _standing(told: DataFrame, assumed_size: int | None) -> DataFrame:
@@ -173,7 +181,7 @@ def _standing(told: DataFrame, assumed_size: int | None) -> DataFrame:
         {"replicas": F.when(twice, once).otherwise(F.col("every"))},
         {
             "size": F.get("every.size", place - 1),
-            "adds": F.coalesce(F.array_except("targets", "holders"), F.array().cast("array<int>")),
+            "adds": F.coalesce(F.array_except("targets", "holders"), _no_brokers()),
             "lagging": F.when(F.col("lags") == 0, 0).otherwise(F.size(lagging)),
             "mute": F.when((F.col("silent") == 0) | (others == 0), F.lit(False)).otherwise(mute),
             "log_size": F.when(twice, _sum_of_sizes()).otherwise(F.col("sizes")),
