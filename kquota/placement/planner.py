@@ -17,7 +17,7 @@ from kquota.placement.draft import Draft, Why
 from kquota.placement.goal import Goal, check, shown
 from kquota.placement.order import ordered
 from kquota.placement.planned import Left, Planned, changes, shares
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import BrokerId
 
 
 def plan(cluster: Cluster, goal: Goal) -> Planned:
@@ -171,10 +171,3 @@ def _even(draft: Draft, goal: Goal, movable: Sequence[int]) -> Band | None:
     if goal.balance:
         level(draft, goal, movable, band)
     return band
-
-
-def without_a_size(cluster: Cluster, planned: Planned) -> tuple[TopicPartition, ...]:
-    """The partitions of the plan that must be copied and whose size nobody told."""
-    return tuple(
-        change.partition for change in planned.changes if change.copies and change.partition not in cluster.sizes
-    )

@@ -23,10 +23,6 @@ class Change:
         if both := sorted(set(self.add) & set(self.delete)):
             raise Invalid(f"{', '.join(both)}: both added and deleted")
 
-    def applied(self, before: Limits) -> dict[str, float]:
-        """The limits after this change: a key that it does not name stays as it was."""
-        return {key: value for key, value in before.items() if key not in self.delete} | dict(self.add)
-
     def seen(self, after: Limits) -> bool:
         """Whether `after` shows this change in force; keys that it does not name do not matter."""
         return all(after.get(key) == value for key, value in self.add.items()) and not set(self.delete) & set(after)

@@ -101,10 +101,6 @@ class Filter:
         for entity_type, name in ((USERS, self.user), (CLIENTS, self.client_id), (IPS, self.ip)):
             _must_be_a_name(entity_type, name)
 
-    def matches(self, entity: Entity) -> bool:
-        """Whether `entity` has exactly the parts of this filter, and each fits."""
-        return _fits(self.user, entity.user) and _fits(self.client_id, entity.client_id) and _fits(self.ip, entity.ip)
-
     def entity(self) -> Entity | None:
         """The one entity that this filter can match, or None if it can match several."""
         if isinstance(self.user, Every) or isinstance(self.client_id, Every) or isinstance(self.ip, Every):
@@ -115,16 +111,3 @@ class Filter:
     def of(cls, entity: Entity) -> Filter:
         """The filter that matches this entity alone."""
         return cls(user=entity.user, client_id=entity.client_id, ip=entity.ip)
-
-
-EVERYTHING: Final = (
-    Filter(client_id=EVERY),
-    Filter(user=EVERY),
-    Filter(user=EVERY, client_id=EVERY),
-    Filter(ip=EVERY),
-)
-"""Filters that together match every entity, each one once."""
-
-
-def _fits(wanted: Name | Every | None, name: Name | None) -> bool:
-    return name is not None if isinstance(wanted, Every) else name == wanted

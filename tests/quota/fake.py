@@ -5,9 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kquota.quota.change import Change
-from kquota.quota.entity import Entity, Filter
+from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits
 from kquota.quota.replacement import Replacement
+
+
+def matches(wanted: Filter, entity: Entity) -> bool:
+    """Whether `entity` has exactly the parts of the filter, and each fits."""
+    pairs = ((wanted.user, entity.user), (wanted.client_id, entity.client_id), (wanted.ip, entity.ip))
+    return all(_fits(part, name) for part, name in pairs)
+
+
+def _fits(part: Name | Every | None, name: Name | None) -> bool:
+    return name is not None if isinstance(part, Every) else name == part
+
+
+def after(change: Change, before: Limits) -> dict[str, float]:
+    """The limits after a change: a key that it does not name stays as it was."""
+    return {key: value for key, value in before.items() if key not in change.delete} | dict(change.add)
 
 
 class FakeQuotas:
@@ -17,14 +32,14 @@ class FakeQuotas:
         self.held: dict[Entity, dict[str, float]] = {}
 
     def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
-        return {entity: dict(held) for entity, held in self.held.items() if held and wanted.matches(entity)}
+        return {entity: dict(held) for entity, held in self.held.items() if held and matches(wanted, entity)}
 
     def everything(self) -> Mapping[Entity, Limits]:
         return {entity: dict(held) for entity, held in self.held.items() if held}
 
     def alter(self, changes: Sequence[Change]) -> None:
         for change in changes:
-            self.held[change.entity] = change.applied(self.held.get(change.entity, {}))
+            self.held[change.entity] = after(change, self.held.get(change.entity, {}))
 
     def must_carry(self, entities: Iterable[Entity]) -> None:
         pass

@@ -26,6 +26,7 @@ from kquota.terms import (
     REQUEST_PERCENTAGE,
     BrokerId,
 )
+from tests.quota.fake import after
 
 Set = Mapping[Entity, Limits]
 BROKER = Broker(
@@ -158,10 +159,10 @@ def test_a_rule(rule: str, fires: Set, silent: Set) -> None:
 @pytest.mark.parametrize(("rule", "fires"), [case[:2] for case in RULES.values()], ids=RULES)
 def test_what_a_finding_proposes_helps(rule: str, fires: Set) -> None:
     (finding,) = found(rule, fires)
-    after = {entity: dict(limits) for entity, limits in fires.items()}
+    cured = {entity: dict(limits) for entity, limits in fires.items()}
     for change in finding.cure:
-        after[change.entity] = change.applied(after.get(change.entity, {}))
-    assert found(rule, {entity: limits for entity, limits in after.items() if limits}) == [] or not finding.cure
+        cured[change.entity] = after(change, cured.get(change.entity, {}))
+    assert found(rule, {entity: limits for entity, limits in cured.items() if limits}) == [] or not finding.cure
 
 
 def test_a_name_moves_with_its_limits_unless_they_stand_there() -> None:
