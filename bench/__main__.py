@@ -60,9 +60,10 @@ def main(arguments: Sequence[str]) -> int:
         for section in importlib.import_module(f"bench.{name}").sections():
             sections.append(section)
             print(f"{section.text()}\n", flush=True)
-    say(f"{(time.monotonic() - started) / 60:.0f} min")
-    if into is not None:
-        _write(sections, into)
+        # After each part: the whole takes most of an hour.
+        if into is not None:
+            _write(sections, into)
+    say(f"{(time.monotonic() - started) / 60:.0f} min{f'; written into {into}' if into else ''}")
     return 0 if all(section.kept for section in sections) else 1
 
 
@@ -76,7 +77,6 @@ def _write(sections: Sequence[Section], folder: Path) -> None:
             from bench.plot import draw
 
             draw([dict(row) for row in section.rows], folder / "cost.svg")
-    say(f"written: {', '.join(str(file) for file in sorted(folder.iterdir()))}")
 
 
 def _machine() -> dict[str, Any]:
