@@ -5,11 +5,14 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # What needs a server runs in one worker, what needs Spark in another: each is started once. A third has the rest.
 WORKERS := -n 3 --dist loadgroup
 
+BEGAN := $(shell date +%s)
+
 .PHONY: demo test unit check bench man
 .DELETE_ON_ERROR:
 
 demo: .venv/java.stamp
 	@$(BIN)/kquota sandbox demo
+	@echo "make demo took $$(( $$(date +%s) - $(BEGAN) )) s, setting up included"
 
 test: .venv/java-wheel.stamp check
 	@$(BIN)/python -m pytest -q $(WORKERS)
