@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kquota.cli import estimate_verdict
 from kquota.cli.contract import printable
 from kquota.cli.estimate_outlook import disk_lines, wave_lines
+from kquota.cli.table import aligned
 from kquota.measure import ByteRate, human_bytes, human_duration, human_rate
 from kquota.pace.enforcement import Enforcement
 from kquota.pace.fetch import Fetch
@@ -187,8 +188,6 @@ def _kip_lines(kip: MoveTime) -> Iterator[str]:
 
 
 def _table(pace: Pace) -> str:
-    from tabulate import tabulate
-
     heads = ("broker", "", "copies", "bytes", "keep-up", "for copies", "writes", "time")
     rows = [
         (
@@ -203,8 +202,7 @@ def _table(pace: Pace) -> str:
         )
         for share in pace.shares
     ]
-    align = ("right", "left", *["right"] * 6)
-    return str(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=align))
+    return aligned(rows, heads, left=[1])
 
 
 def _rate(rate: float | None) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kquota.cli.contract import printable, say
+from kquota.cli.table import aligned
 from kquota.errors import KquotaError
 from kquota.measure import human_bytes, human_duration
 
@@ -178,8 +179,6 @@ def why_full(found: Outlook) -> str:
 
 def disk_lines(found: Outlook) -> Iterator[str]:
     """Each volume that something comes to, at the worst moment."""
-    from tabulate import tabulate
-
     known = [room for room in found.rooms if room.usable is not None]
     if untold := sorted({room.broker for room in found.rooms if room.usable is None}):
         brokers = ", ".join(map(str, untold))
@@ -199,14 +198,11 @@ def disk_lines(found: Outlook) -> Iterator[str]:
         )
         for room in known
     ]
-    align = ("right", "left", *["right"] * 4)
-    yield str(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=align))
+    yield aligned(rows, heads, left=[1])
 
 
 def wave_lines(waves: Waves) -> Iterator[str]:
     """Each wave, what it carries and how long it takes, and all of them."""
-    from tabulate import tabulate
-
     heads = ("wave", "first", "last", "partitions", "bytes", "time")
     rows = [
         (
@@ -220,8 +216,7 @@ def wave_lines(waves: Waves) -> Iterator[str]:
         for number, (wave, pace) in enumerate(waves.each, 1)
     ]
     yield f"Waves        {len(rows)}, one after the other: {_time(waves.seconds)} together"
-    align = ("right", "left", "left", "right", "right", "right")
-    yield str(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=align))
+    yield aligned(rows, heads, left=[1, 2])
 
 
 def _left(room: Room) -> str:

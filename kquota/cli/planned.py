@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from kquota.cli.contract import printable, say
+from kquota.cli.table import aligned
 from kquota.measure import human_bytes
 from kquota.placement.bound import Least
 from kquota.placement.cluster import INTERNAL, Cluster
@@ -78,7 +79,7 @@ def _moves_table(changes: Iterable[Change]) -> list[str]:
         for change in changes
     ]
     heads = ("partition", "replicas", "will be", "copied", "leader", "why")
-    return _table(rows, heads, ("left", "left", "left", "right", "left", "left"))
+    return aligned(rows, heads, left=[0, 1, 2, 4, 5]).splitlines()
 
 
 def _reasons(change: Change) -> Iterator[str]:
@@ -113,7 +114,7 @@ def _brokers_table(brokers: dict[BrokerId, Share]) -> list[str]:
         for broker, share in brokers.items()
     ]
     heads = ("broker", "rack", "replicas", "leaders", "bytes", "to copy in", "disk", "disk at worst")
-    return _table(rows, heads, ("right", "left", *["right"] * 6))
+    return aligned(rows, heads, left=[1]).splitlines()
 
 
 def _touched(share: Share) -> bool:
@@ -202,12 +203,6 @@ def _terms(least: Least) -> str:
         return "what brokers lack below the band"
     forced = f", and {human_bytes(least.forced)} of new replicas besides" if least.forced else ""
     return f"what brokers hold above the band{forced}"
-
-
-def _table(rows: Sequence[Sequence[object]], heads: Sequence[str], align: Sequence[str]) -> list[str]:
-    from tabulate import tabulate
-
-    return str(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=align)).splitlines()
 
 
 def _change(before: object, after: object) -> str:

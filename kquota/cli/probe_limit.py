@@ -13,6 +13,7 @@ from kquota.cli.contract import DONE, FAILED, NOT_YET, say
 from kquota.cli.options import Output
 from kquota.cli.probe_options import Given
 from kquota.cli.reasons import wrapped
+from kquota.cli.table import aligned
 from kquota.errors import Invalid, Refused
 from kquota.probe import ladder, scratch
 from kquota.probe.climb import climb
@@ -118,14 +119,12 @@ def _document(steps: Sequence[Step], found: Sequence[Held], given: Given) -> str
 
 
 def _lines(steps: Sequence[Step], found: Sequence[Held], given: Given) -> Iterator[str]:
-    from tabulate import tabulate
-
     rows: dict[tuple[int, float], list[str]] = {}
     for step in steps:
         row = rows.setdefault((step.size, step.rate), [f"{step.size}", f"{step.rate:g}/s"])
         row += [_ms(step.latency), _ms(step.lag)]
     heads = ["partitions", "rate", *(word for one in Operation for word in (one.value, "seen"))]
-    yield str(tabulate(list(rows.values()), heads, tablefmt="plain", disable_numparse=True, colalign=("right",) * 8))
+    yield aligned(list(rows.values()), heads)
     yield ""
     yield "95 of 100 answers came within that time; after the last one, all brokers showed"
     yield "what was done within the time beside it."

@@ -10,6 +10,7 @@ from typing import Final
 from kquota.cli.fields import named
 from kquota.cli.options import Output
 from kquota.cli.reasons import amount, headline, whom, wrapped
+from kquota.cli.table import aligned
 from kquota.measure import human_bytes, human_rate
 from kquota.probe import verdict
 from kquota.probe.load import BYTES, KEYS, Kind, Load
@@ -147,14 +148,11 @@ def _thread_ms(found: Probed, reading: Reading) -> float | None:
 
 def text(found: Probed) -> str:
     """For people."""
-    from tabulate import tabulate
-
     heads, rows = _rows(found)
-    table = str(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=("right",) * len(heads)))
     ends = _said(found)
     if not found.good and (shared := found.answer.shared):
         ends += f" One bucket has {shared}."
-    lines = [*_head_lines(found.load, found.explained), "", table, "", *wrapped("", ends, indent="")]
+    lines = [*_head_lines(found.load, found.explained), "", aligned(rows, heads), "", *wrapped("", ends, indent="")]
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kquota.cli.options import Output
+from kquota.cli.table import aligned
 from kquota.measure import human_bytes, human_duration, human_rate
 from kquota.simulate.curve import MOST, Curve, total
 from kquota.simulate.rate import SAMPLE_MS
@@ -97,16 +98,9 @@ def _time(ms: int) -> str:
 
 def _rounds(rounds: Sequence[Round]) -> Iterator[str]:
     rows = [(_time(r.at), r.admitted, r.mutations, _time(r.wait_ms) if r.wait_ms else "") for r in rounds[:_ROWS]]
-    yield _table(rows, ("after", "topics", "mutations", "then waits"))
+    yield aligned(rows, ("after", "topics", "mutations", "then waits"))
     if len(rounds) > _ROWS:
         yield f"... and {len(rounds) - _ROWS} more requests"
-
-
-def _table(rows: Sequence[Sequence[object]], heads: Sequence[str], first: str = "right") -> str:
-    from tabulate import tabulate
-
-    aligned = (first, *["right"] * (len(heads) - 1))
-    return str(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=aligned))
 
 
 def streamed(flow: Flow, held: Quotas, output: Output) -> str:
@@ -215,7 +209,7 @@ def _trace_lines(found: Sequence[Answered]) -> Iterator[str]:
     rows = [_row(one, begin) for one in worst[:_ROWS]]
     # A column that says nothing would only make the lines longer.
     heads = [head for head in rows[0] if head != "rejected" or any(row[head] for row in rows)]
-    yield _table([[row[head] for head in heads] for row in rows], heads, "left")
+    yield aligned([[row[head] for head in heads] for row in rows], heads, left=[0])
     if len(worst) > _ROWS:
         yield f"... and {len(worst) - _ROWS} more; --output json has all"
 

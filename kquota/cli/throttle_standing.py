@@ -11,6 +11,7 @@ from typing import Final
 
 from kquota.cli import tsv
 from kquota.cli.contract import printable
+from kquota.cli.table import aligned
 from kquota.cli.throttle_entries import compact, spans
 from kquota.measure import human_rate
 from kquota.reassign.run import Run
@@ -124,8 +125,6 @@ def _rate_lines(shown: Shown) -> Iterator[str]:
 
 
 def _flow_lines(shown: Shown) -> Iterator[str]:
-    from tabulate import tabulate
-
     flow = shown.flow
     if flow is None:
         yield "what flows: unknown"
@@ -141,21 +140,17 @@ def _flow_lines(shown: Shown) -> Iterator[str]:
         [str(b), _human(flow.leader.get(b)), _human(flow.follower.get(b)), _count(flow.lag.get(b))]
         for b in shown.measured
     ]
-    table = tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=("left", *["right"] * 3))
-    yield from (f"  {line}".rstrip() for line in table.splitlines())
+    yield from _set_in(aligned(rows, heads, left=[0]))
     busiest = sorted(shown.partitions, key=lambda name: (-(flow.bytes_in.get(name) or 0.0), name))
     cells = [[str(n), _human(flow.bytes_in.get(n)), _count(flow.lags.get(n))] for n in busiest[:_MOST]]
-    table = tabulate(
-        cells,
-        ["partition", BYTES_IN, "lag (offsets)"],
-        tablefmt="plain",
-        disable_numparse=True,
-        colalign=("left", "right", "right"),
-    )
     yield ""
-    yield from (f"  {line}".rstrip() for line in table.splitlines())
+    yield from _set_in(aligned(cells, ["partition", BYTES_IN, "lag (offsets)"], left=[0]))
     if (more := len(busiest) - _MOST) > 0:
         yield f"  and {more:,} more: --output json shows them all"
+
+
+def _set_in(text: str) -> Iterator[str]:
+    return (f"  {line}".rstrip() for line in text.splitlines())
 
 
 def document(shown: Shown) -> str:
