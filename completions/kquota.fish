@@ -446,7 +446,7 @@ O	kquota move resume	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\
 O	kquota move resume	--run	once	free	The run, as `move status` names it
 O	kquota move resume	--reassignment-json-file	once	files	The open run of this plan
 O	kquota move resume	--state-dir	once	folders	Where runs are on record
-O	kquota move resume	--dry-run	once	flag	Say what would be written, and write nothing
+O	kquota move resume	--dry-run	once	flag	Print what would be written, and write nothing
 O	kquota move resume	--force	once	flag	Also where too few replicas would stay in sync, and over others'\'' moves
 O	kquota move resume	--output	once	text|json	How stdout is written
 O	kquota move resume	--help	once	flag	Show this message and exit
@@ -460,7 +460,7 @@ O	kquota move abort	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\'
 O	kquota move abort	--run	once	free	The run, as `move status` names it
 O	kquota move abort	--reassignment-json-file	once	files	The open run of this plan
 O	kquota move abort	--state-dir	once	folders	Where runs are on record
-O	kquota move abort	--dry-run	once	flag	Say what would be written, and write nothing
+O	kquota move abort	--dry-run	once	flag	Print what would be written, and write nothing
 O	kquota move abort	--force	once	flag	Also where too few replicas would stay in sync, and over others'\'' moves
 O	kquota move abort	--output	once	text|json	How stdout is written
 O	kquota move abort	--help	once	flag	Show this message and exit

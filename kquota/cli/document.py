@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
-from kquota.cli import world
+from kquota.cli import confirmation, world
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, NOT_YET, say
 from kquota.cli.entities import is_ip_or_host
-from kquota.cli.options import Output, OutputFormat, TableFormat
+from kquota.cli.options import Output, OutputFormat, TableFormat, Yes
 from kquota.errors import Conflict, Incomplete, Invalid, Refused
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ Examples:
 
 _HASH: Final = re.compile(r"sha256:[0-9a-f]{16}")
 _SHOWN: Final = 5
-_ASKED: Final = 50
 _SECONDS_PER_ENTITY: Final = 0.001
 
 File: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="The document; - is stdin.")]
@@ -105,7 +104,7 @@ def apply(
     connection: Connection,
     file: File,
     prune: Prune = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     change: Annotated[
         str | None,
         typer.Option(
@@ -121,8 +120,8 @@ def apply(
     if change is not None and not _HASH.fullmatch(change):
         raise Invalid(f"--change {change!r}: write it as `kquota quota diff` prints it, sha256: and 16 digits")
     asks = not (yes or dry_run or change is not None)
-    if asks and not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Invalid("there is no terminal to ask on: give --yes, or --change with the hash of `kquota quota diff`")
+    if asks:
+        confirmation.must_have_terminal("give --yes, or --change with the hash of `kquota quota diff`")
     document = _document(file, prune)
     with _opened(connection, bool(document.throttles)) as cluster:
         found = _difference(cluster, document, prune)
@@ -233,14 +232,11 @@ def _ask(found: Difference, again: Callable[[], Difference]) -> None:
     """One confirmation. Raises Refused without it, Conflict when the quotas changed while the operator thought."""
     from kquota.cli import difference as written
 
-    print(written.text(found.changes[:_ASKED]), file=sys.stderr)
-    if (more := len(found.changes) - _ASKED) > 0:
+    print(written.text(found.changes[: confirmation.MOST_SHOWN]), file=sys.stderr)
+    if (more := len(found.changes) - confirmation.MOST_SHOWN) > 0:
         say(f"... and {_count(more, 'entity')} more: `kquota quota diff` shows them all")
     say(_summary(found))
-    # typer's own question leaves a blank on stdout.
-    print("kquota: change them? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Refused("not confirmed; nothing was written")
+    confirmation.must_agree("change them?")
     if again().hash != found.hash:
         raise Conflict(
             "the quotas changed while you were asked. Nothing was written; start again to see them as they are"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
@@ -12,6 +13,7 @@ from kquota.cli import compaction, world
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, say
 from kquota.cli.engine_options import Conf, Debug, engine
+from kquota.cli.listed import broker_ids, names
 from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid
 from kquota.sizes.port import LogDirs
@@ -64,8 +66,8 @@ def log_dirs(
         return compaction.compact(compact, engine(None, None, conf, {}))
     if conf:
         raise Invalid("--conf is for Spark, and so for --compact")
-    topics = None if topic_list is None else _names(topic_list)
-    wanted = None if broker_list is None else _ids(broker_list)
+    topics = None if topic_list is None else list(names([topic_list], "--topic-list"))
+    wanted = None if broker_list is None else broker_ids([broker_list], "--broker-list")
     at = world.where(connection)
     with world.log_dirs(at) as found:
         brokers = _existing(found, wanted)
@@ -97,7 +99,7 @@ def _snapshot(found: LogDirs, brokers: list[BrokerId], topics: list[str] | None,
     return DONE
 
 
-def _existing(found: LogDirs, wanted: list[BrokerId] | None) -> list[BrokerId]:
+def _existing(found: LogDirs, wanted: Sequence[BrokerId] | None) -> list[BrokerId]:
     live = sorted(found.brokers())
     if wanted is None:
         return live
@@ -106,18 +108,4 @@ def _existing(found: LogDirs, wanted: list[BrokerId] | None) -> list[BrokerId]:
             "The given brokers do not exist from --broker-list: "
             f"{','.join(map(str, unknown))}. Current existent brokers: {','.join(map(str, live))}"
         )
-    return sorted(set(wanted))
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if "" in names:
-        raise Invalid(f"--topic-list {text!r}: an empty topic name")
-    return names
-
-
-def _ids(text: str) -> list[BrokerId]:
-    ids = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() for part in ids):
-        raise Invalid(f"--broker-list {text!r}: write broker ids joined by commas, as 1,2,3")
-    return [BrokerId(int(part)) for part in ids]
+    return sorted(wanted)

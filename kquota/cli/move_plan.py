@@ -12,6 +12,7 @@ import typer
 from kquota.cli import world
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE
+from kquota.cli.listed import broker_ids
 from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid
 from kquota.measure import byte_size, percentage
@@ -193,9 +194,4 @@ def _topics(cluster: Cluster, patterns: Iterable[str] | None) -> tuple[frozenset
 
 
 def _ids(text: str | None, option: str) -> frozenset[BrokerId]:
-    if text is None:
-        return frozenset()
-    ids = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() for part in ids):
-        raise Invalid(f"{option} {text!r}: write broker ids joined by commas, as 1,2,3")
-    return frozenset(BrokerId(int(part)) for part in ids)
+    return frozenset(() if text is None else broker_ids([text], option))

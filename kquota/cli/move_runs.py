@@ -10,7 +10,7 @@ import typer
 from kquota.cli import world
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, NOT_YET, say
-from kquota.cli.options import Output, OutputFormat
+from kquota.cli.options import DryRun, Output, OutputFormat, StateDir
 from kquota.errors import Invalid
 
 if TYPE_CHECKING:
@@ -43,11 +43,6 @@ RunOption: TypeAlias = Annotated[
 PlanFile: TypeAlias = Annotated[
     Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="The open run of this plan.")
 ]
-StateDir: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--state-dir", metavar="DIR", help="Where runs are on record.  [default: $XDG_STATE_HOME/kquota]"),
-]
-DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")]
 Force: TypeAlias = Annotated[
     bool, typer.Option("--force", help="Also where too few replicas would stay in sync, and over others' moves.")
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
@@ -29,3 +30,10 @@ TableFormat: TypeAlias = Annotated[
     Output, typer.Option("--output", metavar="[text|json|tsv]", help="How stdout is written.")
 ]
 """For the commands whose document is a table, and so goes into tsv as well."""
+
+StateDir: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--state-dir", metavar="DIR", help="Where runs are on record.  [default: $XDG_STATE_HOME/kquota]"),
+]
+DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do not ask.")]

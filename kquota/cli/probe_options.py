@@ -10,6 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
+from kquota.cli.listed import broker_ids
 from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid
 from kquota.measure import byte_rate, byte_size
@@ -149,20 +150,10 @@ def asked(given: Given) -> Asked:
         kind=_LOADS[named[0]],
         rate=None if given.produce is None else byte_rate(given.produce, "--produce"),
         seconds=None if given.seconds is None else load.seconds(given.seconds, given.seconds),
-        brokers=_broker_ids(given.broker_list),
+        brokers=None if given.broker_list is None else tuple(sorted(broker_ids([given.broker_list], "--broker-list"))),
         most_bytes=byte_size(given.most_bytes, "--most-bytes"),
     )
 
 
 def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
-
-
-def _broker_ids(text: str | None) -> tuple[BrokerId, ...] | None:
-    """The brokers of --broker-list, each once; None without one. Raises Invalid."""
-    if text is None:
-        return None
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isascii() and word.isdigit() for word in words):
-        raise Invalid(f"--broker-list {text!r}: write broker ids, as 1,2")
-    return tuple(sorted({BrokerId(int(word)) for word in words}))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kquota.cli import throttle_options as options
-from kquota.cli import world
+from kquota.cli import confirmation, world
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, NOT_YET, say
-from kquota.cli.options import Output, OutputFormat
+from kquota.cli.options import DryRun, Output, OutputFormat, StateDir, Yes
 from kquota.errors import Conflict, Invalid, Refused
 
 if TYPE_CHECKING:
@@ -29,8 +27,6 @@ Examples:
   kquota throttle clear --bootstrap-server localhost:9092
   kquota throttle clear --bootstrap-server localhost:9092 --all --dry-run"""
 
-_ASKED: Final = 50
-
 
 @connected()
 def clear(
@@ -44,9 +40,9 @@ def clear(
     everything: Annotated[
         bool, typer.Option("--all", help="Take every replication throttle of the cluster away, whoever set it.")
     ] = False,
-    yes: options.Yes = False,
-    dry_run: options.DryRun = False,
-    state_dir: options.StateDir = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    state_dir: StateDir = None,
     output: OutputFormat = Output.text,
 ) -> int:
     """Give back what `throttle set` took, exactly as it stood before; again, it changes nothing."""
@@ -55,8 +51,8 @@ def clear(
     if yes and not everything:
         raise Invalid("--yes goes with --all: nothing else asks")
     asks = everything and not (yes or dry_run)
-    if asks and not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Invalid("there is no terminal to ask on: give --yes")
+    if asks:
+        confirmation.must_have_terminal()
     at = world.where(connection)
     if everything:
         return _clear_all(at, state_dir, output, asks=asks, dry_run=dry_run)
@@ -154,13 +150,7 @@ def _ask(ports: Ports, changes: Sequence[Change]) -> None:
     from kquota.cli.throttle_findings import difference
     from kquota.throttle import actions
 
-    shown = list(difference(changes))
-    for line in shown[:_ASKED]:
-        say(line)
-    if len(shown) > _ASKED:
-        say(f"... and {len(shown) - _ASKED} more: --dry-run --output json shows them")
-    print("kquota: take them all away, whoever set them? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Refused("not confirmed; nothing was written")
+    confirmation.show(list(difference(changes)))
+    confirmation.must_agree("take them all away, whoever set them?")
     if _every(actions.read(ports)) != tuple(changes):
         raise Conflict("the throttles changed while you were asked. Nothing was written; start again to see them")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kquota.cli import throttle_options as options
-from kquota.cli import world
+from kquota.cli import confirmation, world
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, NOT_YET, say
-from kquota.cli.options import Output, TableFormat
+from kquota.cli.options import DryRun, Output, StateDir, TableFormat, Yes
 from kquota.errors import Conflict, Invalid, Refused
 from kquota.measure import duration
 
@@ -30,8 +28,6 @@ Examples:
   kquota throttle doctor --bootstrap-server localhost:9092
   kquota throttle doctor --bootstrap-server localhost:9092 --fix --yes --older-than 1h"""
 
-_ASKED: Final = 50
-
 
 @connected()
 def doctor(
@@ -43,9 +39,9 @@ def doctor(
             "--older-than", metavar="TIME", help="With --fix: only what was there at every look for so long: 1h."
         ),
     ] = None,
-    yes: options.Yes = False,
-    dry_run: options.DryRun = False,
-    state_dir: options.StateDir = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    state_dir: StateDir = None,
     output: TableFormat = Output.text,
 ) -> int:
     """Find rates and lists that outlived their move, that do nothing, or that contradict each other."""
@@ -53,8 +49,8 @@ def doctor(
         if given and not fix:
             raise Invalid(f"{option} goes with --fix")
     asks = fix and not (yes or dry_run)
-    if asks and not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Invalid("there is no terminal to ask on: give --yes")
+    if asks:
+        confirmation.must_have_terminal()
     seconds = 0.0 if older_than is None else duration(older_than, "--older-than")
     at = world.where(connection)
     if not fix or dry_run:
@@ -138,9 +134,7 @@ def _print(examined: Examined, output: Output) -> None:
 def _ask(changes: Sequence[Change], again: Callable[[], Sequence[Change]]) -> None:
     """One confirmation. Raises Refused without it, Conflict when something changed while the operator thought."""
     _say_difference(changes)
-    print("kquota: take them away? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Refused("not confirmed; nothing was written")
+    confirmation.must_agree("take them away?")
     if tuple(again()) != tuple(changes):
         raise Conflict("the throttles changed while you were asked. Nothing was written; start again to see them")
 
@@ -149,9 +143,6 @@ def _say_difference(changes: Sequence[Change]) -> None:
     from kquota.cli import throttle_findings as written
 
     shown = list(written.difference(changes))
-    for line in shown[:_ASKED]:
-        say(line)
-    if len(shown) > _ASKED:
-        say(f"... and {len(shown) - _ASKED} more: --dry-run --output json shows them")
+    confirmation.show(shown)
     if not shown:
         say("there is nothing that --fix may take away")

@@ -1,45 +1,28 @@
-"""The options that the `throttle` commands share, and how their lists of names are read."""
+"""The options that the `throttle` commands share, and what must hold for what they name."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from pathlib import Path
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from kquota.errors import Invalid, Refused
+from kquota.errors import Refused
+from kquota.measure import duration
 from kquota.terms import BrokerId
 
 if TYPE_CHECKING:
     from kquota.throttle.standing import Standing
 
-StateDir: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--state-dir", metavar="DIR", help="Where runs are on record.  [default: $XDG_STATE_HOME/kquota]"),
-]
 Topics: TypeAlias = Annotated[list[str] | None, typer.Option("--topic", metavar="T,…", help="Only these topics.")]
 Brokers: TypeAlias = Annotated[
     list[str] | None, typer.Option("--broker", metavar="ID,…", help="Only these brokers, by their ids.")
 ]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")]
 
 
-def names(texts: Sequence[str] | None, option: str) -> tuple[str, ...]:
-    """Topics joined by commas, the option repeated or both; each once. Raises Invalid."""
-    found = [name.strip() for text in texts or () for name in text.split(",")]
-    if "" in found:
-        raise Invalid(f"{option} {','.join(texts or ())!r}: an empty name")
-    return tuple(dict.fromkeys(found))
-
-
-def ids(texts: Sequence[str] | None, option: str) -> tuple[BrokerId, ...]:
-    """Broker ids, each once. Raises Invalid."""
-    found = names(texts, option)
-    if wrong := [text for text in found if not (text.isascii() and text.isdigit() and len(text) <= 10)]:
-        raise Invalid(f"{option} {wrong[0]!r}: write broker ids joined by commas, as 1,2,3")
-    return tuple(dict.fromkeys(BrokerId(int(text)) for text in found))
+def seconds_of(sample: str) -> float:
+    """How long --sample measures, in seconds; 0: not at all. Raises Invalid."""
+    return 0.0 if sample.strip() in ("0", "0s") else duration(sample, "--sample")
 
 
 def must_exist(standing: Standing, topics: Collection[str], brokers: Collection[BrokerId]) -> None:

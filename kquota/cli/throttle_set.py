@@ -13,9 +13,10 @@ from kquota.cli import rates, world
 from kquota.cli import throttle_options as options
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, say
-from kquota.cli.options import Output, OutputFormat
+from kquota.cli.listed import broker_ids, names
+from kquota.cli.options import DryRun, Output, OutputFormat, StateDir
 from kquota.errors import Invalid, Refused
-from kquota.measure import ByteRate, duration, human_rate
+from kquota.measure import ByteRate, human_rate
 from kquota.terms import BrokerId
 
 if TYPE_CHECKING:
@@ -88,13 +89,13 @@ def set_(
         str,
         typer.Option("--sample", metavar="TIME", help="How long to measure what in-sync followers take of it; 0: not."),
     ] = "3s",
-    dry_run: options.DryRun = False,
-    state_dir: options.StateDir = None,
+    dry_run: DryRun = False,
+    state_dir: StateDir = None,
     output: OutputFormat = Output.text,
 ) -> int:
     """Throttle topics and brokers, a broker that comes back, or a move under way; on record, to be given back."""
-    topics, brokers = options.names(topic, "--topic"), options.ids(broker, "--broker")
-    seconds = 0.0 if sample.strip() in ("0", "0s") else duration(sample, "--sample")
+    topics, brokers = names(topic, "--topic"), broker_ids(broker, "--broker")
+    seconds = options.seconds_of(sample)
     selects = bool(topics or brokers or all_topics or all_brokers)
     chosen = [selects, recovering is not None, run is not None, reassignment_json_file is not None]
     if sum(chosen) != 1:

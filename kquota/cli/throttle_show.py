@@ -11,9 +11,10 @@ from kquota.cli import throttle_options as options
 from kquota.cli import world
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, say
-from kquota.cli.options import Output, TableFormat
+from kquota.cli.listed import broker_ids, names
+from kquota.cli.options import Output, StateDir, TableFormat
 from kquota.errors import Unreachable
-from kquota.measure import duration, human_rate
+from kquota.measure import human_rate
 
 if TYPE_CHECKING:
     from kquota.throttle.flow import Flow
@@ -37,12 +38,12 @@ def show(
         str, typer.Option("--sample", metavar="TIME", help="How long to measure what flows; 0: configs only.")
     ] = "3s",
     no_sample: Annotated[bool, typer.Option("--no-sample", help="The same as --sample 0.")] = False,
-    state_dir: options.StateDir = None,
+    state_dir: StateDir = None,
     output: TableFormat = Output.text,
 ) -> int:
     """Show which brokers and topics are throttled, by which run, since when, and what flows there."""
-    topics, brokers = options.names(topic, "--topic"), options.ids(broker, "--broker")
-    seconds = 0.0 if no_sample or sample.strip() in ("0", "0s") else duration(sample, "--sample")
+    topics, brokers = names(topic, "--topic"), broker_ids(broker, "--broker")
+    seconds = 0.0 if no_sample else options.seconds_of(sample)
     at = world.where(connection)
     from kquota.cli import throttle_standing as written
     from kquota.throttle import actions

@@ -1,0 +1,35 @@
+"""The one question before a write: asked on a terminal only, after what would change has been shown."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from kquota.cli.contract import say
+from kquota.errors import Invalid, Refused
+
+MOST_SHOWN: Final = 50
+"""Lines, or entities: whoever is asked reads no more."""
+
+
+def must_have_terminal(instead: str = "give --yes") -> None:
+    """Raises Invalid where nobody can be asked."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Invalid(f"there is no terminal to ask on: {instead}")
+
+
+def show(changes: Sequence[str]) -> None:
+    """What would change, on stderr, a line each; of many the first."""
+    for line in changes[:MOST_SHOWN]:
+        say(line)
+    if len(changes) > MOST_SHOWN:
+        say(f"... and {len(changes) - MOST_SHOWN} more: --dry-run --output json shows them")
+
+
+def must_agree(question: str) -> None:
+    """Ask, and wait for the answer. Raises Refused for everything but yes."""
+    # typer's own question leaves a blank on stdout.
+    print(f"kquota: {question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Refused("not confirmed; nothing was written")
