@@ -16,11 +16,10 @@ from typer import Context
 from typer.main import get_command
 
 from kquota.cli.main import COMMANDS, app
-from kquota.config.ignored import LISTS, RATES
 from kquota.config.resource import BROKERS, TOPICS
 from kquota.quota.entity import CLIENTS, IPS, USERS
 from kquota.sandbox.jars import RELEASES
-from kquota.terms import CLIENT_QUOTAS, IP_QUOTAS
+from kquota.terms import CLIENT_QUOTAS, IP_QUOTAS, THROTTLE_LISTS, THROTTLE_RATES
 
 HERE: Final = Path(__file__).parent
 FILES: Final = ("kquota.bash", "_kquota", "kquota.fish")
@@ -70,8 +69,8 @@ KEYS: Final[Mapping[str, Sequence[str]]] = {
     USERS: CLIENT_QUOTAS,
     CLIENTS: CLIENT_QUOTAS,
     IPS: IP_QUOTAS,
-    TOPICS: sorted((*LISTS, *TOPIC_CONFIGS)),
-    BROKERS: sorted((*RATES, *BROKER_CONFIGS)),
+    TOPICS: sorted((*THROTTLE_LISTS, *TOPIC_CONFIGS)),
+    BROKERS: sorted((*THROTTLE_RATES, *BROKER_CONFIGS)),
 }
 """The config keys of each entity type."""
 

@@ -46,6 +46,12 @@ FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
 LOG_DIR_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
+THROTTLE_LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+"""Configs of a topic: which of its replicas are throttled, as leaders and as followers (KIP-73)."""
+REPLICATION_RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
+"""Configs of a broker: what listed replicas may send, and fetch, in bytes per second (KIP-73)."""
+THROTTLE_RATES: Final = (*REPLICATION_RATES, LOG_DIR_RATE)
+"""The same and what replicas between its log dirs may take (KIP-113)."""
 
 EVERY_REPLICA: Final = "*"
 """In place of a list of throttled replicas: all of the topic's."""

@@ -13,7 +13,7 @@ from kquota.config import actions, ignored, unchecked
 from kquota.config.change import ConfigChange
 from kquota.config.resource import BROKERS, Entry, Kind, Resource
 from kquota.errors import Invalid, KquotaError
-from kquota.terms import DEFAULT, Default
+from kquota.terms import DEFAULT, THROTTLE_RATES, Default
 
 Found: TypeAlias = Mapping[Resource, Sequence[Entry]]
 
@@ -208,7 +208,7 @@ def _echo(change: ConfigChange) -> None:
     """What was understood of a rate, so that a mistake of units is seen at once."""
     from kquota.measure import human_rate
 
-    for key in ignored.RATES:
+    for key in THROTTLE_RATES:
         if key in change.add:
             rate = change.add[key]
             say(f"{change.resource}: {key} = {rate} bytes per second ({human_rate(int(rate))})")

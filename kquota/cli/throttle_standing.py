@@ -16,9 +16,9 @@ from kquota.cli.throttle_entries import compact, spans
 from kquota.measure import human_rate
 from kquota.reassign.run import Run
 from kquota.reassign.throttle import Setting, entries
-from kquota.terms import BrokerId, Default, TopicPartition
+from kquota.terms import THROTTLE_RATES, BrokerId, Default, TopicPartition
 from kquota.throttle.flow import Flow
-from kquota.throttle.standing import OWN, RATES, SHORT, Limit, Standing, Where, written
+from kquota.throttle.standing import OWN, SHORT, Limit, Standing, Where, written
 
 VERSION: Final = 1
 LEADER_FLOW: Final = "LeaderReplicationThrottledRate"
@@ -59,7 +59,7 @@ class Shown:
         if self.brokers or self.topics:
             wanted = set(self.brokers) if self.brokers else {b for _, b in self.replicas()}
             every = [where for where in every if where in wanted]
-        return [(where, key, held[where][key]) for where in every for key in RATES if key in held[where]]
+        return [(where, key, held[where][key]) for where in every for key in THROTTLE_RATES if key in held[where]]
 
     def replicas(self) -> Iterator[tuple[TopicPartition, BrokerId]]:
         """Every replica of the partitions that the lists to show name."""
@@ -110,7 +110,7 @@ def _rate_lines(shown: Shown) -> Iterator[str]:
     together: defaultdict[tuple[int, str, str, bool, str], list[Where]] = defaultdict(list)
     for where, key, limit in shown.limits:
         held = holders(shown.standing, where, key, limit)
-        group = (RATES.index(key), limit.value, limit.source, limit.in_force, by(held))
+        group = (THROTTLE_RATES.index(key), limit.value, limit.source, limit.in_force, by(held))
         together[group].append(where)
     for (index, value, source, in_force, whose), brokers in together.items():
         of_all = [where for where in brokers if isinstance(where, Default)]
@@ -121,7 +121,7 @@ def _rate_lines(shown: Shown) -> Iterator[str]:
         )
         told = whose if source == OWN else f"from {source}"
         unheeded = "" if in_force else ", not in force"
-        yield f"{SHORT[RATES[index]]:<9} {written(value)} on {on}, {told}{unheeded}"
+        yield f"{SHORT[THROTTLE_RATES[index]]:<9} {written(value)} on {on}, {told}{unheeded}"
 
 
 def _flow_lines(shown: Shown) -> Iterator[str]:

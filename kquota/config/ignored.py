@@ -9,19 +9,7 @@ from kquota.config.change import ConfigChange
 from kquota.config.resource import BROKERS, TOPICS, Entry, Resource
 from kquota.errors import Invalid, Refused
 from kquota.measure import byte_rate
-from kquota.terms import (
-    DEFAULT,
-    EVERY_REPLICA,
-    FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
-    LOG_DIR_RATE,
-    LONGEST_VALUE,
-)
-
-RATES: Final = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
-LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+from kquota.terms import DEFAULT, EVERY_REPLICA, LONGEST_VALUE, THROTTLE_LISTS, THROTTLE_RATES
 
 _DEFAULT_HAS_RATES: Final = (3, 9)
 _DELETES_ARE_HEEDED: Final = (2, 5)
@@ -37,11 +25,11 @@ def value(resource: Resource, key: str, text: str) -> str:
     Every other value is the broker's to judge. Raises Invalid for a key on the wrong kind of resource, for what is no
     rate and no list, and for more bytes than a broker can hold.
     """
-    if key in RATES:
+    if key in THROTTLE_RATES:
         if resource.kind == TOPICS:
             raise Invalid(f"{key} is a broker's config, and {resource} would ignore it: give --entity-type brokers")
         return str(byte_rate(text, key))
-    if key in LISTS:
+    if key in THROTTLE_LISTS:
         if resource.kind == BROKERS:
             raise Invalid(f"{key} is a topic's config, and {resource} would ignore it: give --entity-type topics")
         text = throttled_replicas(key, text)
@@ -90,7 +78,7 @@ def _must_be_a_replica(key: str, entry: str) -> None:
 
 def in_force(entry: Entry, release: tuple[int, ...] | None) -> bool:
     """Whether a broker acts on what it tells: on a rate only where it was set dynamically (KAFKA-20125)."""
-    if entry.key not in RATES or entry.source == "DYNAMIC_BROKER_CONFIG":
+    if entry.key not in THROTTLE_RATES or entry.source == "DYNAMIC_BROKER_CONFIG":
         return True
     heeded = release is not None and release >= _DEFAULT_HAS_RATES
     return heeded and entry.source == "DYNAMIC_DEFAULT_BROKER_CONFIG"
@@ -102,7 +90,7 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
     Raises Refused for what this release stores and ignores.
     """
     warned = []
-    rates = [key for key in RATES if key in change.add]
+    rates = [key for key in THROTTLE_RATES if key in change.add]
     if change.resource.kind == BROKERS and change.resource.name is DEFAULT and rates:
         words = "on the default of all brokers is ignored before Kafka 3.9 (KAFKA-10190)"
         if release is None:
@@ -110,13 +98,13 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
         elif release < _DEFAULT_HAS_RATES:
             is_ = ".".join(map(str, release))
             raise Refused(f"{', '.join(rates)} {words}, and this is {is_}: set it on each broker. Nothing was written")
-    gone = [key for key in RATES if key in change.delete]
+    gone = [key for key in THROTTLE_RATES if key in change.delete]
     if gone and release is not None and release < _DELETES_ARE_HEEDED:
         lifted = ", ".join(f"{key}={_NO_LIMIT}" for key in gone)
         warned.append(
             f"{change.resource}: before Kafka 2.5 a deleted rate stays in force (KAFKA-9625); set {lifted} first"
         )
-    for key in LISTS:
+    for key in THROTTLE_LISTS:
         if change.add.get(key) == EVERY_REPLICA:
             warned.append(
                 f"{change.resource}: {key}=* throttles every replica, also one that fell out of sync and must catch up"

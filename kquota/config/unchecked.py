@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kquota.config.change import ConfigChange
-from kquota.config.ignored import LISTS, RATES, value
+from kquota.config.ignored import value
 from kquota.config.resource import BROKERS
 from kquota.errors import Invalid
+from kquota.terms import THROTTLE_LISTS, THROTTLE_RATES
 
 _LONG: Final = 2**63 - 1
 _INT: Final = 2**31 - 1
@@ -64,12 +65,12 @@ TOPIC: Final[Mapping[str, Callable[[str], bool]]] = {
 def must_be_sound(change: ConfigChange) -> None:
     """Raises Invalid for a value that is wrong, or that nobody but a broker can judge."""
     for key, text in change.add.items():
-        if key in RATES or key in LISTS:
+        if key in THROTTLE_RATES or key in THROTTLE_LISTS:
             if value(change.resource, key, text) != text:
                 raise Invalid(f"{key}={text}: not as Kafka stores it")
         elif change.resource.kind == BROKERS:
             raise Invalid(
-                f"{key}: of a broker's configs only {', '.join(RATES)} can be set through --zookeeper; "
+                f"{key}: of a broker's configs only {', '.join(THROTTLE_RATES)} can be set through --zookeeper; "
                 "every other a running broker must check: use --bootstrap-server"
             )
         elif key not in TOPIC:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from kquota.errors import Invalid
-from kquota.terms import DEFAULT, FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE, Default
+from kquota.terms import DEFAULT, THROTTLE_LISTS, THROTTLE_RATES, Default
 
 Kind: TypeAlias = Literal["brokers", "topics"]
 
 KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "brokers": (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE),
-    "topics": (LEADER_REPLICAS, FOLLOWER_REPLICAS),
+    "brokers": THROTTLE_RATES,
+    "topics": THROTTLE_LISTS,
 }
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan
 from kquota.reassign.throttle import Setting
-from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
+from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, REPLICATION_RATES, BrokerId, TopicPartition
 
 Replicas = tuple[BrokerId, ...]
 
@@ -107,4 +107,4 @@ def throttled_brokers(moving: Iterable[Move]) -> tuple[BrokerId, ...]:
 
 def rates(brokers: Collection[BrokerId], rate: ByteRate) -> dict[Setting, tuple[str, ...]]:
     """The rate, in bytes per second, on both sides of every broker named (KIP-73)."""
-    return {Setting.of_broker(b, key): (str(rate),) for b in sorted(brokers) for key in (LEADER_RATE, FOLLOWER_RATE)}
+    return {Setting.of_broker(b, key): (str(rate),) for b in sorted(brokers) for key in REPLICATION_RATES}

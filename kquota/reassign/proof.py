@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kquota.reassign.moves import Move, Replicas, list_entries
 from kquota.reassign.throttle import Change, Setting, entries, entry_partition, without
-from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, TopicPartition
+from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, THROTTLE_LISTS, TopicPartition
 
 
 def proven(
@@ -25,7 +25,7 @@ def proven(
     """
     changes = []
     for topic in sorted({name.topic for name in (*done, *cancelled)}):
-        lists = {key: now.get(Setting.of_topic(topic, key)) for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)}
+        lists = {key: now.get(Setting.of_topic(topic, key)) for key in THROTTLE_LISTS}
         if any(EVERY_REPLICA in entries(text) for text in lists.values()):
             continue
         own = _own(topic, done, cancelled, lists)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from kquota.errors import Refused
-from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, LONGEST_VALUE, BrokerId, TopicPartition
+from kquota.terms import EVERY_REPLICA, LONGEST_VALUE, THROTTLE_LISTS, BrokerId, TopicPartition
 
 _ENTRY: Final = re.compile(r"([0-9]{1,10}):")
 
@@ -34,7 +34,7 @@ class Setting:
     @property
     def is_list(self) -> bool:
         """Whether it lists throttled replicas (KIP-73), so that only entries of it are ours; else the value is one."""
-        return self.key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+        return self.key in THROTTLE_LISTS
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name} {self.key}"

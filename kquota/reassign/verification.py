@@ -15,20 +15,10 @@ from kquota.reassign.progress import Progress, Status, overall, statuses, verdic
 from kquota.reassign.proof import proven
 from kquota.reassign.run import Run, covers, held, part_of, recreated, without_topics
 from kquota.reassign.throttle import Change, Setting, entries
-from kquota.terms import (
-    EVERY_REPLICA,
-    FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
-    LOG_DIR_RATE,
-    TopicPartition,
-)
+from kquota.terms import EVERY_REPLICA, REPLICATION_RATES, THROTTLE_LISTS, THROTTLE_RATES, TopicPartition
 
 SETTLED: Final = 3.0
 """Seconds after which a partition that is somewhere else is there to stay: reads on KRaft were stale for 0.27 s."""
-_LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
-_RATES: Final = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +139,7 @@ def _without_a_record(
 ) -> Verification:
     """What the plan alone proves goes; of everything else that stands there is only word. All runs are others'."""
     unfinished = world.others
-    settings = [Setting.of_topic(topic, key) for topic in plan.topics for key in _LISTS]
+    settings = [Setting.of_topic(topic, key) for topic in plan.topics for key in THROTTLE_LISTS]
     now = world.cluster.values(settings)
     done = {status.partition: status.target for status in found if status.progress is Progress.DONE}
     changes = [
@@ -169,8 +159,8 @@ def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfin
     if seen.running:
         return replace(done, notes=(*done.notes, "moves are running, so --clear-all took nothing else away, as Kafka"))
     settings = [
-        *(Setting.of_topic(topic, key) for topic in plan.topics for key in _LISTS),
-        *(Setting.of_broker(broker, key) for broker in sorted(seen.alive) for key in _RATES),
+        *(Setting.of_topic(topic, key) for topic in plan.topics for key in THROTTLE_LISTS),
+        *(Setting.of_broker(broker, key) for broker in sorted(seen.alive) for key in THROTTLE_RATES),
     ]
     now = world.cluster.values(settings)
     changes = [Change(setting=s, before=now[s], after=None) for s in settings if now.get(s) is not None]
@@ -206,8 +196,8 @@ def _told(
 def _standing(cluster: Cluster, plan: Plan, seen: Snapshot, unfinished: Sequence[Run]) -> tuple[str, ...]:
     """A throttle on the plan's topics and the live brokers that no unfinished run holds."""
     settings = [
-        *(Setting.of_topic(topic, key) for topic in plan.topics for key in _LISTS),
-        *(Setting.of_broker(broker, key) for broker in sorted(seen.alive) for key in (LEADER_RATE, FOLLOWER_RATE)),
+        *(Setting.of_topic(topic, key) for topic in plan.topics for key in THROTTLE_LISTS),
+        *(Setting.of_broker(broker, key) for broker in sorted(seen.alive) for key in REPLICATION_RATES),
     ]
     now = cluster.values(settings)
     names: dict[tuple[str, str], list[str]] = {}

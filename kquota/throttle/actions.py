@@ -13,11 +13,11 @@ from kquota.reassign.port import Clock
 from kquota.reassign.run import Run
 from kquota.reassign.throttle import Change, Setting
 from kquota.sizes.port import LogDirs
-from kquota.terms import BrokerId, Default
+from kquota.terms import THROTTLE_RATES, BrokerId, Default
 from kquota.throttle.cure import Sightings, Values, changes, removable, seen
 from kquota.throttle.flow import Flow, Reading, measured, reading
 from kquota.throttle.port import Ports
-from kquota.throttle.standing import RATES, SIDES, Limit, Standing, Where
+from kquota.throttle.standing import SIDES, Limit, Standing, Where
 
 
 def read(ports: Ports) -> Standing:
@@ -130,7 +130,7 @@ def _limits(entries: Iterable[Entry], release: tuple[int, ...] | None) -> dict[s
     return {
         entry.key: Limit(value=entry.value, source=entry.source, in_force=ignored.in_force(entry, release))
         for entry in entries
-        if entry.key in RATES and entry.value is not None and entry.synonyms
+        if entry.key in THROTTLE_RATES and entry.value is not None and entry.synonyms
     }
 
 

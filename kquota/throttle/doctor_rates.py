@@ -7,20 +7,19 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kquota.reassign.throttle import Setting
-from kquota.terms import DEFAULT, FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId
+from kquota.terms import DEFAULT, FOLLOWER_RATE, LEADER_RATE, REPLICATION_RATES, THROTTLE_LISTS, BrokerId
 from kquota.throttle.finding import Finding
 from kquota.throttle.standing import OWN, SHORT, Standing, written
 
-_RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
 FIX: Final = "kquota throttle doctor --fix"
 
 
 def without_lists(standing: Standing) -> Iterator[Finding]:
     """Rates of a broker that no list speaks of and that no move concerns."""
-    listed = {broker for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS) for _, broker in standing.listed(key)}
+    listed = {broker for key in THROTTLE_LISTS for _, broker in standing.listed(key)}
     moving = {broker for now in standing.snapshot.running.values() for broker in now.replicas}
     for broker in standing.brokers:
-        settings = (Setting.of_broker(broker, key) for key in _RATES)
+        settings = (Setting.of_broker(broker, key) for key in REPLICATION_RATES)
         values = {setting: foreign for setting in settings if (foreign := standing.foreign(setting))}
         if values and broker not in listed | moving:
             idle = not standing.snapshot.running
@@ -38,7 +37,7 @@ def without_lists(standing: Standing) -> Iterator[Finding]:
 
 def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
     """One rate of several brokers, as far as no run holds it, that is not the same on all of them."""
-    for key in _RATES:
+    for key in REPLICATION_RATES:
         brokers: defaultdict[str, list[BrokerId]] = defaultdict(list)
         for broker in standing.brokers:
             for value in standing.foreign(Setting.of_broker(broker, key)):
@@ -58,13 +57,15 @@ def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
 def differ_between_sides(standing: Standing) -> Iterator[Finding]:
     """Brokers whose leader and follower rates differ, or that have only one of them; as far as no run holds either."""
     for broker in standing.brokers:
-        settings = {key: Setting.of_broker(broker, key) for key in _RATES}
+        settings = {key: Setting.of_broker(broker, key) for key in REPLICATION_RATES}
         values = {key: standing.foreign(setting) for key, setting in settings.items()}
         now = {key: standing.values.get(setting) for key, setting in settings.items()}
-        held = any(now[key] is not None and not values[key] for key in _RATES)
+        held = any(now[key] is not None and not values[key] for key in REPLICATION_RATES)
         if held or now[LEADER_RATE] == now[FOLLOWER_RATE]:
             continue
-        told = (f"{SHORT[key]} {'no rate' if (value := now[key]) is None else written(value)}" for key in _RATES)
+        told = (
+            f"{SHORT[key]} {'no rate' if (value := now[key]) is None else written(value)}" for key in REPLICATION_RATES
+        )
         yield Finding(
             rule="rates-differ-between-sides",
             where=f"broker {broker}",

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 
 from kquota.sizes.port import Offsets
 from kquota.sizes.replica import LogDir
-from kquota.terms import (
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
-    BrokerId,
-    TopicPartition,
-)
+from kquota.terms import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, THROTTLE_LISTS, BrokerId, TopicPartition
 from kquota.throttle.standing import Standing, bytes_per_second
 
 Replica = tuple[TopicPartition, BrokerId]
@@ -69,7 +63,7 @@ def measured(standing: Standing, first: Reading, second: Reading) -> Flow:
     """
     seconds = second.at - first.at
     partitions = standing.snapshot.partitions
-    lists = {key: set(standing.listed(key)) for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)}
+    lists = {key: set(standing.listed(key)) for key in THROTTLE_LISTS}
     throttled = sorted({name for replicas in lists.values() for name, _ in replicas})
     rates = _rates(standing, throttled, first, second, seconds)
     lags = _lags(standing, throttled, second)

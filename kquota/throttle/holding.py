@@ -11,7 +11,7 @@ from kquota.reassign.hold import Wanted, World, enforce, read, record, release, 
 from kquota.reassign.port import Clock, Cluster, Runs
 from kquota.reassign.run import Run, giving_back, taking
 from kquota.reassign.throttle import Change, Setting, entry_partition, needed
-from kquota.terms import FOLLOWER_RATE, LEADER_RATE, BrokerId, TopicPartition
+from kquota.terms import LEADER_RATE, REPLICATION_RATES, BrokerId, TopicPartition
 from kquota.throttle import wanted as wishes
 
 
@@ -84,7 +84,7 @@ def prepare_adjusted(cluster: Cluster, _runs: Runs, _clock: Clock, run: Run, rat
 
 def rates_of(run: Run, rate: ByteRate) -> Wanted:
     """The replication rates that a run holds, at another value. Raises Refused when it holds none."""
-    held = [s for s, taken in run.taken.items() if s.key in (LEADER_RATE, FOLLOWER_RATE) and taken.ours]
+    held = [s for s, taken in run.taken.items() if s.key in REPLICATION_RATES and taken.ours]
     if not held:
         raise Refused(f"run {run.id} has set no rate: there is nothing to adjust. Nothing was written")
     return {setting: (str(rate),) for setting in held}

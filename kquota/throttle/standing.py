@@ -20,6 +20,7 @@ from kquota.terms import (
     LEADER_RATE,
     LEADER_REPLICAS,
     LOG_DIR_RATE,
+    THROTTLE_RATES,
     BrokerId,
     Default,
     TopicPartition,
@@ -27,7 +28,6 @@ from kquota.terms import (
 
 SIDES: Final[Mapping[str, str]] = {LEADER_REPLICAS: LEADER_RATE, FOLLOWER_REPLICAS: FOLLOWER_RATE}
 """The lists, each with the rate that limits the replicas in it."""
-RATES: Final = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
 SHORT: Final[Mapping[str, str]] = {
     LEADER_RATE: "leader",
     FOLLOWER_RATE: "follower",
@@ -174,4 +174,4 @@ def written(value: str) -> str:
 def order(setting: Setting) -> tuple[object, ...]:
     """The one order in which settings are shown: brokers by id, topics by name, leader before follower."""
     number = int(setting.name) if setting.kind == "broker" else 0
-    return (setting.kind, number, setting.name, [*RATES, *SIDES].index(setting.key))
+    return (setting.kind, number, setting.name, [*THROTTLE_RATES, *SIDES].index(setting.key))
