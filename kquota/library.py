@@ -1,4 +1,4 @@
-"""What a program imports: a cluster, connected. Besides `cli.world` and its annex all that joins ports with stores.
+"""What a program imports: a cluster, connected. Besides `cli.world` all that joins ports with stores.
 
 Nothing of a client is imported before a cluster is.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kquota.errors import KquotaError, Refused
+from kquota.errors import KquotaError
 from kquota.terms import CONTROLLER_MUTATION_RATE
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 TIMEOUT: Final = 60.0
 """Seconds: what default.api.timeout.ms is where nobody sets it."""
 _ANONYMOUS: Final = "ANONYMOUS"
+_OPTION: Final = "--command-config"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,7 @@ class Cluster:
     bootstrap_server: str
     said: Security | None
     client: Client | None
+    warned: Callable[[str], None]
     timeout: float = TIMEOUT
 
     def mutation_rate(self) -> float | None:
@@ -76,37 +78,59 @@ class Cluster:
             return BURST_SECONDS
         return BURST_SECONDS if window is None else float(window.bucket_seconds)
 
+    def explained(self, user: str, client_id: str) -> Explanation:
+        """See the port."""
+        from kquota.quota.explain import explain
+        from kquota.quota.precedence import Client
+
+        brokers = cluster_of(self.configs, self.quotas.release())
+        return explain(self.quotas.everything(), brokers, client=Client(user=user, client_id=client_id))
+
+    def logins(self, client_config: Path | str | None = None) -> Logins:
+        """See the port."""
+        probed = self.said
+        if client_config is not None:
+            probed = login(Path(client_config), self.warned, "--client-config")
+        return Logins(bootstrap_server=self.bootstrap_server, said=self.said, probed=probed, warned=self.warned)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logins:
+    """What was `said` of the login that looks, and of the one that is looked at: each file is read once, as a pipe is.
+
+    Implements `kquota.probe.port.Logins`.
+    """
+
+    bootstrap_server: str
+    said: Security | None
+    probed: Security | None
+    warned: Callable[[str], None]
+
+    @property
+    def user(self) -> str | None:
+        """See the port."""
+        return user(self.probed)
+
     @property
     def client_id(self) -> str:
         """See the port."""
-        return client_id(self.said)
+        return client_id(self.probed)
 
-    def explained(self, client_id: str) -> Explanation:
+    def stage(self) -> AbstractContextManager[Cluster]:
         """See the port."""
-        from kquota.quota.explain import explain
+        return _opened(self.bootstrap_server, self.said, self.warned)
 
-        if self.client is None:
-            raise Refused(
-                "with this login only the brokers know who the client is: `kquota quota probe --user` names it"
-            )
-        brokers = cluster_of(self.configs, self.quotas.release())
-        return explain(self.quotas.everything(), brokers, client=replace(self.client, client_id=client_id))
-
-    @contextmanager
-    def topics_as(self, client_id: str) -> Iterator[Topics]:
+    def stage_as(self, client_id: str) -> AbstractContextManager[Cluster]:
         """See the port."""
-        from kquota.stores.wire.topics import WireTopics
+        return _opened(self.bootstrap_server, self.probed, self.warned, client_id=client_id)
 
-        with wire(self.bootstrap_server, self.said, client_id=client_id) as opened:
-            yield WireTopics(opened)
-
-    def traffic(self, client_id: str) -> Traffic:
+    def filler(self) -> Traffic:
         """See the port."""
-        from kquota.stores import rdkafka
-        from kquota.stores.load import RdkafkaClient
+        return _traffic(self.bootstrap_server, self.said, client_id(self.said))
 
-        settings = {} if self.said is None else rdkafka.settings(self.said)
-        return RdkafkaClient(self.bootstrap_server, settings, client_id)
+    def client(self, client_id: str) -> Traffic:
+        """See the port."""
+        return _traffic(self.bootstrap_server, self.probed, client_id)
 
 
 def _unheard(_seconds: float) -> None:
@@ -133,26 +157,49 @@ def connect(
         with kquota.connect("localhost:9092") as cluster:
             print([topic.name for topic in cluster.topics.topics(None)])
     """
+    # Read once: the file may be a pipe.
+    said = login(None if command_config is None else Path(command_config), warned)
+    with _opened(bootstrap_server, said, warned, throttled) as cluster:
+        yield cluster
+
+
+@contextmanager
+def _opened(
+    bootstrap_server: str,
+    said: Security | None,
+    warned: Callable[[str], None],
+    throttled: Callable[[float], None] = _unheard,
+    client_id: str | None = None,
+) -> Iterator[Cluster]:
+    """All ports of one login on one connection, under another client-id than its own where one is given."""
     from kquota.stores.wire.configs import WireConfigs
     from kquota.stores.wire.quotas import WireQuotas
     from kquota.stores.wire.sight import WireSight
     from kquota.stores.wire.topics import WireTopics
 
-    # Read once: the file may be a pipe.
-    said = login(None if command_config is None else Path(command_config), warned)
-    with wire(bootstrap_server, said, throttled) as opened:
+    who = client(said)
+    with wire(bootstrap_server, said, throttled, client_id) as opened:
         yield Cluster(
             topics=WireTopics(opened),
             checked=WireTopics(opened, validate_only=True),
             configs=WireConfigs(opened),
-            quotas=WireQuotas(opened),
+            quotas=WireQuotas(opened, unreadable=warned),
             sight=WireSight(opened),
             brokers=tuple(opened.brokers()),
             bootstrap_server=bootstrap_server,
             said=said,
-            client=client(said),
+            client=who if who is None or client_id is None else replace(who, client_id=client_id),
+            warned=warned,
             timeout=TIMEOUT if said is None else said.tuning.get("default.api.timeout.ms", TIMEOUT * 1_000) / 1_000,
         )
+
+
+def _traffic(bootstrap_server: str, said: Security | None, client_id: str) -> Traffic:
+    """A client of librdkafka. Raises Invalid for a login that it cannot honour."""
+    from kquota.stores import rdkafka
+    from kquota.stores.load import RdkafkaClient
+
+    return RdkafkaClient(bootstrap_server, {} if said is None else rdkafka.settings(said), client_id)
 
 
 def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Brokers:
@@ -169,7 +216,7 @@ def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Brok
     return Cluster(brokers=tuple(sorted(brokers, key=lambda one: one.id)), release=release)
 
 
-def login(file: Path | None, warned: Callable[[str], None], option: str = "--command-config") -> Security | None:
+def login(file: Path | None, warned: Callable[[str], None], option: str = _OPTION) -> Security | None:
     """What the file says of a client's security, None without one. Raises Invalid, naming the option."""
     if file is None:
         return None
@@ -195,7 +242,8 @@ def wire(
         settings = of_wire.settings(said)
     if client_id is not None:
         settings["client_id"] = client_id
-    with Wire(bootstrap_server, settings, throttled=throttled) as opened:
+    option = _OPTION if said is None else said.option
+    with Wire(bootstrap_server, settings, throttled=throttled, option=option) as opened:
         yield opened
 
 

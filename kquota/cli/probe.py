@@ -9,10 +9,9 @@ from kquota.cli.actions import given_options
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, FAILED, NOT_YET, say
 from kquota.cli.probe_options import Given, asked
-from kquota.errors import Invalid
 
 if TYPE_CHECKING:
-    from kquota.cli.probe_stage import Logins, Stage
+    from kquota.library import Cluster
     from kquota.quota.explain import Explanation
 
 EPILOG: Final = """The client loads a topic of its own, kquota-probe-..., one partition on each broker, and removes
@@ -34,20 +33,19 @@ def probe(connection: Connection, given: Given) -> int:
     wanted = asked(given)
     at = world.where(connection)
     from kquota.cli import probe_run, probed
-    from kquota.cli.probe_stage import logins
-    from kquota.probe.preparation import prepared
+    from kquota.probe import preparation
 
-    who = logins(at, given.client_config)
+    who = world.logins(at, given.client_config)
     if given.clean_up:
         return probe_run.clean_up(who)
-    user, client_id = _user(who, given.user), given.client_id or who.client_id
+    user, client_id = preparation.user(who.user, given.user), given.client_id or who.client_id
     with who.stage() as stage:
         explained = _explained(stage, user, client_id)
         if wanted.kind is None:
             from kquota.cli import probe_limit
 
             return probe_limit.find(who, stage, explained, client_id, given)
-        load = prepared(
+        load = preparation.prepared(
             wanted.kind,
             explained,
             stage.brokers,
@@ -67,30 +65,9 @@ def probe(connection: Connection, given: Given) -> int:
     return FAILED if made.left else DONE if found.good else NOT_YET
 
 
-def _user(who: Logins, said: str | None) -> str:
-    """Whom brokers take the client for. Raises Invalid for a user that its login is not."""
-    if who.user is None:
-        if said is None:
-            raise Invalid(
-                "--user is missing: with this login only the brokers know who the client is; name the principal that"
-                " they make of its certificate, token or ticket"
-            )
-        return said
-    if said not in (None, who.user):
-        raise Invalid(
-            f"--user {said}: no client can choose its user, and this login is {who.user}; give {said}'s own login with"
-            " --client-config"
-        )
-    return who.user
-
-
-def _explained(stage: Stage, user: str, client_id: str) -> Explanation:
-    from kquota.library import cluster_of
-    from kquota.quota.explain import explain
-    from kquota.quota.precedence import Client
-
-    quotas = stage.quotas.everything()
-    cluster = cluster_of(stage.configs, stage.quotas.release())
-    if cluster.callback is not None:
-        say(f"warning: client.quota.callback.class={cluster.callback} decides on the brokers, and may decide otherwise")
-    return explain(quotas, cluster, client=Client(user=user, client_id=client_id))
+def _explained(stage: Cluster, user: str, client_id: str) -> Explanation:
+    found = stage.explained(user, client_id)
+    if found.cluster.callback is not None:
+        decides = f"client.quota.callback.class={found.cluster.callback} decides on the brokers"
+        say(f"warning: {decides}, and may decide otherwise")
+    return found

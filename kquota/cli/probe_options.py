@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from kquota.cli.listed import broker_ids
 from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid
 from kquota.measure import byte_rate, byte_size
-from kquota.probe import load
+from kquota.probe import ladder, load
 from kquota.probe.load import Kind
 from kquota.terms import BrokerId
 
@@ -94,7 +93,7 @@ class Given:
         typer.Option(
             "--most-partitions", metavar="N", min=10, max=10_000, help="No more than these exist at any one time."
         ),
-    ] = 1_000
+    ] = ladder.MOST_PARTITIONS
     tenants: Annotated[
         int, typer.Option("--tenants", metavar="N", min=1, help="Divide the rate that is found by so many.")
     ] = 1
@@ -140,8 +139,7 @@ def asked(given: Given) -> Asked:
         )
     if not given.find_limit and (given.tenants != 1 or given.overcommit != 1):
         raise Invalid("--tenants and --overcommit go with --find-limit")
-    if not math.isfinite(given.overcommit):
-        raise Invalid(f"--overcommit {given.overcommit:g}: must be finite")
+    ladder.must_divide(given.tenants, given.overcommit)
     if given.user == "":
         raise Invalid("--user is empty; a client that did not authenticate is --user ANONYMOUS")
     if given.client_id == "":

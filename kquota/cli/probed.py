@@ -47,9 +47,7 @@ class Probed:
 
     def of(self, reading: Reading) -> Verdict:
         """What one reading says."""
-        if self.load.kind is Kind.REQUESTS:
-            return verdict.held(reading, self.load.limit)
-        return verdict.verdict(reading, asked=self.load.rate, limit=self.load.limit)
+        return verdict.of(self.load, reading)
 
     @property
     def verdict(self) -> Verdict:

@@ -42,6 +42,13 @@ def wire(at: Where) -> Iterator[Wire]:
         yield opened
 
 
+def logins(at: Where, client_config: Path | None) -> library.Logins:
+    """Who looks, and who is probed: the same unless --client-config names another login."""
+    bootstrap, said = brokers(at), library.login(at.command_config, warn)
+    probed = said if client_config is None else library.login(client_config, warn, "--client-config")
+    return library.Logins(bootstrap_server=bootstrap, said=said, probed=probed, warned=warn)
+
+
 def brokers(at: Where) -> str:
     """Where the brokers are. Raises Invalid where only a ZooKeeper is named."""
     if at.bootstrap is None:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from kquota.probe import actions, verdict
-from kquota.probe.load import Kind, Load
-from kquota.probe.meter import Meter, Reading
-from kquota.probe.mutations import mutate
+from kquota.probe import ladder, preparation, run, verdict
+from kquota.probe.ladder import MOST_PARTITIONS, Limit, Step
+from kquota.probe.load import MOST_BYTES, Kind
+from kquota.probe.meter import Reading
 from kquota.probe.port import Connected
-from kquota.probe.preparation import prepared
 from kquota.probe.verdict import GOOD, Verdict
 from kquota.terms import BrokerId
-
-Told = Callable[[float], None]
-_ON_ITS_WAY = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +32,8 @@ class Result:
         return self.verdict in GOOD
 
 
-def _unheard(_seconds: float) -> None:
-    """Nobody is told of the time."""
+def _unheard(_said: object) -> None:
+    """Nobody is told."""
 
 
 def probe(
@@ -47,71 +42,76 @@ def probe(
     *,
     rate: float | None = None,
     client_id: str | None = None,
+    client_config: Path | str | None = None,
+    user: str | None = None,
     seconds: float | None = None,
     brokers: Sequence[BrokerId] | None = None,
-    told: Told = _unheard,
+    most_bytes: int = MOST_BYTES,
+    told: Callable[[float], None] = _unheard,
 ) -> Result:
     """Load a topic of its own as a real client, and say what it got: after two windows, for `seconds` or two more.
 
     `rate` is what to produce, in bytes per second over all `brokers`; the other kinds push against their quota by
-    themselves. `client_id` is whom to be, else the login's own. The topic is removed, whatever comes. Raises Refused
-    for what a probe does not do (`quota probe` has the same bounds), Incomplete when its topic could not be removed,
-    and Unreachable.
+    themselves. The client logs in as `client_config` says, a file of Java properties, else as the cluster was
+    connected, and under its client-id or this one; `user` is for logins of which only brokers know whose they are.
+    The topic is removed, whatever comes, an interrupt too. `told` hears the seconds gone by. Raises Refused for what a
+    probe does not do (`quota probe` has the same bounds), Invalid, Incomplete when its topic could not be removed, and
+    Unreachable.
 
         with kquota.connect("localhost:9092") as cluster:
             result = probe(cluster, Kind.PRODUCE, rate=20e6, client_id="billing")
         for one in result.readings:
             print(f"broker {one.broker}: {one.rate:,.0f} of {result.expected:,.0f} B/s, {result.verdict.value}")
     """
-    name = client_id or cluster.client_id
-    explained = cluster.explained(name)
-    load = prepared(kind, explained, cluster.brokers, rate=rate, seconds=seconds, brokers=brokers)
-    found = _readings(cluster, name, load, told)
-    said = [
-        verdict.held(one, load.limit)
-        if kind is Kind.REQUESTS
-        else verdict.verdict(one, asked=load.rate, limit=load.limit)
-        for one in found
-    ]
+    who = cluster.logins(client_config)
+    name = client_id or who.client_id
+    explained = cluster.explained(preparation.user(who.user, user), name)
+    load = preparation.prepared(
+        kind, explained, cluster.brokers, rate=rate, seconds=seconds, brokers=brokers, most_bytes=most_bytes
+    )
+    run.remove_older(cluster)
+    made: list[str] = []
+    with run.removed(who, made):
+        found = run.readings(who, name, load, made, told)
     return Result(
         kind=kind,
         client_id=name,
         limit=load.limit,
         expected=load.expected,
         readings=found,
-        verdict=verdict.worst(said),
+        verdict=verdict.worst([verdict.of(load, one) for one in found]),
     )
 
 
-def _readings(cluster: Connected, client_id: str, load: Load, told: Told) -> tuple[Reading, ...]:
+def find_limit(
+    cluster: Connected,
+    *,
+    tenants: int = 1,
+    overcommit: float = 1.0,
+    client_id: str | None = None,
+    client_config: Path | str | None = None,
+    user: str | None = None,
+    seconds: float | None = None,
+    most_partitions: int = MOST_PARTITIONS,
+    told: Callable[[Step], None] = _unheard,
+) -> Limit:
+    """Find what the controller can take, and the mutation quota that follows: KIP-599's "How to define the quota".
+
+    Topics are created, grown and deleted at rates that rise until one does not hold, `seconds` for each operation (3),
+    never with more than `most_partitions` (10 to 10,000) at any one time. `told` hears of each step. The client must
+    have no mutation quota itself; otherwise as `probe`.
+
+        with kquota.connect("localhost:9092") as cluster:
+            limit = find_limit(cluster, tenants=10, overcommit=2)
+        print(f"{limit.suggested} mutations/s for all, {limit.suggested_per_tenant} for each tenant")
+    """
+    ladder.must_divide(tenants, overcommit)
+    who = cluster.logins(client_config)
+    name = client_id or who.client_id
+    explained = cluster.explained(preparation.user(who.user, user), name)
+    wanted = preparation.climbing(explained, cluster.brokers, seconds=seconds, most_partitions=most_partitions)
+    run.remove_older(cluster)
     made: list[str] = []
-    if load.kind is Kind.CREATE_TOPICS:
-        with _removed(cluster, made), cluster.topics_as(client_id) as topics:
-            return (mutate(topics, time, load, made.append, told),)
-    # A login that this client cannot honour is said before anything is made.
-    filler, client = cluster.traffic(cluster.client_id), cluster.traffic(client_id)
-    carry = {Kind.PRODUCE: client.produce, Kind.CONSUME: client.consume, Kind.REQUESTS: client.request}[load.kind]
-    with _removed(cluster, made):
-        made.append(load.topic)
-        actions.create(cluster.topics, time, cluster.sight, load.topic, load.leaders)
-        if load.kind is Kind.CONSUME:
-            filler.fill(load)
-        now = time.monotonic()
-        meter = Meter(starts=now + load.warm, ends=now + load.lasting)
-        carry(load, meter, told)
-        return meter.readings(load.leaders.values())
-
-
-@contextmanager
-def _removed(cluster: Connected, made: Sequence[str]) -> Iterator[None]:
-    """Whatever comes, all that was made is removed: on a new connection, the old one may be in a request."""
-    ended_well = False
-    try:
-        yield
-        ended_well = True
-    finally:
-        if made and not ended_well:
-            # What was on its way when we were stopped is then there to be seen.
-            time.sleep(_ON_ITS_WAY)
-        with cluster.topics_as(cluster.client_id) as topics:
-            actions.remove(topics, cluster.configs, time, made)
+    with run.removed(who, made):
+        found = run.steps(who, name, wanted, made, told)
+    return Limit(steps=found, tenants=tenants, overcommit=overcommit)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
+from kquota.errors import Invalid
+
 RATES: Final = (5, 10, 20, 50, 100, 200, 500, 1_000)
 """Mutations per second, one rung after the other."""
 SIZES: Final = (1, 10, 50)
@@ -23,6 +25,10 @@ KEEPS_UP: Final = 0.9
 """The part of a rate that must be reached."""
 SPARE: Final = 0.8
 """What is suggested of a rate that was seen to hold: what else runs on the cluster is to have its share."""
+MOST_PARTITIONS: Final = 1_000
+"""That exist at any one time, unless it is allowed more."""
+_SHARES: Final = 4
+"""Of a rung: creating, growing as many, and deleting all of them, which counts twice as many."""
 
 
 class Operation(enum.Enum):
@@ -84,6 +90,25 @@ def rungs(size: int, seconds: float, most_partitions: int) -> list[Rung]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """The rungs of each size of topic, one size after the other; `seconds` is how long one operation of one lasts."""
+
+    rungs: tuple[tuple[Rung, ...], ...]
+    seconds: float
+    replication_factor: int
+
+    @property
+    def lasting(self) -> float:
+        """Seconds in all, where nothing gives way."""
+        return sum(_SHARES * self.seconds * len(of_size) for of_size in self.rungs)
+
+    @property
+    def alive(self) -> int:
+        """The most partitions that there are at any one time."""
+        return max(rung.alive for of_size in self.rungs for rung in of_size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """Of one size of topic: the highest rate that every operation held, None where not even the lowest was.
 
@@ -123,6 +148,40 @@ def suggested(found: Sequence[Held]) -> float | None:
 def divided(rate: float, tenants: int, overcommit: float) -> float:
     """Each tenant's part of a rate, where they never all work at the same time: KIP-599 advises to give out more."""
     return _two_figures(rate * overcommit / tenants)
+
+
+def must_divide(tenants: int, overcommit: float) -> None:
+    """Raises Invalid for what a rate cannot be divided by."""
+    if tenants < 1:
+        raise Invalid(f"--tenants {tenants}: must be 1 or more")
+    if not math.isfinite(overcommit):
+        raise Invalid(f"--overcommit {overcommit:g}: must be finite")
+    if overcommit < 1:
+        raise Invalid(f"--overcommit {overcommit:g}: must be 1 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """What a controller was seen to take, step by step, and what follows from it; rates in mutations per second."""
+
+    steps: tuple[Step, ...]
+    tenants: int
+    overcommit: float
+
+    @property
+    def held(self) -> tuple[Held, ...]:
+        """Of each size of topic, the highest rate that held."""
+        return held(self.steps)
+
+    @property
+    def suggested(self) -> float | None:
+        """A controller_mutation_rate for all clients together; None where there is none to suggest."""
+        return suggested(self.held)
+
+    @property
+    def suggested_per_tenant(self) -> float | None:
+        """The same for each of the tenants."""
+        return None if self.suggested is None else divided(self.suggested, self.tenants, self.overcommit)
 
 
 def _two_figures(rate: float) -> float:

@@ -1,9 +1,10 @@
-"""What this room needs besides topics: a real client that loads one, and metadata as each broker has them."""
+"""What this room needs: a real client that loads a topic, metadata as each broker has them, and who logs in."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Protocol
 
 from kquota.config.port import Configs
@@ -65,19 +66,40 @@ class Connected(Protocol):
         """Those that are alive."""
         ...
 
+    def explained(self, user: str, client_id: str) -> Explanation:
+        """What binds this client."""
+        ...
+
+    def logins(self, client_config: Path | str | None = None) -> Logins:
+        """This login, and the one of a file of Java properties that is to be probed; without it they are the same."""
+        ...
+
+
+class Logins(Protocol):
+    """Who looks, makes the topics and removes them, and who is probed."""
+
+    @property
+    def user(self) -> str | None:
+        """Whom brokers take the probed one for; None where only they know: by certificate, token or ticket."""
+        ...
+
     @property
     def client_id(self) -> str:
-        """The login's."""
+        """The probed one's, where nobody names another."""
         ...
 
-    def explained(self, client_id: str) -> Explanation:
-        """What binds the login under this client-id. Raises Refused where only brokers know whose login it is."""
+    def stage(self) -> AbstractContextManager[Connected]:
+        """A new connection of who looks: another one may be in the middle of a request."""
         ...
 
-    def topics_as(self, client_id: str) -> AbstractContextManager[Topics]:
-        """The topics, on a connection of its own under this client-id."""
+    def stage_as(self, client_id: str) -> AbstractContextManager[Connected]:
+        """A new connection of who is probed."""
         ...
 
-    def traffic(self, client_id: str) -> Client:
-        """A client that loads topics under this client-id."""
+    def filler(self) -> Client:
+        """A client of who looks. Raises Invalid for a login that it cannot honour, as `client` does."""
+        ...
+
+    def client(self, client_id: str) -> Client:
+        """A client of who is probed."""
         ...

@@ -1,4 +1,4 @@
-"""The load of a probe, made of what is asked for, what the brokers are and what binds the client."""
+"""What a probe is to do, made of what is asked for, what the brokers are and what binds the client."""
 
 from __future__ import annotations
 
@@ -6,12 +6,35 @@ import math
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Final
 
 from kquota.errors import Invalid, Refused
-from kquota.probe import load, scratch
+from kquota.probe import ladder, load, scratch
+from kquota.probe.ladder import Ladder
 from kquota.probe.load import KEYS, MOST_BYTES, Kind, Load
 from kquota.quota.explain import Answer, Explanation
-from kquota.terms import BrokerId
+from kquota.terms import CONTROLLER_MUTATION_RATE, BrokerId
+
+_REPLICAS: Final = 3
+_PARTITIONS: Final = range(10, 10_001)
+"""That may exist at any one time."""
+
+
+def user(known: str | None, said: str | None) -> str:
+    """Whom brokers take the client for, as its login shows (None: it does not). Raises Invalid for another user."""
+    if known is None:
+        if said is None:
+            raise Invalid(
+                "--user is missing: with this login only the brokers know who the client is; name the principal that"
+                " they make of its certificate, token or ticket"
+            )
+        return said
+    if said not in (None, known):
+        raise Invalid(
+            f"--user {said}: no client can choose its user, and this login is {known}; give {said}'s own login with"
+            " --client-config"
+        )
+    return known
 
 
 def prepared(
@@ -51,6 +74,29 @@ def prepared(
             seconds=lasts,
             most_bytes=most_bytes,
         )
+    )
+
+
+def climbing(
+    explained: Explanation, alive: Sequence[BrokerId], *, seconds: float | None, most_partitions: int
+) -> Ladder:
+    """The ladder for --find-limit. Raises Invalid where not one rung fits, and Refused for a client with a quota."""
+    bound = next(one for one in explained.answers if one.key == CONTROLLER_MUTATION_RATE)
+    if bound.limit is not None and not explained.cluster.ignores(bound.key):
+        raise Refused(
+            f"this client has a {bound.key} of {bound.limit:g}, which would be all that is measured: take it away for"
+            " the time, or give --client-config or --client-id of a client that has none"
+        )
+    if most_partitions not in _PARTITIONS:
+        raise Invalid(f"--most-partitions {most_partitions}: from {_PARTITIONS[0]} to {_PARTITIONS[-1]:,}")
+    each = load.seconds(seconds, ladder.SECONDS)
+    found = [tuple(ladder.rungs(size, each, most_partitions)) for size in ladder.SIZES]
+    if not any(found):
+        raise Invalid(f"--most-partitions {most_partitions}: not one rung of {each:g} s fits; allow more")
+    return Ladder(
+        rungs=tuple(of_size for of_size in found if of_size),
+        seconds=each,
+        replication_factor=min(_REPLICAS, len(alive)),
     )
 
 

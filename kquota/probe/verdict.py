@@ -6,6 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import Final
 
+from kquota.probe.load import Kind, Load
 from kquota.probe.meter import Reading
 
 TOLERANCE: Final = 0.10
@@ -24,6 +25,13 @@ class Verdict(enum.Enum):
 
 GOOD: Final = (Verdict.AS_EXPLAINED, Verdict.NOT_REACHED)
 _WORST: Final = (Verdict.MORE, Verdict.THROTTLED, Verdict.LESS, Verdict.SLOW, Verdict.AS_EXPLAINED)
+
+
+def of(load: Load, reading: Reading) -> Verdict:
+    """What one reading says of its load."""
+    if load.kind is Kind.REQUESTS:
+        return held(reading, load.limit)
+    return verdict(reading, asked=load.rate, limit=load.limit)
 
 
 def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:

@@ -92,12 +92,13 @@ Credentials: TypeAlias = Password | Kerberos | Tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """How to reach a cluster's brokers. `where` is what an error names: option and file.
+    """How to reach a cluster's brokers. `where` is what an error names: option and file; `option` it alone.
 
     `tls` is also what an identity provider's answer is checked by, where the brokers themselves are reached without.
     """
 
     where: str
+    option: str = OPTION
     protocol: str = "PLAINTEXT"
     credentials: Credentials | None = None
     tls: Tls | None = None
@@ -126,6 +127,7 @@ def security(path: Path, environment: Mapping[str, str], tell: Callable[[str], N
     credentials = _credentials(found, where, environment, tell) if protocol.startswith("SASL") else None
     return Security(
         where=where,
+        option=option,
         protocol=protocol,
         credentials=credentials,
         tls=tls(found, "ssl.", where, tell) if protocol.endswith("SSL") or _asks_by_tls(credentials) else None,

@@ -44,12 +44,19 @@ def kquota(*arguments: str, env: dict[str, str] | None = None) -> Ran:
 
 
 def started(*arguments: str) -> subprocess.Popen[str]:
-    """`kquota ARGUMENTS…`, going on while the test does.
+    """`kquota ARGUMENTS…`, going on while the test does."""
+    return _going_on("-m", "kquota", *arguments)
 
-    A run in a shell's background is deaf to Ctrl-C, and so are its children: as from a terminal, this one hears it.
-    """
+
+def python(program: str, *arguments: str) -> subprocess.Popen[str]:
+    """A program that imports kquota, going on while the test does."""
+    return _going_on("-c", program, *arguments)
+
+
+def _going_on(*words: str) -> subprocess.Popen[str]:
+    # A run in a shell's background is deaf to Ctrl-C, and so are its children: as from a terminal, this one hears it.
     hears = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
-    command = [sys.executable, "-m", "kquota", *arguments]
+    command = [sys.executable, *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hears)
 
 

@@ -13,11 +13,10 @@ import pytest
 from kquota import connect
 from kquota.cli import probe_limit, probed
 from kquota.cli.options import Output
-from kquota.cli.probe_options import Given
 from kquota.cli.probed import Probed
+from kquota.errors import Invalid, Unreachable
 from kquota.mutation.request import Creation, Deletion
-from kquota.probe import ladder, probe, scratch
-from kquota.probe.ladder import Operation, Step
+from kquota.probe import Limit, Operation, Step, find_limit, probe, scratch
 from kquota.probe.load import KEYS, Kind, Load
 from kquota.probe.meter import Reading, Throttles
 from kquota.quota.capacity import Cluster as Brokers
@@ -31,8 +30,10 @@ from kquota.stores.wire.connection import Wire
 from kquota.stores.wire.quotas import WireQuotas
 from kquota.stores.wire.topics import WireTopics
 from kquota.terms import BrokerId
-from tests.cli.run import Ran, kquota, started
+from tests.cli.run import Ran, kquota, python, started
 from tests.cli.test_explain import TOLD, golden
+from tests.logins import plain
+from tests.secured import Secured
 from tests.stores.moves_stage import until
 
 QUOTAS = {
@@ -94,20 +95,22 @@ STEPS = [
     for size, rate, kept in ((1, 5, 1), (1, 10, 1), (10, 5, 1), (10, 10, 0.4))
     for operation in Operation
 ]
+ALL = Limit(steps=tuple(STEPS), tenants=10, overcommit=2.0)
 LIMITS = {
-    "limit": (STEPS, Given(find_limit=True, tenants=10, overcommit=2.0)),
-    "limit-nothing-gave-way": (STEPS[:6], Given(find_limit=True)),
-    "limit-nothing-holds": (STEPS[9:], Given(find_limit=True)),
-    "limit-json": (STEPS, Given(find_limit=True, tenants=10, overcommit=2.0, output=Output.json)),
+    "limit": (ALL, Output.text),
+    "limit-nothing-gave-way": (Limit(steps=tuple(STEPS[:6]), tenants=1, overcommit=1.0), Output.text),
+    "limit-nothing-holds": (Limit(steps=tuple(STEPS[9:]), tenants=1, overcommit=1.0), Output.text),
+    "limit-json": (ALL, Output.json),
 }
 
 
 @pytest.mark.parametrize(("name", "case"), LIMITS.items(), ids=LIMITS)
-def test_what_is_told_of_a_limit(name: str, case: tuple[list[Step], Given]) -> None:
-    text = probe_limit.WRITE[case[1].output](case[0], ladder.held(case[0]), case[1])
+def test_what_is_told_of_a_limit(name: str, case: tuple[Limit, Output]) -> None:
+    found, output = case
+    text = probe_limit.WRITE[output](found)
     # A command stays in one line, to be copied.
     assert all(len(line) <= 80 or line.startswith("  kquota ") for line in text.splitlines())
-    golden(f"probe-{name}", Ran(0 if ladder.suggested(ladder.held(case[0])) else 8, f"{text}\n", ""), "")
+    golden(f"probe-{name}", Ran(0 if found.suggested else 8, f"{text}\n", ""), "")
 
 
 WRONG = {
@@ -116,6 +119,7 @@ WRONG = {
     "a load to find a limit with": (("--find-limit", "--produce", "1MB/s"), "not --produce and --find-limit"),
     "no rate": (("--produce", "fast"), "--produce 'fast' is not a positive number"),
     "tenants of a load": (("--consume", "--tenants", "3"), "--tenants and --overcommit go with --find-limit"),
+    "no partitions": (("--find-limit", "--most-partitions", "9"), "9 is not in the range 10<=x<=10000"),
     "no factor": (("--find-limit", "--overcommit", "inf"), "--overcommit inf: must be finite"),
     "no user": (("--consume", "--user", ""), "--user ANONYMOUS"),
     "another user": (("--consume", "--user", "bob"), "--user bob: no client can choose its user"),
@@ -231,17 +235,33 @@ def test_a_real_client_gets_what_explain_says_within_a_tenth(kafka_431: Cluster,
         WireQuotas(wire).alter([Change(entity=change.entity, delete=tuple(change.add)) for change in changes])
 
 
+PROGRAM = """
+import signal, sys
+from kquota import connect
+from kquota.probe import Kind, probe
+signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+with connect(sys.argv[1]) as cluster:
+    probe(cluster, Kind.PRODUCE, rate=1e5)
+    print("nobody ended it")
+"""
+
+
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
 def test_whoever_ends_it_its_topic_goes_with_it(
     kafka_431: Cluster, at: tuple[str, str], how: signal.Signals, code: int
 ) -> None:
+    """The command, and beside it a program, which SIGTERM ends by SystemExit as its own handler has it."""
     process = started("quota", "probe", *at, "--produce", "100kB/s")
-    until(lambda: len(probes(kafka_431)) == 1, "its topic is there")
+    program = python(PROGRAM, kafka_431.bootstrap)
+    until(lambda: len(probes(kafka_431)) == 2, "their topics are there")
     process.send_signal(how)
+    program.send_signal(how)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (code, "")
     assert "kquota: removing its topics\n" in err
-    until(lambda: probes(kafka_431) == [], "its topic is gone")
+    out, err = program.communicate(timeout=60)
+    assert (program.returncode, out) == (-signal.SIGINT if how is signal.SIGINT else code, "")
+    until(lambda: probes(kafka_431) == [], "their topics are gone")
 
 
 def test_what_a_killed_one_left_goes_once_its_time_is_over_and_nothing_else(
@@ -277,4 +297,25 @@ def test_a_real_controller_is_tried_and_left_as_it_was(kafka_431: Cluster, at: t
     ]
     assert all(one["latency_p95"] > 0 and one["visibility_lag"] >= 0 for one in told["steps"])
     assert (told["suggested"], told["suggested_per_tenant"]) == (4, 2)
+    heard: list[Step] = []
+    with connect(kafka_431.bootstrap) as cluster:
+        with pytest.raises(Invalid, match="--most-partitions 10001: from 10 to 10,000"):
+            find_limit(cluster, most_partitions=10_001)
+        limit = find_limit(cluster, tenants=2, overcommit=4, seconds=1, most_partitions=10, told=heard.append)
+    assert (limit.suggested, limit.suggested_per_tenant) == (4, 8)
+    assert [step.operation for step in limit.steps] == list(Operation)
+    assert heard == list(limit.steps)
     assert probes(kafka_431) == []
+
+
+def test_what_fails_of_the_clients_own_login_is_looked_for_in_its_own_file(secured: Secured) -> None:
+    """What looks is logged in well, and the client comes to the same port without a login."""
+    ours = secured.config("looks.properties", {"security.protocol": "SASL_PLAINTEXT", **plain("bob")})
+    theirs = secured.config("probed.properties", {"security.protocol": "PLAINTEXT"})
+    complaint = "set security.protocol=SASL_PLAINTEXT in --client-config"
+    where = ("--bootstrap-server", secured.at["BARELOGIN"], "--command-config", str(ours))
+    ran = kquota("quota", "probe", *where, "--create-topics", "--client-config", str(theirs))
+    assert (ran.code, ran.out) == (1, "")
+    assert complaint in ran.err
+    with connect(secured.at["BARELOGIN"], ours) as cluster, pytest.raises(Unreachable, match=complaint):
+        find_limit(cluster, client_config=theirs)

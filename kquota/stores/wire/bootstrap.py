@@ -135,43 +135,43 @@ def _is_final(error: BaseException) -> bool:
     return isinstance(error, (KquotaError, *_LOGIN)) or (isinstance(cause, ssl.SSLError) and not _is_hung_up(error))
 
 
-def failed(error: BaseException, bootstrap_server: str, protocol: str, seconds: float) -> KquotaError:
-    """Why no broker was reached, what was expected of it, and what to change."""
+def failed(error: BaseException, bootstrap_server: str, protocol: str, seconds: float, option: str) -> KquotaError:
+    """Why no broker was reached, what was expected of it, and what to change in the file of which `option`."""
     where = f"Kafka at {bootstrap_server}"
     if isinstance(error, KquotaError):
         return type(error)(f"{where}: {error}") if isinstance(error, (Refused, Unreachable)) else error
     if isinstance(error, _LOGIN):
-        return Refused(f"{where}: {_refused(error)}")
+        return Refused(f"{where}: {_refused(error, option)}")
     cause = handshake.cause(error)
     if protocol.endswith("SSL") and cause is not None and (words := handshake.explained(cause)) is not None:
         look = "ssl.…" if isinstance(cause, ssl.SSLCertVerificationError) else "the port, security.protocol and ssl.…"
-        return Unreachable(f"{where}: {words}; check {look} in --command-config")
+        return Unreachable(f"{where}: {words}; check {look} in {option}")
     if _is_hung_up(error):
-        return Unreachable(f"{where}: {_hung_up(bootstrap_server, protocol)}")
+        return Unreachable(f"{where}: {_hung_up(bootstrap_server, protocol, option)}")
     if isinstance(error, (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError)):
         return Unreachable(f"{where}: no broker answered within {seconds:.0f} s; is it the port of a broker?")
     return Unreachable(f"{where}: no broker answered within {seconds:.0f} s ({_words(error)})")
 
 
-def _hung_up(bootstrap_server: str, protocol: str) -> str:
+def _hung_up(bootstrap_server: str, protocol: str, option: str) -> str:
     said = f"it hung up on a client with security.protocol={protocol}"
     servers = addresses(bootstrap_server, "--bootstrap-server")
     if not protocol.endswith("SSL") and handshake.speaks_tls(servers):
         wanted = "SASL_SSL" if protocol.startswith("SASL") else "SSL or SASL_SSL"
-        return f"{said}: the port speaks TLS, so set security.protocol={wanted} in --command-config"
+        return f"{said}: the port speaks TLS, so set security.protocol={wanted} in {option}"
     if not protocol.startswith("SASL"):
         wanted = "SASL_SSL" if protocol == "SSL" else "SASL_PLAINTEXT"
-        return f"{said}: most likely the port wants a login, so set security.protocol={wanted} in --command-config"
+        return f"{said}: most likely the port wants a login, so set security.protocol={wanted} in {option}"
     return f"{said}: is that the port's protocol?"
 
 
-def _refused(error: BaseException) -> str:
+def _refused(error: BaseException, option: str) -> str:
     if isinstance(error, kafka_errors.UnsupportedSaslMechanismError):
-        return "that port does not take this sasl.mechanism; check it in --command-config"
+        return f"that port does not take this sasl.mechanism; check it in {option}"
     if isinstance(error, kafka_errors.IllegalSaslStateError):
-        return "that port takes no login; check the port, and security.protocol in --command-config"
+        return f"that port takes no login; check the port, and security.protocol in {option}"
     said = _said(error).removeprefix("SaslAuthenticationFailedError: ")
-    return f"the login was refused ({said}); check sasl.mechanism and sasl.jaas.config"
+    return f"the login was refused ({said}); check sasl.mechanism and sasl.jaas.config in {option}"
 
 
 def _words(error: BaseException) -> str:

@@ -52,12 +52,14 @@ class Wire:
         security: Mapping[str, object],
         deadline: float = CONNECT_SECONDS,
         throttled: Throttled = unheard,
+        option: str = "--command-config",
     ) -> None:
         """Connect to the first of `bootstrap` (host:port, joined by commas) that answers.
 
         `security` are kafka-python's settings (`login.settings`); `throttled` hears of each wait for a broker that
-        throttles us (KIP-219). Raises Unreachable after at most `deadline` seconds
-        (or their default.api.timeout.ms), at once if every address refuses or TLS fails; Refused if the login is.
+        throttles us (KIP-219); `option` is where an error says to look. Raises Unreachable after at most `deadline`
+        seconds (or their default.api.timeout.ms), at once if every address refuses or TLS fails; Refused if the login
+        is.
         """
         # Its warnings are for a library's author; what matters of them comes back as an error. DEBUG shows passwords.
         logging.getLogger("kafka").setLevel(logging.INFO if os.environ.get("KQUOTA_DEBUG") else logging.CRITICAL + 1)
@@ -81,7 +83,7 @@ class Wire:
         if failure is not None:
             self.close()
             protocol = str(security.get("security_protocol", "PLAINTEXT"))
-            raise start.failed(failure, bootstrap, protocol, deadline) from failure
+            raise start.failed(failure, bootstrap, protocol, deadline, option) from failure
 
     def __enter__(self) -> Self:
         return self
