@@ -174,34 +174,47 @@ def main() -> None:
     for name, register in COMMANDS.items():
         if name == asked or asked not in COMMANDS:
             register()
+    sys.exit(_code(signals))
+
+
+def _code(signals: list[int]) -> int:
+    """The exit code of the command, after it has run; of an error its line on stderr, too."""
     try:
-        code = app(prog_name="kquota", standalone_mode=False) or DONE
+        code: int = app(prog_name="kquota", standalone_mode=False) or DONE
         if code == INTERRUPTED:  # typer makes an exit code of a Ctrl-C
             code = _interrupted(signals)
         sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
-        code = _interrupted(signals)
-    except BrokenPipeError:
-        # The reader went away (`| head`): the rest of our output has nowhere to go, nor has Python's last flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = FAILED
+        return _interrupted(signals)
+    except BrokenPipeError:  # the reader went away (`| head`)
+        _drop_stdout()
+        return FAILED
     except OSError as error:
-        if os.environ.get("KQUOTA_DEBUG") or error.errno not in _NOT_WRITTEN:
+        if _debugging() or error.errno not in _NOT_WRITTEN:
             raise
-        code = FAILED
         complain(f"cannot write: {error.strerror}")
-        # Whatever of stdout is not written by now never will be, nor can Python's last flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
+        return FAILED
     except typer.TyperException as error:
-        code = error.exit_code
         message = error.format_message()
         if message.startswith("Usage:"):
             print(message, file=sys.stderr)
         else:
             complain(f"{message} Try the same command with --help.")
+        return error.exit_code
     except KquotaError as error:
-        if os.environ.get("KQUOTA_DEBUG"):
+        if _debugging():
             raise
-        code = exit_code(error)
         complain(str(error))
-    sys.exit(code)
+        return exit_code(error)
+
+
+def _debugging() -> bool:
+    """Asked after the command, for its --debug sets the variable."""
+    return bool(os.environ.get("KQUOTA_DEBUG"))
+
+
+def _drop_stdout() -> None:
+    """Whatever of stdout is not written by now never will be, nor can Python's last flush."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
