@@ -43,7 +43,7 @@ HEADINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """The options of a throttle without a move."""
+    """The options of a throttle without a move; of no `sides` both are meant."""
 
     topics: tuple[str, ...]
     all_topics: bool
@@ -51,6 +51,11 @@ class _Asked:
     all_brokers: bool
     rate: ByteRate | None
     sides: tuple[str, ...]
+
+    @property
+    def selects(self) -> bool:
+        """Whether it names topics or brokers."""
+        return bool(self.topics or self.brokers or self.all_topics or self.all_brokers)
 
 
 @connected()
@@ -94,24 +99,17 @@ def set_(
     output: OutputFormat = Output.text,
 ) -> int:
     """Throttle topics and brokers, a broker that comes back, or a move under way; on record, to be given back."""
-    topics, brokers = names(topic, "--topic"), broker_ids(broker, "--broker")
     seconds = options.seconds_of(sample)
-    selects = bool(topics or brokers or all_topics or all_brokers)
-    chosen = [selects, recovering is not None, run is not None, reassignment_json_file is not None]
-    if sum(chosen) != 1:
-        raise Invalid(
-            "throttle what? Give --topic, --all-topics, --broker or --all-brokers; or --recovering BROKER; or --run "
-            "RUN or --reassignment-json-file FILE of a move under way"
-        )
-    if not selects and (leader or follower):
-        raise Invalid("--leader and --follower go with --topic, --all-topics, --broker and --all-brokers")
-    if (topics and all_topics) or (brokers and all_brokers):
-        raise Invalid("name topics or brokers, or take them all, not both")
-    if once and recovering is None:
-        raise Invalid("--once goes with --recovering")
-    rate = None if throttle is None else rates.throttle(throttle, "--throttle")
-    if rate is None and (not selects or brokers or all_brokers):
-        raise Invalid("how fast? Give --throttle RATE")
+    asked = _Asked(
+        topics=names(topic, "--topic"),
+        all_topics=all_topics,
+        brokers=broker_ids(broker, "--broker"),
+        all_brokers=all_brokers,
+        rate=None if throttle is None else rates.throttle(throttle, "--throttle"),
+        sides=tuple(side for side, given in (("leader", leader), ("follower", follower)) if given),
+    )
+    _check(asked, [recovering, run, reassignment_json_file], once=once, recovers=recovering is not None)
+    rate = asked.rate
     if rate is not None:
         say(f"throttle: {rate} bytes per second ({human_rate(rate)}) on each broker")
     at = world.where(connection)
@@ -119,18 +117,26 @@ def set_(
         from kquota.cli import throttle_recovery
 
         return throttle_recovery.recover(at, state_dir, BrokerId(recovering), rate, output, once=once, dry_run=dry_run)
-    if not selects and rate is not None:
+    if not asked.selects and rate is not None:
         return _adjust(at, state_dir, run, reassignment_json_file, rate, output, dry_run=dry_run)
-    sides = tuple(side for side, given in (("leader", leader), ("follower", follower)) if given)
-    asked = _Asked(
-        topics=topics,
-        all_topics=all_topics,
-        brokers=brokers,
-        all_brokers=all_brokers,
-        rate=rate,
-        sides=sides or ("leader", "follower"),
-    )
     return _set(at, state_dir, asked, output, seconds, dry_run=dry_run)
+
+
+def _check(asked: _Asked, others: Sequence[object], *, once: bool, recovers: bool) -> None:
+    """Raises Invalid for what does not stand together; `others` are what may be throttled in place of a selection."""
+    if [asked.selects, *(other is not None for other in others)].count(True) != 1:
+        raise Invalid(
+            "throttle what? Give --topic, --all-topics, --broker or --all-brokers; or --recovering BROKER; or --run "
+            "RUN or --reassignment-json-file FILE of a move under way"
+        )
+    if not asked.selects and asked.sides:
+        raise Invalid("--leader and --follower go with --topic, --all-topics, --broker and --all-brokers")
+    if (asked.topics and asked.all_topics) or (asked.brokers and asked.all_brokers):
+        raise Invalid("name topics or brokers, or take them all, not both")
+    if once and not recovers:
+        raise Invalid("--once goes with --recovering")
+    if asked.rate is None and (not asked.selects or asked.brokers or asked.all_brokers):
+        raise Invalid("how fast? Give --throttle RATE")
 
 
 def _set(
@@ -144,7 +150,7 @@ def _set(
     with world.throttling(at, state_dir, holding=None if dry_run else "throttle set") as ports:
         standing = actions.read(ports)
         topics = tuple(standing.topics) if asked.all_topics else asked.topics
-        wanted = wishes.whole_topics(topics, _brokers(standing, asked, topics), asked.rate, asked.sides)
+        wanted = wishes.whole_topics(topics, _brokers(standing, asked, topics), asked.rate, asked.sides or wishes.BOTH)
         title = wishes.title(wanted)
         held = holding.prepare(ports.cluster, ports.runs, clock, title, wanted, asked.rate)
         _warn(ports, standing.after(held.changes), seconds)

@@ -131,13 +131,7 @@ def _prepared(
     now = read(world.cluster, {**dict.fromkeys(lists, ()), **limits})
     first, entries = _first_wave(world.cluster, moving, {s: now[s] for s in lists}, asked)
     everything = {**entries, **limits}
-    run = known or _new(plan, back, found, world.clock)
-    run = replace(
-        run,
-        rate=asked.throttle or run.rate,
-        log_dir_rate=asked.log_dir_throttle or run.log_dir_rate,
-        handed_over=run.handed_over | (plan.targets.keys() - {m.partition for m in moving if not m.submitted}),
-    )
+    run = _asked_for(known or _new(plan, back, found, world.clock), plan, moving, asked)
     return Prepared(
         world=world,
         plan=plan,
@@ -166,6 +160,16 @@ def _new(plan: Plan, back: Plan, found: Snapshot, clock: Clock) -> Run:
         rate=None,
         taken={},
         topic_ids={topic: found.topic_ids[topic] for topic in plan.topics if topic in found.topic_ids},
+    )
+
+
+def _asked_for(run: Run, plan: Plan, moving: Sequence[Move], asked: Asked) -> Run:
+    """The run at the rates asked for; handed over is whatever does not have to be submitted any more."""
+    return replace(
+        run,
+        rate=asked.throttle or run.rate,
+        log_dir_rate=asked.log_dir_throttle or run.log_dir_rate,
+        handed_over=run.handed_over | (plan.targets.keys() - {m.partition for m in moving if not m.submitted}),
     )
 
 
