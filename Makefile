@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# What needs a server runs in one worker, what needs Spark in another: each is started once. A third has the rest.
+# All that needs one server runs in one worker (tests/conftest.py): each is started once.
 WORKERS := -n 3 --dist loadgroup
 
 BEGAN := $(shell date +%s)

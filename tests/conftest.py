@@ -11,9 +11,30 @@ import pytest
 from hypothesis import settings
 
 from tests.secured import secured, secured_zookeeper
-from tests.servers import NEEDS, WAYS, cluster, forget_changes, kafka_282, kafka_391, kafka_431, zookeeper
+from tests.servers import (
+    NEEDS,
+    WAYS,
+    cluster,
+    documents_391,
+    documents_431,
+    forget_changes,
+    kafka_282,
+    kafka_391,
+    kafka_431,
+    zookeeper,
+)
 
-__all__ = ["cluster", "kafka_282", "kafka_391", "kafka_431", "secured", "secured_zookeeper", "zookeeper"]
+__all__ = [
+    "cluster",
+    "documents_391",
+    "documents_431",
+    "kafka_282",
+    "kafka_391",
+    "kafka_431",
+    "secured",
+    "secured_zookeeper",
+    "zookeeper",
+]
 
 # A law is about results; how long one example takes on a busy machine says nothing about it.
 settings.register_profile("kquota", deadline=None)
@@ -50,17 +71,25 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        for fixture in getattr(item, "fixturenames", ()):
-            if fixture in NEEDS:
-                item.add_marker(NEEDS[fixture])
-        # A way to a cluster is a parameter; its servers are asked for by name, only when the test runs.
-        for value in item.callspec.params.values() if hasattr(item, "callspec") else ():
-            if isinstance(value, str) and value in WAYS:
-                item.add_marker(NEEDS[WAYS[value][0]])
-        # Each server is started once: all that need one run in one worker, one after the other.
-        marks = {mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark"}
-        if marks and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group("spark" if marks == {"spark"} else "servers"))
+        servers = sorted(_servers(item))
+        for server in servers:
+            item.add_marker(NEEDS[server])
+        # Each server is started once: all that need it run in one worker, one after the other.
+        if item.get_closest_marker("xdist_group") is None:
+            if servers:
+                item.add_marker(pytest.mark.xdist_group(servers[0]))
+            elif marks := {mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark"}:
+                item.add_marker(pytest.mark.xdist_group(min(marks)))
+
+
+def _servers(item: pytest.Item) -> Iterator[str]:
+    """The fixtures of the servers that a test asks for, or will when it runs: then a parameter names them, or a way."""
+    params = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    for name in (*getattr(item, "fixturenames", ()), *(value for value in params if isinstance(value, str))):
+        if name in WAYS:
+            yield WAYS[name][0]
+        elif name in NEEDS:
+            yield name
 
 
 @pytest.hookimpl(wrapper=True)

@@ -24,7 +24,8 @@ NEEDS = {
     "kafka_431": "kafka",
     "kafka_391": "kafka",
     "kafka_282": "kafka",
-    "cluster": "kafka",
+    "documents_431": "kafka",
+    "documents_391": "kafka",
     "secured": "kafka",
     "secured_zookeeper": "zookeeper",
 }
@@ -124,6 +125,18 @@ def kafka_391() -> Iterator[Cluster]:
 def kafka_282() -> Iterator[Cluster]:
     """Three brokers of Kafka 2.8.2 on ZooKeeper."""
     yield from _running("kafka-2.8.2", "2.8.2")
+
+
+@pytest.fixture(scope="session")
+def documents_431() -> Iterator[Cluster]:
+    """Brokers of 4.3.1 on which nothing stands but what a document tells of."""
+    yield from _running("documents-4.3.1", "4.3.1")
+
+
+@pytest.fixture(scope="session")
+def documents_391() -> Iterator[Cluster]:
+    """The same of 3.9.1, on ZooKeeper."""
+    yield from _running("documents-3.9.1", "3.9.1")
 
 
 @pytest.fixture(scope="session", params=["kafka_431", "kafka_391", "kafka_282"], ids=["4.3.1", "3.9.1", "2.8.2"])

@@ -176,8 +176,8 @@ class Stage:
 def servers(text: str) -> str | None:
     """The fixture of the cluster that a text speaks of: with a ZooKeeper, both its addresses lead to one cluster."""
     if any(name in text for name in ZOOKEEPER):
-        return "kafka_391"
-    return "kafka_431" if any(name in text for name in (*BROKERS, "--cluster prod")) else None
+        return "documents_391"
+    return "documents_431" if any(name in text for name in (*BROKERS, "--cluster prod")) else None
 
 
 @contextlib.contextmanager

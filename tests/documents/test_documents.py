@@ -15,6 +15,8 @@ from tests.documents.shown import Command, File, Step, mentions, story
 from tests.documents.stage import servers, stage
 from tests.documents.test_help import tree
 
+pytestmark = pytest.mark.xdist_group("documents")
+
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = [
     ROOT / "README.md",

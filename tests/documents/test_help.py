@@ -18,6 +18,8 @@ from tests.documents.not_run import BEFORE, ENDS, EXAMPLES_NOT_RUN
 from tests.documents.shown import Command, command
 from tests.documents.stage import servers, stage
 
+pytestmark = pytest.mark.xdist_group("documents")
+
 NAMES: Final = [name for name in COMMANDS if name != "complete"]
 
 
