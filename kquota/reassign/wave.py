@@ -10,7 +10,6 @@ from kquota.reassign.moves import Move, list_entries
 from kquota.reassign.throttle import Setting, entries
 from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, LONGEST_VALUE
 
-Entries = Mapping[Setting, tuple[str, ...]]
 _MOVE_BYTES: Final = 48
 """Of a partition in the JSON that is handed over, without its topic's name and its replicas."""
 _REPLICA_BYTES: Final = 11

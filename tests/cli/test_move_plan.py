@@ -67,6 +67,7 @@ WRONG = {
     "more than all of a disk": (["--balance", "--disk-limit", "101%"], "--disk-limit '101%': write a percentage"),
     "a disk that is none": (["--balance", "--disk", "2TBit"], "--disk '2TBit': unknown unit"),
     "a broker that is no number": (["--drain", "a"], "--drain 'a': write broker ids"),
+    "a broker of no end": (["--drain", "9" * 5000], "write broker ids joined by commas"),
     "no replica at all": (["--replication-factor", "0"], "--replication-factor"),
     "no cluster": (["--balance"], "which cluster?"),
 }
