@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, Producer,
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.probe.load import Load
 from kquota.probe.meter import Meter
+from kquota.stores.interrupt import deferred
 from kquota.terms import BrokerId
 
 _Told = Callable[[float], None]
@@ -72,9 +73,10 @@ class RdkafkaClient:
     def consume(self, load: Load, meter: Meter, told: _Told) -> None:
         """See the port."""
         began, got = time.monotonic(), 0
-        with self._consumer(load, meter, 0) as consumer:
+        with deferred() as let_through, self._consumer(load, meter, 0) as consumer:
             while (now := time.monotonic()) < meter.ends:
                 told(now - began)
+                let_through()
                 self._must_go_on()
                 if got > load.due(now - began) * len(load.leaders):
                     time.sleep(_POLL)
@@ -91,13 +93,14 @@ class RdkafkaClient:
         """See the port. Fetches at the end of an empty log: each costs a broker's thread, and brings nothing."""
         began = time.monotonic()
         at_once = {"fetch.wait.max.ms": 0, "statistics.interval.ms": _STATISTICS_MS}
-        with ExitStack() as stack:
+        with deferred() as let_through, ExitStack() as stack:
             consumers = [
                 stack.enter_context(self._consumer(load, meter, OFFSET_END, at_once | {"stats_cb": _fetches(meter)}))
                 for _ in range(max(1, round(load.rate)))
             ]
             while (now := time.monotonic()) < meter.ends:
                 told(now - began)
+                let_through()
                 self._must_go_on()
                 for consumer in consumers:
                     message = consumer.poll(_POLL / len(consumers))
@@ -122,9 +125,10 @@ class RdkafkaClient:
 
         producer = Producer(self._writing(load.batch if most is None else record + _AROUND, meter))
         began = time.monotonic()
-        try:
+        with deferred() as let_through, _purged(producer):
             while (now := time.monotonic()) < meter.ends:
                 told(now - began)
+                let_through()
                 self._must_go_on()
                 if sent.total() > load.most_bytes:
                     raise Refused(f"--most-bytes: {load.most_bytes:,} bytes are written, and nothing holds the client")
@@ -136,9 +140,6 @@ class RdkafkaClient:
                 producer.poll(_POLL / 4)
                 if most is not None and all(taken[partition] >= most for partition in load.leaders):
                     return
-        finally:
-            # What a throttled broker has not taken yet would be waited for otherwise.
-            producer.purge()
         if most is not None:
             raise Unreachable(f"filling topic {load.topic} took more than {_PATIENCE:g} s; nothing was measured")
 
@@ -196,6 +197,15 @@ class RdkafkaClient:
     def _must_go_on(self) -> None:
         if self._failure is not None:
             raise self._failure
+
+
+@contextmanager
+def _purged(producer: Producer) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        # What a throttled broker has not taken yet would be waited for otherwise.
+        producer.purge()
 
 
 def _filled(load: Load) -> int:

@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from kafka import errors as kafka_errors
-from kafka.net.selector import NetworkSelector
 from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
@@ -19,6 +18,7 @@ from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.stores import handshake
 from kquota.stores.reach import must_listen
 from kquota.stores.wire import bootstrap as start
+from kquota.stores.wire.loop import Loop
 from kquota.stores.wire.mute import Throttled, unheard
 from kquota.terms import BrokerId
 
@@ -78,7 +78,7 @@ class Wire:
             "throttled": throttled,
         }
         self._oldest: tuple[int, ...] | None = None
-        self._net = NetworkSelector()
+        self._net = Loop()
         self._manager, failure = start.first(self._net, servers, ours | dict(security), give_up)
         if failure is not None:
             self.close()
