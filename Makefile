@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # All that needs one server runs in one worker (tests/conftest.py): each is started once.
-WORKERS := -n 3 --dist loadgroup
+WORKERS := -n 4 --dist loadgroup
 
 BEGAN := $(shell date +%s)
 
