@@ -78,8 +78,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("xdist_group") is None:
             if servers:
                 item.add_marker(pytest.mark.xdist_group(servers[0]))
-            elif marks := {mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark"}:
-                item.add_marker(pytest.mark.xdist_group(min(marks)))
+            elif {mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark"}:
+                # It starts what it needs itself, and may share that with its module.
+                item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 def _servers(item: pytest.Item) -> Iterator[str]:

@@ -28,6 +28,7 @@ NEEDS = {
     "documents_391": "kafka",
     "secured": "kafka",
     "secured_zookeeper": "zookeeper",
+    "spark": "spark",
 }
 """The mark that a test gets for a fixture it asks for."""
 

@@ -6,6 +6,7 @@ Neither engine has a file system: what it works on was sent to it. Both end with
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import socket
@@ -102,12 +103,16 @@ def small_client() -> str:
     wanted = hashlib.sha256((_REPOSITORY / "pyproject.toml").read_bytes() + sys.version.encode()).hexdigest()[:16]
     place = java.cache_folder() / "tests" / f"connect-{wanted}"
     python = str(place / "bin" / "python")
-    if not (place / "complete").exists():
-        if os.environ.get("KQUOTA_OFFLINE") == "1":
-            pytest.skip("KQUOTA_OFFLINE=1, and Spark Connect's client is not in the cache")
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", f"{_REPOSITORY}[connect]"], check=True)
-        # The code is what stands here, not what stood here when this was made.
-        subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "kquota"], check=True)
-        (place / "complete").touch()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # Several workers may want it: one makes it, the others wait.
+    with (place.parent / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "complete").exists():
+            if os.environ.get("KQUOTA_OFFLINE") == "1":
+                pytest.skip("KQUOTA_OFFLINE=1, and Spark Connect's client is not in the cache")
+            subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
+            subprocess.run([python, "-m", "pip", "install", "--quiet", f"{_REPOSITORY}[connect]"], check=True)
+            # The code is what stands here, not what stood here when this was made.
+            subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "kquota"], check=True)
+            (place / "complete").touch()
     return python
