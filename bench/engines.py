@@ -47,8 +47,8 @@ def _spark(how: str, table: str, files: list[str]) -> dict[str, Any]:
     stored = sum(Path(file).stat().st_size for file in files)
     with (
         tempfile.TemporaryDirectory(prefix="kquota-") as folder,
-        # As `move estimate` starts it for a rolled history.
-        starting(Path(folder), scanned=stored) as start,
+        # As `move estimate` starts it: for snapshots that are to be joined, or for a rolled history.
+        starting(Path(folder), stored if how == "windowed" else 0, scanned=stored) as start,
         session(Path(folder), NOTHING, say=lambda _: None, start=start) as spark,
     ):
 
