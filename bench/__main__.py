@@ -1,23 +1,26 @@
 """Every figure that kquota's documents quote, measured in one run: medians, spread, ratios, and whether promises hold.
 
 `python -m bench` runs all parts, `python -m bench PART…` some. `--into FOLDER` writes bench.json, bench.txt and the
-plot of cost against size, too. 1 when a promise does not hold.
+plot of cost against size, too; parts that are not run stay there as they are. 1 when a promise does not hold.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import os
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
+from bench.quoted import JSON, PLOT, TEXT, tables, text
 from bench.race import say
 from bench.section import Section
 from kquota import java
@@ -37,54 +40,74 @@ PARTS: Final = (
 )
 """Each is a module with `sections()`."""
 _LIBRARIES: Final = ("confluent-kafka", "kafka-python", "kazoo", "pyspark", "duckdb", "polars")
-_INTO: Final = "--into"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the parts; tables on stdout. 2 for an argument that means nothing."""
-    words = list(arguments)
-    into = None
-    if _INTO in words:
-        at = words.index(_INTO)
-        into = Path(words[at + 1]) if words[at + 1 :] else None
-        del words[at : at + 2]
-        if into is None:
-            say(f"{_INTO} needs a folder")
-            return 2
-    if unknown := set(words) - set(PARTS):
-        say(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-        return 2
+    """Run the parts; tables on stdout. 1 when a promise does not hold, 2 for an argument that means nothing."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__, allow_abbrev=False)
+    parser.add_argument("parts", metavar="PART", nargs="*", help=f"one of {', '.join(PARTS)}; all without")
+    parser.add_argument("--into", metavar="FOLDER", type=Path, help="where bench.json, bench.txt and cost.svg go")
+    asked = parser.parse_args(arguments)
+    if unknown := sorted({*asked.parts} - {*PARTS}):
+        parser.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    kept = Kept.read(asked.into) if asked.into else None
     started = time.monotonic()
-    sections: list[Section] = []
-    for name in words or PARTS:
+    held = True
+    for name in asked.parts or PARTS:
         for section in importlib.import_module(f"bench.{name}").sections():
-            sections.append(section)
+            held &= section.kept
             print(f"{section.text()}\n", flush=True)
-        # After each part: the whole takes most of an hour.
-        if into is not None:
-            _write(sections, into)
-    say(f"{(time.monotonic() - started) / 60:.0f} min{f'; written into {into}' if into else ''}")
-    return 0 if all(section.kept for section in sections) else 1
+            # Each by itself: the whole takes most of an hour.
+            if kept is not None:
+                kept.add(section)
+    say(f"{(time.monotonic() - started) / 60:.0f} min{f'; written into {asked.into}' if asked.into else ''}")
+    return 0 if held else 1
 
 
-def _write(sections: Sequence[Section], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    told = _machine() | {section.name: section.rows for section in sections}
-    (folder / "bench.json").write_text(f"{json.dumps(told, indent=2)}\n")
-    (folder / "bench.txt").write_text("\n\n".join(section.text() for section in sections) + "\n")
-    for section in sections:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """The files of a run: what each section found and when; sections that are not run again stay."""
+
+    folder: Path
+    machine: Mapping[str, Any]
+    found: dict[str, Any]
+    texts: dict[str, str]
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """What is there of an earlier run. Exits where that was another machine, or other versions."""
+        machine = _machine()
+        if not (folder / JSON).exists():
+            return cls(folder=folder, machine=machine, found={}, texts={})
+        told = json.loads((folder / JSON).read_text())
+        found = told.pop("sections", {})
+        if other := sorted(key for key in {*told, *machine} if told.get(key) != machine.get(key)):
+            sys.exit(f"{folder}: is of another {' and '.join(other)}; name an empty folder")
+        return cls(folder=folder, machine=machine, found=found, texts=tables((folder / TEXT).read_text()))
+
+    def add(self, section: Section) -> None:
+        """Write it, whole or not at all."""
+        self.found[section.name] = {"taken": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "rows": section.rows}
+        self.texts[section.name] = section.text()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._write(JSON, f"{json.dumps({**self.machine, 'sections': self.found}, indent=2)}\n")
+        self._write(TEXT, text(self.texts))
         if section.name == "curve":
             from bench.plot import draw
 
-            draw([dict(row) for row in section.rows], folder / "cost.svg")
+            draw([dict(row) for row in section.rows], self.folder / PLOT)
+
+    def _write(self, name: str, text: str) -> None:
+        new = self.folder / f"{name}.new"
+        new.write_text(text)
+        new.replace(self.folder / name)
 
 
 def _machine() -> dict[str, Any]:
     versions = {name: _version(name) for name in ("kquota", *_LIBRARIES)}
     versions |= {"python": platform.python_version(), "java": str(java.find().version), "kafka": jars.NEWEST}
     return {
-        "version": 2,
-        "taken": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "version": 3,
         "versions": versions,
         "cores": os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),

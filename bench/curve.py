@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,9 +15,9 @@ from bench.planning import drained
 from bench.quotas import seed
 from bench.race import cost, kquota, say, spread
 from bench.section import Section
-from kquota.sandbox import cluster as sandbox
+from bench.servers import brokers
 from kquota.sandbox import traffic
-from kquota.sandbox.cluster import kafka_tool
+from kquota.sandbox.cluster import Cluster, kafka_tool
 
 ROUNDS: Final = 3
 QUOTAS: Final = (10, 100, 1_000, 10_000)
@@ -59,17 +58,13 @@ def sections() -> list[Section]:
 
 
 def _on_brokers() -> Iterator[Point]:
-    say("starting a sandbox for cost against size ...")
-    found = sandbox.up(name="bench-curve", owner_pid=os.getpid())
-    try:
+    with brokers("curve") as found:
         yield from _described(found)
         yield from _applied(found)
         yield from _verified(found)
-    finally:
-        sandbox.down("bench-curve")
 
 
-def _described(found: sandbox.Cluster) -> Iterator[Point]:
+def _described(found: Cluster) -> Iterator[Point]:
     ask = ["--bootstrap-server", found.bootstrap, "--describe", "--entity-type", "users"]
     there = 0
     for size in QUOTAS:
@@ -80,7 +75,7 @@ def _described(found: sandbox.Cluster) -> Iterator[Point]:
         yield Point(command="configs --describe", of="quotas", size=size, ours=ours, theirs=theirs)
 
 
-def _applied(found: sandbox.Cluster) -> Iterator[Point]:
+def _applied(found: Cluster) -> Iterator[Point]:
     a_call = one_call(found)
     for size in QUOTAS:
         say(f"quota apply, {size:,} quotas")
@@ -88,7 +83,7 @@ def _applied(found: sandbox.Cluster) -> Iterator[Point]:
         yield Point(command="quota apply", of="quotas", size=size, ours=ours, theirs=[size * a_call], reckoned=True)
 
 
-def _verified(found: sandbox.Cluster) -> Iterator[Point]:
+def _verified(found: Cluster) -> Iterator[Point]:
     traffic.create(found.bootstrap, "bench-curve", [[1 + n % 3] for n in range(max(MOVED))])
     for size in MOVED:
         say(f"reassign-partitions --verify, {size:,} partitions")

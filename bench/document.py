@@ -15,13 +15,13 @@ from confluent_kafka import Producer
 
 from bench.measured import Measured
 from bench.race import cost, kquota, say
+from bench.servers import brokers
 from kquota.cli.world import until_seen
 from kquota.quota.apply import apply
 from kquota.quota.difference import difference
 from kquota.quota.document import read
-from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import traffic
-from kquota.sandbox.cluster import kafka_tool
+from kquota.sandbox.cluster import Cluster, kafka_tool
 from kquota.stores.znodes import Znodes
 from kquota.stores.zookeeper import ZooKeeperQuotas
 
@@ -34,7 +34,7 @@ _LAST: Final = f"client-{ENTITIES - 1}"
 _FORCE_SECONDS: Final = 180.0
 
 
-def through_the_admin_api(found: sandbox.Cluster) -> list[Measured]:
+def through_the_admin_api(found: Cluster) -> list[Measured]:
     """Whole processes; of Kafka's tool a few calls, since 10,000 would take hours."""
     say(f"quota apply, {ENTITIES} entities: {ROUNDS} rounds, and {CALLS} calls of Kafka's tool")
     seconds = tuple(applied(found, ENTITIES) for _ in range(ROUNDS))
@@ -42,7 +42,7 @@ def through_the_admin_api(found: sandbox.Cluster) -> list[Measured]:
     return [Measured(name=name, ours=seconds, promised=3.0, theirs=ENTITIES * one_call(found))]
 
 
-def applied(found: sandbox.Cluster, entities: int) -> float:
+def applied(found: Cluster, entities: int) -> float:
     """Seconds of the whole process that writes so many entities; they are pruned again."""
     at = ["--bootstrap-server", found.bootstrap]
     with _documents(entities) as (every, none):
@@ -51,7 +51,7 @@ def applied(found: sandbox.Cluster, entities: int) -> float:
         return seconds
 
 
-def one_call(found: sandbox.Cluster) -> float:
+def one_call(found: Cluster) -> float:
     """Seconds that Kafka's tool takes for one entity, the median of some."""
     alter = ["--alter", "--add-config", "producer_byte_rate=1000", "--entity-type", "clients", "--entity-name"]
     command = kafka_tool(found, CONFIGS, "--bootstrap-server", found.bootstrap, *alter)
@@ -60,10 +60,8 @@ def one_call(found: sandbox.Cluster) -> float:
 
 def in_zookeeper() -> list[Measured]:
     """Once, on a cluster of its own: each change leaves the brokers a notification for 15 minutes."""
-    say(f"starting a sandbox of Kafka {ON_ZOOKEEPER} on ZooKeeper ...")
-    found = sandbox.up(name="bench-zookeeper", kafka=ON_ZOOKEEPER, owner_pid=os.getpid())
-    assert found.zookeeper is not None
-    try:
+    with brokers("zookeeper", ON_ZOOKEEPER) as found:
+        assert found.zookeeper is not None
         traffic.create(found.bootstrap, "bench", [[1]])
         say(f"quota apply, {ENTITIES} entities in ZooKeeper")
         with _documents(ENTITIES) as (every, _), Znodes(found.zookeeper) as znodes:
@@ -76,8 +74,6 @@ def in_zookeeper() -> list[Measured]:
             assert not outcome.undone
             force = _until_throttled(found.bootstrap) - started
             again = cost(kquota("quota", "apply", "--zookeeper", found.zookeeper, str(every), "--yes")).seconds
-    finally:
-        sandbox.down("bench-zookeeper")
     return [
         Measured(name="  ... in ZooKeeper, written", ours=(batches[-1],), promised=2.0),
         Measured(name="  ... in ZooKeeper, in force (the last one's client is throttled)", ours=(force,)),

@@ -44,11 +44,12 @@ def _spark(how: str, table: str, files: list[str]) -> dict[str, Any]:
     from kquota.spark.files import NOTHING
     from kquota.spark.session import session, starting
 
+    # As `move estimate` starts it: for snapshots that are to be joined, or for a rolled history.
     stored = sum(Path(file).stat().st_size for file in files)
+    joined, summed = (stored, 0) if how == "windowed" else (0, stored)
     with (
         tempfile.TemporaryDirectory(prefix="kquota-") as folder,
-        # As `move estimate` starts it: for snapshots that are to be joined, or for a rolled history.
-        starting(Path(folder), stored if how == "windowed" else 0, scanned=stored) as start,
+        starting(Path(folder), joined, scanned=summed) as start,
         session(Path(folder), NOTHING, say=lambda _: None, start=start) as spark,
     ):
 

@@ -24,6 +24,7 @@ PROMISED: Final = 15.0
 MEGABYTES: Final = 3_000.0
 PARQUET: Final = "plan.parquet"
 ROUNDS: Final = 3
+_HISTORY: Final = "history"
 _WHOLE: Final = "plan.json"
 _FILES: Final = {"JSON lines": "plan.jsonl", "Parquet": PARQUET, "Kafka's JSON": _WHOLE}
 _LOOK_SECONDS: Final = 0.05
@@ -65,7 +66,8 @@ def inputs(*counts: int) -> Iterator[Path]:
 
 def estimated(folder: Path, plan: str) -> tuple[float, float]:
     """Seconds of a whole `move estimate`, and the most memory in MB of its processes."""
-    words = ["--history", str(folder), "--reassignment-json-file", str(folder / plan), "--throttle", "50MB/s"]
+    words = ["--history", str(folder / _HISTORY), "--reassignment-json-file", str(folder / plan)]
+    words += ["--throttle", "50MB/s"]
     words += [word for broker in range(BROKERS) for word in ("--bytes-in", f"{broker}=1MB/s")]
     started, most = time.perf_counter(), 0.0
     with tempfile.TemporaryFile() as said:
@@ -122,7 +124,8 @@ def make(folder: Path, counts: list[int]) -> None:
             rows = held.select("broker", "topic", "partition", "size", *(c.alias(n) for n, c in told.items()))
             rows.coalesce(1).write.option("compression", "gzip").json(str(place / "rows"))
             (row,) = (place / "rows").glob("*.json.gz")
-            row.rename(place / "snapshot.jsonl.gz")
+            (place / _HISTORY).mkdir()
+            row.rename(place / _HISTORY / "snapshot.jsonl.gz")
             wanted = F.array(*(F.get("on", F.lit(n)) for n in (0, 1, 3)))
             plan = every.select("topic", "partition", wanted.alias("replicas")).coalesce(1)
             plan.write.parquet(str(place / PARQUET))
@@ -138,7 +141,7 @@ def _finish(place: Path) -> None:
         whole.write('{"version":1,"partitions":[')
         whole.writelines(f"{',' if n else ''}{line.rstrip()}" for n, line in enumerate(entries))
         whole.write("]}")
-    subprocess.run(kquota("log-dirs", "--compact", str(place)), check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(kquota("log-dirs", "--compact", str(place / _HISTORY)), check=True, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +14,9 @@ from typing import Final
 
 from bench.race import kquota, say
 from bench.section import Section
-from kquota.sandbox import cluster as sandbox
+from bench.servers import brokers
 from kquota.sandbox import traffic
+from kquota.sandbox.cluster import Cluster
 from kquota.terms import BrokerId
 
 LEAST: Final = 0.9
@@ -82,12 +82,8 @@ class Share:
 
 def sections() -> list[Section]:
     """Every leg, without producers and with them, each on a topic of its own."""
-    say("starting a sandbox for KIP-73's test plan ...")
-    found = sandbox.up(name="bench-kip73", properties=FINE, owner_pid=os.getpid())
-    try:
+    with brokers("kip73", properties=FINE) as found:
         shares = [_leg(found, leg, load) for leg in LEGS for load in (0, LOAD)]
-    finally:
-        sandbox.down("bench-kip73")
     return [
         Section(
             name="kip73",
@@ -99,7 +95,7 @@ def sections() -> list[Section]:
     ]
 
 
-def _leg(found: sandbox.Cluster, leg: Leg, load: int) -> Share:
+def _leg(found: Cluster, leg: Leg, load: int) -> Share:
     name = f"{leg.name}, {'with' if load else 'without'} producers"
     say(f"{name}: {PARTITIONS} partitions of {SIZE:,} bytes at {THROTTLE:,} B/s")
     topic = f"kip73-{time.monotonic_ns()}"
@@ -149,7 +145,7 @@ class Copied:
     """What has come to the followers, by the lengths of their files; a partition is over when its leader leaves it."""
 
     topic: str
-    servers: sandbox.Cluster
+    servers: Cluster
     leg: Leg
     bytes: int = 0
     sizes: dict[tuple[int, int], int] = field(default_factory=dict)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -18,9 +17,9 @@ from bench.measured import Measured, measured
 from bench.race import Race, kquota, raced, run, say
 from bench.scale import BROKERS
 from bench.section import Section
-from kquota.sandbox import cluster as sandbox
+from bench.servers import brokers
 from kquota.sandbox import traffic
-from kquota.sandbox.cluster import kafka_tool
+from kquota.sandbox.cluster import Cluster, kafka_tool
 
 RATIO: Final = 0.5
 PLAN_SECONDS: Final = 0.9
@@ -33,18 +32,13 @@ _EACH: Final = 100
 
 def sections() -> list[Section]:
     """Both."""
-    say("starting a sandbox for moves ...")
-    found = sandbox.up(name="bench-moves", owner_pid=os.getpid())
-    try:
-        with _races(found) as races:
-            results = [run(race) for race in races]
-    finally:
-        sandbox.down("bench-moves")
+    with brokers("moves") as found, _races(found) as races:
+        results = [run(race) for race in races]
     return [raced("moves", results), measured("large plans", _scale())]
 
 
 @contextmanager
-def _races(found: sandbox.Cluster) -> Iterator[list[Race]]:
+def _races(found: Cluster) -> Iterator[list[Race]]:
     """Whole processes, on a topic whose plan is done and with no move under way."""
     at = ["--bootstrap-server", found.bootstrap]
     traffic.create(found.bootstrap, "bench-moves", [[1, 2]])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,11 +24,12 @@ from confluent_kafka.admin import (
 import kquota as library
 from bench.race import kquota, say
 from bench.section import Section, verdict
+from bench.servers import brokers
 from kquota.mutation import Creation, create_topics
 from kquota.mutation.actions import Work
 from kquota.quota.change import Change
 from kquota.quota.entity import Entity
-from kquota.sandbox import cluster as sandbox
+from kquota.sandbox.cluster import Cluster
 from kquota.sandbox.servers import HOST, free_ports
 from kquota.simulate.bucket import Bucket
 from kquota.simulate.delay import Mutations
@@ -123,7 +122,7 @@ def sections() -> list[Section]:
 
 def _readable(version: str) -> Iterator[Outcome]:
     with (
-        _sandbox(f"bench-mutation-{version.replace('.', '')}", version, 3, {}) as found,
+        brokers(f"mutation-{version.replace('.', '')}", version) as found,
         TemporaryDirectory() as scratch,
     ):
         for number, case in enumerate((*ALONE, CROWD)):
@@ -148,8 +147,8 @@ def _unreadable(version: str) -> Outcome:
     }
     if version < "4":
         properties["listener.security.protocol.map"] += ",PLAINTEXT:PLAINTEXT"
-    name = f"bench-mutation-{version.replace('.', '')}-{_BLIND}"
-    with _sandbox(name, version, 1, properties) as found, TemporaryDirectory() as scratch:
+    of = f"mutation-{version.replace('.', '')}-{_BLIND}"
+    with brokers(of, version, 1, properties) as found, TemporaryDirectory() as scratch:
         _allow(found.bootstrap, AclOperation.CREATE)
         _limit(found, Entity(user=_BLIND), CROWD.rate)
         config = Path(scratch) / _BLIND
@@ -203,7 +202,7 @@ def _ran(version: str, bootstrap: str, config: Path, case: Case, most_spread: fl
     )
 
 
-def _opted_out(version: str, found: sandbox.Cluster, scratch: Path) -> Outcome:
+def _opted_out(version: str, found: Cluster, scratch: Path) -> Outcome:
     """`--no-retry-quota-violated`: the first rejection ends it, with exit code 75."""
     case, config = ALONE[0], scratch / "opted-out"
     config.write_text(f"client.id={config.name}\n")
@@ -229,16 +228,7 @@ def _opted_out(version: str, found: sandbox.Cluster, scratch: Path) -> Outcome:
     )
 
 
-@contextmanager
-def _sandbox(name: str, version: str, brokers: int, properties: Mapping[str, str]) -> Iterator[sandbox.Cluster]:
-    say(f"starting Kafka {version} ...")
-    try:
-        yield sandbox.up(name=name, kafka=version, brokers=brokers, properties=properties, owner_pid=os.getpid())
-    finally:
-        sandbox.down(name)
-
-
-def _limit(found: sandbox.Cluster, entity: Entity, rate: int) -> None:
+def _limit(found: Cluster, entity: Entity, rate: int) -> None:
     with Wire(found.bootstrap, {}) as wire:
         WireQuotas(wire).alter([Change(entity=entity, add={CONTROLLER_MUTATION_RATE: float(rate)})])
     time.sleep(_HEARD)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 from bench import document
 from bench.document import CONFIGS, ENTITIES
 from bench.measured import measured
-from bench.race import Race, kquota, raced, run, say
+from bench.race import Race, kquota, raced, run
 from bench.section import Section
+from bench.servers import brokers
 from kquota.quota.change import Change
 from kquota.quota.entity import Entity
-from kquota.sandbox import cluster as sandbox
-from kquota.sandbox.cluster import kafka_tool
+from kquota.sandbox.cluster import Cluster, kafka_tool
 from kquota.stores.wire.connection import Wire
 from kquota.stores.wire.quotas import WireQuotas
 
@@ -26,14 +25,10 @@ _BATCH: Final = 1_000
 
 def sections() -> list[Section]:
     """Whole processes, on a cluster with 10,000 quotas; `apply` on one with none, and in ZooKeeper."""
-    say("starting a sandbox ...")
-    found = sandbox.up(name="bench", owner_pid=os.getpid())
-    try:
+    with brokers("quotas") as found:
         applied = document.through_the_admin_api(found)
         seed(found.bootstrap, range(ENTITIES))
         results = [run(race) for race in _races(found)]
-    finally:
-        sandbox.down("bench")
     return [raced("describe", results), measured("apply", [*applied, *document.in_zookeeper()])]
 
 
@@ -45,7 +40,7 @@ def seed(bootstrap: str, users: range) -> None:
             WireQuotas(wire).alter([Change(entity=user, add={"producer_byte_rate": 1e6}) for user in batch])
 
 
-def _races(found: sandbox.Cluster) -> list[Race]:
+def _races(found: Cluster) -> list[Race]:
     at = ["--bootstrap-server", found.bootstrap]
     one = [*at, "--describe", "--entity-type", "users", "--entity-name", "user-7"]
     every = [*at, "--describe", "--entity-type", "users"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +12,9 @@ from typing import Final
 
 from bench.race import Race, kquota, raced, run, say
 from bench.section import Section
-from kquota.sandbox import cluster as sandbox
+from bench.servers import brokers
 from kquota.sandbox import traffic
+from kquota.sandbox.cluster import Cluster
 from kquota.spark import archive
 
 RATIO: Final = 0.4
@@ -23,17 +23,12 @@ ROUNDS: Final = 5
 
 def sections() -> list[Section]:
     """On a cluster of its own."""
-    say("starting a sandbox for estimates ...")
-    found = sandbox.up(name="bench-start", owner_pid=os.getpid())
-    try:
-        with _races(found) as races:
-            return [raced("start", [run(race) for race in races], "PySpark's own session")]
-    finally:
-        sandbox.down("bench-start")
+    with brokers("start") as found, _races(found) as races:
+        return [raced("start", [run(race) for race in races], "PySpark's own session")]
 
 
 @contextmanager
-def _races(found: sandbox.Cluster) -> Iterator[list[Race]]:
+def _races(found: Cluster) -> Iterator[list[Race]]:
     """The archive of classes is there, as it is from the second command on; both sample the cluster for 3 s."""
     say("the archive of Spark's classes ...")
     archive.build()

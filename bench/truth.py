@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +14,9 @@ from typing import Any, Final
 
 from bench.race import kquota, say
 from bench.section import Section
-from kquota.sandbox import cluster as sandbox
+from bench.servers import brokers
 from kquota.sandbox import traffic
+from kquota.sandbox.cluster import Cluster
 from kquota.terms import BrokerId
 
 MOST_MISSED: Final = 0.1
@@ -98,12 +98,8 @@ class Outcome:
 
 def sections() -> list[Section]:
     """Every case on a topic of its own, with Kafka's settings as shipped."""
-    say("starting a sandbox for real moves ...")
-    found = sandbox.up(name="bench-truth", owner_pid=os.getpid())
-    try:
+    with brokers("truth") as found:
         outcomes = [_outcome(found, case) for case in CASES]
-    finally:
-        sandbox.down("bench-truth")
     headers = ["move", "expected, s", "90 %", "actual, s", "error", "bottleneck", f"within {MOST_MISSED:.0%}"]
     kept = all(each.kept for each in outcomes)
     return [Section(name="truth", headers=headers, table=_table(outcomes), rows=_rows(outcomes), kept=kept)]
@@ -148,7 +144,7 @@ def _seconds(seconds: float | None) -> str:
     return "never" if seconds is None else f"{seconds:.1f}"
 
 
-def _outcome(found: sandbox.Cluster, case: Case) -> Outcome:
+def _outcome(found: Cluster, case: Case) -> Outcome:
     say(f"{case.name}: {case.size} MB at {case.throttle} MB/s, {case.load} MB/s written")
     with _topic(found, case) as topic, TemporaryDirectory(prefix="kquota-bench-") as folder:
         there = dict(enumerate(case.placed(case.there)))
@@ -183,7 +179,7 @@ def _outcome(found: sandbox.Cluster, case: Case) -> Outcome:
 
 
 @contextmanager
-def _topic(found: sandbox.Cluster, case: Case) -> Iterator[str]:
+def _topic(found: Cluster, case: Case) -> Iterator[str]:
     """A loaded topic under steady producers, deleted in the end."""
     topic = f"truth-{time.monotonic_ns()}"
     traffic.create(found.bootstrap, topic, case.placed(case.here))
@@ -208,7 +204,7 @@ class Move:
 
     case: Case
     topic: str
-    servers: sandbox.Cluster
+    servers: Cluster
     there: Mapping[int, frozenset[int]]
     began: float = field(default_factory=time.monotonic)
     ended: dict[int, float] = field(default_factory=dict)

@@ -357,10 +357,13 @@ O	kquota topics	--replica-assignment	once	brokers,	The brokers of partition 0, o
 O	kquota topics	--config	many	topic-pairs	A config of the new topics, repeatable
 O	kquota topics	--if-not-exists	once	flag	With --create: a topic that exists is no error
 O	kquota topics	--if-exists	once	flag	With --alter, --delete, --describe: a topic that does not exist is no error
+O	kquota topics	--topic-id	once	free	With --describe: the topic with this id, of Kafka 2.8 on
 O	kquota topics	--exclude-internal	once	flag	Without Kafka'\''s own topics
 O	kquota topics	--topics-with-overrides	once	flag	Only topics with configs of their own
 O	kquota topics	--under-replicated-partitions	once	flag	Only partitions with a replica out of sync
 O	kquota topics	--unavailable-partitions	once	flag	Only partitions without a leader
+O	kquota topics	--under-min-isr-partitions	once	flag	Only partitions with fewer replicas in sync than min.insync.replicas
+O	kquota topics	--at-min-isr-partitions	once	flag	Only partitions with no replica in sync to spare: just min.insync.replicas
 O	kquota topics	--no-retry-quota-violated	once	flag	End at the first rejection by the mutation quota, with exit code 75
 O	kquota topics	--timeout	once	free	How long to try again what the quota rejects: 10m
 O	kquota topics	--dry-run	once	flag	Check everything and show what would be sent
@@ -448,6 +451,7 @@ O	kquota move resume	--reassignment-json-file	once	files	The open run of this pl
 O	kquota move resume	--state-dir	once	folders	Where runs are on record
 O	kquota move resume	--dry-run	once	flag	Print what would be written, and write nothing
 O	kquota move resume	--force	once	flag	Also where too few replicas would stay in sync, and over others'\'' moves
+O	kquota move resume	--gone	many	brokers,	Brokers that never come back: what was set on them is let go
 O	kquota move resume	--output	once	text|json	How stdout is written
 O	kquota move resume	--help	once	flag	Show this message and exit
 C	kquota move abort	Take a run back: cancel what moves, copy back what has moved, give its throttle back
@@ -462,6 +466,7 @@ O	kquota move abort	--reassignment-json-file	once	files	The open run of this pla
 O	kquota move abort	--state-dir	once	folders	Where runs are on record
 O	kquota move abort	--dry-run	once	flag	Print what would be written, and write nothing
 O	kquota move abort	--force	once	flag	Also where too few replicas would stay in sync, and over others'\'' moves
+O	kquota move abort	--gone	many	brokers,	Brokers that never come back: what was set on them is let go
 O	kquota move abort	--output	once	text|json	How stdout is written
 O	kquota move abort	--help	once	flag	Show this message and exit
 C	kquota throttle	What replication throttles stand on the cluster, by whom; set them, give them back, clear what was left
@@ -512,6 +517,7 @@ O	kquota throttle clear	--zk-tls-config-file	once	files	Java properties with Zoo
 O	kquota throttle clear	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota throttle clear	--run	once	free	Only what this run took
 O	kquota throttle clear	--all	once	flag	Take every replication throttle of the cluster away, whoever set it
+O	kquota throttle clear	--gone	many	brokers,	Brokers that never come back: what was set on them is let go
 O	kquota throttle clear	--yes	once	flag	Do not ask
 O	kquota throttle clear	--dry-run	once	flag	Print what would be written, and write nothing
 O	kquota throttle clear	--state-dir	once	folders	Where runs are on record
@@ -619,7 +625,7 @@ O	kquota quota probe	--clean-up	once	flag	Only remove what killed probes left
 O	kquota quota probe	--user	once	free	Who the client is
 O	kquota quota probe	--client-id,--client	once	free	Its client-id
 O	kquota quota probe	--client-config	once	files	Java properties with the client'\''s login, where that is not --command-config'\''s
-O	kquota quota probe	--seconds	once	free	How long to measure, once two of the quota'\''s windows have passed
+O	kquota quota probe	--seconds	once	free	How long to measure, once two of the quota'\''s windows have passed; a byte rate over whole windows (11 s as shipped)
 O	kquota quota probe	--broker-list	once	brokers,	Load these brokers only
 O	kquota quota probe	--most-bytes	once	free	Write no more than this, over all brokers together
 O	kquota quota probe	--most-partitions	once	free	No more than these exist at any one time
@@ -732,12 +738,8 @@ V	shipped|draft-even|draft-front	draft-front
         if [[ $blank || $i == 0 ]]; then words+=("$word"); else words[${#words[@]} - 1]+=$word; fi
     done
 
-    # What is before the last of them stays on the line, and so it must not stand in an answer.
-    word=${words[${#words[@]} - 1]}
-    local breaks= stays=
-    [[ $COMP_WORDBREAKS != *=* ]] || breaks+='='
-    [[ $COMP_WORDBREAKS != *:* ]] || breaks+=':'
-    [[ ! $breaks ]] || stays=${word%"${word##*[$breaks]}"}
+    # What readline replaces is the end of the word, $2, and so what is before it must not stand in an answer.
+    local stays=${words[${#words[@]} - 1]%"$2"}
     stays=${stays//[\"\'\\]/}
 
     # An older bash cannot leave out the space after one word: there it is ours to add.

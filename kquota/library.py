@@ -5,6 +5,7 @@ Nothing of a client is imported before a cluster is.
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -66,7 +67,9 @@ class Cluster:
             bound = winner(rungs(self.quotas.everything(), self.client, CONTROLLER_MUTATION_RATE))
         except KquotaError:
             return None
-        return None if bound is None else bound.value
+        rate = None if bound is None else bound.value
+        # Brokers store a 0, too, under which nothing is let through: only they can say when to ask again.
+        return rate if rate is not None and 0 < rate < math.inf else None
 
     def mutation_burst(self) -> float:
         """See the port."""
@@ -77,6 +80,13 @@ class Cluster:
         except KquotaError:
             return BURST_SECONDS
         return BURST_SECONDS if window is None else float(window.bucket_seconds)
+
+    def default_partitions(self) -> int:
+        """See the port."""
+        try:
+            return cluster_of(self.configs).default_partitions or 1
+        except KquotaError:
+            return 1
 
     def explained(self, user: str, client_id: str) -> Explanation:
         """See the port."""

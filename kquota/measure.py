@@ -31,6 +31,8 @@ _SECONDS_PER_UNIT: Final[Mapping[str, Decimal]] = {
 }
 # Four digits of exponent are more than any cluster needs; without a bound, 1e999999999 would eat the machine.
 _QUANTITY: Final = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[A-Za-z]*)\s*")
+_MOST_BYTES: Final = 2**63 - 1
+_MOST_DAYS: Final = 36_500
 _PERCENTAGE: Final = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%\s*")
 _EXAMPLES: Final = "write for example 10000000, 10MB/s, 64MiB/s or 400Mbit/s"
 
@@ -46,7 +48,7 @@ def byte_rate(text: str, what: str = "rate") -> ByteRate:
     rate = _scaled(text.strip().removesuffix("/s"), text, _BYTES_PER_UNIT, what, _EXAMPLES)
     if rate < 1:
         raise Invalid(f"{what} {text!r}: a rate must be at least 1 byte per second; {_EXAMPLES}")
-    if rate > 2**63 - 1:
+    if rate > _MOST_BYTES:
         raise Invalid(f"{what} {text!r}: more than a broker can hold (2^63 - 1 bytes per second)")
     if rate != int(rate):
         raise Invalid(f"{what} {text!r} is not a whole number of bytes per second; {_EXAMPLES}")
@@ -64,6 +66,8 @@ def byte_size(text: str, what: str = "size") -> int:
     size = _scaled(text, text, units, what, examples)
     if size < 1 or size != int(size):
         raise Invalid(f"{what} {text!r} is not a whole number of bytes, 1 or more; {examples}")
+    if size > _MOST_BYTES:
+        raise Invalid(f"{what} {text!r}: more than 2^63 - 1 bytes; {examples}")
     return int(size)
 
 
@@ -72,6 +76,8 @@ def duration(text: str, what: str = "duration") -> float:
     seconds = float(_scaled(text, text, _SECONDS_PER_UNIT, what, "write for example 90s, 15m or 6h"))
     if seconds <= 0:
         raise Invalid(f"{what} {text!r}: must be more than 0")
+    if seconds > _MOST_DAYS * 86_400:
+        raise Invalid(f"{what} {text!r}: must be at most {_MOST_DAYS}d")
     return seconds
 
 
@@ -148,3 +154,9 @@ def human_duration(seconds: float) -> str:
     if hours < 48:
         return f"{hours} h {minutes:02d} min"
     return f"{hours // 24} d {hours % 24:02d} h"
+
+
+def counted(value: int, noun: str) -> str:
+    """`1 copy`, `2 copies`."""
+    plural = f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{value:,} {noun if value == 1 else plural}"

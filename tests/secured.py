@@ -13,6 +13,7 @@ from kquota.sandbox import cluster as sandbox
 from kquota.sandbox.servers import HOST, free_ports
 from tests import certificates
 from tests.certificates import Certified
+from tests.sandbox.watch import until
 
 CANARY = "CANARY-7f3a"
 """In every secret of these tests: it must never be seen again."""
@@ -96,7 +97,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         owner_pid=os.getpid(),
     )
     try:
-        _users(started.bootstrap)
+        _users(started.bootstrap, at["BARELOGIN"])
         yield Secured(at=at | {"PLAINTEXT": started.bootstrap}, folder=folder, client=client)
     finally:
         sandbox.down("secured")
@@ -164,8 +165,8 @@ def _named(listener: str, properties: Mapping[str, str]) -> dict[str, str]:
     return {f"listener.name.{listener.lower()}.{key}": value for key, value in properties.items()}
 
 
-def _users(bootstrap: str) -> None:
-    """Alice in both SCRAMs, by a client that is not kquota's own."""
+def _users(bootstrap: str, login: str) -> None:
+    """Alice in both SCRAMs, by a client that is not kquota's own; she gets in at `login` when this returns."""
     from confluent_kafka.admin import (
         AdminClient,
         ScramCredentialInfo,
@@ -178,7 +179,24 @@ def _users(bootstrap: str) -> None:
         info = ScramCredentialInfo(mechanism, 4096)
         wanted = UserScramCredentialUpsertion(ALICE, info, PASSWORD.encode())
         for done in admin.alter_user_scram_credentials([wanted]).values():
-            done.result(timeout=30)
+            done.result(timeout=60)
+    for size in (256, 512):
+        until(lambda size=size: _gets_in(login, f"SCRAM-SHA-{size}"), 60.0)  # type: ignore[misc]
+
+
+def _gets_in(address: str, mechanism: str) -> bool:
+    """KRaft: what was written may not be in force yet."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    security = {"security.protocol": "sasl_plaintext", "sasl.mechanism": mechanism}
+    who = {"sasl.username": ALICE, "sasl.password": PASSWORD}
+    quiet = {"log_level": 0, "error_cb": lambda _error: None}
+    try:
+        AdminClient({"bootstrap.servers": address, **security, **who, **quiet}).list_topics(timeout=5)
+    except KafkaException:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

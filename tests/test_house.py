@@ -6,9 +6,14 @@ import ast
 import re
 import sys
 import tomllib
+from collections import defaultdict
 from pathlib import Path
 
+from man.command import every, root
+
 ROOT = Path(__file__).parents[1]
+HOUSE = ROOT / "kquota"
+COMMANDS = HOUSE / "cli"
 
 
 def of_others(source: str) -> set[str]:
@@ -22,13 +27,32 @@ def of_others(source: str) -> set[str]:
 def test_every_library_of_others_has_its_place_in_the_import_contract() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     [held] = [set(contract["forbidden_modules"]) for contract in contracts if contract["type"] == "forbidden"]
-    imported = {name for path in (ROOT / "kquota").rglob("*.py") for name in of_others(path.read_text())}
+    imported = {name for path in HOUSE.rglob("*.py") for name in of_others(path.read_text())}
     assert imported - held == set()
 
 
-def test_the_map_names_every_module() -> None:
-    """Those of `cli` go by its commands, and the map says how."""
-    pages = (ROOT / "CONTRIBUTING.md").read_text().split("```")
-    named = set(re.findall(r"\w+", pages[1]))
-    modules = {path for path in (ROOT / "kquota").rglob("*.py") if path.parent.name != "cli" and path.stem[0] != "_"}
-    assert sorted(str(path) for path in modules if path.stem not in named) == []
+def the_map() -> dict[str, str]:
+    """What the map says of each room; of the modules beside the rooms, under the empty name."""
+    told: defaultdict[str, str] = defaultdict(str)
+    room = ""
+    for line in (ROOT / "CONTRIBUTING.md").read_text().split("```")[1].splitlines():
+        if begins := re.match(r" {0,2}(\w+)(/|\.py)", line):
+            room = begins[1] if begins[2] == "/" else ""
+        told[room] += f"{line}\n"
+    return told
+
+
+def test_the_map_names_every_module_where_its_room_is() -> None:
+    """A command's folder is named as it is typed, and the map says what such a folder holds."""
+    named = {room: set(re.findall(r"\w+", said)) for room, said in the_map().items()}
+    of_a_command = {path for path in COMMANDS.rglob("*.py") if path.parent != COMMANDS}
+    modules = [path.relative_to(HOUSE) for path in {*HOUSE.rglob("*.py")} - of_a_command if path.stem[0] != "_"]
+    rooms = {path: path.parts[0] if len(path.parts) > 1 else "" for path in modules}
+    assert sorted(str(path) for path, room in rooms.items() if path.stem not in named.get(room, set())) == []
+
+
+def test_a_folder_of_cli_is_a_command_or_stands_in_the_map() -> None:
+    typed = {command.context.command_path.replace("-", "_").split(" ", 1)[-1] for command in every(root())}
+    folders = {path.parent.relative_to(COMMANDS).as_posix() for path in COMMANDS.rglob("*/__init__.py")} - {"."}
+    strange = {folder for folder in folders if folder.replace("/", " ") not in typed}
+    assert sorted(folder for folder in strange if f"{folder}/" not in the_map()["cli"]) == []

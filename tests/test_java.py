@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -143,10 +142,3 @@ def test_authorities_that_hold_no_certificate_are_refused(bare: Path, monkeypatc
     wheel = java.Java(executable=Path("java"), home=bare, version=25, bundled=True)
     with pytest.raises(Refused, match="holds no certificate"):
         java.trust(wheel)
-
-
-def test_the_cache_folder_is_xdgs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", "/c")
-    assert java.cache_folder() == Path("/c/kquota")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert java.cache_folder() == Path(os.environ["HOME"]) / ".cache" / "kquota"

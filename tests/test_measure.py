@@ -70,7 +70,7 @@ def test_a_duration(text: str, seconds: float) -> None:
     assert duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1s", "1 fortnight", "NaN"])
+@pytest.mark.parametrize("text", ["", "0", "-1s", "1 fortnight", "NaN", "36501d", "1e999"])
 def test_no_duration(text: str) -> None:
     with pytest.raises(Invalid):
         duration(text)
@@ -98,7 +98,14 @@ def test_what_a_person_reads(shown: str, meant: str) -> None:
 
 
 SIZES = {"1": 1, "2TB": 2 * 10**12, "500 GiB": 500 * 2**30, "1.5kB": 1500}
-NO_SIZES = {"0": "1 or more", "1.5": "whole number", "2Tbit": "unknown unit 'Tbit'", "50MB/s": "not a positive number"}
+NO_SIZES = {
+    "0": "1 or more",
+    "1.5": "whole number",
+    "2Tbit": "unknown unit 'Tbit'",
+    "50MB/s": "not a positive number",
+    "9223372036854775808": "more than",
+    "1e999": "more than",
+}
 
 
 @pytest.mark.parametrize(("text", "size"), SIZES.items())

@@ -15,12 +15,8 @@ _kquota() {
         if [[ $blank || $i == 0 ]]; then words+=("$word"); else words[${#words[@]} - 1]+=$word; fi
     done
 
-    # What is before the last of them stays on the line, and so it must not stand in an answer.
-    word=${words[${#words[@]} - 1]}
-    local breaks= stays=
-    [[ $COMP_WORDBREAKS != *=* ]] || breaks+='='
-    [[ $COMP_WORDBREAKS != *:* ]] || breaks+=':'
-    [[ ! $breaks ]] || stays=${word%"${word##*[$breaks]}"}
+    # What readline replaces is the end of the word, $2, and so what is before it must not stand in an answer.
+    local stays=${words[${#words[@]} - 1]%"$2"}
     stays=${stays//[\"\'\\]/}
 
     # An older bash cannot leave out the space after one word: there it is ours to add.

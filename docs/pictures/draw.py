@@ -24,8 +24,8 @@ PAGE: Final = (920, 1235)
 """Width and height of what is photographed of a page, in pixels: up to its third part."""
 
 _CUT: Final = {"move estimate": "90 % band", "reassign-partitions --execute": "on record"}
-"""Command to the line after which its answer is cut, up to one that says what has begun."""
-_BEGUN: Final = "Successfully started"
+"""Command to the line after which its answer is cut, up to one that says on what the story goes on."""
+_BEGUN: Final = re.compile("Asked again|Successfully started")
 _WHERE: Final = re.compile(r" in /\S+\.journal")
 _HEADING: Final = re.compile(r"\d\. |  Predicted")
 _FORMAT: Final = """\
@@ -93,8 +93,8 @@ def _shortened(lines: list[str]) -> Iterator[str]:
     for line in lines:
         if line.startswith("$ "):
             last = next((end for command, end in _CUT.items() if command in line), "")
-        if cutting and (line.startswith("$ ") or _BEGUN in line):
-            yield from () if _BEGUN in line else ("",)
+        if cutting and (line.startswith("$ ") or _BEGUN.search(line)):
+            yield from () if _BEGUN.search(line) else ("",)
             cutting = False
         if not cutting:
             yield _WHERE.sub(" in …", line)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kquota.cli.contract import say
-from kquota.errors import Invalid, Refused
+from kquota.errors import Conflict, Invalid, Refused
 
 MOST_SHOWN: Final = 50
 """Lines, or entities: whoever is asked reads no more."""
@@ -33,3 +33,9 @@ def must_agree(question: str) -> None:
     print(f"kquota: {question} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Refused("not confirmed; nothing was written")
+
+
+def must_still_be(shown: object, now: object, what: str) -> None:
+    """Raises Conflict where `what` (the quotas, the throttles) changed while the operator thought."""
+    if now != shown:
+        raise Conflict(f"{what} changed while you were asked. Nothing was written; start again to see them as they are")

@@ -1,13 +1,16 @@
-"""A quota entity in JSON and in a table: the one form that every command writes, so that scripts learn it once."""
+"""What several commands write into JSON or a table: one form of each, so that scripts learn it once."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kquota.quota.entity import ENTITY_TYPES
-from kquota.terms import DEFAULT, Default
+from kquota.terms import DEFAULT, Default, TopicPartition
+
+if TYPE_CHECKING:
+    from kquota.reassign.throttle import Change, Setting
 
 COLUMNS: Final = tuple(kind[:-1] for kind in ENTITY_TYPES)
 """The columns of `columns`, in its order."""
@@ -34,3 +37,18 @@ def columns(entity: Parted | None, kinds: Sequence[str] = ENTITY_TYPES) -> list[
 def number(value: float | None) -> float | str | None:
     """A value for JSON, which has no word for what other tools may have stored: `nan` and `inf` become text."""
     return value if value is None or math.isfinite(value) else str(value)
+
+
+def partition(name: TopicPartition) -> dict[str, object]:
+    """A partition for JSON."""
+    return {"topic": name.topic, "partition": name.partition}
+
+
+def setting(of: Setting) -> dict[str, str]:
+    """Where a throttle's value stands, for JSON: `kind` is topic or broker, `name` the topic or the broker's id."""
+    return {"kind": of.kind, "name": of.name, "key": of.key}
+
+
+def change(made: Change) -> dict[str, str | None]:
+    """A value that changed, for JSON; null is unset."""
+    return {**setting(made.setting), "from": made.before, "to": made.after}

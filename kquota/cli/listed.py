@@ -1,14 +1,17 @@
-"""Names and broker ids as an option lists them: joined by commas, the option repeated, or both."""
+"""Names and broker ids as an option lists them: joined by commas, repeated, or both; and topics in a file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from pathlib import Path
+from typing import Final, TypeAlias
 
 from kquota.errors import Invalid
-from kquota.terms import BrokerId
+from kquota.terms import HIGHEST_ID, BrokerId
 
 _DIGITS: Final = 10
+Line: TypeAlias = tuple[str, int | None, int | None]
+"""Of a file: a topic, its partitions and its replication factor, None where they are not written."""
 
 
 def names(texts: Sequence[str] | None, option: str) -> tuple[str, ...]:
@@ -21,7 +24,32 @@ def names(texts: Sequence[str] | None, option: str) -> tuple[str, ...]:
 
 def broker_ids(texts: Sequence[str] | None, option: str) -> tuple[BrokerId, ...]:
     """Each once, in the order given; none without the option (None). Raises Invalid for what is no broker's id."""
-    found = [text.strip() for given in texts or () for text in given.split(",")]
-    if not all(text.isascii() and text.isdigit() and len(text) <= _DIGITS for text in found):
-        raise Invalid(f"{option} {','.join(texts or ())!r}: write broker ids joined by commas, as 1,2,3")
-    return tuple(dict.fromkeys(BrokerId(int(text)) for text in found))
+    return tuple(dict.fromkeys(every_broker_id(texts or (), option)))
+
+
+def every_broker_id(texts: Sequence[str], option: str) -> list[BrokerId]:
+    """The same, also those that stand there twice."""
+    found = [text.strip() for given in texts for text in given.split(",")]
+    if not all(
+        text.isascii() and text.isdigit() and len(text) <= _DIGITS and int(text) <= HIGHEST_ID for text in found
+    ):
+        raise Invalid(f"{option} {','.join(texts)!r}: write broker ids joined by commas, as 1,2,3")
+    return [BrokerId(int(text)) for text in found]
+
+
+def topics_in(path: Path, option: str) -> list[Line]:
+    """Every topic of a file in UTF-8 (a byte order mark is allowed), of a pipe, or of stdin (`-`).
+
+    Raises Invalid, naming the option, for what cannot be read or is no topic, and for a file without one.
+    """
+    from kquota.mutation import naming
+
+    where = f"{option} {path}"
+    try:
+        text = (Path("/dev/stdin") if str(path) == "-" else path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    found = list(naming.lines(text.splitlines(), where))
+    if not found:
+        raise Invalid(f"{where}: names no topic")
+    return found

@@ -54,33 +54,33 @@ def _complete() -> None:
 
 
 def _configs() -> None:
-    from kquota.cli import configs
-    from kquota.cli.entities import EntityCommand
+    from kquota.cli.configs import command as configs
+    from kquota.cli.configs.entities import EntityCommand
 
     app.command(cls=under(configs.HEADINGS, EntityCommand), epilog=configs.EPILOG)(configs.configs)
 
 
 def _log_dirs() -> None:
-    from kquota.cli import log_dirs
+    from kquota.cli.log_dirs import command as log_dirs
 
     app.command("log-dirs", cls=under(log_dirs.HEADINGS, Command), epilog=log_dirs.EPILOG)(log_dirs.log_dirs)
 
 
 def _move() -> None:
-    from kquota.cli import move
+    from kquota.cli.move import group as move
 
     app.add_typer(move.app, name="move")
 
 
 def _quota() -> None:
-    from kquota.cli import quota
+    from kquota.cli.quota import group as quota
 
     app.add_typer(quota.app, name="quota")
 
 
 def _reassign_partitions() -> None:
-    from kquota.cli import reassign_partitions
-    from kquota.cli.reassign_options import HEADINGS
+    from kquota.cli.reassign_partitions import command as reassign_partitions
+    from kquota.cli.reassign_partitions.options import HEADINGS
     from kquota.cli.strict import StrictCommand
 
     command = app.command("reassign-partitions", cls=under(HEADINGS, StrictCommand), epilog=reassign_partitions.EPILOG)
@@ -94,15 +94,15 @@ def _sandbox() -> None:
 
 
 def _topics() -> None:
-    from kquota.cli import topics
     from kquota.cli.strict import StrictCommand
-    from kquota.cli.topics_options import HEADINGS
+    from kquota.cli.topics import command as topics
+    from kquota.cli.topics.options import HEADINGS
 
     app.command("topics", cls=under(HEADINGS, StrictCommand), epilog=topics.EPILOG)(topics.topics)
 
 
 def _throttle() -> None:
-    from kquota.cli import throttle
+    from kquota.cli.throttle import group as throttle
 
     app.add_typer(throttle.app, name="throttle")
 
@@ -201,7 +201,7 @@ def _code(signals: list[int]) -> int:
         if message.startswith("Usage:"):
             print(message, file=sys.stderr)
         else:
-            complain(f"{message} Try the same command with --help.")
+            complain(f"{message.rstrip('.')}. Try the same command with --help.")
         return error.exit_code
     except KquotaError as error:
         if _debugging():

@@ -35,5 +35,9 @@ StateDir: TypeAlias = Annotated[
     Path | None,
     typer.Option("--state-dir", metavar="DIR", help="Where runs are on record.  [default: $XDG_STATE_HOME/kquota]"),
 ]
+Gone: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--gone", metavar="ID,…", help="Brokers that never come back: what was set on them is let go."),
+]
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do not ask.")]

@@ -75,7 +75,7 @@ def throttled() -> Callable[[float], None]:
         nonlocal said
         if wait >= _LONG_SECONDS and time.monotonic() - said >= _EVERY_SECONDS:
             said = time.monotonic()
-            say(f"the broker throttles this principal: waiting {human_duration(wait)} (KIP-219)")
+            say(f"the broker throttles this principal or address: waiting {human_duration(wait)} (KIP-219, KIP-612)")
 
     return say_so
 

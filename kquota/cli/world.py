@@ -9,14 +9,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
-from kquota import library
+from kquota import folders, library
 from kquota.cli.connection import Where as Where
 from kquota.cli.connection import where as where
 from kquota.cli.contract import say
 from kquota.cli.progress import throttled
 from kquota.errors import Invalid
+from kquota.terms import SEEN_SECONDS
 
 if TYPE_CHECKING:
     from kquota.config.port import Configs
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from kquota.stores.zookeeper_runs import ZooKeeperRuns
     from kquota.throttle.port import Ports
 
-SEEN_SECONDS: Final = 20.0
-"""A broker on ZooKeeper looks at every notification of the last 15 minutes before it is seen to know of a change."""
 _SEEN_POLL_SECONDS: Final = 0.05
 
 
@@ -119,17 +118,53 @@ def topics(at: Where) -> Iterator[library.Cluster]:
         yield cluster
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MoveStores:
+    """The stores of a move, and the connection that they share: one of `wire` and `znodes`, the other is None."""
+
+    cluster: Cluster
+    runs: RunFiles | ZooKeeperRuns
+    cluster_id: str
+    root: Path
+    wire: Wire | None = None
+    znodes: Znodes | None = None
+
+
 @contextmanager
-def moves(at: Where, state_dir: Path | None, holding: str | None = None) -> Iterator[tuple[Cluster, Runs]]:
-    """The cluster as a move sees it, and the record of its runs, by default in the user's XDG state folder.
+def _move_stores(at: Where, state_dir: Path | None, holding: str | None) -> Iterator[_MoveStores]:
+    """Open until the end, in the user's XDG state folder unless `state_dir` is another.
 
     What writes says what it is `holding` them for: every other kquota that does is then kept out. Raises Busy.
     """
+    from kquota.stores.runs import RunFiles
+
+    root = state_dir if state_dir is not None else folders.state(os.environ)
     with ExitStack() as stack:
-        cluster, runs, _, _ = _move_stores(at, state_dir, stack)
+        if at.zookeeper is not None:
+            from kquota.stores.zookeeper_moves import ZooKeeperMoves, cluster_id
+            from kquota.stores.zookeeper_runs import ZooKeeperRuns
+
+            znodes = stack.enter_context(_znodes(at))
+            runs = ZooKeeperRuns(znodes, RunFiles(root, known := cluster_id(znodes)))
+            cluster = ZooKeeperMoves(znodes, runs)
+            found = _MoveStores(cluster=cluster, runs=runs, cluster_id=known, root=root, znodes=znodes)
+        else:
+            from kquota.stores.wire.moves import WireMoves
+
+            opened = stack.enter_context(wire(at))
+            known = opened.cluster_id
+            files = RunFiles(root, known)
+            found = _MoveStores(cluster=WireMoves(opened), runs=files, cluster_id=known, root=root, wire=opened)
         if holding is not None:
-            stack.enter_context(runs.hold(holding))
-        yield cluster, runs
+            stack.enter_context(found.runs.hold(holding))
+        yield found
+
+
+@contextmanager
+def moves(at: Where, state_dir: Path | None) -> Iterator[tuple[Cluster, Runs]]:
+    """The cluster as a move sees it, and the record of its runs, by default in the user's XDG state folder."""
+    with _move_stores(at, state_dir, None) as stores:
+        yield stores.cluster, stores.runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,40 +179,42 @@ class Stage:
 
 @contextmanager
 def staged(at: Where, state_dir: Path | None, holding: str | None) -> Iterator[Stage]:
-    """The same with what else a move may need, on one connection."""
-    with ExitStack() as stack:
-        cluster, runs, _, opened = _move_stores(at, state_dir, stack)
+    """The same with what else a move may need, on one connection.
+
+    What writes says what it is `holding` them for: every other kquota that does is then kept out. Raises Busy.
+    """
+    with _move_stores(at, state_dir, holding) as stores:
         log_dirs: LogDirs | None = None
         dirs: ReplicaDirs | None = None
-        if at.zookeeper is None:
+        if stores.wire is not None:
             from kquota.stores.wire.log_dirs import WireLogDirs
             from kquota.stores.wire.replica_dirs import WireReplicaDirs
 
-            brokers = cast("Wire", opened)
-            log_dirs, dirs = WireLogDirs(brokers), WireReplicaDirs(brokers)
-        if holding is not None:
-            stack.enter_context(runs.hold(holding))
-        yield Stage(cluster=cluster, runs=runs, log_dirs=log_dirs, dirs=dirs)
+            log_dirs, dirs = WireLogDirs(stores.wire), WireReplicaDirs(stores.wire)
+        yield Stage(cluster=stores.cluster, runs=stores.runs, log_dirs=log_dirs, dirs=dirs)
 
 
-def _move_stores(
-    at: Where, state_dir: Path | None, stack: ExitStack
-) -> tuple[Cluster, RunFiles | ZooKeeperRuns, str, Wire | Znodes]:
-    """The stores of a move, the cluster's id, and the connection that they share; all end with `stack`."""
-    from kquota.stores.runs import RunFiles, state_folder
+@contextmanager
+def throttling(at: Where, state_dir: Path | None, holding: str | None = None) -> Iterator[Ports]:
+    """All that replication throttles are made of, on one connection; `holding` as for `staged`."""
+    from kquota.stores.sightings import SightingsFile
+    from kquota.throttle.port import Ports
 
-    root = state_dir if state_dir is not None else state_folder(os.environ)
-    if at.zookeeper is not None:
-        from kquota.stores.zookeeper_moves import ZooKeeperMoves, cluster_id
-        from kquota.stores.zookeeper_runs import ZooKeeperRuns
+    with _move_stores(at, state_dir, holding) as stores:
+        configs: Configs
+        log_dirs: LogDirs | None = None
+        if stores.wire is not None:
+            from kquota.stores.wire.configs import WireConfigs
+            from kquota.stores.wire.log_dirs import WireLogDirs
 
-        znodes = stack.enter_context(_znodes(at))
-        runs = ZooKeeperRuns(znodes, RunFiles(root, known := cluster_id(znodes)))
-        return ZooKeeperMoves(znodes, runs), runs, known, znodes
-    from kquota.stores.wire.moves import WireMoves
+            configs, log_dirs = WireConfigs(stores.wire), WireLogDirs(stores.wire)
+        else:
+            from kquota.stores.zookeeper_configs import ZooKeeperConfigs
 
-    opened = stack.enter_context(wire(at))
-    return WireMoves(opened), RunFiles(root, opened.cluster_id), opened.cluster_id, opened
+            assert stores.znodes is not None
+            configs = ZooKeeperConfigs(stores.znodes, unreadable=warn)
+        memory = SightingsFile(stores.root, stores.cluster_id)
+        yield Ports(cluster=stores.cluster, configs=configs, log_dirs=log_dirs, runs=stores.runs, memory=memory)
 
 
 def warn(line: str) -> None:
@@ -208,31 +245,3 @@ def until_seen(seconds: float = SEEN_SECONDS) -> Iterator[None]:
     while time.monotonic() < give_up:
         time.sleep(_SEEN_POLL_SECONDS)
         yield
-
-
-@contextmanager
-def throttling(at: Where, state_dir: Path | None, holding: str | None = None) -> Iterator[Ports]:
-    """All that replication throttles are made of, on one connection; `holding` as for `moves`."""
-    from kquota.stores.runs import state_folder
-    from kquota.stores.sightings import SightingsFile
-    from kquota.throttle.port import Ports
-
-    root = state_dir if state_dir is not None else state_folder(os.environ)
-    with ExitStack() as stack:
-        stored: Configs
-        sizes: LogDirs | None = None
-        cluster, runs, cluster_id, opened = _move_stores(at, state_dir, stack)
-        if at.zookeeper is not None:
-            from kquota.stores.zookeeper_configs import ZooKeeperConfigs
-
-            stored = ZooKeeperConfigs(cast("Znodes", opened), unreadable=warn)
-        else:
-            from kquota.stores.wire.configs import WireConfigs
-            from kquota.stores.wire.log_dirs import WireLogDirs
-
-            brokers = cast("Wire", opened)
-            stored, sizes = WireConfigs(brokers), WireLogDirs(brokers)
-        if holding is not None:
-            stack.enter_context(runs.hold(holding))
-        memory = SightingsFile(root, cluster_id)
-        yield Ports(cluster=cluster, configs=stored, log_dirs=sizes, runs=runs, memory=memory)

@@ -9,14 +9,22 @@ from kquota.config.change import ConfigChange
 from kquota.config.resource import BROKERS, TOPICS, Entry, Resource
 from kquota.errors import Invalid, Refused
 from kquota.measure import byte_rate
-from kquota.terms import DEFAULT, EVERY_REPLICA, LONGEST_VALUE, THROTTLE_LISTS, THROTTLE_RATES
+from kquota.terms import (
+    DEFAULT,
+    DYNAMIC_BROKER,
+    DYNAMIC_DEFAULT_BROKER,
+    EVERY_REPLICA,
+    HIGHEST_ID,
+    LONGEST_VALUE,
+    THROTTLE_LISTS,
+    THROTTLE_RATES,
+)
 
 _DEFAULT_HAS_RATES: Final = (3, 9)
 _DELETES_ARE_HEEDED: Final = (2, 5)
 _NO_LIMIT: Final = 2**63 - 1
 _PARTITION_AND_BROKER: Final = re.compile(r"([0-9]+):([0-9]+)")
 _OF_THE_DRAFT: Final = re.compile(r"([0-9]+)-([0-9]+)")
-_LARGEST_ID: Final = 2**31 - 1
 
 
 def value(resource: Resource, key: str, text: str) -> str:
@@ -72,16 +80,16 @@ def _must_be_a_replica(key: str, entry: str) -> None:
     found = _PARTITION_AND_BROKER.fullmatch(entry)
     if found is None:
         raise Invalid(f"{key}: {entry!r} is not partition:broker; write for example 0:1,0:2 or '*'")
-    if any(int(number) > _LARGEST_ID for number in found.groups()):
+    if any(int(number) > HIGHEST_ID for number in found.groups()):
         raise Invalid(f"{key}: {entry!r} is more than a partition's or a broker's number can be")
 
 
 def in_force(entry: Entry, release: tuple[int, ...] | None) -> bool:
     """Whether a broker acts on what it tells: on a rate only where it was set dynamically (KAFKA-20125)."""
-    if entry.key not in THROTTLE_RATES or entry.source == "DYNAMIC_BROKER_CONFIG":
+    if entry.key not in THROTTLE_RATES or entry.source == DYNAMIC_BROKER:
         return True
     heeded = release is not None and release >= _DEFAULT_HAS_RATES
-    return heeded and entry.source == "DYNAMIC_DEFAULT_BROKER_CONFIG"
+    return heeded and entry.source == DYNAMIC_DEFAULT_BROKER
 
 
 def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> tuple[str, ...]:

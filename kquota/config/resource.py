@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from kquota.errors import Invalid
-from kquota.terms import DEFAULT, TOPIC_NAME, Default
+from kquota.terms import DEFAULT, HIGHEST_ID, Default, wrong_topic_name
 
 Kind: TypeAlias = Literal["topics", "brokers"]
 TOPICS: Final = "topics"
 BROKERS: Final = "brokers"
 
-_TOPIC: Final = re.compile(TOPIC_NAME)
 _BROKER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
@@ -32,10 +31,10 @@ class Resource:
             if self.kind == TOPICS:
                 raise Invalid("topics have no default entity: what a topic does not set itself is set on the brokers")
         elif self.kind == BROKERS:
-            if not _BROKER.fullmatch(self.name) or int(self.name) > 2**31 - 1:
+            if not _BROKER.fullmatch(self.name) or int(self.name) > HIGHEST_ID:
                 raise Invalid(f"The entity name for brokers must be a valid integer broker id, found: {self.name}")
-        elif not _TOPIC.fullmatch(self.name):
-            raise Invalid(f"{self.name!r} is no topic's name: 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'")
+        elif why := wrong_topic_name(self.name):
+            raise Invalid(f"{self.name!r} {why}")
 
     @property
     def order(self) -> tuple[str, bool, int, str]:

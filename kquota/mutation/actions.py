@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -20,6 +20,7 @@ class Fate(enum.Enum):
     """What became of one topic."""
 
     DONE = "done"
+    ALREADY = "already so"
     REJECTED = "rejected"
     FAILED = "failed"
     UNKNOWN = "unknown"
@@ -40,10 +41,11 @@ class Work:
     """What is done so far, readable at any moment, also by whoever interrupts it.
 
     `sent` counts topics in requests, each time anew; `throttle_time_ms` is what the last rejection asked for; `muted`
-    is the moment before which nothing may be sent (KIP-219).
+    is the moment before which nothing may be sent (KIP-219). `already` are the errors that say it is so already.
     """
 
     left: deque[Mutation]
+    already: Collection[int] = ()
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     in_flight: tuple[Mutation, ...] = ()
     sent: int = 0
@@ -70,12 +72,15 @@ class Work:
         )
 
 
-def work(mutations: Iterable[Mutation]) -> Work:
-    """Raises Refused for a topic that stands there twice: which of the two was meant?"""
+def work(mutations: Iterable[Mutation], already: Collection[int] = ()) -> Work:
+    """Raises Refused for a topic that stands there twice: which of the two was meant?
+
+    `already` are errors that are none to the caller: another client may have made, or deleted, a topic meanwhile.
+    """
     left = deque(mutations)
     if twice := sorted(name for name, count in Counter(one.topic for one in left).items() if count > 1):
         raise Refused(f"topic {twice[0]} is named twice; nothing was sent")
-    return Work(left=left)
+    return Work(left=left, already=already)
 
 
 def carry_out(
@@ -145,14 +150,16 @@ def _take(doing: Work, batch: Sequence[Mutation], answer: Answer) -> None:
         if failure is not None and failure.rejected:
             again.append(one)
         else:
-            doing.outcomes[one.topic] = _outcome(one, failure)
+            doing.outcomes[one.topic] = _outcome(one, failure, doing.already)
     doing.left.extendleft(reversed(again))
     doing.in_flight = ()
 
 
-def _outcome(mutation: Mutation, failure: Failure | None) -> Outcome:
+def _outcome(mutation: Mutation, failure: Failure | None, already: Collection[int]) -> Outcome:
     if failure is None:
         return Outcome(mutation=mutation, fate=Fate.DONE)
+    if failure.code in already:
+        return Outcome(mutation=mutation, fate=Fate.ALREADY)
     return Outcome(mutation=mutation, fate=Fate.FAILED, error=Refused(failure.reason))
 
 

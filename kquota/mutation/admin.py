@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
-from kquota.errors import KquotaError, QuotaViolatedException, Unreachable
+from kquota.errors import Invalid, KquotaError, QuotaViolatedException, Unreachable
 from kquota.mutation.actions import Fate, Outcome, Work, carry_out, work
 from kquota.mutation.pace import Pace
-from kquota.mutation.port import Connected, Topics
+from kquota.mutation.port import Connected
 from kquota.mutation.request import Creation, Deletion, Growth, Mutation
 
 Results: TypeAlias = Mapping[str, KquotaError | None]
@@ -43,7 +44,7 @@ def create_topics(
         with kquota.connect("localhost:9092") as cluster:
             results = create_topics(cluster, [Creation(topic="orders", partitions=12, replication_factor=3)])
     """
-    return _results(cluster, _served(cluster, validate_only), creations, timeout, retry_quota_violated, told)
+    return _results(cluster, validate_only, with_partitions(cluster, creations), timeout, retry_quota_violated, told)
 
 
 def create_partitions(
@@ -62,31 +63,48 @@ def create_partitions(
     """
     now = _partitions(cluster, totals)
     growths = [Growth(topic=topic, partitions=total, now=now.get(topic, 0)) for topic, total in totals.items()]
-    return _results(cluster, _served(cluster, validate_only), growths, timeout, retry_quota_violated, told)
+    return _results(cluster, validate_only, growths, timeout, retry_quota_violated, told)
 
 
 def delete_topics(
     cluster: Connected,
-    topics: Collection[str],
+    topics: Iterable[str],
     *,
     timeout: float | None = None,
     retry_quota_violated: bool = True,
     told: Told = _unheard,
 ) -> Results:
-    """Delete topics; otherwise as `create_topics`.
+    """Delete topics; otherwise as `create_topics`. Raises Invalid for a single name, whose letters are no topics.
 
     with kquota.connect("localhost:9092") as cluster:
         results = delete_topics(cluster, ["orders"], retry_quota_violated=False)
     """
-    now = _partitions(cluster, topics)
-    deletions = [Deletion(topic=topic, partitions=now.get(topic, 0)) for topic in topics]
-    return _results(cluster, cluster.topics, deletions, timeout, retry_quota_violated, told)
+    if isinstance(topics, str):
+        raise Invalid(f"topics {topics!r}: give a list of names, as [{topics!r}]; nothing was sent")
+    names = list(topics)
+    now = _partitions(cluster, names)
+    deletions = [Deletion(topic=topic, partitions=now.get(topic, 0)) for topic in names]
+    return _results(cluster, False, deletions, timeout, retry_quota_violated, told)
 
 
-def pace_of(cluster: Connected) -> Pace:
-    """The pace for what binds us on this cluster, as far as it tells."""
-    rate = cluster.mutation_rate()
+def pace_of(cluster: Connected, topics: int, *, validate_only: bool = False) -> Pace:
+    """The pace for so many topics under what binds us on this cluster, as far as it tells.
+
+    Where brokers only say whether they would, as KIP-599 meant it nothing is spent, and on Kafka 4 all: who goes by the
+    rate would wait in vain for the first, so rejections alone tell.
+    """
+    rate = cluster.mutation_rate() if topics > 1 and not validate_only else None
     return Pace(quota=None) if rate is None else Pace(quota=rate, burst_seconds=cluster.mutation_burst())
+
+
+def with_partitions(cluster: Connected, creations: Iterable[Creation]) -> list[Creation]:
+    """The same; where nobody says how many partitions, each counts as many as brokers will probably make."""
+    found = list(creations)
+    if all(one.partitions or one.assignment for one in found):
+        return found
+    # Asked once: it is a request to every broker.
+    partitions = cluster.default_partitions()
+    return [replace(one, default_partitions=partitions) for one in found]
 
 
 def _partitions(cluster: Connected, names: Iterable[str]) -> dict[str, int]:
@@ -94,17 +112,21 @@ def _partitions(cluster: Connected, names: Iterable[str]) -> dict[str, int]:
     return {topic.name: len(topic.partitions) for topic in cluster.topics.topics(set(names))}
 
 
-def _served(cluster: Connected, validate_only: bool) -> Topics:
-    return cluster.checked if validate_only else cluster.topics
-
-
 def _results(
-    cluster: Connected, topics: Topics, mutations: Iterable[Mutation], timeout: float | None, retry: bool, told: Told
+    cluster: Connected,
+    validate_only: bool,
+    mutations: Iterable[Mutation],
+    timeout: float | None,
+    retry: bool,
+    told: Told,
 ) -> Results:
     doing = work(mutations)
     asked = [one.topic for one in doing.left]
-    pace = pace_of(cluster) if retry and len(doing.left) > 1 else Pace(quota=None)
+    topics = cluster.checked if validate_only else cluster.topics
+    pace = pace_of(cluster, len(asked), validate_only=validate_only) if retry else Pace(quota=None)
     seconds = cluster.timeout if timeout is None else timeout
+    if not seconds > 0:
+        raise Invalid(f"timeout {seconds:g}: must be more than 0 seconds; nothing was sent")
     outcomes = carry_out(topics, time, doing, pace, seconds=seconds, retry=retry, told=told)
     errors = {one.mutation.topic: _error(one) for one in outcomes}
     results = {topic: errors[topic] for topic in asked}

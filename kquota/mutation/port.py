@@ -24,6 +24,10 @@ class Failure:
 
 
 REJECTED = 89
+EXISTS = 36
+"""TOPIC_ALREADY_EXISTS."""
+MISSING = 3
+"""UNKNOWN_TOPIC_OR_PARTITION."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +49,11 @@ class Topics(Protocol):
         """
         ...
 
-    def topics(self, names: Collection[str] | None) -> tuple[Topic, ...]:
-        """The topics of these names that exist, or all (None), by name."""
+    def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
+        """The topics of these names that exist, or all (None), by name; with `moves` also who is added and removed.
+
+        Brokers that are too old (before 2.4), or do not let us look at moves, show none.
+        """
         ...
 
 
@@ -77,6 +84,10 @@ class Connected(Protocol):
 
     def mutation_burst(self) -> float:
         """How many seconds of that rate a full bucket holds; as Kafka ships it where nobody tells."""
+        ...
+
+    def default_partitions(self) -> int:
+        """How many a topic gets for which nobody says it: the brokers' num.partitions, 1 where they do not tell."""
         ...
 
 

@@ -13,18 +13,22 @@ Assignment = Mapping[int, tuple[BrokerId, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
-    """A topic to be. Partitions and replication factor None: as the broker's default has it (Kafka 2.4)."""
+    """A topic to be. Partitions and replication factor None: as the broker's default has it (Kafka 2.4).
+
+    `default_partitions` is how many that probably are; it is not sent.
+    """
 
     topic: str
     partitions: int | None = None
     replication_factor: int | None = None
     assignment: Assignment | None = None
     configs: Mapping[str, str] = field(default_factory=dict)
+    default_partitions: int = 1
 
     @property
     def mutations(self) -> int:
-        """Its partitions; one where only the broker knows their number."""
-        return len(self.assignment) if self.assignment else self.partitions or 1
+        """Its partitions."""
+        return len(self.assignment) if self.assignment else self.partitions or self.default_partitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,8 @@ Brokers = tuple[BrokerId, ...]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
     """One partition. `leader` None: it has none. `elr` is the eligible leader replicas (KIP-966), and `last_known_elr`
-    whoever was last in sync before; None before Kafka 4.0.
+    whoever was last in sync before; None before Kafka 4.0. While it moves `replicas` has all that are old or new, of
+    which some are `adding` and some `removing`.
     """
 
     number: int
@@ -21,11 +22,18 @@ class Partition:
     isr: Brokers
     elr: Brokers | None = None
     last_known_elr: Brokers | None = None
+    adding: Brokers = ()
+    removing: Brokers = ()
 
     @property
     def under_replicated(self) -> bool:
-        """Whether a replica is out of sync."""
-        return len(self.isr) < len(self.replicas)
+        """Whether a replica is out of sync; one that a move adds has yet to become one (TopicCommand)."""
+        return len(self.isr) < self.replication_factor
+
+    @property
+    def replication_factor(self) -> int:
+        """Its replicas without those that a move adds, as Kafka's tool counts them."""
+        return len(self.replicas) - len(self.adding)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,4 +48,4 @@ class Topic:
     @property
     def replication_factor(self) -> int:
         """The first partition's, as Kafka's tool says it."""
-        return len(self.partitions[0].replicas) if self.partitions else 0
+        return self.partitions[0].replication_factor if self.partitions else 0

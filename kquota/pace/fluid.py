@@ -63,7 +63,7 @@ def _flow(
     ended, now = {}, 0.0
     while left and now < until:
         flowing = rates({n: streams[n].ports for n in left}, capacity)
-        times = {n: amount / flowing[n] for n, amount in left.items()}
+        times = {n: _time(amount, flowing[n]) for n, amount in left.items()}
         step = min(*times.values(), until - now)
         for n, time in times.items():
             if time <= step:
@@ -73,6 +73,13 @@ def _flow(
                 left[n] *= 1 - step / time
         now += step
     return ended
+
+
+def _time(amount: float, rate: float) -> float:
+    """Seconds; also of nothing, which is there, and at no rate: a port may let nothing through at once."""
+    if not amount:
+        return 0.0
+    return amount / rate if rate else math.inf
 
 
 def busiest(

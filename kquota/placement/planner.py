@@ -7,6 +7,7 @@ and a disk allow.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from kquota.errors import Refused
 from kquota.measure import human_bytes
@@ -14,10 +15,13 @@ from kquota.placement import bound
 from kquota.placement.balance import Band, fill, level
 from kquota.placement.cluster import Cluster
 from kquota.placement.draft import Draft, Why
-from kquota.placement.goal import Goal, check, shown
+from kquota.placement.goal import Goal, check
 from kquota.placement.order import ordered
 from kquota.placement.planned import Left, Planned, changes, shares
+from kquota.several import few
 from kquota.terms import BrokerId
+
+_SHOWN: Final = 8
 
 
 def plan(cluster: Cluster, goal: Goal) -> Planned:
@@ -106,8 +110,8 @@ def _no_room(draft: Draft, goal: Goal, p: int) -> str:
     if not full:
         return (
             f"{name} is to have {goal.replication_factor or len(draft.replicas[p])} replicas, and only "
-            f"{len(goal.destinations)} brokers may hold one ({shown(goal.destinations)}); no plan is made: name more "
-            "--brokers, drain fewer, or give a lower --replication-factor"
+            f"{len(goal.destinations)} brokers may hold one ({few(goal.destinations, _SHOWN, ',')}); no plan is made: "
+            "name more --brokers, drain fewer, or give a lower --replication-factor"
         )
     # The one that has most room is the one that an operator would try by hand.
     best = max(full, key=lambda broker: ((draft.room[broker] or 0) - draft.incoming[broker], -broker))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Final
 
 from kquota.reassign import document
 from kquota.reassign.document import Value, brief
-from kquota.terms import TOPIC_NAME
+from kquota.terms import wrong_topic_name
 
 _EXAMPLE: Final = '{"topics":[{"topic":"foo"},{"topic":"bar"}],"version":1}'
-_TOPIC: Final = re.compile(TOPIC_NAME)
 
 
 def read(path: Path) -> tuple[str, ...]:
@@ -38,6 +36,6 @@ def parse(text: str, where: str) -> tuple[str, ...]:
 
 def _topic(value: Value) -> str:
     name = value.text()
-    if not _TOPIC.fullmatch(name):
-        raise value.wrong(f"{brief(name)} is not a topic's name (1 to 249 of a-z A-Z 0-9 . _ -, not . or ..)")
+    if why := wrong_topic_name(name):
+        raise value.wrong(f"{brief(name)} {why}")
     return name

@@ -51,6 +51,8 @@ def probe(
 ) -> Result:
     """Load a topic of its own as a real client, and say what it got: after two windows, for `seconds` or two more.
 
+    A byte rate is measured over whole windows, so up to one window longer.
+
     `rate` is what to produce, in bytes per second over all `brokers`; the other kinds push against their quota by
     themselves. The client logs in as `client_config` says, a file of Java properties, else as the cluster was
     connected, and under its client-id or this one; `user` is for logins of which only brokers know whose they are.

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from kquota.errors import Refused, Unknown
+from kquota.mutation.actions import REQUEST_SECONDS
+from kquota.mutation.pace import MOST_ITEMS
 from kquota.mutation.port import Clock, Topics
 from kquota.mutation.request import Creation, Deletion, Growth, Mutation
 from kquota.probe import scratch
@@ -13,10 +15,8 @@ from kquota.probe.actions import until_seen
 from kquota.probe.ladder import LAG, Operation, Rung, Step, percentile
 from kquota.probe.port import Sight
 
-_REQUEST_SECONDS = 30.0
 _TICK = 0.1
 """Seconds between two requests, each with all that is due by then."""
-_MOST_ITEMS = 100
 _PATIENCE = 5 * LAG
 """For a lag that is too long anyway."""
 
@@ -77,7 +77,7 @@ def _step(
     began, sent, latencies = clock.monotonic(), 0, []
     while sent < len(todo):
         due = int((clock.monotonic() - began) * rung.rate / each) + 1
-        batch = todo[sent : min(due, sent + _MOST_ITEMS, len(todo))]
+        batch = todo[sent : min(due, sent + MOST_ITEMS, len(todo))]
         asked = clock.monotonic()
         if batch:
             _must_be_done(topics, batch)
@@ -108,7 +108,7 @@ def _lag(clock: Clock, sight: Sight, wanted: Mapping[str, int]) -> float:
 
 
 def _must_be_done(topics: Topics, batch: Sequence[Mutation]) -> None:
-    answer = topics.send(batch, _REQUEST_SECONDS)
+    answer = topics.send(batch, REQUEST_SECONDS)
     for one in batch:
         failure = answer.outcomes[one.topic]
         if failure is not None and failure.rejected:

@@ -127,6 +127,16 @@ def seconds(given: float | None, otherwise: float) -> float:
     return found
 
 
+def whole(seconds: float, warm: float) -> float:
+    """The same, up to whole windows of the quota whose steady state comes after `warm`, where a probe may last so long.
+
+    A quota holds over a window and lets bursts through within it: over a part of one, one burst more is a tenth.
+    """
+    window = warm / _WINDOWS
+    rounded = math.ceil(seconds / window) * window
+    return rounded if rounded <= MOST_SECONDS else seconds
+
+
 def pushing(limit: float | None, brokers: int) -> float:
     """What to read from each broker, in bytes per second: more than the quota, within bounds."""
     wanted = UNLIMITED_RATE / brokers if limit is None else _OVER * limit

@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from kquota.errors import Refused
+from kquota.mutation.actions import REQUEST_SECONDS
+from kquota.mutation.pace import HAIR
 from kquota.mutation.port import Clock, Topics
 from kquota.mutation.request import Creation, Deletion, Mutation
 from kquota.probe import scratch
 from kquota.probe.load import Load
 from kquota.probe.meter import Reading, throttles
-
-_REQUEST_SECONDS = 30.0
-_HAIR = 0.002
-"""Seconds: a throttle time is rounded, and one that was rounded down ends too early."""
 
 
 @dataclass(slots=True)
@@ -40,7 +38,7 @@ class Tally:
         return Reading(
             broker=None,
             amount=float(end[1] - start[1]),
-            seconds=max(end[0] - start[0], _HAIR),
+            seconds=max(end[0] - start[0], HAIR),
             throttles=throttles(self.waits),
         )
 
@@ -58,7 +56,7 @@ def mutate(
     for one in _one_by_one(load, tell):
         while (now := clock.monotonic()) < give_up:
             told(now - began)
-            answer = topics.send([one], _REQUEST_SECONDS)
+            answer = topics.send([one], REQUEST_SECONDS)
             failure = answer.outcomes[one.topic]
             if failure is not None and not failure.rejected:
                 raise Refused(f"topic {one.topic}: {failure.reason}")
@@ -68,7 +66,7 @@ def mutate(
             if not tally.zeros:
                 give_up = clock.monotonic() + load.seconds
             tally.rejected(clock.monotonic(), answer.throttle_time_ms)
-            clock.sleep(answer.throttle_time_ms / 1_000 + _HAIR)
+            clock.sleep(answer.throttle_time_ms / 1_000 + HAIR)
         if now >= give_up:
             break
         early = began + tally.admitted / load.rate - clock.monotonic()

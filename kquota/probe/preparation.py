@@ -57,6 +57,8 @@ def prepared(
         raise Invalid(f"a rate of {rate}: say how many bytes per second to produce")
     warm = load.warm(_window(kind, explained))
     lasts = load.seconds(seconds, warm)
+    if kind in load.BYTES:
+        lasts = load.whole(lasts, warm)
     each = {
         Kind.PRODUCE: (rate or 0.0) / len(where),
         Kind.CONSUME: load.pushing(limit, len(where)),

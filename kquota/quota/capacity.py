@@ -47,6 +47,7 @@ class Broker:
     window: Window | None = None
     mutation_window: Window | None = None
     controllers: frozenset[int] | None = None
+    default_partitions: int | None = None
     callback: str | None = None
     static: Mapping[str, float] | None = None
 
@@ -80,6 +81,7 @@ def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> Broker:
         window=_window(settings, "quota.window"),
         mutation_window=_window(settings, "controller.quota.window"),
         controllers=_controllers(settings),
+        default_partitions=_whole(settings.get("num.partitions")),
         callback=settings.get("client.quota.callback.class") or None,
         static={key: float(rate) for key, name in STATIC_DEFAULTS.items() if (rate := _limit(settings.get(name)))}
         if settings
@@ -123,6 +125,11 @@ class Cluster:
         if not controllers <= {broker.id for broker in brokers}:
             return None
         return _same(b.mutation_window for b in brokers if not controllers or b.id in controllers)
+
+    @property
+    def default_partitions(self) -> int | None:
+        """num.partitions, where all brokers have the same."""
+        return _same(broker.default_partitions for broker in self.brokers or ())
 
     @property
     def largest_batch(self) -> int | None:

@@ -15,6 +15,7 @@ from kquota.quota.limits import Limits
 from kquota.quota.replacement import Replacement
 from kquota.quota.scope import Scope
 from kquota.quota.throttled import Throttles, Throttling, throttlings
+from kquota.several import few
 from kquota.terms import DEFAULT
 
 _DIGITS: Final = 16
@@ -90,8 +91,7 @@ def owned(document: Document) -> Scope:
 def _must_not_be_protected(document: Document, replacements: tuple[Replacement, ...]) -> None:
     touched = [str(r.entity) for r in replacements if document.protect.touches(r.entity)]
     if touched:
-        more = f" and {len(touched) - _SHOWN} more" if len(touched) > _SHOWN else ""
         raise Refused(
-            f"protected, and the document would change it: {', '.join(touched[:_SHOWN])}{more}; take it out of the "
+            f"protected, and the document would change it: {few(touched, _SHOWN)}; take it out of the "
             "document, or out of protect:. Nothing was written"
         )

@@ -18,11 +18,10 @@ from kquota.quota.limits import Limits, plain, quotas_of, value
 from kquota.quota.scope import Scope
 from kquota.quota.source import Scalar, Source, quoted
 from kquota.quota.throttled import KEYS, Check, Kind, Throttled, Throttles, unread
-from kquota.terms import CONSUMER_BYTE_RATE, DEFAULT, PRODUCER_BYTE_RATE
+from kquota.terms import BYTE_RATES, DEFAULT
 
 VERSION: Final = "1"
 NOBODY: Final = Scope(patterns=())
-BYTE_RATES: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)
 _LONGEST_KEY: Final = 1000  # YAML takes 1,024 characters before the colon; longer keys begin with `? `.
 
 _DEFAULTS: Final = {

@@ -47,7 +47,7 @@ Check: TypeAlias = Callable[[Throttled, str, str], str]
 
 
 def unread(throttled: Throttled, key: str, text: str) -> str:
-    """The check of a reader that takes no replication throttles."""
+    """The check of a reader that takes no replication throttles: raises Invalid for any."""
     raise Invalid(f"{throttled}: {key}={text}: replication throttles are not read here")
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from kquota.errors import Incomplete, Unknown, Unreachable
 from kquota.reassign import guard, log_dir_actions, log_dirs, words
-from kquota.reassign.hold import SETTLE, wait_until
+from kquota.reassign.hold import wait_until
 from kquota.reassign.log_dir_actions import Started
 from kquota.reassign.moves import Replicas, moves
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Clock, Cluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.run import covers
 from kquota.reassign.verification import Verification, verify
-from kquota.terms import TopicPartition
+from kquota.terms import SEEN_SECONDS, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def _submitted(cluster: Cluster, clock: Clock, what: Cancellable) -> Mapping[Top
         return all(name not in found.running for name in what.targets if name not in refused_still)
 
     if not wait_until(ended, clock):
-        why = f"the cancellation was submitted and not seen within {SETTLE:.0f} s: give the same command again"
+        why = f"the cancellation was submitted and not seen within {SEEN_SECONDS:.0f} s: give the same command again"
         raise Unknown(f"{lost}; {why}" if lost else why) from lost
     now = cluster.snapshot(what.plan.topics).running
     return {name: why for name, why in refused.items() if name in now}

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import BinaryIO, Final, NoReturn, TypeAlias, TypeVar, cast
 
 from kquota.errors import Invalid
+from kquota.terms import HIGHEST_ID
 
 LARGEST: Final = 100_000_000
 """Bytes of a file: a million partitions of three replicas, as Kafka's tools write them."""
-MOST: Final = 2**31 - 1
-"""The highest number of a partition or a broker."""
 Shorten: TypeAlias = Callable[[dict[str, object]], object]
 _T = TypeVar("_T")
 _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -60,7 +59,7 @@ class Value:
         return Value(fields.get(name, default), self.where, self.example, path)
 
     def list(self) -> list[object]:
-        """The bare items."""
+        """The bare items. Raises Invalid for what is no list."""
         if not isinstance(self.value, list):
             raise self.wrong(f"must be a list, is {_kind(self.value)}")
         return self.value
@@ -74,23 +73,23 @@ class Value:
         return (self.item(n) for n in range(len(self.list())))
 
     def number(self) -> int:
-        """A whole number that a partition or a broker may have."""
+        """A whole number that a partition or a broker may have, 0 to HIGHEST_ID. Raises Invalid for anything else."""
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             raise self.wrong(f"must be a whole number, is {_kind(self.value)}")
-        if not 0 <= self.value <= MOST:
-            raise self.wrong(f"must be from 0 to {MOST}, is {brief(self.value)}")
+        if not 0 <= self.value <= HIGHEST_ID:
+            raise self.wrong(f"must be from 0 to {HIGHEST_ID}, is {brief(self.value)}")
         return self.value
 
     def numbers(self) -> Sequence[int]:
         """The items of a list of such numbers."""
         found = self.list()
         for n, item in enumerate(found):
-            if type(item) is not int or not 0 <= item <= MOST:
+            if type(item) is not int or not 0 <= item <= HIGHEST_ID:
                 self.item(n).number()
         return cast(Sequence[int], found)
 
     def text(self) -> str:
-        """A string."""
+        """A string. Raises Invalid for anything else."""
         if not isinstance(self.value, str):
             raise self.wrong(f"must be a string, is {_kind(self.value)}")
         return self.value

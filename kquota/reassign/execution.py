@@ -8,7 +8,7 @@ from typing import Final
 
 from kquota.errors import Busy, Conflict, Incomplete, KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign import log_dir_actions, words
-from kquota.reassign.hold import SETTLE, Released, World, enforce, read, record, release, release_ended, wait_until
+from kquota.reassign.hold import Released, World, enforce, read, record, release, release_ended, wait_until
 from kquota.reassign.log_dir_actions import Started
 from kquota.reassign.moves import Replicas, moves
 from kquota.reassign.plan import Plan
@@ -16,7 +16,7 @@ from kquota.reassign.port import ReplicaDirs
 from kquota.reassign.preparation import Prepared
 from kquota.reassign.run import Run, covers, taking
 from kquota.reassign.wave import lists_of, wanted, wave
-from kquota.terms import TopicPartition
+from kquota.terms import SEEN_SECONDS, TopicPartition
 
 _BETWEEN_WAVES: Final = 2.0
 """Seconds between two looks at whether there is room for the next wave."""
@@ -153,7 +153,7 @@ def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[To
         there = Plan(targets={name: target for name, target in sent.targets.items() if name in found})
         return all(move.submitted for move in moves(there, found))
 
-    why = f"the moves were submitted and not seen under way within {SETTLE:.0f} s"
+    why = f"the moves were submitted and not seen under way within {SEEN_SECONDS:.0f} s"
     try:
         seen = wait_until(under_way, world.clock)
     except KquotaError as error:

@@ -9,7 +9,8 @@ from kquota.reassign.moves import Move, Partition
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
 from kquota.reassign.words import EXISTING
-from kquota.terms import TopicPartition
+from kquota.several import few, joined
+from kquota.terms import BrokerId, TopicPartition
 
 _SHOWN = 5
 
@@ -55,7 +56,7 @@ def check_overridden(moving: Sequence[Move], found: Snapshot, own: Mapping[Topic
         now = found.partitions[move.partition]
         if now.moving and not move.submitted and now.target != own.get(move.partition):
             raise Refused(
-                f"{move.partition} is on its way to {','.join(map(str, now.target))} already: cancel that move first, "
+                f"{move.partition} is on its way to {joined(now.target)} already: cancel that move first, "
                 "or give --force to override it; nothing was written"
             )
 
@@ -94,14 +95,18 @@ def check_return(
         least = max(1, min(minimum_in_sync.get(name.topic, 1), len(now.before)))
         if len(left) < least and (not left or len(left) < len(in_sync)):
             raise Refused(
-                f"{name}: of its replicas before the move, {','.join(map(str, now.before))}, "
-                f"{','.join(map(str, sorted(left))) or 'none'} would be in sync and {least} must be: bring its brokers "
+                f"{name}: of its replicas before the move, {joined(now.before)}, "
+                f"{joined(sorted(left)) or 'none'} would be in sync and {least} must be: bring its brokers "
                 "back, let the move end, or give --force; nothing was written"
             )
 
 
+def check_gone(brokers: Collection[BrokerId], found: Snapshot) -> None:
+    """Raises Refused where one of those said to be gone for good is alive."""
+    if alive := sorted(found.alive.intersection(brokers)):
+        raise Refused(f"--gone: broker {alive[0]} is alive, and gives back what was set on it; nothing was written")
+
+
 def named(partitions: Collection[TopicPartition]) -> str:
     """Some of them by name, and how many more there are."""
-    shown = [str(name) for name in partitions][:_SHOWN]
-    more = len(partitions) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+    return few(partitions, _SHOWN)

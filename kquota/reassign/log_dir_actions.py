@@ -8,8 +8,9 @@ from typing import Final
 
 from kquota.errors import KquotaError, Unknown, Unreachable
 from kquota.reassign import log_dirs
-from kquota.reassign.log_dirs import Reading, Replica, Wanted
+from kquota.reassign.log_dirs import Reading, Wanted
 from kquota.reassign.port import Clock, ReplicaDirs
+from kquota.terms import ReplicaId
 
 TIMEOUT: Final = 10.0
 """Seconds that Kafka's --timeout gives brokers to begin: a replica that has just been submitted is not there yet."""
@@ -24,11 +25,11 @@ class Started:
     """
 
     begun: Wanted = field(default_factory=dict)
-    refused: Mapping[Replica, KquotaError] = field(default_factory=dict)
-    waiting: Mapping[Replica, str] = field(default_factory=dict)
+    refused: Mapping[ReplicaId, KquotaError] = field(default_factory=dict)
+    waiting: Mapping[ReplicaId, str] = field(default_factory=dict)
 
 
-def check(dirs: ReplicaDirs, wanted: Wanted, others: Collection[Replica] = ()) -> Reading:
+def check(dirs: ReplicaDirs, wanted: Wanted, others: Collection[ReplicaId] = ()) -> Reading:
     """Where the wanted replicas are, and `others`; to be called before the first write of a run.
 
     Raises Refused for a log dir that cannot be moved into, Unreachable when a broker does not tell its own.
@@ -78,14 +79,14 @@ def cancel(dirs: ReplicaDirs, clock: Clock, wanted: Wanted, timeout: float = TIM
 def _ask(
     dirs: ReplicaDirs,
     clock: Clock,
-    replicas: Collection[Replica],
-    todo: Callable[[Reading], Mapping[Replica, str]],
+    replicas: Collection[ReplicaId],
+    todo: Callable[[Reading], Mapping[ReplicaId, str]],
     timeout: float,
     before: Reading | None,
 ) -> Started:
     """Ask for what is still to do by each new reading, until that is nothing or time is up."""
     give_up = clock.monotonic() + timeout
-    refused: dict[Replica, KquotaError] = {}
+    refused: dict[ReplicaId, KquotaError] = {}
     reading = dirs.read(replicas)
     fresh = todo(before or reading)
     left = todo(reading)

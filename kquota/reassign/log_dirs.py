@@ -12,10 +12,9 @@ from kquota.measure import ByteRate
 from kquota.reassign.moves import Partition
 from kquota.reassign.plan import Plan
 from kquota.reassign.progress import Progress
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
-Replica: TypeAlias = tuple[TopicPartition, BrokerId]
-Wanted: TypeAlias = Mapping[Replica, str]
+Wanted: TypeAlias = Mapping[ReplicaId, str]
 """The log dir that each replica shall be in; those that may be in any are not named."""
 
 ZOOKEEPER: Final = "bootstrap-server needs to be provided when replica reassignments are present."
@@ -48,14 +47,14 @@ class Reading:
     """
 
     dirs: Mapping[BrokerId, Mapping[str, str | None]] = field(default_factory=dict)
-    places: Mapping[Replica, Place] = field(default_factory=dict)
+    places: Mapping[ReplicaId, Place] = field(default_factory=dict)
     silent: Mapping[BrokerId, str] = field(default_factory=dict)
 
-    def place(self, replica: Replica) -> Place:
+    def place(self, replica: ReplicaId) -> Place:
         """Where it is; nowhere when its broker has none of it, or is silent."""
         return self.places.get(replica, NOWHERE)
 
-    def after(self, newer: Reading, asked: Collection[Replica]) -> Reading:
+    def after(self, newer: Reading, asked: Collection[ReplicaId]) -> Reading:
         """This reading with what a newer one tells of the replicas it `asked` for."""
         return Reading(
             dirs={**self.dirs, **newer.dirs},
@@ -86,7 +85,7 @@ class Status:
     target: str
 
 
-def of(plan: Plan, partitions: Collection[TopicPartition] | None = None) -> dict[Replica, str]:
+def of(plan: Plan, partitions: Collection[TopicPartition] | None = None) -> dict[ReplicaId, str]:
     """The log dirs that the plan names, for `partitions` or all of it (None), as a broker writes them."""
     return {
         replica: path.rstrip("/") or "/"
@@ -95,12 +94,12 @@ def of(plan: Plan, partitions: Collection[TopicPartition] | None = None) -> dict
     }
 
 
-def replicas(plan: Plan) -> tuple[Replica, ...]:
+def replicas(plan: Plan) -> tuple[ReplicaId, ...]:
     """Every replica of the plan: what to read for the way back."""
     return tuple((partition, broker) for partition, target in plan.targets.items() for broker in target)
 
 
-def current(reading: Reading, those: Iterable[Replica]) -> dict[Replica, str]:
+def current(reading: Reading, those: Iterable[ReplicaId]) -> dict[ReplicaId, str]:
     """The log dir that each is in, as far as is known: the `log_dirs` of a rollback plan, as Kafka prints them."""
     return {replica: path for replica in those if (path := reading.place(replica).current) is not None}
 
@@ -110,7 +109,7 @@ def with_dirs(plan: Plan, reading: Reading) -> Plan:
     return Plan(targets=plan.targets, log_dirs=current(reading, replicas(plan)))
 
 
-def unsettled(wanted: Wanted, reading: Reading) -> dict[Replica, str]:
+def unsettled(wanted: Wanted, reading: Reading) -> dict[ReplicaId, str]:
     """Those not in their log dir for good: on their way, elsewhere, not there yet, or not known."""
     return {
         replica: path
@@ -119,7 +118,7 @@ def unsettled(wanted: Wanted, reading: Reading) -> dict[Replica, str]:
     }
 
 
-def unasked(wanted: Wanted, reading: Reading) -> dict[Replica, str]:
+def unasked(wanted: Wanted, reading: Reading) -> dict[ReplicaId, str]:
     """Those that neither are in their log dir nor on their way into it: asking for the others again changes nothing."""
     return {
         replica: path
@@ -128,7 +127,7 @@ def unasked(wanted: Wanted, reading: Reading) -> dict[Replica, str]:
     }
 
 
-def back(wanted: Wanted, reading: Reading) -> dict[Replica, str]:
+def back(wanted: Wanted, reading: Reading) -> dict[ReplicaId, str]:
     """Of the wanted, those on their way anywhere, and the log dir they still are in: asking for it ends the copy."""
     active = {replica: reading.place(replica) for replica in wanted}
     return {
@@ -157,7 +156,7 @@ def check(wanted: Wanted, reading: Reading) -> None:
             )
 
 
-def brokers(those: Iterable[Replica]) -> tuple[BrokerId, ...]:
+def brokers(those: Iterable[ReplicaId]) -> tuple[BrokerId, ...]:
     """Their brokers, sorted: whose LOG_DIR_RATE a throttle is. Kafka's tool takes every broker with a named dir."""
     return tuple(sorted({broker for _, broker in those}))
 
@@ -240,14 +239,14 @@ def started_lines(moves: Wanted) -> str:
     )
 
 
-def timed_out(waiting: Collection[Replica]) -> str:
+def timed_out(waiting: Collection[ReplicaId]) -> str:
     """The replicas whose brokers did not begin in time."""
     plural = "" if len(waiting) == 1 else "s"
     names = ",".join(map(_name, sorted(waiting, key=_in_order)))
     return f"Timed out before log directory move{plural} could be started for: {names}"
 
 
-def failed(errors: Mapping[Replica, object]) -> str:
+def failed(errors: Mapping[ReplicaId, object]) -> str:
     """The replicas that their brokers refused to move, and why; a line of Kafka's for the first, joined into one."""
     told = (f"Failed to alter dir for {_name(replica)}: {errors[replica]}" for replica in sorted(errors, key=_in_order))
     return "; ".join(told)
@@ -278,10 +277,10 @@ def _status_line(status: Status) -> str:
             return f"Partition {status.partition} cannot be found in any live log directory on broker {status.broker}."
 
 
-def _name(replica: Replica) -> str:
+def _name(replica: ReplicaId) -> str:
     return f"{replica[0]}-{replica[1]}"
 
 
-def _in_order(replica: Replica) -> tuple[BrokerId, TopicPartition]:
+def _in_order(replica: ReplicaId) -> tuple[BrokerId, TopicPartition]:
     """As Kafka's tool sorts replicas."""
     return replica[1], replica[0]

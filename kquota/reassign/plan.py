@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,13 +13,12 @@ from typing import Any, Final, TypeAlias, cast
 
 from kquota.errors import Invalid
 from kquota.reassign import document
-from kquota.reassign.document import MOST, Value, brief, cut, repeated
-from kquota.terms import TOPIC_NAME, BrokerId, TopicPartition
+from kquota.reassign.document import Value, brief, cut, repeated
+from kquota.terms import HIGHEST_ID, BrokerId, ReplicaId, TopicPartition, wrong_topic_name
 
 ANY: Final = "any"
 """In the place of a log dir: the broker chooses."""
 _ANY_TOO: Final = f',"{ANY}"'
-_TOPIC: Final = re.compile(TOPIC_NAME)
 _FIELDS: Final = ("topic", "partition", "replicas", "log_dirs")
 _EXAMPLE: Final = '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}'
 _CURRENT: Final = "Current partition replica assignment"
@@ -35,7 +33,7 @@ class Plan:
     """
 
     targets: Mapping[TopicPartition, tuple[BrokerId, ...]]
-    log_dirs: Mapping[tuple[TopicPartition, BrokerId], str] = field(default_factory=dict)
+    log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "targets", {name: self.targets[name] for name in sorted(self.targets)})
@@ -96,7 +94,7 @@ def parse(text: str, where: str, warn: Callable[[str], None] = lambda _: None) -
     if not partitions.list():
         raise Invalid(f"{where}: Partition reassignment list cannot be empty")
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
-    log_dirs: dict[tuple[TopicPartition, BrokerId], str] = {}
+    log_dirs: dict[ReplicaId, str] = {}
     unread = found.fields().keys() - {"version", "partitions"}
     for n, entry in enumerate(partitions.list()):
         target = entry if isinstance(entry, tuple) else _target(partitions.item(n), unread)
@@ -132,7 +130,7 @@ def _load(text: str, where: str) -> Value:
     return found
 
 
-_Target: TypeAlias = tuple[TopicPartition, tuple[BrokerId, ...], Mapping[tuple[TopicPartition, BrokerId], str]]
+_Target: TypeAlias = tuple[TopicPartition, tuple[BrokerId, ...], Mapping[ReplicaId, str]]
 """A partition, its replicas, and the log dirs that the file names for them."""
 
 
@@ -146,9 +144,9 @@ def _plain(entry: dict[str, Any], topics: dict[str, str]) -> _Target | dict[str,
     if (
         len(entry) != (3 if log_dirs is None else 4)
         or type(topic) is not str
-        or (topic not in topics and not _is_name(topic))
+        or (topic not in topics and wrong_topic_name(topic))
         or type(number) is not int
-        or not 0 <= number <= MOST
+        or not 0 <= number <= HIGHEST_ID
         or type(replicas) is not list
         or not replicas
         or not _are_brokers(replicas)
@@ -168,8 +166,8 @@ def _target(entry: Value, unread: set[str]) -> _Target:
     unread |= entry.fields().keys() - set(_FIELDS)
     topic = entry.field("topic")
     name = topic.text()
-    if not _is_name(name):
-        raise topic.wrong(f"{brief(name)} is not a topic's name (1 to 249 of a-z A-Z 0-9 . _ -, not . or ..)")
+    if why := wrong_topic_name(name):
+        raise topic.wrong(f"{brief(name)} {why}")
     partition = TopicPartition(name, entry.field("partition").number())
     field = entry.field("replicas")
     replicas = tuple(map(BrokerId, field.numbers()))
@@ -196,22 +194,16 @@ def _target(entry: Value, unread: set[str]) -> _Target:
 def _are_brokers(replicas: list[Any]) -> bool:
     # A loop, for it is three times as fast as all(), min() and max() are here.
     for broker in replicas:  # noqa: SIM110
-        if type(broker) is not int or not 0 <= broker <= MOST:
+        if type(broker) is not int or not 0 <= broker <= HIGHEST_ID:
             return False
     return True
-
-
-def _is_name(topic: str) -> bool:
-    return _TOPIC.fullmatch(topic) is not None
 
 
 def _is_log_dir(log_dir: object) -> bool:
     return type(log_dir) is str and (log_dir == ANY or log_dir.startswith("/"))
 
 
-def _chosen(
-    partition: TopicPartition, replicas: Iterable[BrokerId], log_dirs: Iterable[Any]
-) -> dict[tuple[TopicPartition, BrokerId], str]:
+def _chosen(partition: TopicPartition, replicas: Iterable[BrokerId], log_dirs: Iterable[Any]) -> dict[ReplicaId, str]:
     named = zip(replicas, log_dirs, strict=True)
     return {(partition, broker): log_dir for broker, log_dir in named if log_dir != ANY}
 

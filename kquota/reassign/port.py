@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Protocol
 
 from kquota.errors import KquotaError
-from kquota.reassign.log_dirs import Reading, Replica
+from kquota.reassign.log_dirs import Reading
 from kquota.reassign.moves import Partition, Replicas
 from kquota.reassign.run import Run
 from kquota.reassign.throttle import Change, Setting
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,20 +113,20 @@ class Altered:
     there when it comes.
     """
 
-    absent: frozenset[Replica] = frozenset()
-    errors: Mapping[Replica, KquotaError] = field(default_factory=dict)
+    absent: frozenset[ReplicaId] = frozenset()
+    errors: Mapping[ReplicaId, KquotaError] = field(default_factory=dict)
 
 
 class ReplicaDirs(Protocol):
     """The log dirs of replicas (KIP-113). Brokers are asked together, under one deadline; none holds up the others."""
 
-    def read(self, replicas: Collection[Replica]) -> Reading:
+    def read(self, replicas: Collection[ReplicaId]) -> Reading:
         """Where each of `replicas` is, and every log dir of their brokers.
 
         Raises Refused when a broker says that this user may not know.
         """
 
-    def alter(self, moves: Mapping[Replica, str]) -> Altered:
+    def alter(self, moves: Mapping[ReplicaId, str]) -> Altered:
         """Ask each replica's broker to move it into this log dir, at the broker's own pace.
 
         Naming the dir that a replica is in ends the copy that is under way. Errors: Refused for what the broker

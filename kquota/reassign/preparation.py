@@ -9,14 +9,14 @@ from kquota.errors import Refused
 from kquota.measure import ByteRate
 from kquota.reassign import guard, log_dir_actions, log_dirs
 from kquota.reassign.hold import World, read
-from kquota.reassign.log_dirs import Reading, Replica
+from kquota.reassign.log_dirs import Reading
 from kquota.reassign.moves import Move, moves, rates, rollback, throttled_brokers
 from kquota.reassign.plan import Plan, run_id
 from kquota.reassign.port import Clock, Cluster, ReplicaDirs, Runs, Snapshot
-from kquota.reassign.run import Run, covers, recreated, taking, without_topics
+from kquota.reassign.run import Run, covers, others_than, recreated, taking, without_topics
 from kquota.reassign.throttle import Change, Setting, needed
 from kquota.reassign.wave import lists_of, too_long, wanted, wave
-from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, BrokerId
+from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, BrokerId, ReplicaId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Prepared:
     run: Run | None
     moving: tuple[Move, ...] = ()
     wave: tuple[Move, ...] = ()
-    log_dirs: Mapping[Replica, str] = field(default_factory=dict)
+    log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
     reading: Reading | None = None
     wanted: Mapping[Setting, tuple[str, ...]] = field(default_factory=dict)
     now: Mapping[Setting, str | None] = field(default_factory=dict)
@@ -70,7 +70,7 @@ def prepare(
     guard.check_names(plan, found)
     unfinished = runs.unfinished()
     known = covers(plan, unfinished)
-    world = _world(cluster, runs, clock, known, unfinished)
+    world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(known, unfinished))
     back, reading = rollback(plan, found.partitions), None
     if dirs is not None and plan.log_dirs:
         reading = log_dir_actions.check(dirs, log_dirs.of(plan), log_dirs.replicas(back))
@@ -95,16 +95,11 @@ def prepare_again(
         throttle=run.rate, log_dir_throttle=run.log_dir_rate, additional=True, whole_topics=whole, force=force
     )
     known = replace(without_topics(run, gone), handed_over=run.handed_over | (run.goal.targets.keys() - targets.keys()))
-    world = _world(cluster, runs, clock, known, runs.unfinished())
+    world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, runs.unfinished()))
     reading = dirs.read(log_dirs.of(left).keys()) if dirs is not None and left.log_dirs else None
     prepared = _prepared(world, left, asked, found=found, known=known, back=run.rollback, reading=reading)
     notes = tuple(f"topic {topic} was deleted since: what is called so now is left alone" for topic in sorted(gone))
     return replace(prepared, notes=(*notes, *prepared.notes))
-
-
-def _world(cluster: Cluster, runs: Runs, clock: Clock, known: Run | None, unfinished: Sequence[Run]) -> World:
-    others = tuple(run for run in unfinished if known is None or run.id != known.id)
-    return World(cluster=cluster, runs=runs, clock=clock, others=others)
 
 
 def _prepared(

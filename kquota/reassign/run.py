@@ -19,7 +19,7 @@ from kquota.reassign.throttle import (
     handed_over,
     take,
 )
-from kquota.terms import TopicPartition
+from kquota.terms import BrokerId, TopicPartition
 
 
 class Purpose(enum.Enum):
@@ -59,6 +59,11 @@ class Run:
     def waiting(self) -> tuple[TopicPartition, ...]:
         """The partitions that the cluster has not been asked to move: a wave still to come, or a kquota that died."""
         return tuple(name for name in self.goal.targets if name not in self.handed_over)
+
+
+def others_than(run: Run | None, unfinished: Sequence[Run]) -> tuple[Run, ...]:
+    """The unfinished runs besides this one, in their order; all of them where there is none."""
+    return tuple(other for other in unfinished if run is None or other.id != run.id)
 
 
 def held(runs: Sequence[Run], setting: Setting) -> tuple[Taken, ...]:
@@ -128,6 +133,12 @@ def less(run: Run, released: Mapping[Setting, Taken]) -> Run:
         ours = tuple(value for value in taken[setting].ours if value not in gone.ours)
         taken[setting] = replace(taken[setting], ours=ours)
     return replace(run, taken=taken)
+
+
+def held_on(run: Run, brokers: Collection[BrokerId]) -> dict[Setting, Taken]:
+    """What the run still has to give back on these brokers."""
+    names = {str(broker) for broker in brokers}
+    return {s: taken for s, taken in run.taken.items() if s.kind == "broker" and s.name in names and taken.ours}
 
 
 def without_topics(run: Run, topics: Collection[str]) -> Run:

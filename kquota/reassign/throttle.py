@@ -60,6 +60,12 @@ class Change:
         return after - before <= now and not (before - after) & now
 
 
+def lists_first(changes: Iterable[Change]) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
+    """Changes of lists, then those of rates, as they are written: lists are fewer, and in force at once."""
+    every = tuple(changes)
+    return tuple(c for c in every if c.setting.is_list), tuple(c for c in every if not c.setting.is_list)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """What a run took: `prior` is what others had last set, `ours` the list entries, or rates, that the run wrote."""

@@ -13,7 +13,7 @@ from kquota.reassign.plan import Plan
 from kquota.reassign.port import Clock, Cluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.progress import Progress, Status, overall, statuses, verdict
 from kquota.reassign.proof import proven
-from kquota.reassign.run import Run, covers, held, part_of, recreated, without_topics
+from kquota.reassign.run import Run, covers, held, others_than, part_of, recreated, without_topics
 from kquota.reassign.throttle import Change, Setting, entries
 from kquota.terms import EVERY_REPLICA, REPLICATION_RATES, THROTTLE_LISTS, THROTTLE_RATES, TopicPartition
 
@@ -63,8 +63,7 @@ def verify(
         return Verification(statuses=found, verdict=outcome, log_dirs=in_dirs)
     unfinished = runs.unfinished()
     run = covers(plan, unfinished)
-    others = tuple(other for other in unfinished if run is None or other.id != run.id)
-    world = World(cluster=cluster, runs=runs, clock=clock, others=others)
+    world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, unfinished))
     if run is not None:
         copying = {status.partition for status in in_dirs if status.progress is Progress.IN_PROGRESS}
         done = _of_a_run(world, run, found, seen, copying)

@@ -10,6 +10,7 @@ from kquota.measure import ByteRate
 from kquota.reassign.moves import Partition
 from kquota.reassign.plan import Plan
 from kquota.reassign.progress import Progress, Status
+from kquota.several import joined
 from kquota.terms import BrokerId, TopicPartition
 
 EXISTING: Final = (
@@ -55,9 +56,9 @@ def running(moves: Mapping[TopicPartition, Partition]) -> str:
 
 
 def _running_line(name: TopicPartition, now: Partition) -> str:
-    adding = f" adding: {_joined(now.adding)}." if now.adding else ""
-    removing = f" removing: {_joined(now.removing)}." if now.removing else ""
-    return f"{name}: replicas: {_joined(now.replicas)}.{adding}{removing}"
+    adding = f" adding: {joined(now.adding)}." if now.adding else ""
+    removing = f" removing: {joined(now.removing)}." if now.removing else ""
+    return f"{name}: replicas: {joined(now.replicas)}.{adding}{removing}"
 
 
 def current_assignment(rollback: Plan) -> str:
@@ -76,7 +77,7 @@ def throttle_set(rate: ByteRate) -> str:
 def started(partitions: Collection[TopicPartition]) -> str:
     """What --execute prints last."""
     plural = "" if len(partitions) == 1 else "s"
-    return f"Successfully started partition reassignment{plural} for {_joined(sorted(partitions))}"
+    return f"Successfully started partition reassignment{plural} for {joined(sorted(partitions))}"
 
 
 def failed(errors: Mapping[TopicPartition, str]) -> str:
@@ -87,7 +88,7 @@ def failed(errors: Mapping[TopicPartition, str]) -> str:
 def cancelled(partitions: Collection[TopicPartition]) -> str:
     """What --cancel prints first."""
     plural = "" if len(partitions) == 1 else "s"
-    return f"Successfully cancelled partition reassignment{plural} for: {_joined(sorted(partitions))}"
+    return f"Successfully cancelled partition reassignment{plural} for: {joined(sorted(partitions))}"
 
 
 def not_cancelled(errors: Mapping[TopicPartition, str]) -> str:
@@ -110,23 +111,19 @@ def _status_line(status: Status) -> str:
         case Progress.ELSEWHERE:
             return (
                 f"There is no active reassignment of partition {status.partition}, but replica set is "
-                f"{_joined(status.replicas)} rather than {_joined(status.target)}."
+                f"{joined(status.replicas)} rather than {joined(status.target)}."
             )
 
 
 def clearing_brokers(brokers: Collection[BrokerId]) -> str:
     """What --verify prints for the rates that it takes away."""
-    return f"Clearing broker-level throttles on broker{'' if len(brokers) == 1 else 's'} {_joined(sorted(brokers))}"
+    return f"Clearing broker-level throttles on broker{'' if len(brokers) == 1 else 's'} {joined(sorted(brokers))}"
 
 
 def clearing_topics(topics: Collection[str]) -> str:
     """What --verify prints for the throttled-replica lists that it takes away."""
-    return f"Clearing topic-level throttles on topic{'' if len(topics) == 1 else 's'} {_joined(sorted(topics))}"
+    return f"Clearing topic-level throttles on topic{'' if len(topics) == 1 else 's'} {joined(sorted(topics))}"
 
 
 def _errors(errors: Mapping[TopicPartition, str]) -> str:
     return "; ".join(f"{name}: {text}" for name, text in sorted(errors.items()))
-
-
-def _joined(items: Iterable[object]) -> str:
-    return ",".join(map(str, items))

@@ -112,7 +112,7 @@ def up(
     `properties` go into every broker's configuration, or into that of a ZooKeeper alone. The servers outlive the
     caller, unless `owner_pid` names a process: then they are stopped when that one ends. Raises Refused when the
     sandbox runs already or a server dies while it starts (its log stays), Busy while another kquota starts or stops
-    it, Unreachable when Kafka cannot be downloaded.
+    it, Unreachable when Kafka cannot be downloaded, Invalid for a version or a number of brokers that it cannot be.
     """
     directory = places.directory(name)
     if kafka is not None:
@@ -121,8 +121,9 @@ def up(
             raise Invalid(f"--brokers {brokers}: a sandbox has 1 to {MOST_BROKERS} brokers")
     with places.alone(name):
         _refuse_running(name, directory)
-        where = java.find()
+        # Spark's extra is named first where a Java is missing, too.
         jars.pyspark_jars()
+        where = java.find()
         if kafka is not None:
             jars.kafka(kafka, tell)
         shutil.rmtree(directory, ignore_errors=True)
@@ -159,7 +160,10 @@ def find(name: str = "default") -> Cluster | None:
 
 
 def kafka_tool(kafka: Cluster | str, main_class: str, *arguments: str) -> list[str]:
-    """The command line of one of Kafka's own tools, of the sandbox's version or of the version named."""
+    """The command line of one of Kafka's own tools, of the sandbox's version or of the version named.
+
+    Raises Invalid for a sandbox of ZooKeeper alone.
+    """
     version = kafka if isinstance(kafka, str) else kafka.kafka
     if version is None:
         raise Invalid("a ZooKeeper alone has no Kafka tools")

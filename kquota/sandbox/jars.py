@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kquota import java
+from kquota import folders, java
 from kquota.errors import Invalid, KquotaError, Refused, Unreachable
 
 Tell = Callable[[str, float | None], None]
@@ -83,7 +83,7 @@ def kafka(version: str, tell: Tell) -> Path:
     Two that download at once take turns; a folder is complete or not there. Raises Unreachable when Maven Central is.
     """
     wanted = release(version)
-    folder = java.cache_folder() / "kafka" / version
+    folder = folders.cache(os.environ) / "kafka" / version
     if folder.is_dir():
         return folder
     with _turn(folder.with_name(f".{version}.lock"), version, tell) as turn:

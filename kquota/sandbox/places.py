@@ -11,13 +11,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from kquota import folders
 from kquota.errors import Busy, Invalid, Refused
 
 
 def state_folder() -> Path:
     """Where sandboxes live, a folder each: `$XDG_STATE_HOME/kquota/sandbox`."""
-    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    return home.resolve() / "kquota" / "sandbox"
+    return folders.state(os.environ).resolve() / "sandbox"
 
 
 def directory(name: str) -> Path:
@@ -34,7 +34,10 @@ def names() -> list[str]:
 
 
 def remove(folder: Path) -> None:
-    """A process that has just been ended may still be closing its files: what it leaves is removed in another round."""
+    """Remove a sandbox's folder. Raises Refused for what is still there after 5 s.
+
+    A process that has just been ended may still be closing its files: what it leaves is removed in another round.
+    """
     for _ in range(50):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
@@ -45,7 +48,7 @@ def remove(folder: Path) -> None:
 
 @contextlib.contextmanager
 def alone(name: str) -> Iterator[None]:
-    """One kquota at a time starts or stops a sandbox. The lock ends with its holder, however that ends; else Busy."""
+    """One kquota at a time starts or stops a sandbox: raises Busy for another. The lock ends with its holder."""
     folder = state_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f".{name}.lock").open("w") as file:

@@ -59,10 +59,10 @@ class Process:
         arguments = [str(self.directory), str(self.log), str(self._pid_file), *command]
         subprocess.run(["sh", "-c", _LAUNCH, "sh", *arguments], check=True, start_new_session=True)
 
-    def stop(self, patience: float = 20.0) -> None:
-        """Ask it to end, and after `patience` seconds end it. Not running is fine."""
+    def stop(self) -> None:
+        """Ask it to end, and after 20 s end it. Not running is fine."""
         self.signal(signal.SIGTERM)
-        if not self.gone_within(patience):
+        if not self.gone_within(20.0):
             self.kill()
 
     def kill(self) -> None:

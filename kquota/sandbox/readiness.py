@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -47,7 +48,7 @@ def brokers(all_of_them: Sequence[Broker], wanted: Sequence[Broker]) -> None:
         # Refused connections are what we expect here, not news for the terminal.
         options = {"bootstrap.servers": broker.address, "log_level": 0, "reconnect.backoff.max.ms": 200}
         admin = AdminClient(options | {"error_cb": lambda _error: None})
-        _until(lambda admin=admin: sees_all(admin), [b.process for b in all_of_them])  # type: ignore[misc]
+        _until(functools.partial(sees_all, admin), [b.process for b in all_of_them])
 
 
 def _four_letters(port: int, word: bytes) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import random
+import os
 import socket
 import uuid
 from collections.abc import Mapping
@@ -22,6 +22,8 @@ RACKS: Final = 3
 _LEAN: Final = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k"]
 _PORTS: Final = range(20_000, 32_000)
 """Below what systems hand out to outgoing connections, so that a stopped server finds its port free when it returns."""
+_EACH: Final = 64
+_given: Final[set[int]] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +72,15 @@ def broker_plan(number: int, port: int, directory: Path) -> Broker:
 
 
 def free_ports(count: int) -> list[int]:
-    """Loopback ports that nobody listens on, all different. Raises Refused when there are not enough."""
+    """Loopback ports that nobody listens on, and none twice. Raises Refused when there are not enough.
+
+    A server needs seconds until it listens, and another process may look meanwhile: each begins somewhere else.
+    """
     found: list[int] = []
-    for port in random.sample(_PORTS, len(_PORTS)):
+    first = os.getpid() * _EACH % len(_PORTS)
+    for port in (*_PORTS[first:], *_PORTS[:first]):
+        if port in _given:
+            continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -80,6 +88,7 @@ def free_ports(count: int) -> list[int]:
             except OSError:
                 continue
         found.append(port)
+        _given.add(port)
         if len(found) == count:
             return found
     raise Refused(f"fewer than {count} free ports between {_PORTS.start} and {_PORTS.stop} on {HOST}")

@@ -38,7 +38,10 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 def create(bootstrap: str, topic: str, assignment: list[list[int]]) -> None:
-    """A topic with these replicas, and wait until brokers know it."""
+    """A topic with these replicas, of each partition a list of brokers, and wait until brokers know it.
+
+    Raises Unreachable when the brokers refuse it, KquotaError when they do not know it in time.
+    """
     client = admin(bootstrap)
     try:
         client.create_topics([NewTopic(topic, len(assignment), replica_assignment=assignment)])[topic].result(_SECONDS)
@@ -54,7 +57,10 @@ def replicas(client: AdminClient, topic: str) -> dict[int, frozenset[int]]:
 
 
 def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[[float], None]) -> None:
-    """Write `size` bytes, evenly over the partitions, as fast as the brokers take them; `tell` hears the share done."""
+    """Write `size` bytes, evenly over the partitions, as fast as the brokers take them; `tell` hears the share done.
+
+    Raises Unreachable when not all of it has arrived in time.
+    """
     producer = Producer(
         {"bootstrap.servers": bootstrap, "client.id": "loader", "queue.buffering.max.kbytes": 65_536, **_QUIET}
     )
@@ -75,7 +81,10 @@ def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[
 
 @contextmanager
 def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[None]:
-    """Write `rate` bytes per second, evenly over the partitions, as long as the context lasts."""
+    """Write `rate` bytes per second, evenly over the partitions, as long as the context lasts.
+
+    Raises Unreachable when nothing arrives in time.
+    """
     producer = Producer({"bootstrap.servers": bootstrap, "client.id": "steady", **_QUIET})
     stop, began = threading.Event(), threading.Event()
 

@@ -12,7 +12,7 @@ from kquota.simulate.load import Admission, Client, Manner, Quotas, Request, Rou
 from kquota.simulate.rate import SAMPLE_MS
 
 LONGEST_MS: Final = 30 * 86_400_000
-_HIGHEST: Final = 2**40
+_HIGHEST: Final = 2**63
 _COUNTS: Final = ("admitted", "rejected", "delayed", "bytes", "mutations", "total_wait")
 
 
@@ -36,9 +36,14 @@ class Deploy:
 
 
 def deploy(items: Sequence[int], quota: Admission, manner: Manner = Manner()) -> Deploy:  # noqa: B008 - frozen
-    """`items` are topics, each a number of partitions; a client that waits as long as it is told.
+    """`items` are topics, each a number of partitions; a client that waits as long as it is told. Times in ms.
 
-    Raises Invalid where that is more than a month.
+    Raises Invalid where that, or the wait of whoever comes next, is more than a month. Source: KIP-599, and
+    ControllerMutationQuotaManager as shipped.
+
+    >>> from kquota.simulate import Bucket, Mutations
+    >>> deploy([80] * 7, Mutations(Bucket(rate=5))).ms
+    85000
     """
     found = []
     for one in rounds(items, quota, manner):
@@ -46,6 +51,8 @@ def deploy(items: Sequence[int], quota: Admission, manner: Manner = Manner()) ->
             raise Invalid("under this quota the deploy takes more than 30 days: is the rate meant per second?")
         found.append(one)
     owed = quota.admit(1, found[-1].at) or 0 if found else 0
+    if owed > LONGEST_MS:
+        raise Invalid("under this quota whoever comes next waits more than 30 days: is the rate meant per second?")
     return Deploy(rounds=tuple(found), next_wait_ms=owed)
 
 
@@ -55,9 +62,13 @@ def rate_within(
     quota: Callable[[float], Admission],
     manner: Manner = Manner(),  # noqa: B008 - frozen
 ) -> int:
-    """The smallest whole rate under which all `items` are through within `ms`; `quota` makes one of a rate.
+    """The smallest whole rate, in mutations per second, under which all `items` are through within `ms`.
 
-    Raises Invalid where another quota makes it late whatever the rate.
+    `quota` makes one of a rate. Raises Invalid where another quota makes it late whatever the rate.
+
+    >>> from kquota.simulate import Bucket, Mutations
+    >>> rate_within([12] * 2_000, 600_000, lambda rate: Mutations(Bucket(rate=rate)))
+    40
     """
 
     def late(rate: int) -> bool:
@@ -80,8 +91,8 @@ class Flow:
 
     `admitted` requests went through, `rejected` tries did not and were sent again; after `delayed` of both the client
     had to wait. `first_at` and `worst_at` are when it was told to wait first, and longest. Steady rates are per second,
-    after two windows, when the first burst is paid for; None where it ended before. `unfinished`: a fetch never gets an
-    answer, or the waits come to more than a month.
+    from two windows on, when the first burst is paid for, up to the last request; None where that is less than a window
+    more. `unfinished`: a fetch never gets an answer, or the waits come to more than a month.
     """
 
     begin: int
@@ -106,11 +117,22 @@ class Flow:
 
 @dataclass(slots=True)
 class _Since:
-    """What went through since some time."""
+    """What went through from `at` on, and how much of that before `last`, when something was sent last.
+
+    A rate is over what lies between: what is sent last has no time of its own yet.
+    """
 
     at: int
+    last: int
     bytes: int = 0
     mutations: int = 0
+    before: tuple[int, int] = (0, 0)
+
+    def add(self, sent: Sent) -> None:
+        if sent.at > self.last:
+            self.last, self.before = sent.at, (self.bytes, self.mutations)
+        self.bytes += sent.bytes
+        self.mutations += sent.mutations
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,11 +164,9 @@ class Walk:
 
     def flow(self) -> Flow:
         """What it came to so far."""
-        late = self._late
-        span = self._end - late.at if late else 0
-        seconds = span / 1_000 if span >= self._window_ms else None
         first_at, first_wait = self._first or (None, None)
         worst_wait, worst_at = self._worst
+        steady_bytes, steady_mutations = self._steady()
         return Flow(
             **self._counts,
             begin=self._begin or 0,
@@ -155,13 +175,20 @@ class Walk:
             first_at=first_at,
             worst_wait=worst_wait,
             worst_at=worst_at,
-            steady_bytes=late.bytes / seconds if late and seconds else None,
-            steady_mutations=late.mutations / seconds if late and seconds else None,
+            steady_bytes=steady_bytes,
+            steady_mutations=steady_mutations,
             by=tuple(sorted(self._by)),
             unfinished=self._client.starved or self._counts["total_wait"] > LONGEST_MS,
             bytes_curve=self._bytes,
             mutations_curve=self._mutations,
         )
+
+    def _steady(self) -> tuple[float, float] | tuple[None, None]:
+        late = self._late
+        if late is None or late.last - late.at < self._window_ms:
+            return None, None
+        seconds = (late.last - late.at) / 1_000
+        return late.before[0] / seconds, late.before[1] / seconds
 
     @property
     def _window_ms(self) -> int:
@@ -182,10 +209,9 @@ class Walk:
         if sent.wait_ms:
             self._delayed(sent)
         if self._late is None and sent.at - self._begin >= 2 * self._window_ms:
-            self._late = _Since(sent.at)
+            self._late = _Since(sent.at, sent.at)
         if self._late is not None:
-            self._late.bytes += sent.bytes
-            self._late.mutations += sent.mutations
+            self._late.add(sent)
 
     def _delayed(self, sent: Sent) -> None:
         self._counts["delayed"] += 1
@@ -198,7 +224,12 @@ class Walk:
 
 
 def flow(requests: Iterable[Request], quotas: Quotas, *, closed_loop: bool = False) -> Flow:
-    """What one client gets for its whole load."""
+    """What one client gets for its whole load, on one connection to one broker. Source: KIP-124, KIP-219.
+
+    >>> load = [Request(at, 1_000_000) for at in range(0, 60_000, 40)]  # 25 MB/s
+    >>> flow(load, Quotas(producer_byte_rate=10e6)).worst_wait  # ms
+    1100
+    """
     walk = Walk(quotas=quotas, closed_loop=closed_loop)
     for one in requests:
         walk.take(one)

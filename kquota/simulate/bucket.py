@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kquota.simulate.rate import SAMPLE_MS, SAMPLES
+from kquota.simulate.rate import SAMPLE_MS, SAMPLES, must_be_positive, must_be_whole
 
 
 @dataclass(slots=True)
 class Bucket:
     """Tokens: they come back at `rate` a second up to the `burst`, and may be spent below 0.
 
-    Whoever asks while there are 0 or more is let through, whatever it costs; a bucket that nobody used is full.
+    Whoever asks while there are 0 or more is let through, whatever it costs; a bucket that nobody used is full. Raises
+    Invalid for a rate that is not more than 0 and finite, and for less than 1 sample.
     """
 
     rate: float
@@ -19,6 +20,10 @@ class Bucket:
     sample_ms: int = SAMPLE_MS
     _tokens: float = 0.0
     _seen: int | None = None
+
+    def __post_init__(self) -> None:
+        must_be_positive(self.rate, "rate")
+        must_be_whole(self.samples, "samples")
 
     @property
     def burst(self) -> float:

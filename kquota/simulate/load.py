@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
+from kquota.errors import Invalid
 from kquota.simulate.bucket import Bucket
 from kquota.simulate.delay import Mutations, Throughput, byte_rate, percent, request_percentage
-from kquota.simulate.rate import SAMPLES
+from kquota.simulate.rate import SAMPLES, must_be_positive, must_be_whole
+from kquota.terms import CLIENT_QUOTAS
 
 BYTE_RATE: Final = "byte rate"
 REQUEST: Final = "request percentage"
@@ -46,7 +48,8 @@ class Quotas:
     """What holds a client on one broker, per second; None is no quota. A client produces or consumes, not both.
 
     `strict`: its mutations are rejected; a client too old for that is only delayed (KIP-599). `samples` is
-    quota.window.num and controller.quota.window.num.
+    quota.window.num and controller.quota.window.num. Raises Invalid for both sides, for what is not more than 0 and
+    finite, and for less than 1 sample.
     """
 
     producer_byte_rate: float | None = None
@@ -55,6 +58,14 @@ class Quotas:
     controller_mutation_rate: float | None = None
     strict: bool = True
     samples: int = SAMPLES
+
+    def __post_init__(self) -> None:
+        if self.producer_byte_rate is not None and self.consumer_byte_rate is not None:
+            raise Invalid("one connection produces or consumes: producer_byte_rate or consumer_byte_rate, not both")
+        for name in CLIENT_QUOTAS:
+            if (value := getattr(self, name)) is not None:
+                must_be_positive(value, name)
+        must_be_whole(self.samples, "samples")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -174,13 +185,23 @@ class Round:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
     """How a client deploys: `strict` when it can be rejected; topics in each request, None for all that are left; and
-    what each request costs a thread of a broker that has a request quota for it, in percent (None: no quota)."""
+    what each request costs a thread of a broker that has a request quota for it, in percent (None: no quota).
+
+    Raises Invalid for less than 1 topic or sample, and for a quota that is not more than 0 and finite.
+    """
 
     strict: bool = True
     per_request: int | None = None
     request_percentage: float | None = None
     thread_ms: float = 0.0
     samples: int = SAMPLES
+
+    def __post_init__(self) -> None:
+        if self.per_request is not None:
+            must_be_whole(self.per_request, "per_request")
+        if self.request_percentage is not None:
+            must_be_positive(self.request_percentage, "request_percentage")
+        must_be_whole(self.samples, "samples")
 
 
 def rounds(items: Sequence[int], quota: Admission, manner: Manner = Manner()) -> Iterator[Round]:

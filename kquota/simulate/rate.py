@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Final
+
+from kquota.errors import Invalid
 
 SAMPLES: Final = 11
 """quota.window.num, replication.quota.window.num and controller.quota.window.num as Kafka ships them."""
 SAMPLE_MS: Final = 1_000
 """quota.window.size.seconds and its two twins as Kafka ships them."""
+
+
+def must_be_positive(value: float, what: str) -> None:
+    """Raises Invalid, naming `what`, for what is no quota: 0, negative, NaN, infinity."""
+    if not (value > 0 and math.isfinite(value)):
+        raise Invalid(f"{what} {value:g}: must be more than 0 and finite")
+
+
+def must_be_whole(value: int, what: str) -> None:
+    """Raises Invalid, naming `what`, for less than 1."""
+    if value < 1:
+        raise Invalid(f"{what} {value}: must be 1 or more")
 
 
 @dataclass(slots=True)

@@ -19,8 +19,6 @@ WHOLE: Final = "[0-9]{1,15}"
 DECIMAL: Final = r"[0-9]{1,12}(\.[0-9]{1,9})?"
 _WHOLE: Final = re.compile(WHOLE)
 _DECIMAL: Final = re.compile(DECIMAL)
-BOM: Final = "\ufeff"
-"""Some programs begin a file with it."""
 
 
 class Stream(NamedTuple):
@@ -63,7 +61,7 @@ def of_json(line: str) -> Mapping[str, str | None] | None:
     """The values of an object by their name, numbers as they are written; None where the line is none."""
     try:
         found = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and all(isinstance(found.get(n), str | None) for n in COLUMNS) else None
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from kquota.errors import Invalid
+from kquota.sizes.snapshot import STAMP
 
 VERSION: Final = 1
 """Of the columns and folders; it is the name of the folder, `rolled/v1`, and a column of every row."""
 
 ROLLED: Final = f"rolled/v{VERSION}"
 """Where a history's batches lie in its folder."""
-_STAMP: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -30,7 +30,7 @@ class Taken:
     @property
     def stamp(self) -> str:
         """The time as a snapshot's rows write it."""
-        return self.time.strftime(_STAMP)
+        return self.time.strftime(STAMP)
 
 
 def taken(row: str | bytes, where: str) -> Taken:
@@ -148,4 +148,4 @@ def manifested(text: str, where: str) -> frozenset[Taken]:
 
 
 def _taken(row: Mapping[str, str]) -> Taken:
-    return Taken(str(row["cluster"]), datetime.strptime(str(row["time"]), _STAMP).replace(tzinfo=UTC))
+    return Taken(str(row["cluster"]), datetime.strptime(str(row["time"]), STAMP).replace(tzinfo=UTC))

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from kquota.sizes.replica import LogDir
-from kquota.terms import BrokerId, TopicPartition
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offsets:
-    """A partition's log on its leader: the first offset it holds and the one it will write next."""
-
-    start: int
-    end: int
+from kquota.terms import BrokerId
 
 
 class LogDirs(Protocol):
@@ -39,8 +30,4 @@ class LogDirs(Protocol):
 
     def detailed(self, log_dirs: list[LogDir]) -> list[LogDir]:
         """The same with what the brokers tell besides: each end offset, who leads and from where, who is in sync."""
-        ...
-
-    def offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:
-        """Of each partition that has a leader: its first and its next offset."""
         ...

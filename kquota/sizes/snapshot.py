@@ -13,6 +13,8 @@ from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import BrokerId, TopicPartition
 
 VERSION: Final = 1
+STAMP: Final = "%Y-%m-%dT%H:%M:%SZ"
+"""The time as a row writes it: UTC, to the second."""
 
 
 def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterator[str]:
@@ -20,7 +22,7 @@ def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterat
 
     null is "the broker did not tell", never zero.
     """
-    stamp = time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    stamp = time.astimezone(UTC).strftime(STAMP)
     for log_dir in sorted(log_dirs, key=lambda found: (found.broker, found.path)):
         for replica in sorted(log_dir.replicas, key=lambda found: (found.partition, found.future)):
             row = {

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from kquota import java
+from kquota import folders, java
 from kquota.errors import Refused
 from kquota.java import Java
 from kquota.spark import jvm
@@ -138,7 +138,7 @@ def place(found: Java) -> Path:
     for path in (found.executable, *sorted((spark / "jars").iterdir())):
         about = path.stat()
         what.append(f"{path.name} {about.st_size} {about.st_mtime_ns}")
-    return java.cache_folder() / "spark" / f"{_digest(where)}-{_digest(what)}.archive"
+    return folders.cache(os.environ) / "spark" / f"{_digest(where)}-{_digest(what)}.archive"
 
 
 def _whole(file: Path) -> bool:

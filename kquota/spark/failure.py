@@ -53,7 +53,14 @@ def _told(error: Exception, jvm: Jvm | None, engine: Engine) -> KquotaError:
     if engine.remote is not None and "UNAVAILABLE" in text:
         return Unreachable(f"the Spark Connect server {engine.name} went away; nothing was written")
     advice = next((f"; {advice}" for mark, advice in _ADVICE.items() if mark in text), "")
-    return Refused(f"Spark could not finish: {cause(text)}{advice}; nothing was written")
+    return Refused(f"Spark could not finish: {cause(_details(error) or text)}{advice}; nothing was written")
+
+
+def _details(error: Exception) -> str | None:
+    """What a server said: gRPC's own text has it on its third line."""
+    details = getattr(error, "details", None)
+    said = details() if callable(details) else None
+    return said if isinstance(said, str) else None
 
 
 def answered() -> tuple[type[Exception], ...]:

@@ -72,7 +72,7 @@ def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
 def matching(pattern: str, option: str) -> list[Path]:
     """The files that a name or a glob means. Raises Invalid, naming `option`, for none."""
     # A name that exists is itself, though it may look like a glob.
-    paths = [Path(pattern)] if Path(pattern).exists() else [Path(p) for p in sorted(glob.glob(pattern))]  # noqa: PTH207
+    paths = [Path(pattern)] if pattern and Path(pattern).exists() else [Path(p) for p in sorted(glob.glob(pattern))]  # noqa: PTH207
     if not paths:
         raise Invalid(f"{option} {pattern}: there is no such file")
     return paths

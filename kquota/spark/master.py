@@ -37,10 +37,10 @@ def own_address(engine: Engine) -> str | None:
     )
 
 
-def reached(place: str, port: int = 7077) -> str:
-    """Our own end of a connection to HOST:PORT. Raises OSError when there is none within 10 s."""
-    host, _, number = place.rpartition(":") if re.search(r":\d+$", place) else (place, ":", str(port))
-    with socket.create_connection((host.strip("[]"), int(number)), timeout=REACH_SECONDS) as connection:
+def reached(place: str) -> str:
+    """Our own end of a connection to HOST:PORT, or to HOST:7077. Raises OSError when there is none within 10 s."""
+    host, _, port = place.rpartition(":") if re.search(r":\d+$", place) else (place, ":", "7077")
+    with socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_SECONDS) as connection:
         return str(connection.getsockname()[0])
 
 

@@ -14,10 +14,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kquota.errors import Invalid
-from kquota.reassign.document import MOST
 from kquota.reassign.plan import Plan
 from kquota.spark.plan_files import PlanFiles
-from kquota.terms import TOPIC_NAME
+from kquota.terms import HIGHEST_ID, TOPIC_NAME
 
 if TYPE_CHECKING:
     from kquota.spark.reader import Reader
@@ -26,6 +25,7 @@ _NAME: Final = f"^{TOPIC_NAME}$"
 _ENTRY: Final = "topic string, `partition` bigint, replicas array<bigint>, corrupt string"
 _PLAN: Final = "topic string, `partition` int, targets array<int>"
 _COLUMNS: Final = ("topic", "partition", "replicas")
+_READ: Final = "the plan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +40,17 @@ class Planned:
     places: DataFrame | None = None
 
 
-def planned(reader: Reader, plan: Plan, name: str = "the plan") -> Planned:
+def planned(reader: Reader, plan: Plan) -> Planned:
     """A plan that was read and judged already."""
     frame = reader.objects("plan", _rows(plan), _PLAN).withColumn("wrong", _no_complaint())
     if not plan.log_dirs:
-        return Planned(name=name, frame=frame)
+        return Planned(name=_READ, frame=frame)
     places = (
         json.dumps({"topic": p.topic, "partition": p.partition, "broker": broker, "log_dir": log_dir})
         for (p, broker), log_dir in plan.log_dirs.items()
     )
     schema = "topic string, `partition` int, broker int, log_dir string"
-    return Planned(name=name, frame=frame, places=reader.objects("places", places, schema))
+    return Planned(name=_READ, frame=frame, places=reader.objects("places", places, schema))
 
 
 def stored(reader: Reader, plan: PlanFiles) -> Planned:
@@ -100,18 +100,21 @@ def _complaint() -> Column:
     name = F.concat_ws("-", "topic", "partition")
     shown = F.col("replicas").cast("string")
     # A lambda would run uncompiled on each of a million entries. Nothing is known of what a list with a null holds.
-    out_of_range = (F.array_min("replicas") < 0) | (F.array_max("replicas") > MOST)
+    out_of_range = (F.array_min("replicas") < 0) | (F.array_max("replicas") > HIGHEST_ID)
     out_of_range |= F.array_contains("replicas", F.lit(-1)).isNull()
     entry = F.substring("corrupt", 1, 60)
     return (
         F.when(F.col("corrupt").isNotNull(), F.concat(entry, F.lit(": is no entry of a plan")))
         .when(F.col("topic").isNull(), F.lit("an entry without a topic"))
-        .when(~F.col("topic").rlike(_NAME), F.concat(F.substring("topic", 1, 60), F.lit(": is not a topic's name")))
+        .when(~F.col("topic").rlike(_NAME), F.concat(F.substring("topic", 1, 60), F.lit(": is no topic's name")))
         .when(F.col("partition").isNull(), F.concat("topic", F.lit(": an entry without a partition's number")))
-        .when(~F.col("partition").between(0, MOST), F.concat(name, F.lit(f": partition must be from 0 to {MOST}")))
+        .when(
+            ~F.col("partition").between(0, HIGHEST_ID),
+            F.concat(name, F.lit(f": partition must be from 0 to {HIGHEST_ID}")),
+        )
         .when(F.col("replicas").isNull(), F.concat(name, F.lit(": an entry without replicas")))
         .when(F.size("replicas") == 0, F.concat(name, F.lit(": Partition replica list cannot be empty")))
-        .when(out_of_range, F.concat(name, F.lit(f": brokers must be from 0 to {MOST}, are "), shown))
+        .when(out_of_range, F.concat(name, F.lit(f": brokers must be from 0 to {HIGHEST_ID}, are "), shown))
         .when(
             F.size(F.array_distinct("replicas")) < F.size("replicas"),
             F.concat(F.lit("Partition replica lists may not contain duplicate entries: "), name, F.lit(" has "), shown),

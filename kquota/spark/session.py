@@ -20,7 +20,7 @@ from kquota.spark.engine import EMBEDDED, EMBEDDED_MASTER, MEMORY, Engine
 from kquota.spark.failure import in_one_line
 from kquota.spark.files import Files
 from kquota.spark.heap import heap
-from kquota.spark.jvm import LOOPBACK, QUICK, STEADY, Gateway, Jvm, jvm
+from kquota.spark.jvm import LOOPBACK, QUICK, STEADY, Gateway, Jvm, home, jvm
 from kquota.spark.stages import Told
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED, *, scanned
         with connect.starting(engine, tuned) as opened, _begun(opened, None) as start:
             yield start
         return
+    # Before a Java is looked for: where both are missing, Spark's extra is the first step.
+    home()
     address = LOOPBACK if engine.local else master.own_address(engine)
     options = _OPTIONS | tuned
     options |= {"spark.local.dir": str(scratch), "spark.sql.warehouse.dir": str(scratch / "warehouse")}

@@ -38,6 +38,7 @@ _CORRUPT: Final = "corrupt"
 _SNAPSHOT: Final = ", ".join(
     f"`{name}` {kind}" for name, kind in {"version": "int", **_COLUMNS, _CORRUPT: "string"}.items()
 )
+_KQUOTAS: Final = "is a snapshot of kquota log-dirs; name its folder with --history"
 _PARTITION: Final = "struct<`partition`: string, size: bigint, offsetLag: bigint, isFuture: boolean>"
 _LOG_DIR: Final = f"struct<logDir: string, error: string, partitions: array<{_PARTITION}>>"
 _LOG_DIRS: Final = f"version int, brokers array<struct<broker: int, logDirs: array<{_LOG_DIR}>>>, {_CORRUPT} string"
@@ -59,9 +60,12 @@ def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
     """
     lines = reader.lines(files).where(F.ltrim("value").startswith("{"))
     told = F.from_json("value", _LOG_DIRS, {"columnNameOfCorruptRecord": _CORRUPT})
-    brokers = lines.select("file", told.alias("told")).select(
+    snapshot = F.get_json_object("value", "$.log_dir").isNotNull()
+    brokers = lines.select("file", "value", told.alias("told")).select(
         "file",
-        _problem(F.col(f"told.{_CORRUPT}"), F.col("told.version"), F.col("told.brokers").isNull()).alias("problem"),
+        F.when(F.col("told.brokers").isNull() & snapshot, F.lit(_KQUOTAS))
+        .otherwise(_problem(F.col(f"told.{_CORRUPT}"), F.col("told.version"), F.col("told.brokers").isNull()))
+        .alias("problem"),
         F.explode_outer("told.brokers").alias("b"),
     )
     dirs = brokers.select("file", "problem", "b.broker", F.explode_outer("b.logDirs").alias("d"))

@@ -14,6 +14,7 @@ from pyspark import cloudpickle
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+import kquota.errors
 import kquota.simulate
 from kquota.simulate.answer import Flow, Walk
 from kquota.simulate.curve import Curve
@@ -121,7 +122,8 @@ def _walking(quotas: Quotas, *, closed_loop: bool) -> UserDefinedTableFunction:
             curves = ((c.seconds, c.first, c.cells) for c in (flow.bytes_curve, flow.mutations_curve))
             yield (*self.stream, *(getattr(flow, name) for name in names[:-2]), *curves)
 
-    cloudpickle.register_pickle_by_value(kquota.simulate)  # type: ignore[no-untyped-call]
+    for module in (kquota.simulate, kquota.errors):
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     return cast("UserDefinedTableFunction", F.udtf(Walking, returnType=_ANSWER, useArrow=False))
 
 

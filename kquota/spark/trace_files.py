@@ -12,7 +12,7 @@ from typing import Final
 from kquota.errors import Invalid
 from kquota.simulate import trace
 from kquota.simulate.load import Request
-from kquota.simulate.trace import BOM, Stream
+from kquota.simulate.trace import Stream
 from kquota.spark import files
 from kquota.spark.files import Files, is_elsewhere, is_packed
 
@@ -36,8 +36,7 @@ class TraceFiles:
 
     def skipped(self, line: str) -> bool:
         """Whether a line is none of a row: empty, or the header."""
-        text = line.removeprefix(BOM)
-        return not text.strip(" ") or text == self.header
+        return not line.strip(" ") or line == self.header
 
 
 @dataclass(slots=True)
@@ -54,11 +53,11 @@ class Bad:
 
 
 def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
-    """Files or globs, plain or gzipped; what lies elsewhere (s3a://, hdfs://) is taken for JSON lines.
+    """Files or globs, plain or gzipped, and stdin (`-`); what lies elsewhere (s3a://, hdfs://) is taken for JSON lines.
 
     Raises Invalid for none, for an empty one, for kinds that differ, and for CSV without a header.
     """
-    given = list(dict.fromkeys(patterns))
+    given = list(dict.fromkeys("/dev/stdin" if pattern == "-" else pattern for pattern in patterns))
     here = [pattern for pattern in given if not is_elsewhere(pattern)]
     paths = dict.fromkeys(path for pattern in here for path in files.matching(pattern, "--trace"))
     found = files.laid_out(paths, scratch / "trace", ".json", elsewhere=filter(is_elsewhere, given))
@@ -87,16 +86,18 @@ def rows(found: TraceFiles, bad: Bad) -> Iterator[tuple[Stream, Request]]:
 
 
 def _first(found: Files, link: str) -> str:
-    line = next((line for line in _lines(found, link) if line.removeprefix(BOM).strip(" ")), None)
+    line = next((line for line in _lines(found, link) if line.strip(" ")), None)
     if line is None:
         raise Invalid(f"--trace {found.name(link)}: holds no row")
-    return line.removeprefix(BOM)
+    return line
 
 
 def _lines(found: Files, link: str) -> Iterator[str]:
     path = found.folder / link
+    # As Spark reads text: UTF-8 whatever the locale, and without the byte order mark that some programs write.
+    opening = gzip.open if is_packed(path) else open
     try:
-        with gzip.open(path, "rt", errors="replace") if is_packed(path) else path.open(errors="replace") as file:
+        with opening(path, "rt", encoding="utf-8-sig", errors="replace") as file:
             for line in file:
                 yield line.rstrip("\n")
     except (OSError, EOFError, zlib.error) as error:

@@ -43,7 +43,7 @@ def _rows(files: Files) -> Iterator[_Row]:
         path = files.folder / link
         packed = path.suffix == ".gz"
         try:
-            with gzip.open(path, "rt", encoding="utf-8") if packed else path.open(encoding="utf-8") as file:
+            with gzip.open(path, "rt", encoding="utf-8-sig") if packed else path.open(encoding="utf-8-sig") as file:
                 for line in file:
                     yield link, line.rstrip("\n")
         # What unpacks and decodes says no in four ways.

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from kquota import folders
 from kquota.errors import Invalid
 
 ADDRESSES: Final = ("bootstrap-server", "zookeeper")
@@ -16,10 +17,8 @@ _SECRET: Final = re.compile(r"pass|secret|token|jaas|credential|key(?!tab)", re.
 
 
 def config_file(environment: Mapping[str, str]) -> Path:
-    """$XDG_CONFIG_HOME/kquota/config.toml, else ~/.config/kquota/config.toml (XDG base directories)."""
-    home = environment.get("XDG_CONFIG_HOME", "")
-    root = Path(home) if Path(home).is_absolute() else Path.home() / ".config"
-    return root / "kquota" / "config.toml"
+    """Where they are: config.toml in kquota's own folder of `environment`."""
+    return folders.config(environment) / "config.toml"
 
 
 def cluster(name: str, environment: Mapping[str, str]) -> dict[str, str]:

@@ -13,28 +13,26 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kquota.terms import TOPIC_NAME, BrokerId
+from kquota import folders
+from kquota.terms import BrokerId, wrong_topic_name
 
 FRESH_SECONDS: Final = 60
 """How long names are offered without a look at the cluster."""
 FAILED_SECONDS: Final = 30
 """How long nobody is asked again after a look that failed."""
 
-_NAME: Final = re.compile(TOPIC_NAME)
 _LONGEST: Final = 200
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """$XDG_CACHE_HOME/kquota/completion, else ~/.cache/kquota/completion (XDG base directories)."""
-    home = environment.get("XDG_CACHE_HOME", "")
-    root = Path(home) if Path(home).is_absolute() else Path.home() / ".cache"
-    return root / "kquota" / "completion"
+    """Where they lie, as the shells know, too: `$XDG_CACHE_HOME/kquota/completion`."""
+    return folders.cache(environment) / "completion"
 
 
 def lines(topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
-    """`topic NAME` and `broker ID`, one a line, in order; what is no topic's name is left out."""
+    """`topics NAME` and `brokers ID`, one a line, in order; what is no topic's name is left out."""
     return [
-        *(f"topics {name}" for name in sorted(topics) if _NAME.fullmatch(name)),
+        *(f"topics {name}" for name in sorted(topics) if not wrong_topic_name(name)),
         *(f"brokers {broker}" for broker in sorted(brokers)),
     ]
 

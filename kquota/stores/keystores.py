@@ -6,9 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kquota.errors import Invalid
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+    from cryptography.x509 import Certificate
 
 _JKS: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _TYPES: Final = ("PEM", "PKCS12", "JKS")
@@ -102,7 +106,10 @@ def holds_bare_key(found: Identity) -> bool:
 
 
 def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
-    """The chain, and the key enciphered anew, so that what was deciphered never leaves this process's memory."""
+    """The chain, and the key enciphered anew, so that what was deciphered never leaves this process's memory.
+
+    Raises Invalid for a store or a text that cannot be read, or holds no key; `where` names it.
+    """
     import secrets
 
     from cryptography.hazmat.primitives import serialization as pem
@@ -121,7 +128,7 @@ def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
     return KeyPair(chain=chain, key=text, password=password)
 
 
-def _inline_key(found: InlinePem, where: str):  # type: ignore[no-untyped-def]  # one of cryptography's kinds of keys
+def _inline_key(found: InlinePem, where: str) -> PrivateKeyTypes:
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     password = found.password.encode() if found.password is not None and "ENCRYPTED" in found.key else None
@@ -179,7 +186,9 @@ def _certificates(data: bytes, what: str) -> str:
     return text
 
 
-def _pkcs12(data: bytes, password: str | None, setting: str, what: str):  # type: ignore[no-untyped-def]  # see above
+def _pkcs12(
+    data: bytes, password: str | None, setting: str, what: str
+) -> tuple[PrivateKeyTypes | None, list[Certificate]]:
     """A store's key, if it has one, and its certificates, the key's own first."""
     from cryptography.hazmat.primitives.serialization import pkcs12
 

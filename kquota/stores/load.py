@@ -26,8 +26,10 @@ _MOST_RECORD: Final = 50_000
 _RECORDS_A_FETCH: Final = 8
 """A fetch ends in the middle of a batch, and what it has of that one is lost. These hold whole batches, of a record."""
 _LEAST_FILLED: Final = 2_000
-_AROUND: Final = 80
-"""Bytes around one record in a batch of its own, and a few more."""
+_FRAMING: Final = 70
+"""Bytes around one record in a batch of its own, which a quota counts, too."""
+_AROUND: Final = _FRAMING + 10
+"""The same, and a few more."""
 _AHEAD_SECONDS: Final = 0.5
 _FILL_SECONDS: Final = 1.0
 _MOST_FILL: Final = 16_000_000
@@ -85,7 +87,7 @@ class RdkafkaClient:
                     if error := message.error():
                         self._read_again(consumer, message, error)
                     else:
-                        size = len(message.value() or b"")
+                        size = len(message.value() or b"") + _FRAMING
                         got += size
                         meter.got(load.leaders[message.partition()], size, time.monotonic())
 

@@ -98,7 +98,8 @@ def extensions(options: Mapping[str, str]) -> dict[str, str]:
 def token(wanted: Tokens, trust: Callable[[], ssl.SSLContext]) -> Token:
     """A token of that kind, fetched where it must be. `trust` says which providers are believed, and is asked late.
 
-    Raises Unreachable or Refused, without the secret or anything that the provider may have repeated of it.
+    Raises Unreachable or Refused, without the secret or anything that the provider may have repeated of it; Invalid
+    for a file of a token that cannot be read.
     """
     match wanted:
         case UnsecuredToken():
@@ -186,7 +187,7 @@ def _within(seconds: float, work: Callable[[], Any]) -> Any:
     thread.start()
     thread.join(seconds)
     if not outcome:
-        raise TimeoutError("no answer in time")
+        raise TimeoutError
     value, error = outcome[0]
     if error is not None:
         raise error
@@ -206,6 +207,8 @@ def _why(error: OSError) -> str:
     from kquota.stores.handshake import explained
 
     reason = getattr(error, "reason", error)
+    if isinstance(reason, TimeoutError):
+        return "no answer in time"
     if isinstance(reason, OSError):
         return explained(reason) or reason.strerror or str(reason) or type(reason).__name__
     return str(reason)

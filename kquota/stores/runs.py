@@ -22,14 +22,6 @@ _SAFE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _SUFFIX: Final = ".journal"
 
 
-def state_folder(environment: Mapping[str, str]) -> Path:
-    """Where this person's state is kept: $XDG_STATE_HOME/kquota, else ~/.local/state/kquota (XDG base directories)."""
-    home = environment.get("XDG_STATE_HOME", "")
-    # The standard says that a relative path here must be ignored.
-    root = Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state"
-    return root / "kquota"
-
-
 def holder(doing: str) -> dict[str, object]:
     """This process, as another one names it that has to wait for it."""
     since = datetime.now(UTC).isoformat(timespec="seconds")
@@ -43,7 +35,10 @@ def held_by(told: Mapping[str, object]) -> str:
 
 
 class RunFiles:
-    """Runs on one cluster, in `root`/<cluster id>/<run id>.journal; readable by their owner only. Implements `Runs`."""
+    """Runs on one cluster, in `root`/<cluster id>/<run id>.journal; readable by their owner only. Implements `Runs`.
+
+    Raises Invalid for a cluster id that cannot name a folder.
+    """
 
     def __init__(self, root: Path, cluster_id: str) -> None:
         if not _SAFE.fullmatch(cluster_id):
@@ -81,7 +76,10 @@ class RunFiles:
         return tuple(run for run in self.every() if run.finished is None)
 
     def every(self) -> tuple[Run, ...]:
-        """Finished runs, too: a run's record is never deleted by kquota. One whose first line is torn never began."""
+        """Finished runs, too: a run's record is never deleted by kquota. One whose first line is torn never began.
+
+        Raises Refused when the folder or a record cannot be read.
+        """
         try:
             paths = sorted(self._folder.glob(f"*{_SUFFIX}"))
         except OSError as error:
@@ -109,7 +107,7 @@ class RunFiles:
         self._known[run.id] = run
 
     def update(self, run: Run) -> None:
-        """Append what has changed. A run that is on record elsewhere only is written as a whole."""
+        """Append what has changed. A run that is on record elsewhere only is written as a whole. Raises as `begin`."""
         path = self._path(run)
         if not path.exists():
             self.begin(run)

@@ -11,7 +11,9 @@ from urllib.parse import quote, unquote_plus
 from kquota.errors import Invalid, Refused
 
 DEFAULT_NODE: Final = "<default>"
-_CHANGES: Final = "/config/changes"
+LIVE_BROKERS: Final = "/brokers/ids"
+EVERY_TOPIC: Final = "/brokers/topics"
+NOTIFICATIONS: Final = "/config/changes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +114,7 @@ def size(operations: Sequence[Operation]) -> int:
 def notification(entity_path: str) -> Operation:
     """The write that tells every broker to read an entity's config again."""
     data = _dumped({"version": 2, "entity_path": entity_path})
-    return Create(path=f"{_CHANGES}/config_change_", data=data, sequence=True)
+    return Create(path=f"{NOTIFICATIONS}/config_change_", data=data, sequence=True)
 
 
 def parents_of(entity_path: str) -> list[str]:

@@ -19,6 +19,8 @@ from kquota.stores import session
 from kquota.stores.reach import must_listen
 from kquota.stores.session import SASL_OPTION, Access
 from kquota.stores.znode import (
+    LIVE_BROKERS,
+    NOTIFICATIONS,
     Check,
     Create,
     Delete,
@@ -152,8 +154,8 @@ class Znodes:
     def commit(self, operations: Sequence[Operation]) -> None:
         """Do all of it or none.
 
-        Raises kazoo's BadVersionError, NodeExistsError or NoNodeError for what stood in the way, Unreachable when the
-        session was lost and the outcome with it.
+        Raises kazoo's BadVersionError, NodeExistsError or NoNodeError for what stood in the way, Conflict where
+        ZooKeeper does not say what did, Unreachable when the session was lost and the outcome with it.
         """
         acls = self._acls_above(operation.path for operation in operations if isinstance(operation, Create))
         transaction = self._client.transaction()
@@ -223,24 +225,27 @@ class Znodes:
         return found
 
     def _must_log_in(self) -> None:
-        """Only the first answer tells whether a login was taken; what was asked does not matter."""
+        """Only the first answer tells whether a login was taken; what was asked does not matter.
+
+        A refused login and a connection that ZooKeeper closed because of it arrive in either order: one message.
+        """
         if self._access.digest is None:
             return
         try:
             self._client.get_async("/").get(timeout=CONNECT_SECONDS)
         except (kazoo_errors.AuthFailedError, *_LOST) as error:
             raise Refused(
-                f"ZooKeeper at {self._connect}: the login was refused ({type(error).__name__}); check the user and the "
-                f"password in the file of {SASL_OPTION} or KAFKA_OPTS, and that this ZooKeeper takes logins"
+                f"ZooKeeper at {self._connect}: the login was not taken; check the user and the password in the file "
+                f"of {SASL_OPTION} or KAFKA_OPTS, and that this ZooKeeper takes logins"
             ) from error
         except kazoo_errors.KazooException:
             return
 
     def _must_be_kafka(self) -> None:
-        found = self.read_all(("/brokers/ids", "/config/changes", "/controller", "/migration"))
-        if found["/brokers/ids"] is None or found["/config/changes"] is None:
+        found = self.read_all((LIVE_BROKERS, NOTIFICATIONS, "/controller", "/migration"))
+        if found[LIVE_BROKERS] is None or found[NOTIFICATIONS] is None:
             raise Refused(
-                f"ZooKeeper at {self._connect} is not a Kafka cluster's (no /brokers/ids and /config/changes); "
+                f"ZooKeeper at {self._connect} is not a Kafka cluster's (no {LIVE_BROKERS} and {NOTIFICATIONS}); "
                 "check the address and its chroot. Nothing was created"
             )
         controller = found["/controller"]

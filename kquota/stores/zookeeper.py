@@ -9,21 +9,17 @@ from typing import Final
 
 from kquota.errors import Conflict, Invalid, Refused
 from kquota.quota.change import Change
-from kquota.quota.entity import EVERY, Entity, Every, Filter, Name
+from kquota.quota.entity import CLIENTS, ENTITY_TYPES, EVERY, IPS, USERS, Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, plain, quotas_of
 from kquota.quota.port import Scram
 from kquota.quota.replacement import Replacement
-from kquota.stores.znode import DEFAULT_NODE, Node, config_in, decoded, encoded
+from kquota.stores.znode import DEFAULT_NODE, LIVE_BROKERS, NOTIFICATIONS, Node, config_in, decoded, encoded
 from kquota.stores.znodes import ConfigEdit, Znodes
 from kquota.terms import DEFAULT
 
-_USERS: Final = "users"
-_CLIENTS: Final = "clients"
-_IPS: Final = "ips"
-_BROKERS: Final = "/brokers/ids"
 _SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _TELLS_2_7: Final = 5  # the version of a broker's own node since 2.7; an upgraded broker may still write 4
-_ROOTS: Final = ("/config/users", "/config/clients", "/config/ips")
+_ROOTS: Final = tuple(f"/config/{kind}" for kind in ENTITY_TYPES)
 _ALONE: Final = (Filter(client_id=EVERY), Filter(user=EVERY), Filter(ip=EVERY))
 _LARGEST_TRANSACTION: Final = 900_000  # bytes; a ZooKeeper takes 1,048,575 unless its operator says otherwise
 # Each change leaves a notification for 15 minutes. The names of 149,796 are more than the 4 MB that a broker takes in
@@ -56,7 +52,7 @@ class ZooKeeperQuotas:
         known = self._znodes.read_all([*_ROOTS, *(f"/config/{path}" for path in paths.values())])
         # Most users have no clients of their own, and asking them all would double the time.
         parents = {
-            entity.user: f"{path}/{_CLIENTS}"
+            entity.user: f"{path}/{CLIENTS}"
             for entity, path in paths.items()
             if entity.user is not None and (node := known[f"/config/{path}"]) is not None and node.children
         }
@@ -78,7 +74,7 @@ class ZooKeeperQuotas:
 
     def release(self) -> tuple[int, ...] | None:
         """See the port. ZooKeeper tells at most that every broker is 2.7 or newer."""
-        nodes = self._znodes.read_all(f"{_BROKERS}/{broker}" for broker in self._znodes.children(_BROKERS))
+        nodes = self._znodes.read_all(f"{LIVE_BROKERS}/{broker}" for broker in self._znodes.children(LIVE_BROKERS))
         return (2, 7) if nodes and all(_registered(node) >= _TELLS_2_7 for node in nodes.values()) else None
 
     def _described(self, paths: Mapping[Entity, str]) -> Mapping[Entity, Limits]:
@@ -129,7 +125,7 @@ class ZooKeeperQuotas:
 
     def _room(self) -> int:
         """How many changes more the brokers can be told of; one at least, since that makes them forget old ones."""
-        changes = self._znodes.read("/config/changes")
+        changes = self._znodes.read(NOTIFICATIONS)
         return max(1, _MOST_NOTIFICATIONS - (changes.children if changes is not None else 0))
 
     def _replace(self, batch: Sequence[Replacement], undone: dict[Entity, str]) -> None:
@@ -157,18 +153,18 @@ class ZooKeeperQuotas:
 
     def _paths(self, wanted: Filter) -> Iterable[tuple[Entity, str]]:
         if wanted.ip is not None:
-            yield from ((entity, _path(entity)) for entity in (Entity(ip=ip) for ip in self._names(_IPS, wanted.ip)))
+            yield from ((entity, _path(entity)) for entity in (Entity(ip=ip) for ip in self._names(IPS, wanted.ip)))
             return
         if wanted.user is None:
-            for client_id in self._names(_CLIENTS, wanted.client_id):
+            for client_id in self._names(CLIENTS, wanted.client_id):
                 entity = Entity(client_id=client_id)
                 yield entity, _path(entity)
             return
-        users = list(self._names(_USERS, wanted.user))
+        users = list(self._names(USERS, wanted.user))
         if wanted.client_id is None:
             yield from ((entity, _path(entity)) for entity in (Entity(user=user) for user in users))
             return
-        parents = {user: f"{_path(Entity(user=user))}/{_CLIENTS}" for user in users}
+        parents = {user: f"{_path(Entity(user=user))}/{CLIENTS}" for user in users}
         if isinstance(wanted.client_id, Every):
             yield from self._nested(parents)
         else:
@@ -243,7 +239,7 @@ def _node(kind: str, name: Name) -> str:
     if name is DEFAULT:
         return DEFAULT_NODE
     # Kafka's tool, which takes IPv6 addresses here, leaves their colons as they are.
-    return encoded(str(name)).replace("%3A", ":") if kind == _IPS else encoded(str(name))
+    return encoded(str(name)).replace("%3A", ":") if kind == IPS else encoded(str(name))
 
 
 def _edit(change: Change) -> ConfigEdit:

@@ -9,11 +9,11 @@ from kquota.config.change import ConfigChange
 from kquota.config.resource import BROKERS, TOPICS, Entry, Kind, Resource, Synonym
 from kquota.config.unchecked import is_password, must_be_sound
 from kquota.errors import Invalid, Refused
-from kquota.stores.znode import DEFAULT_NODE, Node, config_in
+from kquota.stores.znode import DEFAULT_NODE, EVERY_TOPIC, LIVE_BROKERS, Node, config_in
 from kquota.stores.znodes import ConfigEdit, Znodes
-from kquota.terms import DEFAULT
+from kquota.terms import DEFAULT, DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, DYNAMIC_TOPIC
 
-_THERE: Final = {TOPICS: "/brokers/topics", BROKERS: "/brokers/ids"}
+_THERE: Final = {TOPICS: EVERY_TOPIC, BROKERS: LIVE_BROKERS}
 
 
 class ZooKeeperConfigs:
@@ -98,8 +98,8 @@ def _path(resource: Resource) -> str:
 def _entry(resource: Resource, key: str, stored: str) -> Entry:
     sensitive = resource.kind == BROKERS and is_password(key)
     value = None if sensitive else stored
-    source = "DYNAMIC_TOPIC_CONFIG" if resource.kind == TOPICS else "DYNAMIC_BROKER_CONFIG"
-    source = "DYNAMIC_DEFAULT_BROKER_CONFIG" if resource.name is DEFAULT else source
+    source = DYNAMIC_TOPIC if resource.kind == TOPICS else DYNAMIC_BROKER
+    source = DYNAMIC_DEFAULT_BROKER if resource.name is DEFAULT else source
     synonyms = (Synonym(source=source, key=key, value=value),)
     return Entry(key=key, value=value, source=source, dynamic=True, sensitive=sensitive, synonyms=synonyms)
 

@@ -11,14 +11,12 @@ from kquota.errors import Conflict, KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.moves import Partition, Replicas
 from kquota.reassign.port import Snapshot
 from kquota.reassign.throttle import Change, Setting
-from kquota.stores.znode import Create, config_in
+from kquota.stores.znode import EVERY_TOPIC, LIVE_BROKERS, NOTIFICATIONS, Create, config_in
 from kquota.stores.znodes import ConfigEdit, Znodes
 from kquota.stores.zookeeper_runs import Fence, Open
 from kquota.stores.zookeeper_topics import SUBMITTED, brokers, json_object, partitions, running, submitted
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import MIN_IN_SYNC, BrokerId, TopicPartition
 
-_BROKERS: Final = "/brokers/ids"
-_TOPICS: Final = "/brokers/topics"
 _LARGEST_NODE: Final = 1_000_000
 """Bytes; ZooKeeper refuses a packet of 1 MiB (jute.maxbuffer), and the path and the ACL are in it, too."""
 _BATCH_BYTES: Final = 700_000
@@ -27,7 +25,6 @@ _SUBMISSION_BYTES: Final = 700_000
 
 _ENTITY_BYTES: Final = 2_000
 """In a transaction, for an entity's other configs and its notification: more than they take."""
-_NOTIFICATIONS: Final = "/config/changes"
 _TAKEN_IN_SECONDS: Final = 0.5
 _TAKEN_IN_SECONDS_EACH: Final = 0.004
 """How long the brokers may take to act on changed configs. With every change they read again each notification of the
@@ -47,11 +44,11 @@ class ZooKeeperMoves:
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         """See the port. Moves started through the Admin API are told only by the topics' own nodes (Kafka 2.4 on)."""
         node = self._znodes.read(SUBMITTED)
-        every = [(topic, f"{_TOPICS}/{topic}") for topic in self._znodes.children(_TOPICS)]
+        every = [(topic, f"{EVERY_TOPIC}/{topic}") for topic in self._znodes.children(EVERY_TOPIC)]
         nodes = self._znodes.read_all(path for _, path in every)
         topics_nodes = {topic: found for topic, path in every if (found := nodes[path]) is not None}
         moving = submitted(node, topics_nodes)
-        documents = {topic: json_object(found, f"{_TOPICS}/{topic}") for topic, found in topics_nodes.items()}
+        documents = {topic: json_object(found, f"{EVERY_TOPIC}/{topic}") for topic, found in topics_nodes.items()}
         wanted = documents.keys() if topics is None else set(topics) & documents.keys()
         named = {
             name: state
@@ -106,7 +103,7 @@ class ZooKeeperMoves:
         """See the port. What brokers were started with is not told here."""
         nodes = self._znodes.read_all(f"/config/topics/{topic}" for topic in topics)
         found = {topic: config_in(nodes[f"/config/topics/{topic}"], f"topics/{topic}") for topic in topics}
-        return {topic: int(config.get("min.insync.replicas", 1)) for topic, config in found.items()}
+        return {topic: int(config.get(MIN_IN_SYNC, 1)) for topic, config in found.items()}
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
         """See the port. The controller takes the node away when its last move has ended, and sees no change of it.
@@ -145,8 +142,8 @@ class ZooKeeperMoves:
         """Why nothing can be submitted. A topic deleted while it moves leaves the node behind (seen on 3.9.1)."""
         node = self._znodes.read(SUBMITTED)
         topics = sorted({p["topic"] for p in json_object(node, SUBMITTED).get("partitions", ())})
-        nodes = self._znodes.read_all(f"{_TOPICS}/{topic}" for topic in topics)
-        there = {topic: found for topic in topics if (found := nodes[f"{_TOPICS}/{topic}"]) is not None}
+        nodes = self._znodes.read_all(f"{EVERY_TOPIC}/{topic}" for topic in topics)
+        there = {topic: found for topic in topics if (found := nodes[f"{EVERY_TOPIC}/{topic}"]) is not None}
         if topics and not submitted(node, there):
             return (
                 f"ZooKeeper: {SUBMITTED} holds only topics that were deleted while they moved "
@@ -160,20 +157,20 @@ class ZooKeeperMoves:
         )
 
     def _racks(self) -> dict[BrokerId, str | None]:
-        paths = {node: f"{_BROKERS}/{node}" for node in self._znodes.children(_BROKERS)}
+        paths = {node: f"{LIVE_BROKERS}/{node}" for node in self._znodes.children(LIVE_BROKERS)}
         nodes = self._znodes.read_all(paths.values())
         found = {BrokerId(int(node)): json_object(nodes[path], path) for node, path in paths.items()}
         return {broker: told.get("rack") for broker, told in sorted(found.items())}
 
     def _let_brokers_act(self) -> None:
         if self._changed is not None:
-            notifications = len(self._znodes.children(_NOTIFICATIONS))
+            notifications = len(self._znodes.children(NOTIFICATIONS))
             acted = self._changed + _TAKEN_IN_SECONDS + _TAKEN_IN_SECONDS_EACH * notifications
             time.sleep(max(0.0, acted - time.monotonic()))
 
     def _with_states(self, partitions: Mapping[TopicPartition, Partition]) -> dict[TopicPartition, Partition]:
         """The partitions with their leaders and in-sync replicas, which change without their topic's node."""
-        paths = {name: f"{_TOPICS}/{name.topic}/partitions/{name.partition}/state" for name in partitions}
+        paths = {name: f"{EVERY_TOPIC}/{name.topic}/partitions/{name.partition}/state" for name in partitions}
         nodes = self._znodes.read_all(paths.values())
         found = {}
         for name, state in partitions.items():
@@ -190,17 +187,17 @@ class ZooKeeperMoves:
 
     def _missing_topics(self, changes: Iterable[Change]) -> set[str]:
         topics = sorted({change.setting.name for change in changes if change.setting.kind == "topic"})
-        nodes = self._znodes.read_all(f"{_TOPICS}/{topic}" for topic in topics)
-        return {topic for topic in topics if nodes[f"{_TOPICS}/{topic}"] is None}
+        nodes = self._znodes.read_all(f"{EVERY_TOPIC}/{topic}" for topic in topics)
+        return {topic for topic in topics if nodes[f"{EVERY_TOPIC}/{topic}"] is None}
 
     def _nonexistent(self, targets: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
         """What the controller would pass over in silence."""
         names = list(targets)
-        nodes = self._znodes.read_all({f"{_TOPICS}/{name.topic}" for name in names})
+        nodes = self._znodes.read_all({f"{EVERY_TOPIC}/{name.topic}" for name in names})
         there = {
             topic: json_object(nodes[path], path).get("partitions", {})
             for topic in {name.topic for name in names}
-            if nodes[path := f"{_TOPICS}/{topic}"] is not None
+            if nodes[path := f"{EVERY_TOPIC}/{topic}"] is not None
         }
         words = "The partition does not exist."
         return {name: words for name in names if str(name.partition) not in there.get(name.topic, {})}

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from kquota.config import ignored
 from kquota.config.actions import describe_all
 from kquota.config.resource import BROKERS, TOPICS, Entry
-from kquota.reassign.hold import SETTLE, wait_until
+from kquota.reassign.hold import World, written
 from kquota.reassign.port import Clock
 from kquota.reassign.run import Run
-from kquota.reassign.throttle import Change, Setting
+from kquota.reassign.throttle import Change, Setting, lists_first
 from kquota.sizes.port import LogDirs
 from kquota.terms import THROTTLE_RATES, BrokerId, Default
 from kquota.throttle.cure import Sightings, Values, changes, removable, seen
@@ -102,27 +102,11 @@ def remove(ports: Ports, clock: Clock, wanted: Sequence[Change]) -> Removal:
     """Write each change where its `before` still stands, lists before rates, and see it; nothing is tried twice."""
     done: list[Change] = []
     undone: dict[Setting, str] = {}
-    for batch in ([c for c in wanted if c.setting.is_list], [c for c in wanted if not c.setting.is_list]):
-        errors = dict(ports.cluster.change(batch)) if batch else {}
+    for batch in lists_first(wanted):
+        errors = written(World(cluster=ports.cluster, runs=ports.runs, clock=clock), batch)
         undone |= {setting: str(error) for setting, error in errors.items()}
-        sent = [change for change in batch if change.setting not in errors]
-        unseen = _unseen(ports, clock, sent)
-        undone |= {change.setting: f"written, and not seen within {SETTLE:.0f} s" for change in unseen}
-        done += [change for change in sent if change not in unseen]
+        done += [change for change in batch if change.setting not in errors]
     return Removal(done=tuple(done), undone=undone)
-
-
-def _unseen(ports: Ports, clock: Clock, sent: Sequence[Change]) -> list[Change]:
-    left = list(sent)
-
-    def done() -> bool:
-        if left:
-            now = ports.cluster.values([change.setting for change in left])
-            left[:] = [c for c in left if c.setting not in now or not c.seen_in(now[c.setting])]
-        return not left
-
-    wait_until(done, clock)
-    return left
 
 
 def _limits(entries: Iterable[Entry], release: tuple[int, ...] | None) -> dict[str, Limit]:
@@ -138,10 +122,8 @@ def _reading(log_dirs: LogDirs, topics: Sequence[str], clock: Clock) -> Reading:
     """The ends of the logs are told last, so they are as old as the reading says."""
     if not topics:
         return Reading(at=clock.monotonic(), ends={}, starts={}, sizes={})
-    found = log_dirs.describe(log_dirs.brokers(), topics)
-    offsets = log_dirs.offsets({replica.partition for log_dir in found for replica in log_dir.replicas})
-    detailed = log_dirs.detailed(found)
-    return reading(clock.monotonic(), detailed, offsets)
+    detailed = log_dirs.detailed(log_dirs.describe(log_dirs.brokers(), topics))
+    return reading(clock.monotonic(), detailed)
 
 
 def _both(before: Iterable[Run], after: Iterable[Run]) -> tuple[Run, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from kquota.reassign.throttle import Change, Setting, without
+from kquota.reassign.throttle import Change, Setting, lists_first, without
 from kquota.throttle.doctor import findings
 from kquota.throttle.standing import Standing, order
 
@@ -44,7 +44,7 @@ def removable(standing: Standing, allowed: Callable[[Setting, str], bool] = anyt
 def changes(standing: Standing, gone: Values) -> tuple[Change, ...]:
     """What to write so that these values are gone: lists first, as fewer, and in force at once; then rates."""
     now = standing.values
-    every = tuple(
+    lists, rates = lists_first(
         Change(
             setting=setting,
             before=now[setting],
@@ -52,7 +52,7 @@ def changes(standing: Standing, gone: Values) -> tuple[Change, ...]:
         )
         for setting, values in gone.items()
     )
-    return (*(c for c in every if c.setting.is_list), *(c for c in every if not c.setting.is_list))
+    return (*lists, *rates)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

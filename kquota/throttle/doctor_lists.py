@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from kquota.reassign.throttle import Setting, entries
-from kquota.terms import DEFAULT, EVERY_REPLICA, FOLLOWER_REPLICAS, LONGEST_VALUE, BrokerId
-from kquota.throttle.doctor_rates import FIX, ids
+from kquota.several import few, joined, named_brokers
+from kquota.terms import DEFAULT, EVERY_REPLICA, FOLLOWER_REPLICAS, LONGEST_VALUE
+from kquota.throttle.doctor_rates import FIX
 from kquota.throttle.finding import Finding
 from kquota.throttle.standing import SHORT, SIDES, Standing, replica
 
@@ -30,9 +31,9 @@ def without_rates(standing: Standing) -> Iterator[Finding]:
             yield Finding(
                 rule="lists-without-rates",
                 where=str(setting),
-                what=f"lists replicas of {brokers(unlimited)}, where no {SHORT[key]} rate is in force",
+                what=f"lists replicas of {named_brokers(unlimited)}, where no {SHORT[key]} rate is in force",
                 effect="its move runs unthrottled there" if moving else "limits nothing there",
-                do=f"kquota throttle set --throttle RATE --broker {ids(unlimited)}"
+                do=f"kquota throttle set --throttle RATE --broker {joined(sorted(unlimited))}"
                 if moving
                 else f"{FIX}, or kquota throttle set --throttle RATE",
                 values={setting: tuple(dict.fromkeys(unlimited.values()))},
@@ -175,21 +176,9 @@ def _of_entries(
             yield Finding(
                 rule=rule,
                 where=str(setting),
-                what=f"{few(found)}: {what}",
+                what=f"{few(found, _SHOWN, ',')}: {what}",
                 effect=effect,
                 do=FIX,
                 values={setting: found},
                 fixable=True,
             )
-
-
-def brokers(found: Iterable[BrokerId]) -> str:
-    """`broker 1` or `brokers 1,2`."""
-    those = sorted(found)
-    return f"broker{'s' if len(those) > 1 else ''} {ids(those)}"
-
-
-def few(found: tuple[str, ...]) -> str:
-    """The first entries, and how many more there are."""
-    more = f" and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
-    return ",".join(found[:_SHOWN]) + more

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from kquota.reassign.throttle import Setting
-from kquota.terms import DEFAULT, FOLLOWER_RATE, LEADER_RATE, REPLICATION_RATES, THROTTLE_LISTS, BrokerId
+from kquota.several import joined, named_brokers
+from kquota.terms import (
+    DEFAULT,
+    DYNAMIC_BROKER,
+    DYNAMIC_DEFAULT_BROKER,
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    REPLICATION_RATES,
+    THROTTLE_LISTS,
+    BrokerId,
+)
 from kquota.throttle.finding import Finding
-from kquota.throttle.standing import OWN, SHORT, Standing, written
+from kquota.throttle.standing import SHORT, Standing, written
 
 FIX: Final = "kquota throttle doctor --fix"
 
@@ -43,10 +53,13 @@ def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
             for value in standing.foreign(Setting.of_broker(broker, key)):
                 brokers[value].append(broker)
         if len(brokers) > 1:
-            on = (f"{written(value)} on {ids(those)}" for value, those in sorted(brokers.items(), key=lambda i: i[1]))
+            on = (
+                f"{written(value)} on {joined(sorted(those))}"
+                for value, those in sorted(brokers.items(), key=lambda i: i[1])
+            )
             yield Finding(
                 rule="rates-differ-between-brokers",
-                where=f"brokers {ids(b for those in brokers.values() for b in those)}",
+                where=named_brokers([b for those in brokers.values() for b in those]),
                 what=f"{SHORT[key]} rate is {', '.join(on)}",
                 effect="the slowest broker holds up the moves of all",
                 do=f"if that is not meant: kquota configs --alter --add-config {key}=RATE --broker ID",
@@ -93,7 +106,7 @@ def not_in_force(standing: Standing) -> Iterator[Finding]:
         static = {
             key: limit
             for key, limit in standing.limits[broker].items()
-            if not limit.in_force and limit.source not in (OWN, "DYNAMIC_DEFAULT_BROKER_CONFIG")
+            if not limit.in_force and limit.source not in (DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER)
         }
         if static:
             yield Finding(
@@ -105,8 +118,3 @@ def not_in_force(standing: Standing) -> Iterator[Finding]:
                 effect="brokers heed a rate only where it was set dynamically (KAFKA-20125)",
                 do="take it out of server.properties; set it with kquota throttle set",
             )
-
-
-def ids(brokers: Iterable[BrokerId]) -> str:
-    """Broker ids joined by commas, in order."""
-    return ",".join(map(str, sorted(brokers)))

@@ -6,12 +6,17 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from kquota.sizes.port import Offsets
 from kquota.sizes.replica import LogDir
-from kquota.terms import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, THROTTLE_LISTS, BrokerId, TopicPartition
+from kquota.terms import (
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    THROTTLE_LISTS,
+    BrokerId,
+    ReplicaId,
+    TopicPartition,
+)
 from kquota.throttle.standing import Standing, bytes_per_second
-
-Replica = tuple[TopicPartition, BrokerId]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +24,8 @@ class Reading:
     """Where every replica's log ended and its size in bytes, `at` a moment in seconds; the leaders' first offsets."""
 
     at: float
-    ends: Mapping[Replica, int]
-    sizes: Mapping[Replica, int]
+    ends: Mapping[ReplicaId, int]
+    sizes: Mapping[ReplicaId, int]
     starts: Mapping[TopicPartition, int]
 
 
@@ -44,16 +49,19 @@ class Flow:
     behind: Mapping[BrokerId, float | None]
 
 
-def reading(at: float, log_dirs: Iterable[LogDir], offsets: Mapping[TopicPartition, Offsets]) -> Reading:
+def reading(at: float, log_dirs: Iterable[LogDir]) -> Reading:
     """One reading of what the brokers told; replicas whose end was not told are not in it."""
-    ends: dict[Replica, int] = {}
-    sizes: dict[Replica, int] = {}
+    ends: dict[ReplicaId, int] = {}
+    sizes: dict[ReplicaId, int] = {}
+    starts: dict[TopicPartition, int] = {}
     for log_dir in log_dirs:
         for replica in log_dir.replicas:
             if not replica.future and replica.end_offset is not None:
                 ends[replica.partition, log_dir.broker] = replica.end_offset
                 sizes[replica.partition, log_dir.broker] = replica.size
-    return Reading(at=at, ends=ends, sizes=sizes, starts={name: told.start for name, told in offsets.items()})
+            if replica.start_offset is not None:
+                starts[replica.partition] = replica.start_offset
+    return Reading(at=at, ends=ends, sizes=sizes, starts=starts)
 
 
 def measured(standing: Standing, first: Reading, second: Reading) -> Flow:
@@ -134,9 +142,9 @@ def starved(standing: Standing, flow: Flow) -> tuple[Starved, ...]:
 
 def _rates(
     standing: Standing, names: Collection[TopicPartition], first: Reading, second: Reading, seconds: float
-) -> dict[Replica, float | None]:
+) -> dict[ReplicaId, float | None]:
     """How fast each replica's log grew; one that is missing in a reading is left out."""
-    rates: dict[Replica, float | None] = {}
+    rates: dict[ReplicaId, float | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]
         for broker in now.replicas:
@@ -146,7 +154,7 @@ def _rates(
     return rates
 
 
-def _bytes(replica: Replica, leader: BrokerId | None, first: Reading, second: Reading) -> float | None:
+def _bytes(replica: ReplicaId, leader: BrokerId | None, first: Reading, second: Reading) -> float | None:
     """What one replica's log took in; None where the size of an offset cannot be told."""
     name = replica[0]
     offsets = second.ends[replica] - first.ends[replica]
@@ -161,9 +169,9 @@ def _bytes(replica: Replica, leader: BrokerId | None, first: Reading, second: Re
     return offsets * size / held if held > 0 and size > 0 else None
 
 
-def _lags(standing: Standing, names: Collection[TopicPartition], second: Reading) -> dict[Replica, int | None]:
+def _lags(standing: Standing, names: Collection[TopicPartition], second: Reading) -> dict[ReplicaId, int | None]:
     """How many offsets each follower is behind its leader, None where one of the two did not tell."""
-    lags: dict[Replica, int | None] = {}
+    lags: dict[ReplicaId, int | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]
         end = None if now.leader is None else second.ends.get((name, now.leader))
@@ -174,7 +182,7 @@ def _lags(standing: Standing, names: Collection[TopicPartition], second: Reading
     return lags
 
 
-def _of_leader(standing: Standing, name: TopicPartition, rates: Mapping[Replica, float | None]) -> float | None:
+def _of_leader(standing: Standing, name: TopicPartition, rates: Mapping[ReplicaId, float | None]) -> float | None:
     leader = standing.snapshot.partitions[name].leader
     return None if leader is None else rates.get((name, leader))
 

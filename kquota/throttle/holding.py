@@ -9,7 +9,7 @@ from kquota.errors import Incomplete, KquotaError, Refused, Unknown
 from kquota.measure import ByteRate
 from kquota.reassign.hold import Wanted, World, enforce, read, record, release, release_ended
 from kquota.reassign.port import Clock, Cluster, Runs
-from kquota.reassign.run import Run, giving_back, taking
+from kquota.reassign.run import Run, giving_back, others_than, taking
 from kquota.reassign.throttle import Change, Setting, entry_partition, needed
 from kquota.terms import LEADER_RATE, REPLICATION_RATES, BrokerId, TopicPartition
 from kquota.throttle import wanted as wishes
@@ -28,8 +28,8 @@ def prepare(cluster: Cluster, runs: Runs, clock: Clock, title: str, wanted: Want
     open_runs = runs.unfinished()
     known = wishes.known(title, open_runs)
     now = read(cluster, wanted)
-    others = tuple(run for run in open_runs if known is None or run.id != known.id)
-    run = taking(replace(known or wishes.new(title, rate, clock.now()), rate=rate), wanted, now, others)
+    begun = replace(known or wishes.new(title, rate, clock.now()), rate=rate)
+    run = taking(begun, wanted, now, others_than(known, open_runs))
     changes = needed(wanted, now)
     idle = known is None and not changes and not any(taken.ours for taken in run.taken.values())
     return Held(run=None if idle else run, changes=changes)
@@ -44,9 +44,9 @@ def bring(cluster: Cluster, runs: Runs, clock: Clock, title: str, wanted: Wanted
     held = prepare(cluster, runs, clock, title, wanted, rate)
     if held.run is None:
         return held
-    known = wishes.known(title, runs.unfinished())
-    others = tuple(run for run in runs.unfinished() if run.id != held.run.id)
-    world = World(cluster=cluster, runs=runs, clock=clock, others=others)
+    open_runs = runs.unfinished()
+    known = wishes.known(title, open_runs)
+    world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(held.run, open_runs))
     if known is None:
         runs.begin(held.run)
     else:
@@ -69,15 +69,14 @@ def adjust(cluster: Cluster, runs: Runs, clock: Clock, run: Run, rate: ByteRate)
     """
     wanted = rates_of(run, rate)
     now = read(cluster, wanted)
-    others = tuple(other for other in runs.unfinished() if other.id != run.id)
-    world = World(cluster=cluster, runs=runs, clock=clock, others=others)
-    adjusted = record(world, run, taking(replace(run, rate=rate), wanted, now, others))
+    world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, runs.unfinished()))
+    adjusted = record(world, run, taking(replace(run, rate=rate), wanted, now, world.others))
     changes = needed(wanted, now)
     return Held(run=enforce(world, adjusted, wanted, now), changes=changes)
 
 
-def prepare_adjusted(cluster: Cluster, _runs: Runs, _clock: Clock, run: Run, rate: ByteRate) -> Held:
-    """What `adjust` would write."""
+def prepare_adjusted(cluster: Cluster, run: Run, rate: ByteRate) -> Held:
+    """What `adjust` would write. Raises Refused for a run that holds no rate."""
     wanted = rates_of(run, rate)
     return Held(run=run, changes=needed(wanted, read(cluster, wanted)))
 
@@ -109,8 +108,8 @@ def give_back(cluster: Cluster, runs: Runs, clock: Clock, ending: Sequence[Run])
         mine = next((one for one in open_runs if one.id == run.id), None)
         if mine is None:
             continue
-        others = tuple(other for other in open_runs if other.id != run.id)
-        released = release(World(cluster=cluster, runs=runs, clock=clock, others=others), mine)
+        world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, open_runs))
+        released = release(world, mine)
         done += released.given_back
         pending |= released.pending
         notes += released.notes
@@ -121,8 +120,7 @@ def would_give_back(cluster: Cluster, runs: Runs, ending: Sequence[Run]) -> Give
     """What `give_back` would write, were these runs ended one by one."""
     done: list[Change] = []
     for run in ending:
-        others = [other for other in runs.unfinished() if other.id != run.id]
-        done += giving_back(run, cluster.values(list(run.taken)), others)
+        done += giving_back(run, cluster.values(list(run.taken)), others_than(run, runs.unfinished()))
     return GivenBack(given_back=tuple(done))
 
 
@@ -159,8 +157,7 @@ def recover(cluster: Cluster, runs: Runs, clock: Clock, broker: BrokerId, rate: 
     if known is not None and not late:
         return Recovery(run=known, behind=(), given_back=give_back(cluster, runs, clock, [known]))
     if known is not None:
-        others = tuple(run for run in runs.unfinished() if run.id != known.id)
-        world = World(cluster=cluster, runs=runs, clock=clock, others=others)
+        world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(known, runs.unfinished()))
         released, known = release_ended(world, known, _listed(known) - set(late))
         back = GivenBack(given_back=released.given_back, pending=released.pending, notes=released.notes)
     if not late:

@@ -14,6 +14,7 @@ from kquota.reassign.run import Run
 from kquota.reassign.throttle import Change, Setting, entries
 from kquota.terms import (
     DEFAULT,
+    DYNAMIC_BROKER,
     EVERY_REPLICA,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -23,6 +24,7 @@ from kquota.terms import (
     THROTTLE_RATES,
     BrokerId,
     Default,
+    ReplicaId,
     TopicPartition,
 )
 
@@ -35,8 +37,6 @@ SHORT: Final[Mapping[str, str]] = {
     LEADER_REPLICAS: "leader",
     FOLLOWER_REPLICAS: "follower",
 }
-OWN: Final = "DYNAMIC_BROKER_CONFIG"
-"""Kafka's word for a value that was set on this very broker."""
 
 _RATE: Final = re.compile(r"[0-9]{1,19}")
 _REPLICA: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
@@ -94,7 +94,7 @@ class Standing:
             Setting.of_broker(broker, key): limit.value
             for broker in self.brokers
             for key, limit in self.limits[broker].items()
-            if limit.source == OWN
+            if limit.source == DYNAMIC_BROKER
         }
         return {**own, **self.lists}
 
@@ -113,9 +113,9 @@ class Standing:
         if setting.is_list:
             return tuple(entry for entry in entries(self.lists.get(setting)) if entry not in held)
         limit = self.limits.get(BrokerId(int(setting.name)), {}).get(setting.key)
-        return () if limit is None or limit.source != OWN or limit.value in held else (limit.value,)
+        return () if limit is None or limit.source != DYNAMIC_BROKER or limit.value in held else (limit.value,)
 
-    def replicas(self, setting: Setting, entry: str) -> tuple[tuple[TopicPartition, BrokerId], ...]:
+    def replicas(self, setting: Setting, entry: str) -> tuple[ReplicaId, ...]:
         """The replicas that an entry of this list speaks of and that exist; a topic's all for `*`."""
         partitions = self.snapshot.partitions
         if entry == EVERY_REPLICA:
@@ -126,7 +126,7 @@ class Standing:
             return ()
         return (named,)
 
-    def listed(self, key: str) -> Iterator[tuple[TopicPartition, BrokerId]]:
+    def listed(self, key: str) -> Iterator[ReplicaId]:
         """Every replica that exists and stands in a list of this key."""
         for setting, text in self.lists.items():
             if setting.key == key:
@@ -147,11 +147,11 @@ class Standing:
                 held = limits.setdefault(BrokerId(int(setting.name)), {})
                 held.pop(setting.key, None)
                 if change.after is not None:
-                    held[setting.key] = Limit(value=change.after, source=OWN, in_force=True)
+                    held[setting.key] = Limit(value=change.after, source=DYNAMIC_BROKER, in_force=True)
         return replace(self, lists=dict(sorted(lists.items())), limits=limits)
 
 
-def replica(setting: Setting, entry: str) -> tuple[TopicPartition, BrokerId] | None:
+def replica(setting: Setting, entry: str) -> ReplicaId | None:
     """The replica that `partition:broker` names, whether it exists or not; None for `*` and what is malformed."""
     named = _REPLICA.fullmatch(entry)
     return None if named is None else (TopicPartition(setting.name, int(named[1])), BrokerId(int(named[2])))

@@ -14,6 +14,7 @@ from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
 from kquota.reassign.run import Purpose, Run
 from kquota.reassign.throttle import Setting
+from kquota.several import joined
 from kquota.terms import (
     EVERY_REPLICA,
     FOLLOWER_RATE,
@@ -70,7 +71,7 @@ def recovering(snapshot: Snapshot, broker: BrokerId, rate: ByteRate, readable: C
 
 def title(settings: Collection[Setting]) -> str:
     """What tells one `throttle set` from another: the same for the same topics, brokers and sides."""
-    return ",".join(map(str, sorted(settings)))
+    return joined(sorted(settings))
 
 
 def recovery(broker: BrokerId) -> str:

@@ -25,11 +25,11 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     [
         "pytest",
-        "kquota.cli.reassign_partitions",
-        "kquota.cli.execution",
-        "kquota.cli.move_runs",
-        "kquota.cli.reassignment",
-        "kquota.cli.runs",
+        "kquota.cli.reassign_partitions.command",
+        "kquota.cli.reassign_partitions.execution",
+        "kquota.cli.move.runs",
+        "kquota.cli.reassign_partitions.printed",
+        "kquota.cli.move.runs_printed",
         "kquota.stores.wire.moves",
         "kquota.stores.zookeeper_moves",
         "kquota.stores.zookeeper_runs",

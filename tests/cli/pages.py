@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from functools import cache
 from html.parser import HTMLParser
 
-from kquota.cli.estimate import Estimate
-from kquota.cli.estimate_inputs import Source
-from kquota.cli.estimate_limits import chosen, limits, window
-from kquota.cli.estimate_outlook import outlook
-from kquota.cli.report_page import page
-from kquota.cli.report_sections import Ticket
+from kquota.cli.move.estimate.answer import Estimate
+from kquota.cli.move.estimate.inputs import Source
+from kquota.cli.move.estimate.limits import chosen, limits, window
+from kquota.cli.move.estimate.outlook import outlook
+from kquota.cli.move.estimate.report.page import page
+from kquota.cli.move.estimate.report.sections import Ticket
 from kquota.pace.fetch import Fetch
 from kquota.pace.ratio import MoveTime
 from kquota.pace.room import Arrival, Volume

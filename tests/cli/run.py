@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.cli.formats import must_be_promised
+
 
 @dataclass(frozen=True, slots=True)
 class Ran:
@@ -37,9 +39,10 @@ def run(command: list[str], env: dict[str, str] | None = None, stdin: str = "") 
 
 
 def kquota(*arguments: str, env: dict[str, str] | None = None) -> Ran:
-    """`kquota ARGUMENTS…`; a traceback is never an answer."""
+    """`kquota ARGUMENTS…`; a traceback is never an answer, and a document has no key that is nowhere promised."""
     ran = run([sys.executable, "-m", "kquota", *arguments], env)
     assert "Traceback" not in ran.err, ran.err
+    must_be_promised(arguments, ran.out)
     return ran
 
 

@@ -9,14 +9,14 @@ import pytest
 
 from kquota.reassign.throttle import Setting
 from kquota.terms import LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
+from tests.cli.reassign_command import already_throttled
 from tests.cli.run import Ran, kquota
-from tests.cli.test_reassign_partitions import SLOW, Desk, rates
+from tests.cli.test_reassign_partitions import LASTING, SLOW, Desk, rates
 from tests.cli.test_reassign_peers import peer
 from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = pytest.mark.kafka
 
-SIZE = 1_500_000
 NONE_ACTIVE = "None of the specified partition reassignments are active."
 
 
@@ -32,7 +32,7 @@ def desk(hand: OtherHand, connection: tuple[str, str], tmp_path: Path) -> Desk:
 
 def test_everything_is_taken_back_and_kafkas_tool_sees_it(desk: Desk) -> None:
     """Also a move that only adds a replica, which Kafka's --cancel of 3.7 to 3.9 passes over."""
-    topic, other = desk.hand.topic({0: (1, 2)}, size=SIZE), desk.hand.topic({0: (2,)}, size=SIZE)
+    topic, other = desk.hand.topic({0: (1, 2)}, size=LASTING), desk.hand.topic({0: (2,)}, size=LASTING)
     prior = {Setting.of_topic(topic, LEADER_REPLICAS): "0:1", Setting.of_broker(BrokerId(1), LEADER_RATE): "123456789"}
     for setting, value in prior.items():
         desk.hand.write(setting, value)
@@ -57,8 +57,9 @@ def test_a_move_of_kafkas_tool_is_cancelled_with_its_words(desk: Desk) -> None:
     """Its lists go, since they are just those of the move that was cancelled; its rates stay: nothing tells whose."""
     texts = []
     for cancel in (peer, ours):
-        topic = desk.hand.topic({0: (1, 2)}, size=SIZE)
+        topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
         plan = desk.plan({(topic, 0): (1, 3)})
+        already_throttled(desk.hand, SLOW, {topic: ("0:1,0:2", "0:3")})
         assert peer(desk, "--reassignment-json-file", plan, "--execute", "--throttle", SLOW).code == 0
         stopped = cancel(desk, "--reassignment-json-file", plan, "--cancel", "--preserve-throttles")
         assert stopped.code == 0, stopped.err
@@ -74,8 +75,8 @@ def test_a_move_of_kafkas_tool_is_cancelled_with_its_words(desk: Desk) -> None:
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])
 def test_nothing_goes_back_to_a_broker_that_is_gone(desk: Desk) -> None:
     """Refused, and with --force KRaft refuses it itself; the rest goes back, with its throttle."""
-    topic = desk.hand.topic({0: (2,)}, size=SIZE)
-    other = desk.hand.topic({0: (1, 2)}, size=SIZE)
+    topic = desk.hand.topic({0: (2,)}, size=LASTING)
+    other = desk.hand.topic({0: (1, 2)}, size=LASTING)
     plan = desk.plan({(topic, 0): (2, 3), (other, 0): (1, 3)})
     assert desk.run("--execute", plan, "--throttle", SLOW, "--force").code == 0
     servers = desk.hand.servers

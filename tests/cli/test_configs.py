@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 from kazoo.client import KazooClient
 
-from kquota.cli.quota_words import java_double
+from kquota.cli.configs.quotas_printed import java_double
 from kquota.sandbox.cluster import Cluster, kafka_tool
 from tests.cli.config_command import ConfigCommands, altered, settled, told
 from tests.cli.kafka_tools import must_compile

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kquota.cli.estimate_inputs import Asked, asked
+from kquota.cli.move.estimate.inputs import Asked, asked
 from kquota.errors import Invalid
 from kquota.sizes.bytes_in import BytesIn
 from kquota.terms import BrokerId

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from kquota.cli import estimate_outlook
-from kquota.cli.estimate_outlook import Outlook, band_line, disk_lines, warnings, wave_lines, why_full
+from kquota.cli.move.estimate import outlook
+from kquota.cli.move.estimate.outlook import Outlook, band_line, disk_lines, warnings, wave_lines, why_full
 from kquota.measure import ByteRate
 from kquota.pace.band import Band
 from kquota.pace.room import Room
@@ -72,7 +72,7 @@ DISKS: dict[str, tuple[Sequence[Room], str]] = {
     "nothing arrives": ((), ""),
     "not told": (
         (room(None), room(None, broker=4)),
-        "Disk         not checked on brokers 3, 4: the sizes do not tell it",
+        "Disk         not checked on brokers 3,4: the sizes do not tell it",
     ),
     "told": (
         (room(150 * GB, 20e9), room(110 * GB, 20e9, broker=4, log_dir="/d1"), room(90 * GB, None, broker=5)),
@@ -133,7 +133,7 @@ def test_the_waves() -> None:
         "     1  t-0      t-4                5     1 GB    56 s\n"
         "     2  t-0      t-4                5     1 GB    56 s"
     )
-    document = estimate_outlook.document(replace(NOTHING, waves=found))
+    document = outlook.document(replace(NOTHING, waves=found))
     assert document["waves_seconds"] == found.seconds
     assert isinstance(document["waves"], list)
     assert document["waves"][0] == {
@@ -147,7 +147,7 @@ def test_the_waves() -> None:
 
 
 def test_json_says_null_for_unknown() -> None:
-    assert estimate_outlook.document(told(room(None, None))) == {
+    assert outlook.document(told(room(None, None))) == {
         "band": None,
         "never_at_peak_of": [],
         "disk": [

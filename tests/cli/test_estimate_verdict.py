@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from kquota.cli.estimate import text
-from kquota.cli.estimate_document import document
-from kquota.cli.estimate_limits import limits, window
-from kquota.cli.estimate_verdict import refusal
+from kquota.cli.move.estimate.document import document
+from kquota.cli.move.estimate.limits import limits, window
+from kquota.cli.move.estimate.printed import text
+from kquota.cli.move.estimate.verdict import refusal
 from kquota.measure import ByteRate
 from kquota.pace.work import Link
 from kquota.spark.estimate import Unsized

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from kquota.cli.explanation import document
-from kquota.cli.reasons import text
+from kquota.cli.quota.explain.printed import document
+from kquota.cli.quota.explain.reasons import text
 from kquota.quota.capacity import Cluster as Brokers
 from kquota.quota.capacity import broker
 from kquota.quota.entity import Entity

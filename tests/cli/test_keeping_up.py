@@ -17,20 +17,21 @@ from tests.stores.moves_stage import OtherHand, until
 
 @contextmanager
 def writing(servers: Cluster, topic: str) -> Iterator[None]:
-    """Some 2 MB/s to partition 0, until the block ends."""
-    stop = threading.Event()
+    """Some 2 MB/s to partition 0, until the block ends; the first of it has arrived when it begins."""
+    stop, arrived = threading.Event(), threading.Event()
 
     def write() -> None:
         producer = Producer({"bootstrap.servers": servers.bootstrap, "linger.ms": 5, "log_level": 2})
         while not stop.wait(0.05):
             for _ in range(10):
-                producer.produce(topic, b"x" * 10_000, partition=0)
+                producer.produce(topic, b"x" * 10_000, partition=0, on_delivery=lambda *_: arrived.set())
             producer.poll(0)
         producer.flush(30)
 
     thread = threading.Thread(target=write)
     thread.start()
     try:
+        assert arrived.wait(60)
         yield
     finally:
         stop.set()

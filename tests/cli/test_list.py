@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from kquota.sandbox.cluster import Cluster
-from tests.cli.reassign_command import ReassignCommand, ReassignCommands
+from tests.cli.reassign_command import ReassignCommand, ReassignCommands, already_throttled
 from tests.cli.run import kquota, kquota_here
+from tests.cli.test_reassign_partitions import LASTING
 from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = pytest.mark.kafka
@@ -35,6 +36,7 @@ def start(hand: OtherHand, tool: ReassignCommand, plan: Path, entries: dict[tupl
     """Moves under a throttle that keeps them under way, by Kafka's own tool; what moves already goes on."""
     partitions = [{"topic": topic, "partition": n, "replicas": replicas} for (topic, n), replicas in entries.items()]
     plan.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    already_throttled(hand, "1000", {topic: ("*", "*") for topic, _ in entries})
     asked = ("--execute", "--additional", "--throttle", "1000", "--reassignment-json-file", str(plan))
     ran = tool("--bootstrap-server", hand.servers.bootstrap, *asked)
     assert ran.code == 0, ran
@@ -52,7 +54,7 @@ def test_none_one_and_many(hand: OtherHand, reassign_commands: ReassignCommands,
         return theirs.out
 
     assert agreed() == NONE
-    b, a = (hand.topic({0: (1, 2), 1: (2, 1), 2: (3, 1)}, size=3_000_000) for _ in range(2))
+    b, a = (hand.topic({0: (1, 2), 1: (2, 1), 2: (3, 1)}, size=LASTING) for _ in range(2))
     one, many = tmp_path / "one.json", tmp_path / "many.json"
     start(hand, tool, one, {(b, 1): [2, 3]})
     assert agreed() == f"Current partition reassignments:\n{b}-1: replicas: 2,3,1. adding: 3. removing: 1.\n"

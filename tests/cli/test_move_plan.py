@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kquota.cli import planned, planned_document
+from kquota.cli.move.plan import document, printed
 from kquota.errors import Invalid
 from kquota.placement.cluster import Cluster
 from kquota.placement.goal import Goal
@@ -52,9 +52,9 @@ def test_what_a_person_reads_and_the_document(name: str, capsys: pytest.CaptureF
     """As on file; REWRITE_GOLDEN=1 writes it anew, for the eye to read."""
     cluster, wanted, explain = TOLD[name]
     found = plan(cluster, wanted)
-    planned.tell(cluster, wanted, found, "a test", explain=explain)
-    document = json.dumps(json.loads(planned_document.document(cluster, wanted, found, "a test")))
-    seen = f"--- stderr\n{capsys.readouterr().err}--- document\n{document}\n"
+    printed.tell(cluster, wanted, found, "a test", explain=explain)
+    told = json.dumps(json.loads(document.document(cluster, wanted, found, "a test")))
+    seen = f"--- stderr\n{capsys.readouterr().err}--- document\n{told}\n"
     path = GOLDEN / f"{name}.txt"
     if os.environ.get("REWRITE_GOLDEN") == "1":
         path.write_text(seen)

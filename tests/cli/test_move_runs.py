@@ -18,13 +18,12 @@ from kquota.reassign.throttle import Setting
 from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, TopicPartition
 from tests.cli.dying import Death, Doom, Mortal
 from tests.cli.run import Ran, kquota
-from tests.cli.test_reassign_partitions import FAST, SLOW, Desk
+from tests.cli.test_reassign_partitions import FAST, LASTING, SLOW, Desk, rates
 from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = pytest.mark.kafka
 
 BOTH = ["4.3.1 Admin API", "3.9.1 ZooKeeper"]
-SIZE = 1_500_000
 
 
 @pytest.fixture(params=BOTH)
@@ -79,7 +78,7 @@ def test_two_at_once_and_the_second_names_the_first(desk: Desk) -> None:
     plan, other = desk.plan({(topic, 0): (1, 3)}), desk.plan({(topic, 1): (1, 3)})
     option, address = desk.connection
     given = Connection(zookeeper=address) if option == "--zookeeper" else Connection(bootstrap_server=address)
-    with world.moves(world.where(given), desk.folder / "state", "reassign-partitions --execute"):
+    with world.staged(world.where(given), desk.folder / "state", "reassign-partitions --execute"):
         for second in [desk, elsewhere(desk)] if option == "--zookeeper" else [desk]:
             for late in (plan, other):
                 must_be_busy(second.run("--execute", late, "--throttle", SLOW))
@@ -94,7 +93,8 @@ def test_two_at_once_and_the_second_names_the_first(desk: Desk) -> None:
 @pytest.mark.parametrize("n", [8, 9, 10, 11, 12, 13])
 def test_a_twin_that_was_paused_writes_no_more(desk: Desk, n: int) -> None:
     """Its lock ended with its session while it was stopped, and another kquota has gone on, and back, since."""
-    topic = desk.hand.topic({0: (1, 2)}, size=SIZE)
+    topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
+    name = TopicPartition(topic, 0)
     plan = desk.plan({(topic, 0): (1, 3)})
     paused = begun(desk, plan, Doom(n=n, death=Death.BEFORE, signal=signal.SIGSTOP))
     client = KazooClient(hosts=desk.hand.servers.zookeeper)
@@ -107,12 +107,18 @@ def test_a_twin_that_was_paused_writes_no_more(desk: Desk, n: int) -> None:
     twin = elsewhere(desk)
     known = move(twin, "status").code == 8
     assert move(twin, "resume").code == (8 if known else 0)
-    before = desk.standing(topic), desk.hand.replicas(TopicPartition(topic, 0))
+    if known:
+        lists = {Setting.of_topic(topic, LEADER_REPLICAS): "0:1,0:2", Setting.of_topic(topic, FOLLOWER_REPLICAS): "0:3"}
+        # The brokers, whom the other hand asks, hear of it later.
+        until(lambda: desk.standing(topic) == lists | rates(SLOW), "the throttle stands")
+        until(lambda: set(desk.hand.replicas(name)) == {1, 2, 3}, "it moves")
+    before = desk.standing(topic), desk.hand.replicas(name)
     paused.wake()
     woken = paused.end()
-    assert woken.code == 75, woken.err
-    assert "nothing more is written" in woken.err
-    assert (desk.standing(topic), desk.hand.replicas(TopicPartition(topic, 0))) == before
+    # On a busy machine it slept longer than a session lasts, and hears of that first.
+    told = {75: "nothing more is written", 1: "the session was lost"}
+    assert told.get(woken.code, "another exit code") in woken.err, woken
+    assert (desk.standing(topic), desk.hand.replicas(name)) == before
     must_end(twin, plan, topic, (1, 3))
 
 
@@ -136,7 +142,7 @@ def test_there_and_back_and_there_again_are_three_runs(desk: Desk) -> None:
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])
 def test_a_verify_from_a_host_without_the_record_takes_only_what_the_plan_proves(desk: Desk) -> None:
-    topic = desk.hand.topic({0: (1, 2)}, size=SIZE)
+    topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     leaders = Setting.of_topic(topic, LEADER_REPLICAS)
     desk.hand.write(leaders, "9:9")
     plan = desk.plan({(topic, 0): (1, 3)})
@@ -148,18 +154,18 @@ def test_a_verify_from_a_host_without_the_record_takes_only_what_the_plan_proves
     assert desk.standing(topic) == standing, "nothing of a move that runs"
     assert desk.run("--execute", plan, "--throttle", FAST).code == 0
     desk.moved(topic, (1, 3))
-    rates = desk.hand.rates()
+    ours = desk.hand.rates()
     found = elsewhere(desk).run("--verify", plan)
     assert found.code == 0
     assert "a throttle stands that no unfinished run of kquota here set" in found.err
-    until(lambda: desk.standing(topic) == {leaders: "9:9", **rates}, "only the plan's own entries are gone")
+    until(lambda: desk.standing(topic) == {leaders: "9:9", **ours}, "only the plan's own entries are gone")
     assert desk.run("--verify", plan).code == 0
     until(lambda: desk.standing(topic) == {leaders: "9:9"}, "everything is given back")
 
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])  # a controller on ZooKeeper takes no new partition meanwhile
 def test_a_topic_that_grows_meanwhile(desk: Desk) -> None:
-    topic = desk.hand.topic({0: (1, 2)}, size=SIZE)
+    topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     plan = desk.plan({(topic, 0): (1, 3)})
     assert desk.run("--execute", plan, "--throttle", SLOW, "--force").code == 0
     # Kafka takes only as many replicas as the partition that moves has meanwhile, old and new together.
@@ -175,13 +181,17 @@ def test_a_topic_that_grows_meanwhile(desk: Desk) -> None:
 @pytest.mark.parametrize("verb", ["--verify", "resume", "abort"])
 def test_a_topic_that_is_deleted_and_made_again_meanwhile(desk: Desk, verb: str) -> None:
     """What is called so now is not what was to move: its lists are left alone, and the rates are given back."""
-    topic = desk.hand.topic({0: (1, 2)}, size=SIZE)
+    topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     plan = desk.plan({(topic, 0): (1, 3)})
     assert desk.run("--execute", plan, "--throttle", SLOW, "--force").code == 0
-    desk.hand.admin.delete_topics([topic])[topic].result(30)
-    until(lambda: topic not in desk.hand.admin.list_topics(timeout=10).topics, "it is gone")
-    gone = desk.run("--verify", plan, "--preserve-throttles")
-    assert (gone.code, f"not there any more: {topic}-0" in gone.err) == (1, True), gone.err
+    desk.hand.delete(topic)
+
+    def told_as_gone() -> bool:
+        """A broker on KRaft may be behind for a moment."""
+        gone = desk.run("--verify", plan, "--preserve-throttles")
+        return gone.code == 1 and f"not there any more: {topic}-0" in gone.err
+
+    until(told_as_gone, "it is told as gone")
     again = NewTopic(topic, num_partitions=1, replica_assignment=[[1, 2]])
     until(lambda: desk.hand.admin.create_topics([again])[topic].exception(30) is None, "it is there again")
     desk.moved(topic, (1, 2))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.cli.pairs import keys, pairs, pairs_in
+from kquota.cli.configs.pairs import keys, pairs, pairs_in
 from kquota.errors import Invalid
 
 UNDERSTOOD = {

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from kquota import connect
-from kquota.cli import probe_limit, probed
 from kquota.cli.options import Output
-from kquota.cli.probed import Probed
+from kquota.cli.quota.probe import printed
+from kquota.cli.quota.probe.limit import WRITE
+from kquota.cli.quota.probe.printed import Probed
 from kquota.errors import Invalid, Unreachable
 from kquota.mutation.request import Creation, Deletion
 from kquota.probe import Limit, Operation, Step, find_limit, probe, scratch
@@ -80,14 +81,14 @@ SHOWN = {
 
 @pytest.mark.parametrize(("name", "found"), SHOWN.items(), ids=SHOWN)
 def test_what_is_told(name: str, found: Probed) -> None:
-    text = probed.text(found)
+    text = printed.text(found)
     assert max(map(len, text.splitlines())) <= 80
     golden(f"probe-{name}", Ran(0 if found.good else 8, f"{text}\n", ""), "")
 
 
 def test_the_document() -> None:
     found = probed_of(Kind.PRODUCE, 1e7, [(1.01e6, 391), (0.4e6, 0)])
-    golden("probe-json", Ran(8, f"{probed.document(found)}\n", ""), "")
+    golden("probe-json", Ran(8, f"{printed.document(found)}\n", ""), "")
 
 
 STEPS = [
@@ -107,7 +108,7 @@ LIMITS = {
 @pytest.mark.parametrize(("name", "case"), LIMITS.items(), ids=LIMITS)
 def test_what_is_told_of_a_limit(name: str, case: tuple[Limit, Output]) -> None:
     found, output = case
-    text = probe_limit.WRITE[output](found)
+    text = WRITE[output](found)
     # A command stays in one line, to be copied.
     assert all(len(line) <= 80 or line.startswith("  kquota ") for line in text.splitlines())
     golden(f"probe-{name}", Ran(0 if found.suggested else 8, f"{text}\n", ""), "")
@@ -222,13 +223,13 @@ def test_a_real_client_gets_what_explain_says_within_a_tenth(kafka_431: Cluster,
     ended = {option: (*process.communicate(timeout=150), process.returncode) for option, process in running.items()}
     for option, (_, key, limit) in LIMITED.items():
         out, err, code = ended[option]
-        assert code == 0, (option, out, err)
         told = json.loads(out)
+        assert code == 0, [(one["rate"], one["verdict"]) for one in told["readings"]] + [err]
         assert (told["version"], told["as_explained"], told["quota"]["key"]) == (1, True, key)
         assert [one["broker"] for one in told["readings"]] == ([None] if option == "--create-topics" else [1, 2, 3])
         for one in told["readings"]:
             assert one["throttled"]["count"] > 0
-            assert one["seconds"] >= 18
+            assert one["seconds"] >= (22 if option in ("--produce", "--consume") else 18)
             assert option == "--requests" or one["rate"] == pytest.approx(limit, rel=0.1)
     assert probes(kafka_431) == []
     with Wire(kafka_431.bootstrap, {}) as wire:
@@ -290,20 +291,20 @@ def test_a_real_controller_is_tried_and_left_as_it_was(kafka_431: Cluster, at: t
     bounds = ("--seconds", "1", "--most-partitions", "10", "--tenants", "2", "--output", "json")
     ran = kquota("quota", "probe", *at, "--find-limit", *bounds)
     assert "for 4 s or so, 10 partitions at a time at most, replication factor 3" in ran.err
-    assert ran.code == 0, ran.err
     told = json.loads(ran.out)
-    assert [(one["operation"], one["rate"], one["holds"]) for one in told["steps"]] == [
-        (operation.value, 5, True) for operation in Operation
-    ]
+    assert [(one["operation"], one["rate"]) for one in told["steps"]] == [(one.value, 5) for one in Operation]
     assert all(one["latency_p95"] > 0 and one["visibility_lag"] >= 0 for one in told["steps"])
-    assert (told["suggested"], told["suggested_per_tenant"]) == (4, 2)
+    # A busy machine's controller need not keep up.
+    keeps_up = all(one["holds"] for one in told["steps"])
+    suggested = told["suggested"], told["suggested_per_tenant"]
+    assert (ran.code, suggested) == ((0, (4, 2)) if keeps_up else (8, (None, None))), ran.err
     heard: list[Step] = []
     with connect(kafka_431.bootstrap) as cluster:
         with pytest.raises(Invalid, match="--most-partitions 10001: from 10 to 10,000"):
             find_limit(cluster, most_partitions=10_001)
         limit = find_limit(cluster, tenants=2, overcommit=4, seconds=1, most_partitions=10, told=heard.append)
-    # Twice in one test a busy machine need not keep up.
-    assert (limit.suggested, limit.suggested_per_tenant) in ((4, 8), (None, None))
+    keeps_up = all(step.why_not is None for step in limit.steps)
+    assert (limit.suggested, limit.suggested_per_tenant) == ((4, 8) if keeps_up else (None, None))
     assert [step.operation for step in limit.steps] == list(Operation)
     assert heard == list(limit.steps)
     assert probes(kafka_431) == []

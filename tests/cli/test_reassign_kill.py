@@ -24,7 +24,7 @@ from tests.stores.moves_stage import OtherHand, until
 pytestmark = pytest.mark.kafka
 
 SLOW, FAST = "20000", "50MB/s"
-SIZE = 1_500_000  # the first fetch takes 1 MB of a partition at once; what is left is a minute's work at SLOW
+SIZE = 1_500_000  # a fetch takes 1 MB of a partition at once; at SLOW the next one waits for 11 s
 
 Places = Mapping[TopicPartition, Sequence[int]]
 
@@ -113,6 +113,7 @@ class Stage:
             aborted = self.kquota("move", "abort")
         assert aborted.code in (0, 8), aborted.err
         if state is not None:
+            assert ", on its way back:\n" in aborted.out
             self.back()
 
     def back(self) -> None:

@@ -11,14 +11,12 @@ import pytest
 from kquota.reassign.throttle import Setting
 from kquota.sandbox.cluster import Cluster
 from kquota.terms import LOG_DIR_RATE, BrokerId
-from tests.cli.test_reassign_partitions import Desk, rates
+from tests.cli.test_reassign_partitions import LASTING, Desk, rates
 from tests.cli.test_reassign_peers import peer
 from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = pytest.mark.kafka
 
-SIZE = 4_000_000
-"""A broker copies a megabyte before it looks at its throttle."""
 SLOW = "1000"
 
 
@@ -41,7 +39,7 @@ def log_dir_rate(desk: Desk, broker: int) -> str | None:
 
 
 def test_a_replica_changes_its_log_dir_and_another_its_broker(desk: Desk) -> None:
-    topic = desk.hand.topic({0: (1, 2)}, size=SIZE)
+    topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     here, there = other_dir(desk, topic, 1)
     chosen = str(desk.hand.servers.broker(3).log_dirs[1])
     entry = {"topic": topic, "partition": 0, "replicas": [1, 3], "log_dirs": [there, chosen]}
@@ -75,7 +73,7 @@ def test_a_replica_changes_its_log_dir_and_another_its_broker(desk: Desk) -> Non
 
 
 def test_a_copy_between_log_dirs_is_cancelled(desk: Desk) -> None:
-    topic = desk.hand.topic({0: (2,)}, size=SIZE)
+    topic = desk.hand.topic({0: (2,)}, size=LASTING)
     here, there = other_dir(desk, topic, 2)
     entry = {"topic": topic, "partition": 0, "replicas": [2], "log_dirs": [there]}
     plan = desk.saved({"version": 1, "partitions": [entry]})

@@ -26,6 +26,11 @@ from tests.stores.moves_stage import OtherHand, until
 pytestmark = pytest.mark.kafka
 
 SLOW, FAST = "20000", "50MB/s"
+LASTING = 8_000_000
+"""Bytes of a partition that a throttled move needs more than a minute for, so that it still runs when it is looked at.
+
+A fetch takes 1 MB at once, and the next one goes when the 11 s of the quota's window are over, however low the rate.
+"""
 ON_282 = [way for way in WAYS if way.startswith("2.8.2")]
 
 
@@ -68,7 +73,7 @@ def rates(value: str) -> dict[Setting, str]:
 
 
 def test_a_throttled_move_gives_back_value_by_value(desk: Desk) -> None:
-    topic = desk.hand.topic({0: (1, 2)}, size=3_000_000)
+    topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     leaders, followers = Setting.of_topic(topic, LEADER_REPLICAS), Setting.of_topic(topic, FOLLOWER_REPLICAS)
     prior = {leaders: "7:7,0:1", Setting.of_broker(BrokerId(1), LEADER_RATE): "123456789"}
     for setting, value in prior.items():

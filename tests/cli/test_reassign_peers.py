@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kquota.reassign.throttle import Setting
 from kquota.sandbox.cluster import Cluster, kafka_tool
-from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from tests.cli.reassign_command import already_throttled
 from tests.cli.run import Ran, run
-from tests.cli.test_reassign_partitions import FAST, SLOW, Desk, rates
+from tests.cli.test_reassign_partitions import FAST, LASTING, SLOW, Desk, rates
 from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = pytest.mark.kafka
@@ -59,13 +58,9 @@ def test_a_move_of_ours_is_verified_by_kafkas_tool_and_rolled_back(desk: Desk) -
 
 
 def test_a_move_of_kafkas_tool_is_verified_by_us_and_rolled_back(desk: Desk) -> None:
-    topic = desk.hand.topic({0: (1, 2)}, size=3_000_000)
+    topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     plan = desk.plan({(topic, 0): (1, 3)})
-    # Kafka's tool does not wait until its throttle is in force, and a busy broker would copy all at once. A broker on
-    # ZooKeeper takes one change after the other: the lists are in force where the rates are.
-    lists = {LEADER_REPLICAS: "0:1,0:2", FOLLOWER_REPLICAS: "0:3"}
-    for setting, value in ({Setting.of_topic(topic, key): v for key, v in lists.items()} | rates(SLOW)).items():
-        desk.hand.write(setting, value)
+    already_throttled(desk.hand, SLOW, {topic: ("0:1,0:2", "0:3")})
     started = peer(desk, "--reassignment-json-file", plan, "--execute", "--throttle", SLOW)
     assert started.code == 0, started.out
     assert desk.run("--verify", plan).code == 8
@@ -92,8 +87,10 @@ def test_the_words_are_kafkas(desk: Desk) -> None:
     """Only what a second --execute prints differs: kquota's plan back is still the way to where all began."""
     outs = []
     for who in ("kquota", "kafka"):
-        topic = desk.hand.topic({0: (1, 2), 1: (2, 1)}, size=3_000_000)
+        topic = desk.hand.topic({0: (1, 2), 1: (2, 1)}, size=LASTING)
         plan = desk.plan({(topic, 0): (1, 3), (topic, 1): (2, 3)})
+        if who == "kafka":
+            already_throttled(desk.hand, SLOW, {topic: ("0:1,0:2,1:1,1:2", "0:3,1:3")})
 
         def said(action: str, *more: str, who: str = who, plan: str = plan, topic: str = topic) -> str:
             ours = who == "kquota"
@@ -112,7 +109,7 @@ def test_the_words_are_kafkas(desk: Desk) -> None:
 
 @pytest.mark.parametrize("cluster", ["kafka_431"], indirect=True)
 def test_a_move_that_kafkas_tool_cancels_ended_elsewhere(desk: Desk) -> None:
-    topic = desk.hand.topic({0: (1, 2)}, size=3_000_000)
+    topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     plan = desk.plan({(topic, 0): (1, 3)})
     assert desk.run("--execute", plan, "--throttle", SLOW).code == 0
     assert peer(desk, "--reassignment-json-file", plan, "--cancel", "--preserve-throttles").code == 0

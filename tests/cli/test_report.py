@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from kquota.cli import report, report_commands
 from kquota.cli.connection import Connection
-from kquota.cli.estimate_document import document
-from kquota.cli.report import Wanted
-from kquota.cli.report_page import page
+from kquota.cli.move.estimate.document import document
+from kquota.cli.move.estimate.report import commands
+from kquota.cli.move.estimate.report import option as report
+from kquota.cli.move.estimate.report.option import Wanted
+from kquota.cli.move.estimate.report.page import page
 from kquota.errors import Refused
 from kquota.pace.work import Link
 from kquota.reassign.plan import Plan
@@ -223,8 +224,8 @@ NAMED = {
         {},
         ("--bootstrap-server", "b:1", "--command-config", "c"),
     ),
-    "by ZooKeeper's variable": (Connection(), {"KQUOTA_ZOOKEEPER": "z:1"}, report_commands.NOBODY),
-    "not at all": (Connection(), {}, report_commands.NOBODY),
+    "by ZooKeeper's variable": (Connection(), {"KQUOTA_ZOOKEEPER": "z:1"}, commands.NOBODY),
+    "not at all": (Connection(), {}, commands.NOBODY),
 }
 
 
@@ -232,7 +233,7 @@ NAMED = {
 def test_the_cluster_of_the_commands(
     connection: Connection, environment: dict[str, str], options: tuple[str, ...]
 ) -> None:
-    assert report_commands.cluster(connection, environment) == options
+    assert commands.cluster(connection, environment) == options
 
 
 def test_without_matplotlib_it_says_so_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ After every step both tools describe both twins, and but for the name all four m
 
 from __future__ import annotations
 
+import functools
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from typing import Final, TypeAlias
 import pytest
 
 from kquota.sandbox.cluster import Cluster
-from tests.cli.config_command import ConfigCommands
+from tests.cli.config_command import ConfigCommands, altered
 from tests.cli.run import Ran, kquota_here
 from tests.cli.test_resource_configs import words
 from tests.servers import WAYS
@@ -92,7 +93,8 @@ def test_twins_stay_twins(tools: tuple[Tool, Tool], twins: tuple[Twin, Twin], re
             *(["--delete-config", ",".join(delete)] if delete else []),
         ]
         answers = [
-            tool("--alter", *change, *twin).out.replace(twin[1], "X") for tool, twin in zip(tools, twins, strict=True)
+            altered(functools.partial(tool, "--alter", *change, *twin)).out.replace(twin[1], "X")
+            for tool, twin in zip(tools, twins, strict=True)
         ]
         assert answers[0] == answers[1] != "", change
         _agree(tools, twins, held)

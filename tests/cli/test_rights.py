@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
 from tests.cli.run import Ran, kquota
 from tests.logins import plain
 from tests.secured import Secured
+from tests.stores.moves_stage import until
 
 CLUSTER, TOPIC = ResourceType.BROKER, ResourceType.TOPIC
 READ, WRITE = AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS
@@ -68,13 +69,21 @@ def granted(admin: AdminClient, rights: Sequence[Right]) -> Iterator[None]:
     every = AclBindingFilter(
         ResourceType.ANY, None, ResourcePatternType.ANY, "User:carol", None, AclOperation.ANY, AclPermissionType.ANY
     )
+
+    def stand(wanted: Sequence[Right]) -> None:
+        """The controller has them before the broker heeds them."""
+        bindings = set(map(binding, wanted))
+        until(lambda: set(admin.describe_acls(every).result(timeout=30)) == bindings, "the rights are heeded")
+
     for done in admin.create_acls([binding(right) for right in rights]).values() if rights else []:
         done.result(timeout=30)
     try:
+        stand(rights)
         yield
     finally:
         for gone in admin.delete_acls([every]).values():
             gone.result(timeout=30)
+    stand([])
 
 
 def as_carol(secured: Secured, command: Sequence[str]) -> Ran:

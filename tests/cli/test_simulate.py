@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.run import Ran, kquota
+from tests.cli.run import Ran, kquota, run
 
 SEVEN = """Quota        5 mutations per second; 55 at once, 11 s of it (shipped)
 Load         7 topics x 80 partitions = 560 mutations
@@ -117,7 +118,7 @@ Load         2 clients, 4 requests, through in 70 s
 Throttled    1 of them; 1 wait of 40 s in all
 
 client      requests    delayed    in all    worst    after    long run         by
-a                  3          1      40 s     40 s      0 s      67 B/s  byte rate
+a                  3          1      40 s     40 s      0 s      33 B/s  byte rate
 
 bytes/s, at most 25,000,000; one cell is 2 s
 |█                   ▁              ▁|
@@ -132,13 +133,27 @@ def test_a_trace_for_people(tmp_path: Path) -> None:
 
 WRONG = {
     "no quota": (("--load", "1MB/s"), "which quota?"),
-    "no load": (("--producer-byte-rate", "1MB/s"), "which load? Give --load RATE or --trace FILE"),
+    "no load": (("--producer-byte-rate", "1MB/s"), "which load? Give --topics N, --from-file FILE, --load"),
     "two sides": (("--producer-byte-rate", "1MB/s", "--consumer-byte-rate", "1MB/s"), "produces or consumes"),
     "no rate and no time": (("--topics", "3"), "give --controller-mutation-rate N, or --within TIME to find one"),
+    "both": (("--topics", "3", "--controller-mutation-rate", "5", "--within", "9s"), "to find one, not both"),
+    "topics beyond memory": (("--topics", "9" * 20, "--controller-mutation-rate", "5"), "not in the range"),
+    "partitions that no broker counts": (("--topics", "1", "--partitions", "9" * 10, "--within", "9s"), "the range"),
+    "a window beyond memory": (("--topics", "3", "--within", "9s", "--window-num", "99999"), "not in the range"),
+    "a time beyond all": (("--topics", "3", "--within", "1e999"), "--within '1e999': must be at most 36500d"),
+    "no wait that ends": (("--topics", "1", "--controller-mutation-rate", "1e-9"), "waits more than 30 days"),
     "no number": (("--topics", "3", "--controller-mutation-rate", "0"), "must be more than 0"),
     "no trace": (("--producer-byte-rate", "1MB/s", "--trace", "/no/such"), "--trace /no/such: there is no such file"),
     "two loads": (("--topics", "3", "--load", "1MB/s"), "--topics and --load are two loads"),
     "no use": (("--topics", "3", "--controller-mutation-rate", "5", "--closed-loop"), "has no effect with --topics"),
+    "the size of a topic": (("--topics", "3", "--within", "9s", "--request-size", "1"), "--request-size has no effect"),
+    "the time of a deploy": (("--topics", "3", "--within", "9s", "--for", "1m"), "--for has no effect with --topics"),
+    "partitions of bytes": (("--load", "1MB/s", "--partitions", "1"), "--partitions has no effect with --load"),
+    "a cost without its quota": (("--load", "1MB/s", "--thread-time", "1ms"), "no effect without --request-percentage"),
+    "less than a request": (
+        ("--producer-byte-rate", "1MB/s", "--load", "1"),
+        "--load 1 for 60s is less than one request of 100kB",
+    ),
     "a draft of bytes": (("--load", "1MB/s", "--model", "draft-even"), "--model has no effect with --load"),
     "no cost": (("--request-percentage", "1", "--load", "1MB/s"), "give --thread-time TIME"),
     "a rate without its unit": (
@@ -169,6 +184,8 @@ def test_wrong_input_is_one_line_and_2(words: tuple[str, ...], complaint: str) -
         ("a,b\n", "its first line must name the columns: ms, and bytes, thread_ms or mutations"),
         ("", "holds no row"),
         ("ms,bytes\n5,x\n", "holds no good row"),
+        ("ms,mutations\n5,1\n", "--producer-byte-rate has no effect: --trace"),
+        ('{"ms": ' + "[" * 100_000 + "\n", "holds no good row"),
     ],
 )
 def test_what_is_no_trace(tmp_path: Path, text: str, complaint: str) -> None:
@@ -176,3 +193,45 @@ def test_what_is_no_trace(tmp_path: Path, text: str, complaint: str) -> None:
     ran = simulate("--producer-byte-rate", "1MB/s", "--trace", str(tmp_path / "t.csv"))
     assert (ran.code, ran.out) == (2, "")
     assert complaint in ran.err
+
+
+def test_one_is_no_plural() -> None:
+    ran = simulate("--topics", "1", "--controller-mutation-rate", "1")
+    assert ran.out.startswith("Quota        1 mutation per second; ")
+    ran = simulate("--producer-byte-rate", "1MB/s", "--load", "1MB/s", "--request-size", "60MB")
+    assert "Throttled    1 time by its byte rate, first for 50,000 ms" in ran.out
+
+
+def test_a_topic_that_stands_in_a_file_twice(tmp_path: Path) -> None:
+    (tmp_path / "topics.txt").write_text("a 1\na 2\n")
+    ran = simulate("--from-file", str(tmp_path / "topics.txt"), "--controller-mutation-rate", "1")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.endswith("topics.txt: topic a is named twice\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["\ufeffms,bytes,user\r\n0,60000000,ü\r\n", '\ufeff{"ms": 0, "bytes": 60000000, "user": "ü"}\r\n']
+)
+def test_a_trace_from_windows_and_from_stdin(text: str, tmp_path: Path) -> None:
+    """Whatever the locale."""
+    (tmp_path / "t").write_bytes(text.encode())
+    words = (sys.executable, "-m", "kquota", "quota", "simulate", "--producer-byte-rate", "1MB/s", "--output", "json")
+    filed = run(
+        [*words, "--trace", str(tmp_path / "t")], {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    )
+    assert (filed.code, filed.err) == (0, "")
+    (stream,) = json.loads(filed.out)["streams"]
+    assert (stream["user"], stream["worst_wait_ms"]) == ("ü", 50_000)
+    assert run([*words, "--trace", "-"], stdin=text) == filed
+
+
+def test_topics_from_stdin() -> None:
+    words = ("--from-file", "-", "--controller-mutation-rate", "5", "--output", "json")
+    ran = run([sys.executable, "-m", "kquota", "quota", "simulate", *words], stdin="a 80\nb 80\n")
+    assert (ran.code, json.loads(ran.out)["ms"]) == (0, 5_000)
+
+
+def test_a_clients_name_drives_no_terminal(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("ms,bytes,user\n0,60000000,\x1b[31mred\n")
+    ran = simulate("--producer-byte-rate", "1MB/s", "--trace", str(tmp_path / "t.csv"))
+    assert (ran.code, "\x1b" in ran.out, "\\x1b[31mred" in ran.out) == (0, False, True)

@@ -12,7 +12,14 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from kquota.reassign.throttle import Setting
-from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId
+from kquota.terms import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    BrokerId,
+    TopicPartition,
+)
 from tests.cli.run import Ran, kquota
 from tests.stores.moves_stage import OtherHand, until
 
@@ -164,6 +171,8 @@ WITHOUT_TERMINAL = {
     "yes without fix": (("doctor", "--yes"), "--yes goes with --fix"),
     "an age without fix": (("doctor", "--older-than", "1h"), "--older-than goes with --fix"),
     "yes without all": (("clear", "--yes"), "--yes goes with --all"),
+    "all of a broker that is gone": (("clear", "--all", "--gone", "9"), "--gone goes with what is on record, not with"),
+    "no broker": (("clear", "--gone", "none"), "--gone 'none': write broker ids joined by commas"),
 }
 
 
@@ -186,7 +195,7 @@ def test_a_returning_broker_is_throttled_with_what_it_lacks_and_released(desk: D
     asked = ("--recovering", "3", "--throttle", "50kB/s")
     desk.hand.servers.stop_broker(3)
     try:
-        desk.hand.fill(topic, [0], 12_000_000)
+        desk.hand.fill(topic, [0], 40_000_000)
         code, away = desk.told("set", *asked, "--once")
         assert (code, away["unlimited"], away["done"]) == (8, [3], False)
         assert {"topic": topic, "partition": 0} in away["behind"]
@@ -213,3 +222,39 @@ def test_a_returning_broker_is_throttled_with_what_it_lacks_and_released(desk: D
     assert "in sync everywhere" in faster.err
     until(lambda: desk.standing(topic) == {}, "nothing of it is left")
     assert desk.told("set", *asked, "--once")[0] == 0
+
+
+@pytest.mark.parametrize("way", ["4.3.1 Admin API"])
+def test_a_broker_that_never_comes_back_is_let_go(desk: Desk) -> None:
+    """A throttle's run and a move's wait for what was set on it; alive, it is not let go, nor by a dry run."""
+    rate = Setting.of_broker(THREE, LEADER_RATE)
+    topic = desk.hand.topic({0: (1, 2), 1: (1, 3)}, size=2_000_000)
+    plan = desk.folder / "plan.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [1, 3]}]}))
+    moved = ("--reassignment-json-file", str(plan), "--state-dir", str(desk.folder))
+    move = ("move", "resume", *desk.connection, "--state-dir", str(desk.folder))
+    assert desk.throttle("set", "--topic", topic, "--broker", "3", "--throttle", "5MB/s", "--sample", "0").code == 0
+    ran = kquota("reassign-partitions", *desk.connection, "--execute", "--throttle", "3MB/s", "--force", *moved)
+    assert ran.code == 0, ran.err
+    until(lambda: desk.hand.replicas(TopicPartition(topic, 0)) == [1, 3], "it is moved")
+    for alive in (desk.throttle("clear", "--gone", "3"), kquota(*move, "--gone", "2,3")):
+        assert (alive.code, alive.out) == (1, "")
+        assert "is alive, and gives back what was set on it; nothing was written" in alive.err
+    desk.hand.servers.stop_broker(3)
+    try:
+        until(lambda: kquota(*move).code == 8, "the move waits for its rate")
+        assert desk.throttle("clear").code == 8
+        for dry in (kquota(*move, "--gone", "3", "--dry-run"), desk.throttle("clear", "--gone", "3", "--dry-run")):
+            assert (dry.code, "lets go of broker 3 leader.replication.throttled.rate" in dry.err) == (0, True), dry.err
+        assert kquota(*move).code == desk.throttle("clear").code == 8
+        for done in (kquota(*move, "--gone", "3"), desk.throttle("clear", "--gone", "3")):
+            assert (done.code, f"lets go of {rate}: should that broker ever come back" in done.err) == (0, True), (
+                done.err
+            )
+        assert "no run is open" in kquota("move", "status", *desk.connection, "--state-dir", str(desk.folder)).err
+        assert desk.throttle("clear", "--gone", "3").code == 0
+    finally:
+        desk.hand.servers.start_broker(3)
+    assert set(desk.standing(topic)) == {rate, Setting.of_broker(THREE, FOLLOWER_RATE)}
+    assert desk.throttle("doctor", "--fix", "--yes").code == 0
+    until(lambda: desk.standing(topic) == {}, "doctor takes away what it came back with")

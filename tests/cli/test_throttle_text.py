@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from kquota.cli import throttle_findings, throttle_standing
-from kquota.cli.throttle_entries import compact, spans
-from kquota.cli.throttle_findings import Examined
-from kquota.cli.throttle_standing import Shown
+from kquota.cli.throttle import doctor_printed, show_printed
+from kquota.cli.throttle.doctor_printed import Examined
+from kquota.cli.throttle.entries import compact, spans
+from kquota.cli.throttle.show_printed import Shown
 from kquota.reassign.run import Purpose
 from kquota.reassign.throttle import Setting
 from kquota.terms import DEFAULT, FOLLOWER_RATE, LEADER_RATE, LOG_DIR_RATE, BrokerId, TopicPartition
@@ -67,12 +67,12 @@ SHOWN = {
 
 @pytest.mark.parametrize(("name", "shown"), SHOWN.items(), ids=SHOWN)
 def test_what_show_prints(name: str, shown: Shown) -> None:
-    golden(f"throttle-show-{name}", Ran(0, throttle_standing.text(shown), ""), "")
+    golden(f"throttle-show-{name}", Ran(0, show_printed.text(shown), ""), "")
 
 
 def test_what_show_prints_for_scripts() -> None:
-    golden("throttle-show-json", Ran(0, throttle_standing.document(SHOWN["all"]), ""), "")
-    golden("throttle-show-table", Ran(0, throttle_standing.table(SHOWN["all"]), ""), "")
+    golden("throttle-show-json", Ran(0, show_printed.document(SHOWN["all"]), ""), "")
+    golden("throttle-show-table", Ran(0, show_printed.table(SHOWN["all"]), ""), "")
 
 
 def test_what_doctor_prints() -> None:
@@ -82,10 +82,10 @@ def test_what_doctor_prints() -> None:
         planned=changes(MESS, removable(MESS)),
         pending={Setting.of_broker(THREE, LEADER_RATE): "broker 3 did not answer"},
     )
-    golden("throttle-doctor", Ran(8, throttle_findings.text(examined), ""), "")
-    golden("throttle-doctor-json", Ran(8, throttle_findings.document(examined), ""), "")
-    golden("throttle-doctor-table", Ran(8, throttle_findings.table(examined), ""), "")
-    difference = "".join(f"{line}\n" for line in throttle_findings.difference(examined.planned))
+    golden("throttle-doctor", Ran(8, doctor_printed.text(examined), ""), "")
+    golden("throttle-doctor-json", Ran(8, doctor_printed.document(examined), ""), "")
+    golden("throttle-doctor-table", Ran(8, doctor_printed.table(examined), ""), "")
+    difference = "".join(f"{line}\n" for line in doctor_printed.difference(examined.planned))
     golden("throttle-doctor-fix", Ran(8, "", difference), "")
 
 

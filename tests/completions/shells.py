@@ -90,7 +90,7 @@ def offers(shell: str, lines: Sequence[str], environment: Mapping[str, str], fol
             (home / ".zshrc").write_text(_ZSH)
             type_into(["zsh", "-d", "-i"], "", ours, folder)
         case "fish":
-            subprocess.run(["fish", "--no-config", "-c", _FISH], env=_known(ours), cwd=folder, timeout=60, check=True)
+            subprocess.run(["fish", "--no-config", "-c", _FISH], env=_known(ours), cwd=folder, timeout=240, check=True)
     found: dict[str, list[str]] = {}
     for line in answers.read_text().splitlines():
         if line.startswith("# "):

@@ -229,14 +229,23 @@ SET_UP = {
     "zsh": "PS1='READY '; fpath=($COMPLETIONS $fpath); autoload -Uz compinit; compinit -u -D",
     "fish": "function fish_prompt; echo -n 'READY '; end; set -p fish_complete_path $COMPLETIONS",
 }
-PRESSED = "kquota conf\t--user b --add-config prod\t5MB/s --outp\tj\t--add-config-file pl\t\r"
-RUN = ["configs", "--user", "b", "--add-config", "producer_byte_rate=5MB/s", "--output", "json"]
-RUN += ["--add-config-file", "plan.json"]
+PRESSED = {
+    "words, a value, a file": (
+        "kquota conf\t--user b --add-config prod\t5MB/s --outp\tj\t--add-config-file pl\t",
+        "configs --user b --add-config producer_byte_rate=5MB/s --output json --add-config-file plan.json",
+    ),
+    "nothing that stands in quotes goes": (
+        "kquota configs --user b --add-config 'producer_byte_rate=5,con\tsumer_byte_rate=6' --output=j\t",
+        "configs --user b --add-config producer_byte_rate=5,consumer_byte_rate=6 --output=json",
+    ),
+}
+"""Keys, and the words that the shell then runs."""
 
 
 @pytest.mark.parametrize("shell", SET_UP)
-def test_a_key_is_pressed(shell: str, stage: Path, tmp_path: Path) -> None:
-    """What the shell then runs: no space after a key's =, one after a word, and the name of a file that is there."""
+@pytest.mark.parametrize("case", PRESSED)
+def test_a_key_is_pressed(shell: str, case: str, stage: Path, tmp_path: Path) -> None:
+    """No space after a key's =, one after a word, and the name of a file that is there."""
     must_be_there(shell.split()[0])
     for name in (".zshrc", "rc", "fish/config.fish"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -245,8 +254,9 @@ def test_a_key_is_pressed(shell: str, stage: Path, tmp_path: Path) -> None:
     options = {"bash": ["--noprofile", "--rcfile", str(tmp_path / "rc")], "zsh": ["-d"], "fish": []}
     program = shell.split()[0]
     command = [program, *options[program], "-i"]
-    type_into(command, PRESSED, {**environment(stage), **ours}, stage / "work", done=(tmp_path / "mark").exists)
-    assert (tmp_path / "mark").read_text().splitlines() == RUN
+    keys, run = PRESSED[case]
+    type_into(command, f"{keys}\r", {**environment(stage), **ours}, stage / "work", done=(tmp_path / "mark").exists)
+    assert (tmp_path / "mark").read_text().splitlines() == run.split()
 
 
 @pytest.mark.parametrize("shell", SHELLS)

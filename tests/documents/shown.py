@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 FENCE: Final = re.compile(r"(?P<indent> *)```(?P<words>[^`]*)")
@@ -30,6 +30,8 @@ class Command:
     """It is asked again while it exits with `codes`, until it is 0."""
     output: tuple[str, ...] = ()
     """What it prints, `…` for whatever changes; nothing where the document does not say."""
+    silent: bool = False
+    """It prints nothing where all is well: cron would mail it."""
 
     @property
     def bare(self) -> str:
@@ -105,7 +107,7 @@ def _steps(name: str, fence: _Fence) -> Iterator[Step]:
         case ("console",):
             yield from _session(name, numbered)
         case ("crontab",):
-            yield from _script(name, _found(numbered, _TIMES))
+            yield from (replace(each, silent=True) for each in _script(name, _found(numbered, _TIMES)))
         case _:
             if len(fence.words) == 2:
                 yield File(name=fence.words[1], text="".join(f"{line}\n" for line in fence.lines))

@@ -35,7 +35,7 @@ STORIES: dict[str, tuple[str, list[Step]]] = {
     ),
     "a crontab": (
         "```crontab\n*/5 * * * * a || b\n@daily c\n```",
-        [Command(text="a || b", where="D:2"), Command(text="c", where="D:3")],
+        [Command(text="a || b", where="D:2", silent=True), Command(text="c", where="D:3", silent=True)],
     ),
     "a unit": (
         "```ini x.service\n[Service]\nExecStart=a b\n```",

@@ -30,7 +30,7 @@ class FakeClock:
 
 @dataclass
 class MemoryTopics:
-    """Gaps: no configs, no placement of its own, no time-outs of the controller's own."""
+    """Gaps: no configs, no placement of its own, no moves, no time-outs of the controller's own."""
 
     clock: FakeClock = field(default_factory=FakeClock)
     rate: float | None = None
@@ -64,7 +64,7 @@ class MemoryTopics:
             raise Unreachable("no answer to CreateTopics")
         return Answer(throttle_time_ms=throttle, outcomes=outcomes)
 
-    def topics(self, names: Collection[str] | None) -> tuple[Topic, ...]:
+    def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
         return tuple(self._topic(name) for name in sorted(self.held) if names is None or name in names)
 
     def _topic(self, name: str) -> Topic:

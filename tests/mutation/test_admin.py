@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -10,8 +11,9 @@ from dataclasses import dataclass, field
 import pytest
 
 import kquota
-from kquota.errors import KquotaError, Refused, Unreachable
+from kquota.errors import Invalid, KquotaError, Refused, Unreachable
 from kquota.mutation import Creation, QuotaViolatedException, create_partitions, create_topics, delete_topics
+from kquota.mutation.admin import with_partitions
 from kquota.mutation.port import Topics
 from tests.mutation.fake import MemoryTopics
 
@@ -21,12 +23,18 @@ class Connected:
     topics: Topics
     checked: Topics = field(default_factory=MemoryTopics)
     timeout: float = 60.0
+    rate: float | None = None
+    asked: int = 0
 
     def mutation_rate(self) -> float | None:
-        return None
+        return self.rate
 
     def mutation_burst(self) -> float:
         return 11.0
+
+    def default_partitions(self) -> int:
+        self.asked += 1
+        return 12
 
 
 Call = Callable[[Connected], Mapping[str, KquotaError | None]]
@@ -52,6 +60,19 @@ def test_opting_out_raises_the_first_violation_with_the_time_and_every_result(he
     kinds = {topic: type(error) for topic, error in raised.value.results.items()}
     assert kinds == {"t-0": type(None), "t-1": QuotaViolatedException, "t-2": QuotaViolatedException}
     assert len(cluster.requests) == 1
+
+
+def test_what_only_brokers_know_the_partitions_of_counts_as_many_as_they_make() -> None:
+    creations = [Creation(topic="a"), Creation(topic="b", partitions=2), Creation(topic="c", assignment={0: (), 1: ()})]
+    cluster = Connected(MemoryTopics())
+    assert [one.mutations for one in with_partitions(cluster, [*creations, Creation(topic="d")])] == [12, 2, 2, 12]
+    assert cluster.asked == 1
+
+
+def test_validation_that_no_quota_is_taken_for_waits_for_none() -> None:
+    cluster = Connected(MemoryTopics(), rate=5)
+    results = create_topics(cluster, [Creation(topic=f"t-{n}", partitions=20) for n in range(100)], validate_only=True)
+    assert set(results.values()) == {None}
 
 
 def test_any_other_error_is_the_topics_own() -> None:
@@ -85,6 +106,22 @@ def test_who_has_no_time_is_told_of_the_violation() -> None:
         with pytest.raises(QuotaViolatedException, match="quota of this principal has been exceeded"):
             create_topics(Connected(cluster, timeout=of_the_file), CREATIONS, timeout=timeout)
         assert list(cluster.held) == ["t-0"]
+
+
+def test_a_name_is_not_taken_for_its_letters() -> None:
+    cluster = MemoryTopics(held=dict.fromkeys("abc", 1))
+    with pytest.raises(Invalid, match=r"give a list of names, as \['abc'\]; nothing was sent"):
+        delete_topics(Connected(cluster), "abc")
+    assert len(cluster.held) == 3
+    assert delete_topics(Connected(cluster), iter("ab")) == {"a": None, "b": None}
+
+
+@pytest.mark.parametrize("timeout", [0, -1, math.nan])
+def test_no_time_at_all_is_said_before_anything_is_sent(timeout: float) -> None:
+    cluster = MemoryTopics()
+    with pytest.raises(Invalid, match="must be more than 0 seconds; nothing was sent"):
+        create_topics(Connected(cluster), CREATIONS, timeout=timeout)
+    assert cluster.requests == []
 
 
 def test_importing_loads_no_client() -> None:

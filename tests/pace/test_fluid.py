@@ -34,6 +34,12 @@ def test_it_is_never_faster_than_its_busiest_port(
     assert flow(flowing, capacity, at_once).end >= max(bounds.values()) * (1 - 1e-9)
 
 
+def test_a_port_that_lets_nothing_through_at_once_holds_up_its_own_streams_only() -> None:
+    flowing = [Stream(amount=10, ports=(0, 6)), Stream(amount=10, ports=(1, 7)), Stream(amount=0, ports=(0, 6))]
+    at_once: dict[Port, float] = {0: 0.0, 6: 4.0, 1: 4.0, 7: 4.0}
+    assert run(flowing, dict.fromkeys(at_once, 1.0), at_once).ends == (10.0, 6.0, 0.0)
+
+
 @given(st.lists(amounts, min_size=1, max_size=12), st.floats(1, 10**9), st.floats(0, 5))
 def test_with_one_narrow_port_that_port_is_all_there_is_to_know(
     sizes: list[float], narrow: float, at_once: float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -92,6 +93,14 @@ def test_manuals_and_completions_come_with_it(installed: Path) -> None:
     manuals = {path.name for path in installed.glob("share/man/man?/*")}
     assert manuals == {path.name for path in MAN.glob("man?/*")}
     assert [name for name in SHELLS if not (installed / name).is_file()] == []
+
+
+def test_a_shell_finds_the_completions_where_the_readme_says(installed: Path) -> None:
+    told = re.findall(r"/opt/kquota/(share/[\w./-]+)", (REPOSITORY / "README.md").read_text())
+    places = [installed / path for path in told]
+    assert {path if path.is_file() else next(path.glob("*kquota*"), None) for path in places} == {
+        installed / name for name in SHELLS
+    }
 
 
 def test_it_runs(installed: Path) -> None:

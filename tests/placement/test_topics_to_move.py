@@ -16,7 +16,8 @@ RIGHT = {
 }
 WRONG = {
     "empty": ("", "is empty"),
-    "malformed": ('{"topics":[\n{"topic":"foo"},]}', "line 2 column 17"),
+    # Python 3.13 names the comma, older ones what stands behind it.
+    "malformed": ('{"topics":[\n{"topic":"foo"},]}', "line 2 column 1"),
     "a list": ('[{"topic":"foo"}]', "the document: must be an object, is a list"),
     "no topics": ('{"version":1}', "field 'topics' is missing"),
     "topics by name": ('{"topics":["foo"]}', "topics[0]: must be an object, is a string"),
@@ -24,9 +25,9 @@ WRONG = {
     "none": ('{"topics":[]}', "topics: names no topic"),
     "without its name": ('{"topics":[{"topic":"foo"},{"name":"bar"}]}', "topics[1]: field 'topic' is missing"),
     "a number": ('{"topics":[{"topic":7}]}', "topics[0].topic: must be a string, is a number"),
-    "no topic's name": ('{"topics":[{"topic":"a/b"}]}', 'topics[0].topic: "a/b" is not a topic\'s name'),
-    "..": ('{"topics":[{"topic":".."}]}', 'topics[0].topic: ".." is not a topic\'s name'),
-    "escape codes": ('{"topics":[{"topic":"\\u001b[2J"}]}', 'topics[0].topic: "\\u001b[2J" is not a topic\'s name'),
+    "no topic's name": ('{"topics":[{"topic":"a/b"}]}', 'topics[0].topic: "a/b" is no topic\'s name'),
+    "..": ('{"topics":[{"topic":".."}]}', 'topics[0].topic: ".." is no topic\'s name'),
+    "escape codes": ('{"topics":[{"topic":"\\u001b[2J"}]}', 'topics[0].topic: "\\u001b[2J" is no topic\'s name'),
     "a topic twice": ('{"topics":[{"topic":"a"},{"topic":"a"}]}', "contains duplicate entries: [a]"),
     "a key twice": ('{"topics":[],"topics":[]}', 'key "topics" stands twice'),
     "another version": ('{"topics":[{"topic":"a"}],"version":2}', "version: Not supported version field value 2"),

@@ -88,6 +88,14 @@ def test_how_long_is_measured(given_: float | None, expected: float | type[Kquot
             load.seconds(given_, load.warm(None))
 
 
+WHOLE = {"less than a window": (1, 11), "two": (22, 22), "a little more": (22.5, 33), "no more fit": (298, 298)}
+
+
+@pytest.mark.parametrize(("asked", "measured_"), WHOLE.values(), ids=WHOLE)
+def test_a_byte_rate_is_measured_over_whole_windows(asked: float, measured_: float) -> None:
+    assert load.whole(asked, load.warm(None)) == measured_
+
+
 def test_who_names_no_rate_asks_for_more_than_the_quota_and_never_for_everything() -> None:
     assert load.pushing(1e6, 3) == 1.5e6
     assert load.pushing(None, 2) * 2 == load.UNLIMITED_RATE

@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from kquota.errors import KquotaError, Refused, Unknown, Unreachable
-from kquota.reassign.log_dirs import Place, Reading, Replica
+from kquota.reassign.log_dirs import Place, Reading
 from kquota.reassign.moves import Replicas
 from kquota.reassign.port import Altered, ReplicaDirs
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 
 @dataclass(kw_only=True)
@@ -21,16 +21,16 @@ class MemoryDirs:
     and `deaf` ones nothing."""
 
     log_dirs: dict[BrokerId, dict[str, str | None]]
-    places: dict[Replica, Place] = field(default_factory=dict)
-    wishes: dict[Replica, str] = field(default_factory=dict)
+    places: dict[ReplicaId, Place] = field(default_factory=dict)
+    wishes: dict[ReplicaId, str] = field(default_factory=dict)
     dead: set[BrokerId] = field(default_factory=set)
     lost: set[BrokerId] = field(default_factory=set)
     deaf: set[BrokerId] = field(default_factory=set)
     slowed: set[BrokerId] = field(default_factory=set)
-    late: dict[Replica, int] = field(default_factory=dict)
+    late: dict[ReplicaId, int] = field(default_factory=dict)
     writes: int = 0
 
-    def read(self, replicas: Collection[Replica]) -> Reading:
+    def read(self, replicas: Collection[ReplicaId]) -> Reading:
         asked = {broker for _, broker in replicas}
         self._come(replicas)
         return Reading(
@@ -39,9 +39,9 @@ class MemoryDirs:
             silent={broker: "is not alive" for broker in sorted(asked) if not self._answers(broker)},
         )
 
-    def alter(self, moves: Mapping[Replica, str]) -> Altered:
-        absent: set[Replica] = set()
-        errors: dict[Replica, KquotaError] = {}
+    def alter(self, moves: Mapping[ReplicaId, str]) -> Altered:
+        absent: set[ReplicaId] = set()
+        errors: dict[ReplicaId, KquotaError] = {}
         for replica, path in moves.items():
             broker = replica[1]
             if not self._answers(broker):
@@ -62,7 +62,7 @@ class MemoryDirs:
                 errors[replica] = Unknown(f"broker {broker} said nothing")
         return Altered(absent=frozenset(absent), errors=errors)
 
-    def _copy(self, replica: Replica, path: str) -> None:
+    def _copy(self, replica: ReplicaId, path: str) -> None:
         now = self.places[replica]
         if path == now.current:
             self.places[replica] = Place(current=path)
@@ -74,7 +74,7 @@ class MemoryDirs:
     def _answers(self, broker: BrokerId) -> bool:
         return broker in self.log_dirs and broker not in self.dead
 
-    def _come(self, replicas: Collection[Replica]) -> None:
+    def _come(self, replicas: Collection[ReplicaId]) -> None:
         """A replica that is `late` so many reads is there after them."""
         for replica in replicas:
             if replica in self.late:
@@ -98,7 +98,7 @@ class MemoryDirs:
         first, second = self.log_dirs[broker]
         return first, second
 
-    def create(self, replica: Replica) -> None:
+    def create(self, replica: ReplicaId) -> None:
         """The broker begins to hold the replica."""
         self.places[replica] = Place(current=self.wishes.pop(replica, self.paths(replica[1])[0]))
 

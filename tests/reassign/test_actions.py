@@ -17,6 +17,7 @@ from kquota.reassign.moves import Partition
 from kquota.reassign.plan import Plan
 from kquota.reassign.preparation import Asked, prepare
 from kquota.reassign.progress import Progress
+from kquota.reassign.run import held_on, less
 from kquota.reassign.throttle import Setting
 from kquota.reassign.verification import Verification, verify
 from kquota.stores.runs import RunFiles
@@ -258,6 +259,35 @@ def test_a_dead_broker_is_pending_until_it_is_back(world: World) -> None:
     world.cluster.alive.add(BrokerId(2))
     assert world.verify().pending == {}
     assert world.cluster.configs == {}
+
+
+def test_what_waits_for_a_dead_broker_holds_nothing_of_a_later_move(world: World) -> None:
+    world.execute()
+    world.cluster.finish(T0)
+    world.cluster.alive.discard(BrokerId(2))
+    world.cluster.partitions[T1] = Partition(replicas=b(1, 4), leader=BrokerId(1), isr=b(1, 4))
+    left = set(world.verify().pending)
+    later = Plan(targets={T1: b(1, 3)})
+    world.execute(later, rate=2000)
+    world.cluster.finish(T1)
+    assert world.verify(later).pending == {}
+    assert set(world.cluster.configs) == left
+    world.cluster.alive.add(BrokerId(2))
+    assert world.verify().pending == {}
+    assert world.cluster.configs == {}
+
+
+def test_a_run_that_lets_go_of_a_dead_broker_ends(world: World) -> None:
+    world.execute()
+    world.cluster.finish(T0)
+    world.cluster.alive.discard(BrokerId(2))
+    left = set(world.verify().pending)
+    (run,) = world.runs.unfinished()
+    let_go = held_on(run, b(2, 7))
+    assert set(let_go) == left
+    world.runs.update(less(run, let_go))
+    assert world.verify().pending == {}
+    assert (world.runs.unfinished(), set(world.cluster.configs)) == ((), left)
 
 
 def test_a_rate_that_an_operator_changed_stays_and_is_named(world: World) -> None:

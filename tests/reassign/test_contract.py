@@ -26,6 +26,9 @@ class MemoryStage:
     def write(self, setting: Setting, value: str | None) -> None:
         self.cluster.write(setting, value)
 
+    def heard(self) -> None:
+        pass
+
     def finish(self, name: TopicPartition) -> None:
         self.cluster.finish(name)
 

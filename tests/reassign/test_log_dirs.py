@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from kquota.errors import Invalid, Refused
 from kquota.measure import ByteRate
 from kquota.reassign import log_dirs
-from kquota.reassign.log_dirs import NOWHERE, Place, Reading, Replica, State
+from kquota.reassign.log_dirs import NOWHERE, Place, Reading, State
 from kquota.reassign.moves import Partition
 from kquota.reassign.plan import Plan
 from kquota.reassign.progress import Progress
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -180,7 +180,7 @@ REPLICAS = st.dictionaries(st.tuples(st.sampled_from([T0, T1]), st.sampled_from(
 
 @given(REPLICAS, st.dictionaries(st.tuples(st.sampled_from([T0, T1]), st.sampled_from([ONE, TWO])), PATHS))
 def test_what_is_asked_for_is_not_done_and_what_goes_back_is_on_its_way(
-    places: dict[Replica, Place], wanted: dict[Replica, str]
+    places: dict[ReplicaId, Place], wanted: dict[ReplicaId, str]
 ) -> None:
     found = Reading(places=places)
     unsettled = log_dirs.unsettled(wanted, found)

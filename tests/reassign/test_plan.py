@@ -29,7 +29,7 @@ KAFKAS = (
 
 
 EXAMPLE = 'write for example {"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}'
-NAME = "is not a topic's name (1 to 249 of a-z A-Z 0-9 . _ -, not . or ..)"
+NAME = "is no topic's name: 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', not '.' or '..'"
 
 
 def one(**fields: object) -> str:
@@ -64,7 +64,6 @@ WRONG = {
     "blank": (" \n", f"is empty; {EXAMPLE}"),
     "malformed": ('{"version":1,\n "partitions":[}', "line 2 column 16: is not JSON: Expecting value"),
     "truncated": (KAFKAS[:39], "line 1 column 40: is not JSON: Expecting ',' delimiter"),
-    "a comma too many": (KAFKAS.replace("]}]}", "]},]}"), "line 1 column 231: is not JSON: Expecting value"),
     "two documents": (
         f"{KAFKAS}\n{KAFKAS}",
         "line 2 column 1: more stands here, behind the end of the JSON; keep one document only",
@@ -208,6 +207,12 @@ def test_what_is_wrong_is_named_with_its_place(text: str, complaint: str) -> Non
     with pytest.raises(Invalid) as raised:
         parse(text, "plan.json")
     assert str(raised.value) == f"plan.json: {complaint}"
+
+
+def test_a_comma_too_many_is_named_with_its_place() -> None:
+    """Python 3.13 names the comma, older ones what stands behind it."""
+    with pytest.raises(Invalid, match=r"^plan\.json: line 1 column 23[01]: is not JSON: "):
+        parse(KAFKAS.replace("]}]}", "]},]}"), "plan.json")
 
 
 @given(st.text() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))

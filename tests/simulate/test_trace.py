@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import Invalid
-from kquota.simulate import Bucket, Mutations, Quotas, Request, deploy, flow, rate_within
+from kquota.simulate import Bucket, Draft, Manner, Mutations, Quotas, Request, Spread, deploy, flow, rate_within
 from kquota.simulate import trace as traces
 from kquota.simulate.curve import MOST, Curve, total
 from kquota.simulate.trace import Stream
@@ -91,9 +94,41 @@ def test_the_library() -> None:
     assert flow(load, Quotas(producer_byte_rate=10e6)).worst_wait == 1_100
 
 
-def test_a_rate_that_is_never_enough() -> None:
-    from kquota.simulate import Manner
+@given(st.integers(1, 10**6), st.integers(1, 20_000))
+def test_who_is_not_held_gets_what_it_sends_in_the_long_run(size: int, every: int) -> None:
+    """And no request more: the last one has no time of its own yet."""
+    load = [Request(at, size) for at in range(0, 90_000, every)]
+    assert flow(load, Quotas(producer_byte_rate=1e12)).steady_bytes == pytest.approx(size * 1_000 / every)
 
+
+@pytest.mark.parametrize("lasts", [0, 21_000, 32_000])
+def test_the_long_run_begins_after_two_windows_and_takes_one(lasts: int) -> None:
+    quotas = Quotas(producer_byte_rate=1e12)
+    assert flow([Request(at, 1) for at in range(0, lasts, 1_000)], quotas).steady_bytes is None
+    assert flow([Request(at, 1) for at in range(0, 34_000, 1_000)], quotas).steady_bytes == 1
+
+
+NO_QUOTAS: dict[str, Callable[[], object]] = {
+    "a rate of 0": lambda: Quotas(producer_byte_rate=0),
+    "a rate below 0": lambda: Quotas(consumer_byte_rate=-1),
+    "a rate that is no number": lambda: Quotas(request_percentage=math.nan),
+    "a rate without end": lambda: Quotas(controller_mutation_rate=math.inf),
+    "a bucket that nothing fills": lambda: Bucket(rate=0),
+    "a draft that nothing fills": lambda: Draft(spread=Spread.EVEN, rate=0, samples=11),
+    "no topic in a request, for ever": lambda: Manner(per_request=-1),
+    "a deploy under no percentage": lambda: Manner(request_percentage=0),
+    "no sample": lambda: Quotas(samples=0),
+    "both sides of one connection": lambda: Quotas(producer_byte_rate=1, consumer_byte_rate=1),
+}
+
+
+@pytest.mark.parametrize("made", NO_QUOTAS.values(), ids=NO_QUOTAS)
+def test_what_is_no_quota_is_said_where_it_is_made(made: Callable[[], object]) -> None:
+    with pytest.raises(Invalid, match=r"must be more than 0 and finite|must be 1 or more|produces or consumes"):
+        made()
+
+
+def test_a_rate_that_is_never_enough() -> None:
     slow = Manner(per_request=1, request_percentage=1, thread_ms=500)
     with pytest.raises(Invalid, match="the request percentage alone takes longer"):
         rate_within([1] * 100, 1_000, lambda rate: Mutations(Bucket(rate=rate)), slow)

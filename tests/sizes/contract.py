@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from kquota.sizes.port import LogDirs, Offsets
+from kquota.sizes.port import LogDirs
 from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import BrokerId, TopicPartition
 
@@ -84,15 +84,6 @@ class LogDirsContract:
             (1, 1): (None, 0, False, True),
             (3, 2): (0, 0, True, True),
             (1, 2): (None, 0, False, True),
-        }
-
-    def test_offsets_are_the_leaders(self, stage: Stage, topic: str) -> None:
-        partitions = [TopicPartition(topic, number) for number in range(3)]
-        missing = TopicPartition(topic, 99)
-        assert stage.log_dirs.offsets([*partitions, missing]) == {
-            partitions[0]: Offsets(start=0, end=MESSAGES),
-            partitions[1]: Offsets(start=0, end=0),
-            partitions[2]: Offsets(start=0, end=0),
         }
 
     def test_the_cluster_has_an_id_and_racks(self, stage: Stage) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from kquota.sizes.port import Offsets
 from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import BrokerId, TopicPartition
 
@@ -80,10 +79,3 @@ class FakeLogDirs:
             )
             for log_dir in log_dirs
         ]
-
-    def offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:
-        return {
-            partition: Offsets(start=0, end=self.logs[partition].messages)
-            for partition in sorted(partitions)
-            if partition in self.logs
-        }

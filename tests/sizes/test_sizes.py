@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from kquota.errors import Invalid, Refused
-from kquota.sizes.port import Offsets
 from kquota.sizes.printed import printed
 from kquota.sizes.replica import LogDir, Replica
 from kquota.sizes.snapshot import lines, log_dirs
@@ -120,21 +119,40 @@ class TestSnapshotFile:
             snapshots.write(tmp_path / "file" / "folder", "c", TIME, [])
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "size", "rate"),
-    [
-        (Offsets(start=0, end=100), Offsets(start=0, end=150), 15_000, 2_500.0),
-        (Offsets(start=0, end=100), Offsets(start=50, end=150), 10_000, 2_500.0),
-        (Offsets(start=0, end=100), Offsets(start=0, end=100), 10_000, 0.0),
-        (Offsets(start=0, end=100), Offsets(start=0, end=50), 10_000, 0.0),
-        (Offsets(start=0, end=100), Offsets(start=0, end=150), 0, None),
-        (Offsets(start=0, end=100), Offsets(start=150, end=150), 10_000, None),
-    ],
-    ids=["grows", "grows and is cut", "still", "was truncated", "size not known", "all was cut"],
-)
-def test_a_write_rate(first: Offsets, second: Offsets, size: int, rate: float | None) -> None:
-    assert write_rates({T0: first}, {T0: second}, 2.0, {T0: size}) == {T0: rate}
+def led(size: int, start: int, end: int, *, broker: BrokerId = ONE, in_sync: bool = True) -> list[LogDir]:
+    """A reading of t-x-0, held by 1 and 2, and led by `broker`; the other has the same log and does not say its start.
+
+    Beside it lies a future replica of the leader, which is not counted.
+    """
+    log = Replica(partition=T0, size=size, offset_lag=0, future=False, end_offset=end)
+    leader = replace(log, start_offset=start, leader=True, in_sync=True)
+    follower = replace(log, leader=False, in_sync=in_sync)
+    future = replace(leader, size=1, future=True)
+    return [
+        replace(DIRS[1], broker=one, replicas=(leader, future) if one == broker else (follower,)) for one in (ONE, TWO)
+    ]
 
 
-def test_no_rate_for_what_was_read_once() -> None:
-    assert write_rates({T0: Offsets(start=0, end=1)}, {}, 2.0, {T0: 1}) == {}
+RATES: dict[str, tuple[list[LogDir], list[LogDir], float | None]] = {
+    "grows by small records after big ones": (led(10_000, 0, 100), led(10_500, 0, 150), 250.0),
+    "grows and is cut: the mean of what is there": (led(10_000, 0, 100), led(10_000, 50, 150), 2_500.0),
+    "still": (led(10_000, 0, 100), led(10_000, 0, 100), 0.0),
+    "was truncated": (led(10_000, 0, 100), led(5_000, 0, 50), None),
+    "all was cut": (led(10_000, 0, 100), led(0, 150, 150), None),
+    "another leads now: its start was not told before": (
+        led(10_000, 0, 100),
+        led(15_000, 0, 150, broker=TWO),
+        2_500.0,
+    ),
+    "one leads now that was catching up": (led(10, 0, 100, in_sync=False), led(15_000, 0, 150, broker=TWO), None),
+    "made meanwhile": ([], led(15_000, 0, 150), None),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "rate"), RATES.values(), ids=RATES)
+def test_a_write_rate(first: list[LogDir], second: list[LogDir], rate: float | None) -> None:
+    assert write_rates(first, second, 2.0) == {T0: rate}
+
+
+def test_no_rate_without_a_leader() -> None:
+    assert write_rates(led(10, 0, 1), [], 2.0) == {}

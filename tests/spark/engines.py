@@ -19,7 +19,7 @@ from typing import Final
 
 import pytest
 
-from kquota import java
+from kquota import folders, java
 from kquota.sandbox.servers import free_ports
 from kquota.spark import jvm
 
@@ -101,7 +101,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def small_client() -> str:
     """A Python that has kquota[connect] and no Spark: made once, and kept in the cache."""
     wanted = hashlib.sha256((_REPOSITORY / "pyproject.toml").read_bytes() + sys.version.encode()).hexdigest()[:16]
-    place = java.cache_folder() / "tests" / f"connect-{wanted}"
+    place = folders.cache(os.environ) / "tests" / f"connect-{wanted}"
     python = str(place / "bin" / "python")
     place.parent.mkdir(parents=True, exist_ok=True)
     # Several workers may want it: one makes it, the others wait.

@@ -146,6 +146,10 @@ REFUSED = {
     "cut off": ('{"version":1,"brokers":[{"broker"', "printed: is not the JSON that was expected"),
     "unknown version": (log_dirs((1, {"t-0": 1}), version=2), "printed: unknown version 2"),
     "no brokers": ('{"version":1}', "printed: names no brokers"),
+    "a snapshot": (
+        '{"version":1,"cluster":"c","broker":1,"log_dir":"/d","topic":"t","partition":0,"size":1}',
+        "printed: is a snapshot of kquota log-dirs; name its folder with --history",
+    ),
     "empty": (log_dirs((1, {})), "printed: holds no replica"),
     "another cluster's": (
         log_dirs((1, {"u-0": 1})),

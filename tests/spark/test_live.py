@@ -25,11 +25,11 @@ def estimate(cluster: Cluster, folder: Path, replicas: list[int], *more: str, to
 @pytest.fixture(scope="module")
 def ids(kafka_431: Cluster) -> list[int]:
     """The brokers; the topic stands on the first two, led by the second."""
-    admin = AdminClient({"bootstrap.servers": kafka_431.bootstrap})
+    admin = AdminClient({"bootstrap.servers": kafka_431.bootstrap, "log_level": 2})
     ids = sorted(admin.list_topics(timeout=30).brokers)
     new = NewTopic(TOPIC, num_partitions=1, replica_assignment=[[ids[1], ids[0]]])
     admin.create_topics([new])[TOPIC].result(30)
-    producer = Producer({"bootstrap.servers": kafka_431.bootstrap, "acks": "all"})
+    producer = Producer({"bootstrap.servers": kafka_431.bootstrap, "acks": "all", "log_level": 2})
     for _ in range(100):
         producer.produce(TOPIC, b"x" * 10_000)
     assert producer.flush(30) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,9 @@ from typing import Final, Self
 _API_VERSIONS: Final = 18
 _FLEXIBLE: Final = {3: 9, 19: 5, 20: 4, 29: 2, 32: 4, 35: 2, 37: 2, 44: 1, 48: 1, 49: 1, 75: 0}
 """Of each request the first version whose answer has tags in its header; all their bodies begin with the throttle."""
+
+_CLOSING: Final = (4, 9, 11)
+"""Linux's FIN_WAIT1, LAST_ACK and CLOSING."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +32,13 @@ class Passed:
 
 @dataclass
 class Recorder:
-    """A context manager; `settings` are a Wire's, so that it connects through us."""
+    """A context manager; `settings` are a Wire's, so that it connects through us.
 
+    `hang_ups` are for the next connections: each is reset after so many seconds, as a broker does that limits them
+    (KIP-612).
+    """
+
+    hang_ups: list[float] = field(default_factory=list)
     passed: list[Passed] = field(default_factory=list)
     _open: list[socket.socket] = field(default_factory=list)
 
@@ -50,10 +59,16 @@ class Recorder:
         return {"proxy_url": f"http://127.0.0.1:{self._server.getsockname()[1]}"}
 
     def cut(self) -> None:
-        """End every connection, as a broker does that stops, or that has heard nothing for ten minutes."""
+        """End every connection, as a broker does that stops, or that has heard nothing for ten minutes.
+
+        Both sides' kernels know of it when this returns.
+        """
         while self._open:
+            end = self._open.pop()
             with contextlib.suppress(OSError):
-                self._open.pop().shutdown(socket.SHUT_RDWR)
+                end.shutdown(socket.SHUT_RDWR)
+            while _untold(end):
+                time.sleep(0.001)
 
     def early(self) -> list[tuple[Passed, Passed]]:
         """Answers with a throttle time, each with a request on its connection that came before the time was over."""
@@ -78,12 +93,19 @@ class Recorder:
                 client, _ = self._server.accept()
             except OSError:
                 return
-            threading.Thread(target=self._serve, args=(client, number), daemon=True).start()
+            hang_up = self.hang_ups.pop(0) if self.hang_ups else None
+            threading.Thread(target=self._serve, args=(client, number, hang_up), daemon=True).start()
 
-    def _serve(self, client: socket.socket, number: int) -> None:
+    def _serve(self, client: socket.socket, number: int, hang_up: float | None) -> None:
         asked = b""
         while b"\r\n\r\n" not in asked:
             asked += client.recv(4_096)
+        if hang_up is not None:
+            client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            time.sleep(hang_up)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
+            return
         host, _, port = asked.split()[1].decode().rpartition(":")
         broker = socket.create_connection((host, int(port)))
         client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -102,6 +124,15 @@ class Recorder:
 
         threading.Thread(target=_carry, args=(broker, client, answer), daemon=True).start()
         _carry(client, broker, request)
+
+
+def _untold(end: socket.socket) -> bool:
+    """Whether our end of this connection is closed, and the other side's kernel has not confirmed that it heard."""
+    if sys.platform != "linux":
+        return False
+    with contextlib.suppress(OSError):
+        return end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _CLOSING
+    return False
 
 
 def _carry(source: socket.socket, target: socket.socket, seen: Callable[[bytes], None]) -> None:

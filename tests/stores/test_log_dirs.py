@@ -16,8 +16,9 @@ from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Cluster, kafka_tool
 from kquota.stores.wire.connection import Wire
 from kquota.stores.wire.log_dirs import WireLogDirs
+from kquota.stores.wire.sight import WireSight
 from kquota.terms import TopicPartition
-from tests.cli.run import kquota, run
+from tests.cli.run import Ran, kquota, run
 from tests.sandbox.watch import until
 from tests.sizes.contract import LogDirsContract
 
@@ -27,6 +28,7 @@ class RealStage:
 
     def __init__(self, cluster: Cluster, wire: Wire) -> None:
         self.log_dirs = WireLogDirs(wire)
+        self._wire = wire
         self.cluster = cluster
         self.topics: list[str] = []
 
@@ -35,6 +37,8 @@ class RealStage:
         self.topics.append(name)
         wanted = {(broker, number) for number, replicas in enumerate(assignment) for broker in replicas}
         until(lambda: self._held(name) == wanted)
+        # A broker may make its log before it can tell who leads the partition.
+        until(lambda: WireSight(self._wire).behind({name: len(assignment)}) == 0)
 
     def _held(self, name: str) -> set[tuple[int, int]]:
         """(broker, partition) of each replica that has its log: brokers make them a moment after the topic is known."""
@@ -42,7 +46,9 @@ class RealStage:
         return {(log_dir.broker, replica.partition.partition) for log_dir in found for replica in log_dir.replicas}
 
     def write(self, partition: TopicPartition, messages: int, size: int) -> None:
-        producer = Producer({"bootstrap.servers": self.cluster.bootstrap, "acks": "all", "linger.ms": 0})
+        producer = Producer(
+            {"bootstrap.servers": self.cluster.bootstrap, "acks": "all", "linger.ms": 0, "log_level": 2}
+        )
         for _ in range(messages):
             producer.produce(partition.topic, os.urandom(size), partition=partition.partition)
         assert producer.flush(30) == 0
@@ -54,7 +60,7 @@ def real_stage(cluster: Cluster) -> Iterator[RealStage]:
         stage = RealStage(cluster, wire)
         yield stage
     if stage.topics:
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 2})
         for future in admin.delete_topics(stage.topics).values():
             future.result(30)
 
@@ -75,10 +81,20 @@ def _sorted(document: str) -> object:
 
 
 def test_the_document_is_kafkas(kafka_431: Cluster) -> None:
-    """Kafka prints hash maps in their order, kquota sorts: the same lines once both are sorted."""
+    """Kafka prints hash maps in their order, kquota sorts: the same lines once both are sorted.
+
+    Brokers may still delete topics of the tests before: what counts is an answer of Kafka's between two of ours alike.
+    """
     at = ("--bootstrap-server", kafka_431.bootstrap, "--describe")
-    ours = kquota("log-dirs", *at)
-    theirs = run(kafka_tool(kafka_431, "org.apache.kafka.tools.LogDirsCommand", *at))
+    asked: list[Ran] = []
+
+    def still() -> bool:
+        theirs = run(kafka_tool(kafka_431, "org.apache.kafka.tools.LogDirsCommand", *at))
+        asked[:] = [kquota("log-dirs", *at), theirs, *asked[:1]]
+        return asked[0] == asked[-1] and len(asked) == 3
+
+    until(still)
+    ours, theirs, _ = asked
     assert (ours.code, theirs.code, ours.err) == (0, 0, "")
     *our_words, our_document = ours.out.splitlines()
     *their_words, their_document = theirs.out.splitlines()

@@ -30,14 +30,14 @@ class RealStage:
 
     def topic(self, replicas: Mapping[int, Replicas]) -> str:
         # More than a follower fetches at once: what comes with its first fetches is over in seconds, throttled or not.
-        name = self._hand.topic(replicas, size=3_000_000)
-        # Each broker hears of a new topic in its own time.
-        until(lambda: len(self.cluster.snapshot([name]).partitions) == len(replicas), f"{name} is seen")
-        return name
+        return self._hand.topic(replicas, size=3_000_000)
 
     def write(self, setting: Setting, value: str | None) -> None:
         self._hand.write(setting, value)
         until(lambda: self.cluster.values([setting]) == {setting: value}, f"{setting} is seen")
+
+    def heard(self) -> None:
+        self._hand.heard()
 
     def finish(self, name: TopicPartition) -> None:
         self._hand.unthrottle()

@@ -199,7 +199,7 @@ def test_a_provider_that_talks_for_ever_is_given_up(stores: Path, tmp_path: Path
         return 200, {}, b""
 
     with endpoint(stores / "server.pem", endless) as url:
-        with pytest.raises(Unreachable, match=r"cannot be asked within 1 s: (no answer in time|timed out)"):
+        with pytest.raises(Unreachable, match="cannot be asked within 1 s: no answer in time"):
             asked(url, stores / "ca.pem", tmp_path, **{"sasl.login.read.timeout.ms": "1000"})
         ended.set()
 

@@ -26,8 +26,9 @@ from tests.reassign.dirs_contract import ReplicaDirsContract, Stage
 from tests.stores.moves_stage import OtherHand, until
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-SIZE = 3_000_000
-"""A broker copies a megabyte before it looks at its throttle."""
+SIZE = 10_000_000
+"""A broker copies a megabyte before it looks at its throttle, and again whenever its window (11 s) is empty: enough for
+a slow machine to start Kafka's tool twice meanwhile."""
 
 
 class RealStage:

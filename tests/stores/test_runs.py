@@ -22,7 +22,7 @@ from kquota.reassign.plan import Plan, run_id
 from kquota.reassign.run import Purpose, Run
 from kquota.reassign.throttle import Setting, Taken
 from kquota.stores import journal
-from kquota.stores.runs import RunFiles, state_folder
+from kquota.stores.runs import RunFiles
 from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, BrokerId, TopicPartition
 
 TIME = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
@@ -219,12 +219,6 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
 def test_a_cluster_id_cannot_leave_the_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(Invalid):
         RunFiles(tmp_path, name)
-
-
-def test_the_folder_is_where_xdg_says() -> None:
-    assert state_folder({"XDG_STATE_HOME": "/x"}) == Path("/x/kquota")
-    for environment in ({}, {"XDG_STATE_HOME": ""}, {"XDG_STATE_HOME": "relative"}):
-        assert state_folder(environment) == Path.home() / ".local" / "state" / "kquota"
 
 
 def test_a_full_disk_is_named_with_the_folder_before_anything_starts(tmp_path: Path) -> None:

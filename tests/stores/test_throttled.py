@@ -23,9 +23,11 @@ from kquota.stores.wire.topics import WireTopics
 from tests.stores.moves_stage import until
 from tests.stores.recorder import Recorder
 
-RATE = 5.0
-"""Mutations a second: the bucket holds 55."""
-PATIENCE_MS = 2_000
+RATE = 0.5
+"""Mutations a second: the bucket holds 5.5, and whoever makes two topics of PARTITIONS waits 5 s."""
+PARTITIONS = 4
+"""Few, so that no broker takes PATIENCE_MS to make them, however busy the machine is."""
+PATIENCE_MS = 4_000
 
 
 @dataclass
@@ -39,10 +41,10 @@ class Stage:
             quotas.alter([Change(entity=entity, add=quota)])
             until(lambda: quotas.everything().get(entity) == quota, "the quota is seen")
 
-    def creations(self, partitions: int) -> Iterator[Creation]:
+    def creations(self) -> Iterator[Creation]:
         """As many as it takes: brokers on ZooKeeper hear of a quota a little later than it is read back."""
         for number in count():
-            yield Creation(topic=f"{self.client}-{number}", partitions=partitions, replication_factor=1)
+            yield Creation(topic=f"{self.client}-{number}", partitions=PARTITIONS, replication_factor=1)
 
     @property
     def settings(self) -> dict[str, object]:
@@ -62,7 +64,7 @@ def stage(cluster: Cluster) -> Iterator[Stage]:
 
 def test_a_rejected_mutation_waits_even_when_its_connection_is_lost_meanwhile(stage: Stage) -> None:
     stage.limited(controller_mutation_rate=RATE)
-    creations = stage.creations(partitions=35)
+    creations = stage.creations()
     with Recorder() as recorder, Wire(stage.cluster.bootstrap, stage.settings | recorder.settings) as wire:
 
         def told(doing: Work, wait: float) -> None:
@@ -81,7 +83,7 @@ def test_a_rejected_mutation_waits_even_when_its_connection_is_lost_meanwhile(st
 def test_an_old_clients_mute_outlasts_the_patience_for_a_request(stage: Stage) -> None:
     """A version below 6 of CreateTopics is never rejected, but muted for as long as it should have waited (KIP-599)."""
     stage.limited(controller_mutation_rate=RATE)
-    creations = stage.creations(partitions=35)
+    creations = stage.creations()
     waits: list[float] = []
     old = stage.settings | {"api_version": (2, 6)}
     with (

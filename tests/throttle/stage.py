@@ -11,8 +11,16 @@ from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
 from kquota.reassign.run import Purpose, Run
 from kquota.reassign.throttle import Setting, Taken
-from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
-from kquota.throttle.standing import OWN, Limit, Standing, Where
+from kquota.terms import (
+    DYNAMIC_BROKER,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    BrokerId,
+    TopicPartition,
+)
+from kquota.throttle.standing import Limit, Standing, Where
 
 BEGUN = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 LEADER, FOLLOWER = LEADER_REPLICAS, FOLLOWER_REPLICAS
@@ -31,7 +39,7 @@ def _ids(numbers: Sequence[int]) -> tuple[BrokerId, ...]:
     return tuple(map(BrokerId, numbers))
 
 
-def rate(value: str, source: str = OWN, *, in_force: bool = True) -> Limit:
+def rate(value: str, source: str = DYNAMIC_BROKER, *, in_force: bool = True) -> Limit:
     return Limit(value=value, source=source, in_force=in_force)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from kquota.sizes.port import Offsets
 from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
 from kquota.throttle.flow import Reading, measured, reading, starved
@@ -30,13 +29,18 @@ def told(at: float, ends: Mapping[int, int], *, sizes: int | None = None, start:
             volume_usable=None,
             replicas=(
                 Replica(
-                    partition=T0, size=end * 10 if sizes is None else sizes, offset_lag=0, future=False, end_offset=end
+                    partition=T0,
+                    size=end * 10 if sizes is None else sizes,
+                    offset_lag=0,
+                    future=False,
+                    end_offset=end,
+                    start_offset=start if broker == 1 else None,
                 ),
             ),
         )
         for broker, end in ends.items()
     ]
-    return reading(at, dirs, {T0: Offsets(start=start, end=0)})
+    return reading(at, dirs)
 
 
 def catching_up(isr: tuple[int, ...] = (1, 2)) -> Standing:
@@ -58,7 +62,7 @@ def test_what_is_counted_where() -> None:
 UNKNOWN: dict[str, tuple[dict[int, int], dict[int, int], set[str]]] = {
     "all tell": ({1: 9, 2: 9, 3: 0}, {1: 9, 2: 9, 3: 5}, set()),
     "a follower does not tell": ({1: 9, 2: 9}, {1: 10, 2: 10}, {"follower", "lag", "leader"}),
-    "the leader does not tell": ({2: 9, 3: 0}, {2: 10, 3: 5}, {"bytes_in", "lag", "keep_up"}),
+    "the leader does not tell": ({2: 9, 3: 0}, {2: 10, 3: 5}, {"bytes_in", "follower", "lag", "leader", "keep_up"}),
     "nobody tells": ({}, {}, {"bytes_in", "follower", "lag", "leader", "keep_up"}),
 }
 

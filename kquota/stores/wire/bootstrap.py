@@ -14,12 +14,12 @@ from kafka.net.selector import NetworkSelector
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.stores import handshake
 from kquota.stores.reach import addresses
+from kquota.stores.wire.hang_up import HangUps, Limited, is_hung_up
 from kquota.stores.wire.mute import PatientManager
 
 Received: TypeAlias = tuple[bytes, Exception | None]
 
-_IN_VAIN: Final = 3
-"""A server that hangs up that often before it has said anything does it on purpose."""
+_OUT_OF_TIME: Final = (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError)
 _LOGIN: Final = (
     kafka_errors.SaslAuthenticationFailedError,
     kafka_errors.UnsupportedSaslMechanismError,
@@ -37,15 +37,20 @@ class Manager(PatientManager):
         """Fails with what makes further tries vain."""
         self.failure: BaseException | None = None
         """What went wrong last."""
-        self._hung_up = 0
         super().__init__(net, **settings)
 
-    def get_connection(self, *arguments: Any, **keywords: Any) -> Any:
-        """See PatientManager; until the start has ended, failures are looked at."""
-        connection = super().get_connection(*arguments, **keywords)
+    def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
+        """See PatientManager; until the start has ended, failures are looked at, those after the first answer, too."""
+        connection = super().get_connection(node_id, *arguments, **keywords)
         if not self.ended.is_done:
-            connection.init_future.add_errback(self._failed)
-            connection.init_future.add_callback(lambda _: connection.close_future.add_errback(self._failed))
+            began = time.monotonic()
+
+            def closed(error: BaseException) -> None:
+                self.hang_ups.failed(node_id, error, time.monotonic() - began)
+                self._failed(node_id, error)
+
+            connection.init_future.add_errback(lambda error: self._failed(node_id, error))
+            connection.init_future.add_callback(lambda _: connection.close_future.add_errback(closed))
         return connection
 
     async def _build_transport(self, *arguments: Any, **keywords: Any) -> Any:
@@ -53,12 +58,15 @@ class Manager(PatientManager):
         transport._sock_recv = _last_words_first(transport._sock_recv)
         return transport
 
-    def _failed(self, error: BaseException) -> None:
+    def _failed(self, node_id: Any, error: BaseException) -> None:
         if self.ended.is_done:
             return
-        self.failure = error
-        self._hung_up += _is_hung_up(error)
-        if not _is_hung_up(error) or self._hung_up >= _IN_VAIN:
+        if self.hang_ups.limits(node_id):
+            self.failure = Limited()
+        elif self.failure is None or not isinstance(error, _OUT_OF_TIME):
+            # That our time is up says less than what was wrong before.
+            self.failure = error
+        if self.hang_ups.in_vain(node_id):
             self.ended.failure(error)
 
 
@@ -98,7 +106,8 @@ def first(
             return manager, None
         failures.append(failure)
         if _is_final(failure) or index == len(servers) - 1:
-            return manager, failure if _is_final(failure) else failures[0]
+            telling = next((one for one in failures if isinstance(one, Limited)), failures[0])
+            return manager, failure if _is_final(failure) else telling
         manager.close()
     raise ValueError("no servers are named")
 
@@ -120,19 +129,15 @@ def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseExce
     finally:
         if not manager.ended.is_done:
             manager.ended.success(None)
+    # What befell the first connection says nothing of the brokers, which have other ids.
+    manager.hang_ups = HangUps()
     return None
-
-
-def _is_hung_up(error: BaseException) -> bool:
-    """Whether the server closed the connection without a word, as one that ends does, and one of another protocol."""
-    cause = handshake.cause(error)
-    return "disconnected" in str(error) or isinstance(cause, ConnectionError) or "EOF" in str(cause)
 
 
 def _is_final(error: BaseException) -> bool:
     """Whether any other server of the cluster would answer the same."""
     cause = handshake.cause(error)
-    return isinstance(error, (KquotaError, *_LOGIN)) or (isinstance(cause, ssl.SSLError) and not _is_hung_up(error))
+    return isinstance(error, (KquotaError, *_LOGIN)) or (isinstance(cause, ssl.SSLError) and not is_hung_up(error))
 
 
 def failed(error: BaseException, bootstrap_server: str, protocol: str, seconds: float, option: str) -> KquotaError:
@@ -142,13 +147,15 @@ def failed(error: BaseException, bootstrap_server: str, protocol: str, seconds: 
         return type(error)(f"{where}: {error}") if isinstance(error, (Refused, Unreachable)) else error
     if isinstance(error, _LOGIN):
         return Refused(f"{where}: {_refused(error, option)}")
+    if isinstance(error, Limited):
+        return Unreachable(f"{where}: {error}")
     cause = handshake.cause(error)
     if protocol.endswith("SSL") and cause is not None and (words := handshake.explained(cause)) is not None:
         look = "ssl.…" if isinstance(cause, ssl.SSLCertVerificationError) else "the port, security.protocol and ssl.…"
         return Unreachable(f"{where}: {words}; check {look} in {option}")
-    if _is_hung_up(error):
+    if is_hung_up(error):
         return Unreachable(f"{where}: {_hung_up(bootstrap_server, protocol, option)}")
-    if isinstance(error, (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError)):
+    if isinstance(error, _OUT_OF_TIME):
         return Unreachable(f"{where}: no broker answered within {seconds:.0f} s; is it the port of a broker?")
     return Unreachable(f"{where}: no broker answered within {seconds:.0f} s ({_words(error)})")
 

@@ -18,6 +18,7 @@ from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.stores import handshake
 from kquota.stores.reach import must_listen
 from kquota.stores.wire import bootstrap as start
+from kquota.stores.wire.hang_up import Limited
 from kquota.stores.wire.loop import Loop
 from kquota.stores.wire.mute import Throttled, unheard
 from kquota.terms import BrokerId
@@ -67,6 +68,8 @@ class Wire:
         deadline = _seconds(security, "default_api_timeout_ms", deadline)
         self._patience = _seconds(security, "request_timeout_ms", REQUEST_SECONDS)
         give_up = time.monotonic() + deadline
+        protocol = str(security.get("security_protocol", "PLAINTEXT"))
+        self._tls = protocol.endswith("SSL")
         servers = must_listen("Kafka broker", bootstrap, "--bootstrap-server", deadline)
         ours: dict[str, Any] = {
             "client_id": CLIENT_ID,
@@ -82,7 +85,6 @@ class Wire:
         self._manager, failure = start.first(self._net, servers, ours | dict(security), give_up)
         if failure is not None:
             self.close()
-            protocol = str(security.get("security_protocol", "PLAINTEXT"))
             raise start.failed(failure, bootstrap, protocol, deadline, option) from failure
 
     def __enter__(self) -> Self:
@@ -158,6 +160,7 @@ class Wire:
         give_up = time.monotonic() + self._patience
         answers: dict[BrokerId, Any | kafka_errors.KafkaError] = {}
         left = dict(requests)
+        self._look()
         while left:
             answers |= self._net.run(self._together, left)
             left = {b: r for b, r in left.items() if isinstance(answers[b], kafka_errors.NodeNotReadyError)}
@@ -195,10 +198,13 @@ class Wire:
         """
         return int((self._patience + CONNECT_SECONDS + self._manager.muted(broker)) * 1000)
 
+    def _look(self) -> None:
+        """A connection that ended while nobody looked is seen here, not by the next request."""
+        self._net.poll(timeout_ms=0)
+
     def _run(self, send: Callable[[], Awaitable[Any]], request: Any, broker: BrokerId | None) -> Any:
         give_up = time.monotonic() + self._patience + self._manager.muted(broker)
-        # A connection that ended while nobody looked is seen here, not by the request.
-        self._net.poll(timeout_ms=0)
+        self._look()
         while True:
             try:
                 return self._net.run(lambda: self._manager.wait_for(send(), self._longest_ms(broker)))
@@ -214,8 +220,10 @@ class Wire:
         where = f"Kafka at {self._bootstrap}" if broker is None else f"broker {broker}"
         if isinstance(error, kafka_errors.IncompatibleBrokerVersion):
             return Refused(f"{where}: this Kafka is too old for {name}; on a ZooKeeper cluster use --zookeeper")
+        if isinstance(error, kafka_errors.NodeNotReadyError) and self._manager.hang_ups.limits(broker):
+            return Unreachable(f"{where}: no answer to {name}: {Limited()}")
         cause = handshake.cause(error)
-        told = handshake.explained(cause) if cause is not None else None
+        told = handshake.explained(cause) if cause is not None and self._tls else None
         hint = ""
         if broker is None and isinstance(cause or error, (OSError, kafka_errors.KafkaConnectionError)):
             named = ", ".join(f"{known.host}:{known.port}" for known in list(self.brokers().values())[:_SHOWN])

@@ -11,7 +11,6 @@ from kafka.protocol.admin import DescribeLogDirsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from kquota.errors import KquotaError, Refused
-from kquota.sizes.port import Offsets
 from kquota.sizes.replica import LogDir, Replica
 from kquota.stores.wire.connection import Wire, kafka_error
 from kquota.terms import BrokerId, TopicPartition
@@ -67,18 +66,6 @@ class WireLogDirs:
             )
             for log_dir in log_dirs
         ]
-
-    def offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:
-        """See the port."""
-        led = _led(self._states(partitions))
-        starts = self._list_offsets(led, _EARLIEST, _CONSUMER)
-        ends = self._list_offsets(led, _LATEST, _CONSUMER)
-        found = {
-            partition: Offsets(start=start, end=ends[broker, partition])
-            for (broker, partition), start in starts.items()
-            if (broker, partition) in ends
-        }
-        return dict(sorted(found.items()))
 
     def _states(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Any]:
         wanted = set(partitions)

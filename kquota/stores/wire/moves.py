@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from kafka.protocol.admin import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
+from kafka.protocol.admin import AlterPartitionReassignmentsRequest
 
 from kquota.errors import KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.moves import Partition, Replicas
 from kquota.reassign.port import Snapshot
 from kquota.reassign.throttle import Change, Setting
-from kquota.stores.wire.connection import CONNECT_SECONDS, Wire, kafka_error
+from kquota.stores.wire.connection import Wire, kafka_error
+from kquota.stores.wire.running import TIMEOUT_MS, ask_controller, moving
 from kquota.stores.wire.settings import WireSettings
 from kquota.terms import BrokerId, TopicPartition
 
-_NOT_CONTROLLER: Final = 41
 _TIMED_OUT: Final = 7
 _NO_SUCH_TOPIC: Final = (3, 17)
-_TIMEOUT_MS: Final = 30_000
-_POLL_SECONDS: Final = 0.1
 
 _Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
 
@@ -35,7 +32,7 @@ class WireMoves:
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         """See the port."""
-        running = dict(self._running())
+        running = moving(self._wire)
         answer = self._wire.metadata(None if topics is None else sorted(topics))
         partitions = {}
         for topic in answer.topics:
@@ -75,14 +72,14 @@ class WireMoves:
         the old replicas on that side (4.3.1: [1,2] -> [1,3] and back was adding 3 and removing 3 for good). So such a
         move is cancelled first.
         """
-        running = dict(self._running())
+        running = moving(self._wire)
         replaced = [
             name
             for name, target in targets.items()
             if name in running and target and _would_keep(running[name], target)
         ]
         refused = self._altered(dict.fromkeys(replaced)) if replaced else {}
-        still = dict(self._running()) if refused else {}
+        still = moving(self._wire) if refused else {}
         refused = {name: words for name, words in refused.items() if name in still}
         return {**refused, **self._altered({name: t for name, t in targets.items() if name not in refused})}
 
@@ -93,8 +90,9 @@ class WireMoves:
             partition = _Topic.ReassignablePartition(partition_index=name.partition, replicas=replicas)
             by_topic[name.topic].append(partition)
         topics = [_Topic(name=topic, partitions=partitions) for topic, partitions in by_topic.items()]
+        request = AlterPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=topics)
         try:
-            answer = self._ask_controller(AlterPartitionReassignmentsRequest(timeout_ms=_TIMEOUT_MS, topics=topics))
+            answer = ask_controller(self._wire, request)
         except Unreachable as error:
             raise Unknown(f"{error}; whether the moves were submitted is not known") from error
         if answer.error_code:
@@ -106,25 +104,6 @@ class WireMoves:
             for state in topic.partitions
             if state.error_code
         }
-
-    def _running(self) -> Iterator[tuple[TopicPartition, Any]]:
-        answer = self._ask_controller(ListPartitionReassignmentsRequest(timeout_ms=_TIMEOUT_MS, topics=None))
-        if answer.error_code:
-            words = kafka_error(answer.error_code, answer.error_message)
-            raise Refused(f"listing the running moves: the broker answered {words}")
-        for topic in answer.topics:
-            for state in topic.partitions:
-                yield TopicPartition(topic.name, state.partition_index), state
-
-    def _ask_controller(self, request: Any) -> Any:
-        """The controller's answer, whoever that is by now. On KRaft any broker passes the request on."""
-        give_up = time.monotonic() + CONNECT_SECONDS
-        while True:
-            answer = self._wire.ask(request, self._wire.controller)
-            if answer.error_code != _NOT_CONTROLLER or time.monotonic() > give_up:
-                return answer
-            time.sleep(_POLL_SECONDS)
-            self._wire.metadata([])
 
 
 def _partition(state: Any, move: Any | None) -> Partition:

@@ -9,11 +9,11 @@ from typing import Any, Final
 from kafka.protocol.admin import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 
 from kquota.errors import KquotaError, Refused, Unknown, Unreachable
-from kquota.reassign.log_dirs import Place, Reading, Replica
+from kquota.reassign.log_dirs import Place, Reading
 from kquota.reassign.port import Altered
 from kquota.stores.wire.connection import Wire, kafka_error
 from kquota.stores.wire.requests import FORBIDDEN, MAYBE_WRITTEN
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 _ABSENT: Final = (3, 9)
 """UNKNOWN_TOPIC_OR_PARTITION (the broker has not heard of it yet), REPLICA_NOT_AVAILABLE."""
@@ -28,13 +28,13 @@ class WireReplicaDirs:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
-    def read(self, replicas: Collection[Replica]) -> Reading:
+    def read(self, replicas: Collection[ReplicaId]) -> Reading:
         """See the port."""
         asked = _by_broker(replicas)
         alive = self._wire.brokers().keys()
         answers = self._wire.ask_each({b: _describe(those) for b, those in asked.items() if b in alive})
         dirs: dict[BrokerId, dict[str, str | None]] = {}
-        places: dict[Replica, Place] = {}
+        places: dict[ReplicaId, Place] = {}
         silent = dict.fromkeys(sorted(asked.keys() - alive), _NOT_ALIVE)
         for broker, answer in answers.items():
             if isinstance(answer, KquotaError):
@@ -45,10 +45,10 @@ class WireReplicaDirs:
             places |= {replica: place for replica, place in _places(broker, answer) if replica[0] in asked[broker]}
         return Reading(dirs=dirs, places=places, silent=silent)
 
-    def alter(self, moves: Mapping[Replica, str]) -> Altered:
+    def alter(self, moves: Mapping[ReplicaId, str]) -> Altered:
         """See the port."""
         alive = self._wire.brokers().keys()
-        errors: dict[Replica, KquotaError] = {
+        errors: dict[ReplicaId, KquotaError] = {
             (name, broker): Unreachable(f"broker {broker} {_NOT_ALIVE}")
             for name, broker in moves
             if broker not in alive
@@ -57,7 +57,7 @@ class WireReplicaDirs:
         answers = self._wire.ask_each(
             {broker: _alter({name: moves[name, broker] for name in those}) for broker, those in asked.items()}
         )
-        absent: set[Replica] = set()
+        absent: set[ReplicaId] = set()
         for broker, answer in answers.items():
             if isinstance(answer, KquotaError):
                 lost = Unknown(f"{answer}; whether it moves its replicas is not known")
@@ -77,7 +77,7 @@ class WireReplicaDirs:
         return Altered(absent=frozenset(absent), errors=dict(sorted(errors.items())))
 
 
-def _by_broker(replicas: Collection[Replica]) -> dict[BrokerId, list[TopicPartition]]:
+def _by_broker(replicas: Collection[ReplicaId]) -> dict[BrokerId, list[TopicPartition]]:
     found: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
     for name, broker in sorted(replicas):
         found[broker].append(name)
@@ -127,7 +127,7 @@ def _closed(found: Any) -> str | None:
     return "it is cordoned" if found.is_cordoned else None
 
 
-def _places(broker: BrokerId, answer: Any) -> Iterator[tuple[Replica, Place]]:
+def _places(broker: BrokerId, answer: Any) -> Iterator[tuple[ReplicaId, Place]]:
     current: dict[TopicPartition, str] = {}
     future: dict[TopicPartition, tuple[str, int]] = {}
     for found in answer.results:

@@ -7,14 +7,16 @@ from typing import Any, Final, TypeAlias
 
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
+from kquota.terms import DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, DYNAMIC_TOPIC
+
 TOPIC: Final = 2
 BROKER: Final = 4
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 SOURCES: Final[Mapping[int, str]] = {
-    1: "DYNAMIC_TOPIC_CONFIG",
-    2: "DYNAMIC_BROKER_CONFIG",
-    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    1: DYNAMIC_TOPIC,
+    2: DYNAMIC_BROKER,
+    3: DYNAMIC_DEFAULT_BROKER,
     4: "STATIC_BROKER_CONFIG",
     5: "DEFAULT_CONFIG",
 }

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kquota.errors import Conflict, KquotaError, Refused, Unknown, Unreachable
-from kquota.reassign.hold import SETTLE
 from kquota.reassign.throttle import Change, Setting
 from kquota.stores.wire.connection import Wire, kafka_error
 from kquota.stores.wire.requests import (
@@ -27,14 +26,13 @@ from kquota.stores.wire.requests import (
     by_resource,
     describe_request,
 )
-from kquota.terms import BrokerId
+from kquota.terms import MIN_IN_SYNC, SEEN_SECONDS, BrokerId
 
 _DYNAMIC: Final = {"topic": 1, "broker": 2}
 """The config source of a value set on this very topic or broker; all others stand behind it."""
 _APPEND_IS_SOUND: Final = (3, 4)
 """Below this release APPEND and SUBTRACT corrupt lists: the broker does not start again (measured on 2.8.2)."""
 _SEEN_POLL_SECONDS: Final = 0.05
-_MIN_IN_SYNC: Final = "min.insync.replicas"
 
 
 class WireSettings:
@@ -63,13 +61,13 @@ class WireSettings:
 
     def minimum_in_sync(self, topics: Collection[str]) -> dict[str, int]:
         """See the port."""
-        asked: dict[WireResource, list[str]] = {(TOPIC, topic): [_MIN_IN_SYNC] for topic in topics}
+        asked: dict[WireResource, list[str]] = {(TOPIC, topic): [MIN_IN_SYNC] for topic in topics}
         answer = self._wire.ask(describe_request(asked, synonyms=False))
         return {
             result.resource_name: int(config.value)
             for result in answer.results
             for config in result.configs or ()
-            if config.name == _MIN_IN_SYNC and config.value is not None
+            if config.name == MIN_IN_SYNC and config.value is not None
         }
 
     def change(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
@@ -96,14 +94,14 @@ class WireSettings:
         """Unset the lists that the subtraction left empty; one that somebody has written to meanwhile stays."""
         left = {change.setting: change for change in changes}
         errors: dict[Setting, KquotaError] = {}
-        give_up = time.monotonic() + SETTLE
+        give_up = time.monotonic() + SEEN_SECONDS
         while left:
             now = self.values(left)
             seen = [s for s, change in left.items() if s in now and (now[s] == "" or change.seen_in(now[s]))]
             errors |= self._write({setting: (DELETE, None) for setting in seen if now[setting] == ""})
             left = {setting: change for setting, change in left.items() if setting not in seen}
             if left and time.monotonic() > give_up:
-                why = f"its entries were taken away and still stood {SETTLE:.0f} s later"
+                why = f"its entries were taken away and still stood {SEEN_SECONDS:.0f} s later"
                 return errors | {setting: Unknown(f"{setting}: {why}") for setting in left}
             if left:
                 time.sleep(_SEEN_POLL_SECONDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,18 +14,20 @@ from kafka.protocol.admin import (
     DescribeTopicPartitionsRequest,
 )
 
+from kquota.errors import Refused
 from kquota.mutation.port import Answer, Failure
 from kquota.mutation.request import Assignment, Creation, Deletion, Growth, Mutation
 from kquota.mutation.topic import Partition, Topic
 from kquota.stores.wire.connection import Wire, kafka_error
-from kquota.terms import BrokerId
+from kquota.stores.wire.running import NOT_CONTROLLER, moving
+from kquota.terms import BrokerId, TopicPartition
 
-_NOT_CONTROLLER: Final = 41
 _BY_THE_BROKER: Final = -1
 _TRIES: Final = 3
 _TELLS_ELR: Final = (4, 0)
 _PAGE: Final = 500
 _LIMIT: Final = 2_000
+_UNTOLD: Final = Failure(code=-1, reason="the broker's answer does not name it: look whether it was done")
 
 _Topic = CreateTopicsRequest.CreatableTopic
 _Described = DescribeTopicPartitionsRequest
@@ -45,28 +47,36 @@ class WireTopics:
         for _ in range(_TRIES):
             answer = self._wire.ask(request, self._wire.controller)
             found = _results(answer)
-            if all(result.error_code != _NOT_CONTROLLER for result in found):
+            if all(result.error_code != NOT_CONTROLLER for result in found):
                 break
             # The controller moved on; metadata says where to.
             self._wire.metadata([])
         outcomes = {result.name: _failure(result) for result in found}
         return Answer(
             throttle_time_ms=answer.throttle_time_ms,
-            outcomes={one.topic: outcomes[one.topic] for one in mutations},
+            outcomes={one.topic: outcomes.get(one.topic, _UNTOLD) for one in mutations},
         )
 
-    def topics(self, names: Collection[str] | None) -> tuple[Topic, ...]:
+    def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
         """See the port. From 4.0 on with the eligible leader replicas, which plain metadata do not tell."""
         wanted = None if names is None else sorted(names)
         if wanted == []:
             return ()
+        # Before the partitions: a move that ends in between would look like a replica that is out of sync.
+        moving = self._moving() if moves else {}
         told = [topic for topic in self._wire.metadata(wanted).topics if not topic.error_code]
         if self._wire.oldest() >= _TELLS_ELR:
             told = list(self._pages(sorted(topic.name for topic in told)))
         parts: dict[str, list[Any]] = {}
         for topic in told:
             parts.setdefault(topic.name, []).append(topic)
-        return tuple(_topic(parts[name]) for name in sorted(parts))
+        return tuple(_topic(parts[name], moving) for name in sorted(parts))
+
+    def _moving(self) -> Mapping[TopicPartition, Any]:
+        try:
+            return moving(self._wire)
+        except Refused:
+            return {}
 
     def _pages(self, names: Sequence[str]) -> Iterator[Any]:
         """The topics that still exist; one with many partitions comes in parts."""
@@ -138,8 +148,12 @@ def _failure(result: Any) -> Failure | None:
     return Failure(code=result.error_code, reason=kafka_error(result.error_code, message))
 
 
-def _topic(parts: Sequence[Any]) -> Topic:
-    partitions = (_partition(one) for part in parts for one in part.partitions or ())
+def _topic(parts: Sequence[Any], moving: Mapping[TopicPartition, Any]) -> Topic:
+    partitions = (
+        _partition(one, moving.get(TopicPartition(part.name, one.partition_index)))
+        for part in parts
+        for one in part.partitions or ()
+    )
     return Topic(
         name=parts[0].name,
         id=_id(getattr(parts[0], "topic_id", None)),
@@ -148,14 +162,16 @@ def _topic(parts: Sequence[Any]) -> Topic:
     )
 
 
-def _partition(told: Any) -> Partition:
+def _partition(told: Any, move: Any | None) -> Partition:
     return Partition(
         number=told.partition_index,
         leader=None if told.leader_id < 0 else BrokerId(told.leader_id),
-        replicas=_brokers(told.replica_nodes),
+        replicas=_brokers(move.replicas if move else told.replica_nodes),
         isr=_brokers(told.isr_nodes),
         elr=_brokers(told.eligible_leader_replicas or ()) if hasattr(told, "eligible_leader_replicas") else None,
         last_known_elr=_brokers(told.last_known_elr or ()) if hasattr(told, "last_known_elr") else None,
+        adding=_brokers(move.adding_replicas if move else ()),
+        removing=_brokers(move.removing_replicas if move else ()),
     )
 
 

@@ -1,0 +1,27 @@
+"""Real brokers for one part of the bench: they go at its end, and also when it is killed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from bench.race import say
+from kquota.sandbox import cluster
+from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.jars import NEWEST
+
+
+@contextmanager
+def brokers(
+    of: str, kafka: str = NEWEST, count: int = 3, properties: Mapping[str, str] | None = None
+) -> Iterator[Cluster]:
+    """So many brokers of that version, in a sandbox that is named after what they are for."""
+    name = f"bench-{of}"
+    say(f"starting Kafka {kafka} for {of} ...")
+    # Outside of the try: what is refused because it runs already is another's.
+    found = cluster.up(name=name, kafka=kafka, brokers=count, properties=properties or {}, owner_pid=os.getpid())
+    try:
+        yield found
+    finally:
+        cluster.down(name)

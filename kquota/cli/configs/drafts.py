@@ -1,0 +1,74 @@
+"""Names that the drafts of KIP-599 had and Kafka never shipped: today's name, or the setting that has the effect."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kquota.cli.contract import say
+from kquota.errors import Invalid
+from kquota.quota.limits import plain
+from kquota.terms import CONTROLLER_MUTATION_RATE
+
+_RATE: Final = "controller_mutations_rate"
+_BURST: Final = re.compile(r"controller_mutations?_burst|quota\.(?:partition|controller)[._]mutations?[._]burst")
+_CLUSTER_WIDE: Final = re.compile(r"quota\.(?:partition|controller)[._]mutations?[._].*")
+_WINDOWS: Final = 11
+"""Kafka's defaults: controller.quota.window.num samples of controller.quota.window.size.seconds = 1."""
+
+
+def today(given: Mapping[str, str], option: str) -> Mapping[str, str]:
+    """The pairs under the names that Kafka has; stderr tells of each that changed. Raises Invalid for the others."""
+    for key, value in given.items():
+        _must_have_shipped(key, value, given.get(CONTROLLER_MUTATION_RATE, given.get(_RATE)), option)
+    return dict(zip(today_keys(list(given), option), given.values(), strict=True))
+
+
+def today_keys(given: Sequence[str], option: str) -> tuple[str, ...]:
+    """Keys alone, as `today` takes pairs. Raises Invalid for what never shipped, and for a key under both its names."""
+    for key in given:
+        _must_have_shipped(key, None, None, option)
+    if _RATE not in given:
+        return tuple(given)
+    if CONTROLLER_MUTATION_RATE in given:
+        raise Invalid(f"{option}: {_RATE} is a draft's name for {CONTROLLER_MUTATION_RATE}, which is given as well")
+    say(f"{option}: {_RATE} is the name in a draft of KIP-599; taken as {CONTROLLER_MUTATION_RATE}")
+    return tuple(CONTROLLER_MUTATION_RATE if key == _RATE else key for key in given)
+
+
+def _must_have_shipped(key: str, value: str | None, rate: str | None, option: str) -> None:
+    if _BURST.fullmatch(key):
+        raise Invalid(
+            f"{option}: {key} was in a draft of KIP-599 and never shipped. A burst is controller_mutation_rate x "
+            "controller.quota.window.num x controller.quota.window.size.seconds, the last two in every broker's "
+            f"server.properties ({_WINDOWS} x 1 s unless set): {_burst(_number(value), _number(rate))}"
+        )
+    if _CLUSTER_WIDE.fullmatch(key):
+        wanted = f"={value}" if _number(value) else ""
+        raise Invalid(
+            f"{option}: {key} was in a draft of KIP-599 and never shipped. A rate for everybody who has no own is "
+            f"--add-config {CONTROLLER_MUTATION_RATE}{wanted} with --user-defaults, for each user alone"
+        )
+
+
+def _burst(burst: float | None, rate: float | None) -> str:
+    if burst is None:
+        return "for example a burst of 500 at rate 5 is controller.quota.window.num=100 (100 x 1 s x 5)"
+    if rate is None:
+        fits = plain(round(burst / _WINDOWS, 3))
+        return f"a burst of {plain(burst)} comes with {CONTROLLER_MUTATION_RATE}={fits} ({_WINDOWS} x 1 s x {fits})"
+    windows = max(1, math.ceil(burst / rate))
+    product = "" if windows * rate == burst else f" = {plain(windows * rate)}"
+    return (
+        f"a burst of {plain(burst)} at rate {plain(rate)} is controller.quota.window.num={windows} "
+        f"({windows} x 1 s x {plain(rate)}{product})"
+    )
+
+
+def _number(text: str | None) -> float | None:
+    """A positive number, or None where the text is anything else."""
+    if text is None or not re.fullmatch(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?", text):
+        return None
+    return float(text) or None

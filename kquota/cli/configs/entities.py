@@ -1,0 +1,122 @@
+"""kafka-configs' way to name an entity: --entity-type with --entity-name or --entity-default, or the short forms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final, TypeAlias
+
+from kquota.cli.hosts import is_ip_or_host
+from kquota.cli.strict import StrictCommand
+from kquota.config.resource import BROKERS, TOPICS
+from kquota.errors import Invalid
+from kquota.quota.entity import CLIENTS, EVERY, IPS, USERS, Every, Name
+from kquota.terms import DEFAULT
+
+KINDS: Final = (TOPICS, CLIENTS, USERS, BROKERS, IPS)
+"""The entity types, in the order in which kafka-configs looks at its short forms."""
+ELSEWHERE: Final = ("client-metrics", "groups", "broker-loggers")
+"""What kafka-configs configures besides: no quota and no throttle."""
+
+# No argument of a process can hold a NUL, so this cannot be anybody's name.
+_DEFAULT: Final = "\0"
+_DEFAULT_FLAGS: Final = {
+    "--entity-default": "--entity-name",
+    "--client-defaults": "--client",
+    "--user-defaults": "--user",
+    "--broker-defaults": "--broker",
+    "--ip-defaults": "--ip",
+}
+
+Named: TypeAlias = Mapping[str, Name | Every]
+"""Entity type to name, in the order of the command line; EVERY where only the type was given."""
+
+
+class EntityCommand(StrictCommand):
+    """A command in which the order of --entity-name and --entity-default tells which entity type each belongs to.
+
+    So --entity-default is written as an --entity-name of its own kind: order is kept only within one option.
+    """
+
+    written_as: ClassVar = {flag: (option, _DEFAULT) for flag, option in _DEFAULT_FLAGS.items()}
+
+    def twice(self, option: str) -> str:
+        """A short form names an entity type, too."""
+        kind = f"{option[2:]}s"
+        return f"Duplicate entity type(s) specified: {kind}" if kind in KINDS else super().twice(option)
+
+
+def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | None]) -> Named:
+    """Which entities the options name; `short` is what the short form of an entity type was given.
+
+    Raises Invalid, in Kafka's words where Kafka has them. Looks a host's name up, and contacts no cluster.
+    """
+    given = _in_kafkas_order({kind: name for kind, name in short.items() if name is not None})
+    if given and (types or names):
+        raise Invalid("--entity-{type,name,default} should not be used in conjunction with specific entity flags")
+    if given:
+        types, names = list(given), list(given.values())
+    _must_be_types(types)
+    if len(names) > len(types):
+        raise Invalid("More entity names specified than entity types")
+    found: dict[str, Name | Every] = dict.fromkeys(types, EVERY)
+    for kind, name in zip(types, names, strict=False):
+        if kind == TOPICS and name == _DEFAULT:
+            raise Invalid("--entity-default must not be specified with --describe or --alter of topics")
+        found[kind] = DEFAULT if name == _DEFAULT else _must_be_a_name(kind, name)
+    return found
+
+
+def _in_kafkas_order(given: Mapping[str, str]) -> dict[str, str]:
+    """Names before defaults: the first of the two is the one that kafka-configs says it has updated."""
+    order = sorted(given, key=lambda kind: (given[kind] == _DEFAULT, KINDS.index(kind)))
+    return {kind: given[kind] for kind in order}
+
+
+def _must_be_types(types: Sequence[str]) -> None:
+    for kind in types:
+        if kind in ELSEWHERE:
+            raise Invalid(elsewhere(kind))
+        if kind not in KINDS:
+            hint = f"; did you mean {kind}s?" if f"{kind}s" in KINDS else ""
+            raise Invalid(f"Invalid entity type {kind}, the entity type must be one of {', '.join(KINDS)}{hint}")
+    if not types:
+        raise Invalid(f"At least one entity type must be specified: --entity-type with one of {', '.join(KINDS)}")
+    if len(set(types)) < len(types):
+        twice = dict.fromkeys(kind for kind in types if types.count(kind) > 1)
+        raise Invalid(f"Duplicate entity type(s) specified: {','.join(twice)}")
+    if len(types) > 1 and set(types) != {USERS, CLIENTS}:
+        raise Invalid(f"Only '{USERS}' and '{CLIENTS}' entity types may be specified together")
+
+
+def elsewhere(what: str) -> str:
+    """Why kquota does not do this, and who does."""
+    return f"{what} are not kquota's: it manages quotas and throttles. Use Kafka's own kafka-configs for {what}"
+
+
+def must_be_named(entities: Named) -> None:
+    """Raises Invalid, as kafka-configs does before --alter, where a name is missing."""
+    missing = [kind for kind, name in entities.items() if isinstance(name, Every)]
+    if not missing:
+        return
+    kinds = ",".join(missing)
+    if len(missing) < len(entities):
+        raise Invalid(f"An entity name must be specified for every entity type; --entity-name is missing for {kinds}")
+    if missing == [TOPICS]:
+        raise Invalid(
+            "An entity name must be specified with --alter of topics: give --entity-name TOPIC. "
+            "What holds for all topics is set on brokers"
+        )
+    raise Invalid(
+        "An entity-name or default entity must be specified with --alter of users, clients, brokers or ips: "
+        f"give --entity-name or, for all {kinds} without their own, --entity-default"
+    )
+
+
+def _must_be_a_name(kind: str, name: str) -> str:
+    if name == "":
+        raise Invalid(f"--entity-name for {kind} is empty; the default entity is --entity-default")
+    if kind == BROKERS and not (name.isascii() and name.isdigit()):
+        raise Invalid(f"The entity name for brokers must be a valid integer broker id, but it is: {name}")
+    if kind == IPS and not is_ip_or_host(name):
+        raise Invalid(f"The entity name for ips must be a valid IP or resolvable host, but it is: {name}")
+    return name

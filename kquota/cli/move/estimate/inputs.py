@@ -1,0 +1,284 @@
+"""What `move estimate` reckons with: whose sizes, and who tells what is written how fast."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import typer
+
+from kquota.cli import sampling, world
+from kquota.cli.connection import Connection, names_a_cluster
+from kquota.cli.contract import say
+from kquota.errors import Invalid
+from kquota.measure import byte_size, duration
+from kquota.several import few, joined
+from kquota.terms import BrokerId, TopicPartition
+
+if TYPE_CHECKING:
+    from kquota.pace.room import Volume
+    from kquota.reassign.plan import Plan
+    from kquota.sizes.bytes_in import BytesIn
+    from kquota.sizes.history import Listing
+    from kquota.spark.files import Files
+    from kquota.spark.plan_files import PlanFiles
+
+Sizes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--log-dirs", metavar="FILE", help="Sizes from kafka-log-dirs' output; a file or glob, repeatable."),
+]
+History: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--history",
+        metavar="PATH",
+        help="Write rates and unknown sizes, from snapshots: file, glob, folder; repeatable.",
+    ),
+]
+HistoryWindow: TypeAlias = Annotated[
+    str | None, typer.Option("--history-window", metavar="TIME", help="Only the newest part of the history: 7d.")
+]
+ClusterId: TypeAlias = Annotated[
+    str | None, typer.Option("--cluster-id", metavar="ID", help="Which of the clusters that a history holds.")
+]
+Rates: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--bytes-in",
+        metavar="BROKER=RATE|FILE",
+        help="What clients write to a broker, repeatable; or a file: CSV, JSON, a Prometheus query result.",
+    ),
+]
+Sample: TypeAlias = Annotated[
+    str, typer.Option("--sample", metavar="SECONDS", help="How long to measure write rates on the live cluster.")
+]
+AssumeSize: TypeAlias = Annotated[
+    str | None, typer.Option("--assume-size", metavar="SIZE", help="How big partitions are that nobody tells of: 10GB.")
+]
+CLUSTER: Final = "cluster"
+LOG_DIRS: Final = "log-dirs"
+HISTORY: Final = "history"
+BYTES_IN: Final = "bytes-in"
+SAMPLE: Final = "sample"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options as given and understood: `by_hand` and `by_file` are --bytes-in, seconds and bytes the rest."""
+
+    log_dirs: tuple[str, ...]
+    history: tuple[str, ...]
+    window: float | None
+    cluster: str | None
+    by_hand: Mapping[BrokerId, BytesIn]
+    by_file: Mapping[str, Mapping[BrokerId, BytesIn]]
+    sample: float
+    assumed_size: int | None
+
+    def bytes_in(self) -> dict[BrokerId, BytesIn]:
+        """Each broker's rate: by hand wins over a file."""
+        rates: dict[BrokerId, BytesIn] = {}
+        for told in self.by_file.values():
+            rates |= told
+        return rates | dict(self.by_hand)
+
+    def told(self, holding: Collection[BrokerId]) -> bool:
+        """Whether nothing need be sampled: a history is given, or --bytes-in of each broker that could lead."""
+        return bool(self.history) or self.bytes_in().keys() >= set(holding)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One that tells write rates: its kind, its name where it is a file, and of which brokers (None: of all)."""
+
+    kind: str
+    name: str | None = None
+    brokers: tuple[BrokerId, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Where the sizes and the rates lie, before Spark has read any of it.
+
+    `files` hold the sizes as far as they are not rolled, `waiting` a history's snapshots that nobody has rolled;
+    `brokers` and `volumes` are known besides, also of a broker that holds nothing; `sampled` are bytes per second.
+    """
+
+    source: str
+    names: tuple[str, ...]
+    files: Files
+    sources: tuple[Source, ...] = ()
+    listing: Listing | None = None
+    waiting: Files | None = None
+    brokers: Collection[BrokerId] = ()
+    volumes: tuple[Volume, ...] = ()
+    sampled: Mapping[TopicPartition, float] = field(default_factory=dict)
+
+
+def asked(
+    log_dirs: Sequence[str] | None,
+    history: Sequence[str] | None,
+    window: str | None,
+    cluster: str | None,
+    rates: Sequence[str] | None,
+    sample: str,
+    assume_size: str | None,
+) -> Asked:
+    """Raises Invalid for what is no rate, time or size, and for options that need another."""
+    from kquota.sizes.bytes_in import by_hand, parse
+
+    for option, value in (("--history-window", window), ("--cluster-id", cluster)):
+        if value is not None and not history:
+            raise Invalid(f"{option} is a part of a history: give --history PATH")
+    # A file's name may hold a "=", and <(curl ...) is a pipe.
+    files = [text for text in rates or () if Path(text).exists() and not Path(text).is_dir()]
+    texts = [text for text in rates or () if text not in files]
+    found = Asked(
+        log_dirs=tuple(log_dirs or ()),
+        history=tuple(history or ()),
+        window=None if window is None else duration(window, "--history-window"),
+        cluster=cluster,
+        by_hand=by_hand(texts),
+        by_file={name: parse(_text(name), f"--bytes-in {name}") for name in dict.fromkeys(files)},
+        sample=duration(sample, "--sample"),
+        assumed_size=None if assume_size is None else byte_size(assume_size, "--assume-size"),
+    )
+    counted = Counter(chain.from_iterable(found.by_file.values()))
+    if twice := sorted(broker for broker, count in counted.items() if count > 1):
+        raise Invalid(f"--bytes-in: {', '.join(found.by_file)}: broker {twice[0]} stands in two files")
+    for name, told in found.by_file.items():
+        for broker in sorted(told.keys() & found.by_hand.keys()):
+            say(f"--bytes-in {broker}=... counts for broker {broker}, not what {name} tells")
+    return found
+
+
+def is_live(asked: Asked, connection: Connection) -> bool:
+    """Whether the sizes are to be a live cluster's."""
+    stored = bool(asked.log_dirs or asked.history)
+    return connection != Connection() or (not stored and names_a_cluster(connection))
+
+
+def gathered(asked: Asked, connection: Connection, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
+    """Sizes of the cluster that is named, else of kafka-log-dirs' output, else a history's newest.
+
+    Rates of --bytes-in, else of the history, else a sample of the live cluster. Raises Invalid for sizes of two places.
+    """
+    from kquota.spark import files
+
+    live = is_live(asked, connection)
+    if live and asked.log_dirs:
+        raise Invalid("sizes come from one place: give --log-dirs or --bootstrap-server")
+    if live:
+        found = _live(world.where(connection), asked, plan, scratch)
+    elif asked.log_dirs:
+        found = _printed(asked, scratch)
+    elif asked.history:
+        found = Inputs(source=HISTORY, names=asked.history, files=files.NOTHING)
+    else:
+        raise Invalid("whose sizes? Give --bootstrap-server HOST:PORT, --log-dirs FILE or --history PATH")
+    return _with_rates(found, asked, scratch)
+
+
+def _with_rates(found: Inputs, asked: Asked, scratch: Path) -> Inputs:
+    sources = [Source(kind=BYTES_IN, brokers=tuple(sorted(asked.by_hand)))] if asked.by_hand else []
+    for name, told in asked.by_file.items():
+        sources.append(Source(kind=BYTES_IN, name=name, brokers=tuple(sorted(told))))
+    if found.sampled:
+        sources.append(Source(kind=SAMPLE))
+    if not asked.history:
+        return replace(found, sources=tuple(sources))
+    from kquota.spark import files
+
+    listing = _listed(asked.history)
+    for path in listing.late:
+        say(f"warning: {path} is older than what is rolled of its cluster, and is left out")
+    waiting = files.laid_out(listing.waiting, scratch / "history", ".jsonl")
+    sources.append(Source(kind=HISTORY, name=", ".join(asked.history)))
+    sizes = waiting if found.source == HISTORY else found.files
+    return replace(found, files=sizes, sources=tuple(sources), listing=listing, waiting=waiting)
+
+
+def _listed(paths: Sequence[str]) -> Listing:
+    from kquota.sizes.history import ROLLED
+    from kquota.spark.files import is_elsewhere
+    from kquota.stores import history
+
+    try:
+        here = history.found([Path(path) for path in paths if not is_elsewhere(path)])
+    except Invalid as error:
+        raise Invalid(f"--history {error}") from error
+    elsewhere = tuple(f"{path.rstrip('/')}/{ROLLED}" for path in paths if is_elsewhere(path))
+    found = replace(here, rolled=(*here.rolled, *elsewhere))
+    if not found.rolled and not found.waiting:
+        raise Invalid(
+            f"--history {', '.join(paths)}: the folder holds no snapshot (*.jsonl.gz); "
+            "take one with: kquota log-dirs --snapshot DIR"
+        )
+    return found
+
+
+def _printed(asked: Asked, scratch: Path) -> Inputs:
+    from kquota.spark import files
+
+    found = files.log_dirs(asked.log_dirs, scratch)
+    return Inputs(source=LOG_DIRS, names=found.told(), files=found)
+
+
+def _live(at: world.Where, asked: Asked, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
+    """A snapshot of the live cluster and, unless somebody else tells, how fast its partitions are written to."""
+    from kquota.pace.room import Volume
+    from kquota.sizes.snapshot import lines
+    from kquota.spark import files
+    from kquota.stores import snapshots
+
+    with world.log_dirs(at) as cluster:
+        brokers = cluster.brokers()
+        first = sampling.listed(cluster, brokers, None)
+        _check(plan, brokers, {r.partition for log_dir in first.log_dirs for r in log_dir.replicas})
+        if asked.told({log_dir.broker for log_dir in first.log_dirs if log_dir.replicas}):
+            seen = sampling.Sampled(log_dirs=cluster.detailed(first.log_dirs), rates={})
+        else:
+            say(f"measuring write rates for {asked.sample:g} s ...")
+            seen = sampling.sampled(cluster, first, asked.sample)
+        described, now = seen.log_dirs, datetime.now(UTC)
+        snapshot = snapshots.write(scratch / "live", cluster.cluster_id, now, lines(cluster.cluster_id, now, described))
+    return Inputs(
+        source=CLUSTER,
+        names=(),
+        files=files.laid_out([snapshot], scratch / "sizes", ".jsonl"),
+        brokers=brokers,
+        volumes=tuple(
+            Volume(broker=d.broker, log_dir=d.path, total=d.volume_total, usable=d.volume_usable) for d in described
+        ),
+        sampled={partition: rate for partition, rate in seen.rates.items() if rate is not None},
+    )
+
+
+def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collection[TopicPartition]) -> None:
+    """What the cluster itself can refuse at once, before anything takes seconds; of a plan that was read."""
+    from kquota.reassign.plan import Plan
+
+    if not isinstance(plan, Plan):
+        return
+    dead_among({broker for target in plan.targets.values() for broker in target}, brokers)
+    if unknown := sorted(set(plan.targets) - set(held)):
+        raise Invalid(f"the plan names partitions that the cluster does not hold: {few(unknown, 5)}")
+
+
+def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:
+    """Raises Invalid where the plan names brokers that are not among the cluster's live ones."""
+    if dead := sorted(set(wanted) - set(brokers)):
+        alive = joined(sorted(brokers))
+        raise Invalid(f"the plan names brokers that are not alive: {joined(dead)}; alive are {alive}")
+
+
+def _text(name: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"--bytes-in {name}: cannot be read: {error}") from error

@@ -1,0 +1,156 @@
+"""The Spark job of `move estimate`: what was gathered goes in, a move's sums come out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kquota.cli.connection import Connection
+from kquota.cli.contract import say
+from kquota.cli.move.estimate.inputs import CLUSTER, HISTORY, LOG_DIRS, Asked, Inputs, dead_among, is_live
+from kquota.cli.progress import stages
+from kquota.terms import BrokerId
+
+if TYPE_CHECKING:
+    from kquota.pace.split import Split
+    from kquota.reassign.plan import Plan
+    from kquota.sizes.bytes_in import BytesIn
+    from kquota.spark.engine import Engine
+    from kquota.spark.estimate import Measured, Writes
+    from kquota.spark.history import History
+    from kquota.spark.plan_files import PlanFiles
+    from kquota.spark.plans import Planned
+    from kquota.spark.reader import Reader
+    from kquota.spark.session import Start
+
+_ENTRY: Final = 64
+"""Bytes of one partition of a plan, about."""
+_PACKED: Final = 10
+"""As many bytes of packed text say what one of Parquet does, about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reckoned:
+    """A move's sums, and each broker's write rates with their percentiles, as far as somebody told them."""
+
+    measured: Measured
+    bytes_in: Mapping[BrokerId, BytesIn]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Where the work is done, and in which folder; `start` when Spark is on its way there already."""
+
+    engine: Engine
+    scratch: Path
+    start: Start | None = None
+
+
+@contextmanager
+def begun(asked: Asked, connection: Connection, plan: Plan | PlanFiles, scratch: Path, engine: Engine) -> Iterator[Job]:
+    """Starts Spark beside the reading of a live cluster, whose sizes are never much; else it is not begun yet."""
+    if asked.history or not is_live(asked, connection):
+        yield Job(engine=engine, scratch=scratch)
+        return
+    from kquota.spark.session import starting
+
+    with starting(scratch, _planned_size(plan), engine) as start:
+        yield Job(engine=engine, scratch=scratch, start=start)
+
+
+def reckoned(
+    inputs: Inputs, asked: Asked, plan: Plan | PlanFiles, split: Split | None, job: Job, *, detailed: bool
+) -> Reckoned:
+    """Raises Invalid for input that only Spark can judge, Refused where Spark cannot finish."""
+    from kquota.spark.session import session
+
+    with ExitStack() as stack:
+        told = stack.enter_context(stages())
+        start = job.start or stack.enter_context(_starting(inputs, plan, job))
+        running = session(job.scratch, inputs.files, say, engine=job.engine, told=told, start=start)
+        spark = stack.enter_context(running)
+        from kquota.spark.estimate import measure
+        from kquota.spark.reader import Reader
+        from kquota.spark.sizes import from_log_dirs, from_snapshots
+
+        reader = Reader(spark=spark, scratch=job.scratch, uploads=job.engine.uploads)
+        history = _history(reader, inputs, asked)
+        if inputs.source == HISTORY and history:
+            replicas = history.newest
+        else:
+            replicas = (from_log_dirs if inputs.source == LOG_DIRS else from_snapshots)(reader, inputs.files)
+        measured = measure(
+            replicas,
+            inputs.files,
+            _planned(reader, plan),
+            _writes(reader, inputs, asked, history),
+            reader,
+            assumed_size=asked.assumed_size,
+            split=split,
+            detailed=detailed,
+        )
+        rates = history.by_broker(asked.window) if history else {}
+    if inputs.source == CLUSTER:
+        dead_among(measured.unseen, inputs.brokers)
+    return Reckoned(measured=measured, bytes_in=rates | asked.bytes_in())
+
+
+def _starting(inputs: Inputs, plan: Plan | PlanFiles, job: Job) -> AbstractContextManager[Start]:
+    """Of a rolled history one snapshot is joined with the plan; the others' growth is summed up."""
+    from kquota.spark.session import starting
+
+    listing = inputs.listing
+    rolled = sum(map(_stored, listing.rolled)) if listing else 0
+    one = rolled // max(1, len(listing.held)) if listing else 0
+    waiting = inputs.waiting.size() if inputs.waiting else 0
+    sizes = inputs.files.size() if inputs.source != HISTORY else 0
+    return starting(job.scratch, sizes + waiting + _planned_size(plan) + one, job.engine, scanned=rolled - one)
+
+
+def _planned_size(plan: Plan | PlanFiles) -> int:
+    from kquota.reassign.plan import Plan
+
+    if isinstance(plan, Plan):
+        return len(plan.targets) * _ENTRY
+    return plan.files.size() * (_PACKED if plan.parquet else 1)
+
+
+def _stored(path: str) -> int:
+    from kquota.spark.files import MUCH, is_elsewhere
+
+    return MUCH if is_elsewhere(path) else _PACKED * sum(file.stat().st_size for file in Path(path).rglob("*.parquet"))
+
+
+def _history(reader: Reader, inputs: Inputs, asked: Asked) -> History | None:
+    from kquota.spark.history import opened
+
+    if inputs.listing is None or inputs.waiting is None:
+        return None
+    found = opened(reader, inputs.listing, inputs.waiting, asked.cluster)
+    found.check(asked.window)
+    if found.bad:
+        say(f"{found.bad} rows of the history left out: no broker, topic or partition, or no size of 0 or more")
+    return found
+
+
+def _planned(reader: Reader, plan: Plan | PlanFiles) -> Planned:
+    from kquota.reassign.plan import Plan
+    from kquota.spark.plans import planned, stored
+
+    return planned(reader, plan) if isinstance(plan, Plan) else stored(reader, plan)
+
+
+def _writes(reader: Reader, inputs: Inputs, asked: Asked, history: History | None) -> Writes:
+    from kquota.spark.estimate import Writes
+
+    by_broker = {broker: rate.mean for broker, rate in asked.bytes_in().items()}
+    if history is not None:
+        return Writes(by_broker=by_broker, by_partition=history.by_partition(asked.window))
+    if not inputs.sampled:
+        return Writes(by_broker=by_broker)
+    rates = ({"topic": p.topic, "partition": p.partition, "w": w} for p, w in inputs.sampled.items())
+    table = reader.table("rates", rates, "topic string, `partition` int, w double")
+    return Writes(by_broker=by_broker, by_partition=table)

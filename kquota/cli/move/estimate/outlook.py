@@ -1,0 +1,237 @@
+"""What `move estimate` says beyond one expected time: how sure it is, whether the disks hold the copies, the waves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kquota.cli.contract import printable, say
+from kquota.cli.table import aligned
+from kquota.cli.unknown import size_or_unknown, time_or_unknown
+from kquota.errors import KquotaError
+from kquota.measure import human_bytes, human_duration
+from kquota.several import named_brokers
+
+if TYPE_CHECKING:
+    from kquota.cli.connection import Connection
+    from kquota.pace.band import Band
+    from kquota.pace.enforcement import Enforcement
+    from kquota.pace.room import Room, Volume
+    from kquota.pace.share import Pace
+    from kquota.pace.waves import Waves
+    from kquota.sizes.bytes_in import BytesIn
+    from kquota.spark.estimate import Measured
+    from kquota.terms import BrokerId
+
+_NAMED: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """The band of a move, the leaders whose p99 alone keeps it from ending, disks, and its waves if it has any.
+
+    `band` None: no time is expected. `volumes` are as they stand, `rooms` as they will be.
+    """
+
+    band: Band | None
+    at_peak: tuple[int, ...]
+    volumes: tuple[Volume, ...]
+    rooms: tuple[Room, ...]
+    waves: Waves | None
+
+    @property
+    def full(self) -> tuple[Room, ...]:
+        """Where the copies cannot come: there is no room for them, however log dirs lie on volumes."""
+        return tuple(room for room in self.rooms if room.apart is not None and room.apart < 0)
+
+
+def outlook(
+    move: Pace, measured: Measured, bytes_in: Mapping[BrokerId, BytesIn], volumes: Sequence[Volume] = ()
+) -> Outlook:
+    """What follows from a pace, with what the job saw of disks and waves, and the traffic of each broker.
+
+    `volumes` are those of live brokers, and tell more than the sizes do.
+    """
+    from kquota.pace.band import band, stuck_at_peak, together
+    from kquota.pace.room import rooms
+    from kquota.pace.waves import in_waves
+
+    busy = {broker: told for broker, told in bytes_in.items() if told.mean > 0}
+    waves = in_waves(measured.waves, move) if measured.waves else None
+    judged, paces = (waves, [pace for _, pace in waves.each]) if waves else (move, [move])
+    known = volumes or measured.health.volumes
+    calm = {int(broker): told.low / told.mean for broker, told in busy.items() if told.low is not None}
+    high = {int(broker): told.high / told.mean for broker, told in busy.items() if told.high is not None}
+    peak = {int(broker): told.peak / told.mean for broker, told in busy.items() if told.peak is not None}
+    at_peak = {broker for pace in paces for broker in stuck_at_peak(pace, peak)} if judged.feasible else set()
+    return Outlook(
+        band=together(band(pace, calm, high) for pace in paces),
+        at_peak=tuple(sorted(at_peak)),
+        volumes=tuple(known),
+        rooms=rooms(known, measured.arrivals, judged.seconds),
+        waves=waves,
+    )
+
+
+def enforcement(connection: Connection, *, live: bool) -> Enforcement:
+    """How the live brokers enforce a throttle; as Kafka ships it where there are none, or they do not tell."""
+    from kquota.cli import world
+    from kquota.config.resource import BROKERS
+    from kquota.pace.enforcement import AS_SHIPPED
+    from kquota.pace.enforcement import enforcement as of
+
+    if not live:
+        return AS_SHIPPED
+    try:
+        with world.configs(world.where(connection)) as configs:
+            described = configs.describe(configs.resources(BROKERS))
+    except KquotaError as error:
+        say(f"warning: how the brokers enforce a throttle is taken as Kafka ships it: {error}")
+        return AS_SHIPPED
+    return of({entry.key: entry.value for entry in entries} for entries in described.values())
+
+
+def document(found: Outlook) -> dict[str, object]:
+    """The keys of the JSON document that are about it; null is unknown, never 0."""
+    band, waves = found.band, found.waves
+    return {
+        "band": None
+        if band is None
+        else {"low_seconds": band.low, "high_seconds": band.high, "of_write_rates": band.writes},
+        "never_at_peak_of": list(found.at_peak),
+        "disk": [
+            {
+                "broker": room.broker,
+                "log_dir": room.log_dir,
+                "usable": room.usable,
+                "arriving": room.arriving,
+                "written": room.written,
+                "left": room.left,
+                "left_at_worst": room.worst,
+                "left_if_volumes_differ": room.apart,
+            }
+            for room in found.rooms
+        ],
+        "waves": []
+        if waves is None
+        else [
+            {
+                "first": wave.first,
+                "last": wave.last,
+                "partitions": wave.partitions,
+                "bytes": wave.work.bytes,
+                "expected_seconds": pace.seconds,
+                "feasible": pace.feasible,
+            }
+            for wave, pace in waves.each
+        ],
+        "waves_seconds": None if waves is None else waves.seconds,
+    }
+
+
+def band_line(found: Outlook) -> str | None:
+    """From where to where the time will be."""
+    band = found.band
+    if band is None:
+        return None
+    high = "never, at the 95th percentile of the write rates" if band.high is None else human_duration(band.high)
+    why = (
+        "the model's own error, and write rates from their 5th to their 95th percentile"
+        if band.writes
+        else "the model's own error alone: the write rates' percentiles are not known"
+    )
+    return f"90 % band    {human_duration(band.low)} to {high} ({why})"
+
+
+def warnings(found: Outlook) -> Iterator[str]:
+    """What may well go wrong, for stderr."""
+    for broker in found.at_peak:
+        yield (
+            f"warning: at the peak (p99) of what is written to leader {broker} the copies would not catch up: "
+            "the move would not finish as long as that lasts"
+        )
+    for room in found.rooms:
+        if may_fit(room):
+            yield (
+                f"warning: {_place(room)} has {human_bytes(room.usable or 0)} usable if its log dirs with the very "
+                f"same figures are one volume, and {human_bytes(room.arriving)} would come: the copies fit only if "
+                "each is a volume of its own"
+            )
+        if room.worst is not None and room.worst < 0 <= (room.left or 0):
+            yield (
+                f"warning: {_place(room)} has {human_bytes(room.usable or 0)} usable; {human_bytes(room.arriving)} of "
+                f"copies fit, but not with the {human_bytes(room.written or 0.0)} that producers write until the end, "
+                "unless retention deletes as much"
+            )
+
+
+def why_full(found: Outlook) -> str:
+    """Which disks cannot hold their copies, and by how much."""
+    places = [
+        f"{_place(room)} has {human_bytes(room.usable or 0)} usable and {human_bytes(room.arriving)} would come"
+        for room in found.full[:_NAMED]
+    ]
+    more = f"; and {len(found.full) - _NAMED} more" if len(found.full) > _NAMED else ""
+    return (
+        f"the copies do not fit: {'; '.join(places)}{more}; old and new copies lie side by side until the end, "
+        "so make room, or move to other brokers"
+    )
+
+
+def disk_lines(found: Outlook) -> Iterator[str]:
+    """Each volume that something comes to, at the worst moment."""
+    known = [room for room in found.rooms if room.usable is not None]
+    if untold := sorted({room.broker for room in found.rooms if room.usable is None}):
+        yield f"Disk         not checked on {named_brokers(untold)}: the sizes do not tell it"
+    if not known:
+        return
+    yield "Disk         at the end of the move, when old and new copies lie side by side"
+    heads = ("broker", "log dir", "usable", "copies", "written", "left")
+    rows = [
+        (
+            room.broker,
+            printable(room.log_dir or ""),
+            human_bytes(room.usable or 0),
+            human_bytes(room.arriving),
+            size_or_unknown(room.written),
+            _left(room),
+        )
+        for room in known
+    ]
+    yield aligned(rows, heads, left=[1])
+
+
+def wave_lines(waves: Waves) -> Iterator[str]:
+    """Each wave, what it carries and how long it takes, and all of them."""
+    heads = ("wave", "first", "last", "partitions", "bytes", "time")
+    rows = [
+        (
+            number,
+            printable(wave.first),
+            printable(wave.last),
+            wave.partitions,
+            human_bytes(wave.work.bytes),
+            "never" if pace.feasible is False else time_or_unknown(pace.seconds),
+        )
+        for number, (wave, pace) in enumerate(waves.each, 1)
+    ]
+    yield f"Waves        {len(rows)}, one after the other: {time_or_unknown(waves.seconds)} together"
+    yield aligned(rows, heads, left=[1, 2])
+
+
+def _left(room: Room) -> str:
+    left = room.left if room.worst is None else room.worst
+    assert left is not None
+    if left >= 0:
+        return human_bytes(left)
+    return f"{human_bytes(-left)} TOO LITTLE{' IF ONE VOLUME' if may_fit(room) else ''}"
+
+
+def may_fit(room: Room) -> bool:
+    """Whether log dirs with the very same figures decide: too little if they are one volume, enough if they are not."""
+    return room.left is not None and room.apart is not None and room.left < 0 <= room.apart
+
+
+def _place(room: Room) -> str:
+    return f"broker {room.broker}" if room.log_dir is None else f"{printable(room.log_dir)} of broker {room.broker}"

@@ -1,0 +1,84 @@
+"""The curve of a report: the expected time under other throttles, and the part of it that is worth showing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kquota.cli.move.estimate.limits import Limits
+from kquota.measure import ByteRate, human_duration, human_rate
+from kquota.pace.share import Pace
+from kquota.pace.waves import Waves
+from kquota.pace.window import Window
+
+_POINTS: Final = 60
+_FEWEST: Final = 12
+_VISITS: Final = 1_500_000
+"""Each point is a simulation that looks at all links whenever one ends: fewer points for more links, some seconds."""
+_FAR: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Throttles in bytes per second and their seconds, ascending; `never` is the greatest throttle that is too small.
+
+    `never` None: the write rates are unknown, and the times are those without writes. `deadline` and `bounds` (what
+    they are, bytes per second) lie within the picture, which ends at `widest` and `longest`; `beyond` names the others.
+    """
+
+    throttle: ByteRate
+    seconds: float | None
+    never: float | None
+    points: tuple[tuple[float, float], ...]
+    deadline: float | None
+    bounds: tuple[tuple[str, float], ...]
+    beyond: tuple[str, ...]
+    widest: float
+    longest: float
+
+
+def curve(pace: Pace | Waves, asked: Limits, window: Window) -> Curve:
+    """The curve of a move that has something to move."""
+    never, throttle = pace.least_throttle, pace.throttle
+    # Where it never ends under the throttle asked for, the picture is about the ones that would do.
+    typical = throttle if pace.feasible is not False else ByteRate(int(2 * (never or throttle)))
+    bounds = tuple((f"{bound.why}, {human_rate(bound.rate)}", bound.rate) for bound in window.below if bound.rate)
+    near = tuple(bound for bound in bounds if 0 < bound[1] <= _FAR * typical)
+    widest = 1.1 * max(2 * typical, throttle, *(rate for _, rate in near))
+    seconds = _seconds(pace)
+    usual = _seconds(pace.under(typical)) or 1.0
+    deadline = asked.deadline if asked.deadline is not None and asked.deadline <= _FAR * usual else None
+    return Curve(
+        throttle=throttle,
+        seconds=seconds,
+        never=never,
+        points=tuple(_points(pace, never or 0.0, widest)),
+        deadline=deadline,
+        bounds=near,
+        beyond=tuple(_beyond(asked, deadline, [b for b in bounds if b not in near])),
+        widest=widest,
+        longest=1.15 * max(3 * usual, deadline or 0.0),
+    )
+
+
+def _points(pace: Pace | Waves, never: float, widest: float) -> Iterator[tuple[float, float]]:
+    """Close together where the curve is steep: just above the throttle that is too small."""
+    count = max(_FEWEST, min(_POINTS, _VISITS // sum(len(work.links) ** 2 for work in pace.works)))
+    room = widest - never
+    first = room / 200
+    for n in range(count):
+        throttle = ByteRate(int(never + first * (room / first) ** (n / (count - 1))) + 1)
+        seconds = _seconds(pace.under(throttle))
+        if seconds is not None:
+            yield throttle, seconds
+
+
+def _seconds(pace: Pace | Waves) -> float | None:
+    return pace.seconds_without_writes if pace.feasible is None else pace.seconds
+
+
+def _beyond(asked: Limits, deadline: float | None, bounds: Sequence[tuple[str, float]]) -> Iterator[str]:
+    if asked.deadline is not None and deadline is None:
+        yield f"the deadline, {human_duration(asked.deadline)}"
+    yield from (label for label, _ in bounds)

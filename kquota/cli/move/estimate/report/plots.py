@@ -1,0 +1,237 @@
+"""The plots of a report: SVG whose colours and type are the page's, the same bytes for the same numbers."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from kquota.cli.move.estimate.report.curve import Curve
+from kquota.cli.move.estimate.report.markup import Markup, tag
+from kquota.measure import human_bytes, human_duration, human_rate
+from kquota.pace.band import Band
+from kquota.pace.share import Share, Side
+from kquota.sizes.moved import Held
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# matplotlib writes colours as numbers. These stand for the page's, which differ in the light and in the dark.
+_INK, _FAINT, _GRID = "#000001", "#000002", "#000003"
+_FIRST, _SECOND, _THIRD, _STOP = "#000004", "#000005", "#000006", "#000007"
+_OF_THE_PAGE: Final = {
+    _INK: "var(--ink)",
+    _FAINT: "var(--faint)",
+    _GRID: "var(--rule)",
+    _FIRST: "var(--first)",
+    _SECOND: "var(--second)",
+    _THIRD: "var(--third)",
+    _STOP: "var(--stop)",
+}
+_STYLE: Final[dict[Any, object]] = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "font.size": 9,
+    "text.color": _INK,
+    "axes.edgecolor": _FAINT,
+    "axes.labelcolor": _INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": _GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": _FAINT,
+    "xtick.labelcolor": _INK,
+    "ytick.color": _FAINT,
+    "ytick.labelcolor": _INK,
+    "hatch.color": _STOP,
+    "hatch.linewidth": 0.5,
+    "legend.frameon": False,
+    "legend.handlelength": 1.6,
+}
+_INCHES: Final = (7.2, 2.7)
+_FEW: Final = 6
+_MANY: Final = 20
+_SECONDS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+_DASHES: Final = ((0, (6, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)))
+
+
+def stored(held: Sequence[Held], disks: Mapping[int, int]) -> Markup:
+    """Bars of the bytes on each broker before and after; a mark where its disks, if known, end. Sizes in bytes."""
+    with _plot("stored", "Bytes stored on each broker, before and after the move") as plot:
+        sets = {"before": [h.before for h in held], "after": [h.after for h in held]}
+        known = [(n, disks[h.broker]) for n, h in enumerate(held) if h.broker in disks]
+        scale = _bars(
+            plot.axes, [h.broker for h in held], sets, "bytes stored", human_bytes, [size for _, size in known]
+        )
+        if known:
+            ends = [(n - 0.45, n + 0.45) for n, _ in known]
+            plot.axes.hlines([s / scale for _, s in known], *zip(*ends, strict=True), color=_INK, label="disk size")
+        plot.legend(3)
+    return plot.svg
+
+
+def carried(shares: Sequence[Share]) -> Markup:
+    """Bars of the bytes that each broker sends and receives."""
+    brokers = sorted({share.broker for share in shares})
+    with _plot("carried", "Bytes that each broker sends and receives") as plot:
+        of = {(share.broker, share.side): share.bytes for share in shares}
+        sets = {"sends": [of.get((b, Side.LEADER), 0) for b in brokers]}
+        sets["receives"] = [of.get((b, Side.DESTINATION), 0) for b in brokers]
+        _bars(plot.axes, brokers, sets, "bytes to copy", human_bytes)
+        plot.legend(2)
+    return plot.svg
+
+
+def spent(shares: Sequence[Share]) -> Markup:
+    """Of each side's throttle, what is spent on keep-up and on writes, and what is left to catch up. Rates known."""
+    with _plot("spent", "What each broker's throttle has to carry") as plot:
+        throttle = shares[0].throttle
+        needed = [share.needed or 0.0 for share in shares]
+        unit, scale = _unit(max(throttle, *needed))
+        keep_up, places = [(share.keep_up or 0.0) / scale for share in shares], range(len(shares))
+        writes = [(share.writes or 0.0) / scale for share in shares]
+        left = [max(0.0, throttle - rate) / scale for rate in needed]
+        stack = {"keep-up of in-sync followers": (keep_up, _SECOND), "writes to the copies": (writes, _FIRST)}
+        below = [0.0] * len(shares)
+        for label, (heights, colour) in (stack | {"rest of the throttle": (left, _GRID)}).items():
+            plot.axes.bar(places, heights, 0.7, below, color=colour, label=label, linewidth=0)
+            below = [low + high for low, high in zip(below, heights, strict=True)]
+        plot.axes.axhline(throttle / scale, color=_INK, linewidth=1.2, label=f"throttle, {human_rate(throttle)}")
+        plot.axes.set_ylim(0, max(throttle, *needed) / scale * 1.08)
+        plot.axes.set_ylabel(f"rate ({unit}/s)")
+        names = [f"{share.broker} {'out' if share.side is Side.LEADER else 'in'}" for share in shares]
+        _named(plot.axes, names, "broker, and side of its throttle")
+        plot.legend(2)
+    return plot.svg
+
+
+def time(curve: Curve, band: Band | None) -> Markup:
+    """The expected time against the throttle: the zone where the move never ends, what was chosen, and the limits."""
+    with _plot("time", "Expected time against the throttle") as plot:
+        axes, (unit, scale) = plot.axes, _unit(curve.widest)
+        if curve.never is not None and curve.never > 0:
+            label = f"never finishes: at or below {human_rate(curve.never)}"
+            axes.axvspan(0, curve.never / scale, facecolor="none", edgecolor=_STOP, hatch="////", lw=0, label=label)
+            axes.axvline(curve.never / scale, color=_STOP, linewidth=1)
+        throttles, seconds = zip(*curve.points, strict=True) if curve.points else ((), ())
+        label = "expected time" if curve.never is not None else "time if nothing is written"
+        axes.plot([t / scale for t in throttles], seconds, color=_FIRST, linewidth=2, label=label)
+        chosen = f"throttle, {human_rate(curve.throttle)}"
+        axes.axvline(curve.throttle / scale, color=_INK, linewidth=1.2, label=chosen)
+        if curve.seconds is not None:
+            axes.plot([curve.throttle / scale], [curve.seconds], marker="o", color=_INK, linestyle="none", zorder=5)
+            at = (curve.throttle / scale, curve.seconds)
+            axes.annotate(human_duration(curve.seconds), at, (7, 6), textcoords="offset points", fontweight="bold")
+        if band is not None:
+            reach = (band.low, curve.longest if band.high is None else band.high)
+            axes.vlines(curve.throttle / scale, *reach, color=_SECOND, linewidth=7, alpha=0.6, label="90 % band")
+        if curve.deadline is not None:
+            deadline = f"deadline, {human_duration(curve.deadline)}"
+            axes.axhline(curve.deadline, color=_SECOND, linewidth=1.5, linestyle=_DASHES[0], label=deadline)
+        for (label, rate), dashes in zip(curve.bounds, _DASHES[1:], strict=False):
+            axes.axvline(rate / scale, color=_SECOND, linewidth=1.5, linestyle=dashes, label=label)
+        axes.set(xlim=(0, curve.widest / scale), ylim=(0, curve.longest), xlabel=f"throttle ({unit}/s)")
+        axes.set_ylabel("expected time")
+        axes.grid(axis="x")
+        _times(axes, curve.longest)
+        plot.legend(2)
+    return plot.svg
+
+
+class _Plot:
+    """One figure that is being drawn; `svg` once it is."""
+
+    def __init__(self, axes: Axes) -> None:
+        self.axes = axes
+        self.svg = Markup()
+
+    def legend(self, columns: int) -> None:
+        """Above the axes, so that it never lies on a number."""
+        figure: Any = self.axes.figure
+        figure.legend(loc="outside upper left", ncols=columns, borderaxespad=0.2)
+
+
+@contextmanager
+def _plot(name: str, title: str) -> Iterator[_Plot]:
+    import logging
+
+    # On its first run matplotlib tells at length that it looks for fonts; we use only the one that it brings.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_STYLE | {"svg.hashsalt": name})
+        figure = Figure(figsize=_INCHES, layout="constrained")
+        figure.patch.set_visible(False)
+        axes = figure.add_subplot()
+        axes.patch.set_visible(False)
+        axes.grid(axis="y")
+        axes.tick_params(length=0)
+        plot = _Plot(axes)
+        yield plot
+        drawn = io.StringIO()
+        figure.savefig(drawn, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    plot.svg = _inline(drawn.getvalue(), name, title)
+
+
+def _inline(svg: str, name: str, title: str) -> Markup:
+    """An SVG file as an element of a page: ids of its own, no prologue, no address, the page's colours."""
+    view = re.search(r'viewBox="([^"]+)"', svg)
+    inside = re.search(r"<svg\b[^>]*>(.*)</svg>", svg, re.DOTALL)
+    assert view and inside
+    drawn = re.sub(r"<style\b.*?</style>", "", inside[1], flags=re.DOTALL)
+    drawn = re.sub(r'\bid="', f'id="{name}-', drawn).replace("url(#", f"url(#{name}-")
+    drawn = drawn.replace('xlink:href="#', f'href="#{name}-')
+    drawn = re.sub("|".join(_OF_THE_PAGE), lambda found: _OF_THE_PAGE[found[0]], drawn)
+    drawn = re.sub(r"<!--.*?-->\n?|\n +(?=\n)", "", drawn, flags=re.DOTALL)
+    return tag("svg", tag("title", title), Markup(drawn), viewBox=view[1], role="img", aria_label=title, class_="plot")
+
+
+def _bars(
+    axes: Axes,
+    brokers: Sequence[int],
+    sets: Mapping[str, Sequence[int]],
+    what: str,
+    words: Callable[[float], str],
+    more: Sequence[int] = (),
+) -> float:
+    """Two bars a broker, with their values while there is room for them; returns the bytes of one unit."""
+    most = max((value for values in (*sets.values(), more) for value in values), default=0)
+    unit, scale = _unit(most)
+    for (label, values), colour, shift in zip(sets.items(), (_FIRST, _SECOND), (-0.2, 0.2), strict=True):
+        places = [n + shift for n in range(len(brokers))]
+        bars = axes.bar(places, [value / scale for value in values], 0.38, color=colour, label=label, linewidth=0)
+        if len(brokers) <= _FEW:
+            axes.bar_label(bars, [words(value) for value in values], padding=2, fontsize=7)
+    axes.set_ylim(0, (most / scale or 1) * 1.1)
+    axes.set_ylabel(f"{what} ({unit})")
+    _named(axes, [str(broker) for broker in brokers], "broker")
+    return scale
+
+
+def _named(axes: Axes, names: Sequence[str], what: str) -> None:
+    many = len(names) > _MANY
+    axes.set_xticks(range(len(names)), names, rotation=90 if many else 0, fontsize=7 if many else 9)
+    middle, half = (len(names) - 1) / 2, max(len(names), _FEW) / 2
+    axes.set_xlim(middle - half - 0.1, middle + half + 0.1)
+    axes.set_xlabel(what)
+
+
+def _unit(most: float) -> tuple[str, float]:
+    """The unit of an axis up to `most` bytes or bytes per second, and its bytes."""
+    units = {"TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}
+    return next(((unit, size) for unit, size in units.items() if most >= size), ("B", 1.0))
+
+
+def _times(axes: Axes, longest: float) -> None:
+    """Ticks at times that a clock shows."""
+    days = -(-longest // (6 * 86400)) * 86400
+    step = next((float(step) for step in _SECONDS if longest / step <= 6), days)
+    ticks = [step * n for n in range(int(longest / step) + 1)]
+    words = [re.sub(r" 00 (s|min|h)$", "", human_duration(tick)) if tick else "0" for tick in ticks]
+    axes.set_yticks(ticks, words)

@@ -1,0 +1,193 @@
+"""What `quota explain` tells a person: one line of answer for each key, then for each limit why, and with whom."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from kquota.cli.quota.sentences import amount, headline, whom, wrapped
+from kquota.measure import human_bytes, human_duration
+from kquota.quota.capacity import Cluster
+from kquota.quota.entity import Entity
+from kquota.quota.explain import Answer, Explanation
+from kquota.quota.limits import plain
+from kquota.quota.precedence import LEVELS, Client, Part, Rung, State
+from kquota.several import few
+from kquota.terms import (
+    BYTE_RATES,
+    CONNECTION_CREATION_RATE,
+    CONTROLLER_MUTATION_RATE,
+    REQUEST_PERCENTAGE,
+)
+
+_MOST_NAMED: Final = 5
+_BUCKET: Final = {True: "one bucket, in the controller", False: "a bucket on each broker"}
+_NO_BROKERS: Final = "only brokers tell it, with --bootstrap-server and the right to DescribeConfigs"
+EXEMPT: Final = (
+    "never counted: fetches of followers, WriteTxnMarkers, requests between brokers and the controller (they need"
+    " ClusterAction), and producing with acks=0"
+)
+"""KIP-124 as shipped: what KafkaApis and ControllerApis answer without asking the request quota."""
+
+
+def text(explained: Explanation) -> str:
+    """For people, 80 columns wide: one line of answer for each key, then for each limit why, and with whom."""
+    return "".join(f"{line}\n" for line in _lines(explained))
+
+
+def _lines(explained: Explanation) -> Iterator[str]:
+    if explained.client is not None:
+        yield from wrapped("", whom(explained.client))
+    if explained.ip is not None:
+        yield f"connections from {explained.ip}"
+    yield ""
+    for answer in explained.answers:
+        yield from wrapped("", headline(answer, explained.cluster), indent="  ")
+    if any(answer.exceptions for answer in explained.answers):
+        yield ""
+        yield "It may differ for clients that quotas name: see `except` below."
+    if (callback := explained.cluster.callback) is not None:
+        yield ""
+        yield from wrapped(
+            "",
+            f"The brokers have client.quota.callback.class={callback}: it decides, and may decide otherwise.",
+            indent="  ",
+        )
+    elif explained.client is not None and not explained.cluster.told:
+        yield ""
+        yield from wrapped(
+            "",
+            "Not known here: whether the brokers have a client.quota.callback.class, which decides in Kafka's place, or"
+            f" (before Kafka 3.0) a quota.producer.default or quota.consumer.default; {_NO_BROKERS}.",
+            indent="  ",
+        )
+    for answer in explained.answers:
+        if answer.limit is not None or answer.exceptions or any(rung.value is not None for rung in answer.rungs):
+            yield ""
+            yield answer.key
+            yield from _why(answer, explained)
+
+
+def _why(answer: Answer, explained: Explanation) -> Iterator[str]:
+    cluster, won = explained.cluster, answer.winner
+    yield from wrapped("why", _reason(answer, explained.client))
+    if answer.limit is not None and not (math.isfinite(answer.limit) and answer.limit > 0):
+        yield from wrapped("warning", "this is no rate, and nobody is held to it as to one; set one, or remove it")
+    elif answer.limit is not None:
+        yield from wrapped("cluster", _in_the_cluster(answer, cluster))
+        yield from wrapped("shared", f"{_BUCKET[answer.key == CONTROLLER_MUTATION_RATE]}: {answer.shared}")
+        yield from _burst(answer, cluster)
+        if answer.key == REQUEST_PERCENTAGE:
+            yield from wrapped("exempt", EXEMPT)
+    if answer.exceptions:
+        yield from wrapped("except", _exceptions(answer.exceptions))
+    if answer.key == CONNECTION_CREATION_RATE and explained.unresolved:
+        names = ", ".join(map(repr, explained.unresolved[:_MOST_NAMED]))
+        yield from wrapped("unknown", f"whether {names} is this IP: each broker looks names up for itself")
+    width = max(len(level(rung, answer)) for rung in answer.rungs)
+    head = "levels"
+    for rung in answer.rungs:
+        mark = ">" if rung is won else " "
+        yield f"  {head:<9}{mark} {rung.level}  {level(rung, answer):<{width}}  {_value(answer.key, rung)}".rstrip()
+        head = ""
+
+
+def _reason(answer: Answer, client: Client | None) -> str:
+    won = answer.winner
+    nameless = client is not None and client.client_id == ""
+    quirk = "a client without a client-id is held to no level that speaks of client-ids, not even of the default"
+    if won is None:
+        reason = "nothing is set on any level that applies"
+    elif won.level == 1:
+        reason = "level 1 comes before all others"
+    else:
+        above = {2: "level 1", 3: "levels 1 and 2"}.get(won.level, f"levels 1 to {won.level - 1}")
+        reason = f"nothing that applies is set on {above}, which would come first"
+    if shadowed := [str(rung.level) for rung in answer.rungs if rung.state is State.SHADOWED]:
+        reason += f"; what level{'s' * (len(shadowed) > 1)} {' and '.join(shadowed)} set is not looked at"
+    return f"{reason}; {quirk}" if nameless else reason
+
+
+def _in_the_cluster(answer: Answer, cluster: Cluster) -> str:
+    if answer.key == CONTROLLER_MUTATION_RATE:
+        return "the controller alone counts: this is for the whole cluster, however many brokers"
+    if cluster.size is None or answer.cluster is None:
+        return f"unknown: {_NO_BROKERS}"
+    brokers = "1 broker" if cluster.size == 1 else f"{cluster.size} brokers"
+    most = f"{amount(answer.key, answer.cluster)} at most, on {brokers}; each broker counts for itself"
+    return f"{most}; {_capacity(answer, cluster)}" if answer.key == REQUEST_PERCENTAGE else most
+
+
+def _capacity(answer: Answer, cluster: Cluster) -> str:
+    """The share of a broker's threads (KIP-124); brokers may differ."""
+    brokers = cluster.brokers or ()
+    capacities = sorted(one.request_capacity for one in brokers if one.request_capacity is not None)
+    mosts = [one.request_most for one in brokers if one.request_most is not None]
+    if len(capacities) < len(brokers) or not capacities or answer.limit is None:
+        return "the capacity of a broker is unknown"
+    shares = [f"{100 * answer.limit / capacity:.3g}%" for capacity in capacities]
+    of = _range(f"{capacities[0]}%", f"{capacities[-1]}%")
+    has = f"100% is one thread, and a broker has {of}: (num.io.threads + num.network.threads) x 100"
+    if len(mosts) == len(brokers) and answer.limit > max(mosts):
+        return f"{has}, so this limits nothing"
+    return f"{has}, so this is {_range(shares[-1], shares[0])} of it"
+
+
+def _range(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
+
+
+def _burst(answer: Answer, cluster: Cluster) -> Iterator[str]:
+    if answer.key == REQUEST_PERCENTAGE:
+        return
+    mutations = answer.key == CONTROLLER_MUTATION_RATE
+    if answer.burst is None or answer.burst_seconds is None:
+        why = _no_mutation_window(answer, cluster) if mutations else _NO_BROKERS
+        yield from wrapped("burst", f"unknown: {why}")
+    elif mutations:
+        window = cluster.mutation_window
+        assert window is not None
+        yield from wrapped(
+            "burst",
+            f"{answer.burst:g} partitions at once = {plain(answer.limit or 0)}/s x {window.samples}"
+            f" (controller.quota.window.num) x {window.seconds} s (controller.quota.window.size.seconds); a request is"
+            f" taken as long as the bucket is not below 0, and an empty one is full after"
+            f" {human_duration(answer.burst_seconds)}",
+        )
+    else:
+        size = human_bytes(answer.burst) if answer.key in BYTE_RATES else f"{answer.burst:g} connections"
+        yield from wrapped(
+            "burst", f"{size} at once, then delays: the rate is taken over the last {answer.burst_seconds} s"
+        )
+
+
+def _no_mutation_window(answer: Answer, cluster: Cluster) -> str:
+    if not cluster.told:
+        return _NO_BROKERS
+    example = f"with Kafka's defaults, 11 x 1 s, it is {11 * (answer.limit or 0):g} partitions"
+    return f"the controllers' own controller.quota.window settings decide, and brokers do not tell them; {example}"
+
+
+def _exceptions(entities: Sequence[Entity]) -> str:
+    return f"another quota comes first for {few(entities, _MOST_NAMED)}; ask with both --user and --client-id"
+
+
+def level(rung: Rung, answer: Answer) -> str:
+    """A level in words: its entity, or what kind of entity would stand there."""
+    if rung.entity is not None:
+        return str(rung.entity)
+    if len(answer.rungs) < len(LEVELS):
+        return "the ip"
+    words = {Part.NAMED: "by name", Part.DEFAULT: "default"}
+    pairs = zip(("user", "client"), LEVELS[rung.level - 1], strict=True)
+    return " ".join(f"{kind} {words[part]}" for kind, part in pairs if part in words)
+
+
+def _value(key: str, rung: Rung) -> str:
+    if rung.value is None:
+        return "-"
+    exact = plain(rung.value)
+    shown = amount(key, rung.value)
+    words = f"{shown} ({exact})" if key in BYTE_RATES and shown.partition(" ")[0] != exact else shown
+    return words if rung.state is State.WINS else f"{words}, {rung.state.value}"

@@ -1,0 +1,81 @@
+"""What `quota explain` and `quota probe` both tell a person: a client, a limit, a key's answer; 80 columns wide."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Final
+
+from kquota.cli.contract import printable
+from kquota.measure import human_rate
+from kquota.quota.capacity import Cluster
+from kquota.quota.explain import Answer
+from kquota.quota.limits import plain
+from kquota.quota.precedence import Client
+from kquota.terms import (
+    BYTE_RATES,
+    CONNECTION_CREATION_RATE,
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
+
+WIDTH: Final = 80
+_INDENT: Final = " " * 11
+_SUFFIX: Final = {
+    PRODUCER_BYTE_RATE: " B/s",
+    CONSUMER_BYTE_RATE: " B/s",
+    REQUEST_PERCENTAGE: "%",
+    CONTROLLER_MUTATION_RATE: "/s",
+    CONNECTION_CREATION_RATE: "/s",
+}
+
+
+def whom(client: Client) -> str:
+    """The client in words."""
+    user = "any user that no quota names" if client.user is None else f"user {client.user!r}"
+    if client.client_id is None:
+        return f"{user}, any client-id that no quota names"
+    return f"{user}, client-id {client.client_id!r}" if client.client_id else f"{user}, without a client-id"
+
+
+def headline(answer: Answer, cluster: Cluster) -> str:
+    """One key's answer in one sentence."""
+    if cluster.ignores(answer.key):
+        return f"{answer.key}: unlimited, the brokers are too old for it"
+    if answer.limit is None:
+        return f"{answer.key}: unlimited, no level that applies is set"
+    won = answer.winner
+    where = "for the cluster" if answer.key == CONTROLLER_MUTATION_RATE else "per broker"
+    source = (
+        f"{answer.static} of the brokers (below all levels)"
+        if won is None
+        else f"{won.entity} (level {won.level} of {len(answer.rungs)})"
+    )
+    return f"{answer.key}: {amount(answer.key, answer.limit)} {where}, from {source}"
+
+
+def amount(key: str, value: float) -> str:
+    """A limit with its unit."""
+    if key in BYTE_RATES and math.isfinite(value):
+        return human_rate(value)
+    return f"{plain(value)}{_SUFFIX[key]}"
+
+
+_TOGETHER: Final = re.compile(r"(?<=level) (?=\d)|(?<=\d) (?=of \d)|(?<=of) (?=\d\))|(?<=\d) (?=s\b)")
+
+
+def wrapped(head: str, line: str, indent: str = _INDENT) -> Iterator[str]:
+    """The same at every terminal: a document must not depend on who looks at it. `level 3 of 8` stays in one line."""
+    lines = textwrap.wrap(
+        _TOGETHER.sub("\0", printable(line)),
+        width=WIDTH,
+        initial_indent=f"  {head:<9}" if head else "",
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    yield from (one.replace("\0", " ") for one in lines)

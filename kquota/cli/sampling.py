@@ -1,0 +1,52 @@
+"""How fast a live cluster is written to: its logs read twice, some seconds apart."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kquota.terms import BrokerId, TopicPartition
+
+if TYPE_CHECKING:
+    from kquota.sizes.port import LogDirs
+    from kquota.sizes.replica import LogDir
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """The log dirs of `brokers` with the replicas of `topics` (None: of all), and when their sizes had been told."""
+
+    brokers: Collection[BrokerId]
+    topics: Collection[str] | None
+    log_dirs: list[LogDir]
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """The second reading, in detail, and bytes per second written to each partition; None, not 0, is unknown."""
+
+    log_dirs: list[LogDir]
+    rates: Mapping[TopicPartition, float | None]
+
+
+def listed(cluster: LogDirs, brokers: Collection[BrokerId], topics: Collection[str] | None) -> Listed:
+    """The first look. Raises Unreachable when one of the brokers does not answer."""
+    found = cluster.describe(brokers, topics)
+    return Listed(brokers=brokers, topics=topics, log_dirs=found, at=time.monotonic())
+
+
+def sampled(cluster: LogDirs, before: Listed, seconds: float) -> Sampled:
+    """What was written since `before`, over `seconds` and what the answers take besides. Raises Unreachable.
+
+    The clock runs from sizes to sizes: what the details take, they take both times.
+    """
+    from kquota.sizes.write_rate import write_rates
+
+    first = cluster.detailed(before.log_dirs)
+    time.sleep(seconds)
+    again = listed(cluster, before.brokers, before.topics)
+    second = cluster.detailed(again.log_dirs)
+    return Sampled(log_dirs=second, rates=write_rates(first, second, again.at - before.at))

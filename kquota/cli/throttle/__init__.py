@@ -1,0 +1,1 @@
+"""`kquota throttle` and its commands, a module each."""

@@ -1,0 +1,41 @@
+"""What docs/formats.md promises of each command's JSON and TSV, held to all that any test's command prints."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+FORMATS = Path(__file__).parents[2] / "docs" / "formats.md"
+
+
+def must_be_promised(arguments: Sequence[str], out: str) -> None:
+    """Every key at the top of a document, and every header, stands in a row of its command."""
+    words = " ".join(arguments)
+    if not out or not (asked := re.search(r"--output[= ](json|tsv)\b", words)):
+        return
+    rows = [told for command, told in _rows(asked[1]) if f"{words} ".startswith(f"{command} ")]
+    if asked[1] == "tsv":
+        assert out.splitlines()[0].split("\t") in [told[0].split() for told in rows if told], out.splitlines()[0]
+    elif "version" in (document := json.loads(out)):
+        missing = document.keys() - {"version"} - {key for told in rows for key in told}
+        assert not missing, f"docs/formats.md does not name {sorted(missing)} of: kquota {words}"
+
+
+@functools.cache
+def _rows(form: str) -> tuple[tuple[str, list[str]], ...]:
+    """Command and what its row has in backticks, of the table of this form."""
+    section = FORMATS.read_text().split(f"\n## {form.upper()}\n")[1].split("\n## ")[0]
+    return tuple(_told(section))
+
+
+def _told(section: str) -> Iterator[tuple[str, list[str]]]:
+    commands: list[str] = []
+    for first, second in re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", section, re.MULTILINE):
+        named = [re.sub(r"(^| )-.*", "", words) for words in re.findall(r"`([^`]+)`", first)]
+        # What begins with dots goes on with the command of the row before.
+        commands = commands if "…" in first else [command for command in named if command]
+        for command in commands:
+            yield command, re.findall(r"`([^`]+)`", second)
