@@ -79,8 +79,7 @@ def test_nothing_goes_back_to_a_broker_that_is_gone(desk: Desk) -> None:
     other = desk.hand.topic({0: (1, 2)}, size=LASTING)
     plan = desk.plan({(topic, 0): (2, 3), (other, 0): (1, 3)})
     assert desk.run("--execute", plan, "--throttle", SLOW, "--force").code == 0
-    servers = desk.hand.servers
-    servers.stop_broker(2)
+    desk.hand.servers.stop_broker(2)
     try:
         until(lambda: leaderless(desk, topic), "its partition has no leader")
         before = desk.hand.lists(topic), desk.hand.lists(other)
@@ -93,7 +92,7 @@ def test_nothing_goes_back_to_a_broker_that_is_gone(desk: Desk) -> None:
         assert f"Error cancelling partition reassignment for: {topic}-0: Unable to revert" in forced.err
         assert [len(desk.hand.lists(name)) for name in (topic, other)] == [2, 0]
     finally:
-        servers.start_broker(2)
+        desk.hand.start_broker(2)
     until(lambda: not leaderless(desk, topic), "its partition has a leader")
     assert desk.run("--cancel", plan).code == 0
     until(lambda: desk.standing(topic) == {}, "everything is given back")

@@ -163,7 +163,7 @@ def test_a_broker_restarts_while_the_throttle_is_set(desk: Desk) -> None:
     plan = desk.plan({(topic, 0): (1, 3)})
     assert desk.run("--execute", plan, "--throttle", SLOW).code == 0
     assert desk.hand.lists(topic)
-    desk.hand.servers.restart_broker(2)
+    desk.hand.restart_broker(2)
     assert desk.run("--execute", plan, "--throttle", FAST).code == 0
     desk.moved(topic, (1, 3))
     assert desk.run("--verify", plan).code == 0

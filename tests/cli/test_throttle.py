@@ -200,7 +200,7 @@ def test_a_returning_broker_is_throttled_with_what_it_lacks_and_released(desk: D
         assert (code, away["unlimited"], away["done"]) == (8, [3], False)
         assert {"topic": topic, "partition": 0} in away["behind"]
     finally:
-        desk.hand.servers.start_broker(3)
+        desk.hand.start_broker(3)
     code, back = desk.told("set", *asked, "--once")
     assert (code, back["unlimited"]) == (8, [])
     lists = {Setting.of_topic(topic, LEADER_REPLICAS): "0:1", Setting.of_topic(topic, FOLLOWER_REPLICAS): "0:3"}
@@ -254,7 +254,7 @@ def test_a_broker_that_never_comes_back_is_let_go(desk: Desk) -> None:
         assert "no run is open" in kquota("move", "status", *desk.connection, "--state-dir", str(desk.folder)).err
         assert desk.throttle("clear", "--gone", "3").code == 0
     finally:
-        desk.hand.servers.start_broker(3)
+        desk.hand.start_broker(3)
     assert set(desk.standing(topic)) == {rate, Setting.of_broker(THREE, FOLLOWER_RATE)}
     assert desk.throttle("doctor", "--fix", "--yes").code == 0
     until(lambda: desk.standing(topic) == {}, "doctor takes away what it came back with")

@@ -59,8 +59,21 @@ class OtherHand:
 
     def __init__(self, servers: Cluster) -> None:
         self.servers = servers
-        self.admin = AdminClient({"bootstrap.servers": servers.bootstrap, "log_level": 2})
+        self.admin = self._client()
         self._topics: list[str] = []
+
+    def start_broker(self, broker: int) -> None:
+        """A broker that was stopped is there again, for this hand, too.
+
+        A client of librdkafka that once read metadata without a broker may not reach it for minutes after it is back.
+        """
+        self.servers.start_broker(broker)
+        self.admin = self._client()
+
+    def restart_broker(self, broker: int) -> None:
+        """As the sandbox does it, seen by this hand."""
+        self.servers.stop_broker(broker)
+        self.start_broker(broker)
 
     def topic(self, replicas: Mapping[int, Iterable[int]], size: int = 100_000, name: str | None = None) -> str:
         """A topic with so many bytes in each partition, all replicas in sync; of a name that nobody has, by default.
@@ -185,9 +198,11 @@ class OtherHand:
     def _controlled(self) -> bool:
         """By a client that knows of no controller yet: this one would go on asking the one that was."""
         new = NewTopic(f"moves-{uuid.uuid4().hex[:8]}", num_partitions=1, replication_factor=1)
-        client = AdminClient({"bootstrap.servers": self.servers.bootstrap, "log_level": 2})
-        answer = client.create_topics([new], validate_only=True, request_timeout=_CONTROLLED_SECONDS)[new.topic]
+        answer = self._client().create_topics([new], validate_only=True, request_timeout=_CONTROLLED_SECONDS)[new.topic]
         return answer.exception(_PATIENCE) is None
+
+    def _client(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.servers.bootstrap, "log_level": 2})
 
     def _complete(self, topic: str, assignment: list[list[int]]) -> bool:
         found = self.admin.list_topics(topic, timeout=_PATIENCE).topics[topic].partitions
