@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from kquota import text_file
 from kquota.errors import Invalid
 from kquota.terms import HIGHEST_ID, BrokerId
 
@@ -38,17 +39,11 @@ def every_broker_id(texts: Sequence[str], option: str) -> list[BrokerId]:
 
 
 def topics_in(path: Path, option: str) -> list[Line]:
-    """Every topic of a file in UTF-8 (a byte order mark is allowed), of a pipe, or of stdin (`-`).
-
-    Raises Invalid, naming the option, for what cannot be read or is no topic, and for a file without one.
-    """
+    """Every topic of such a text. Raises Invalid for what cannot be read or is no topic, and for one without any."""
     from kquota.mutation import naming
 
-    where = f"{option} {path}"
-    try:
-        text = (Path("/dev/stdin") if str(path) == "-" else path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    text, name = text_file.read(path, f"a file of topics ({option})")
+    where = f"{option} {name}"
     found = list(naming.lines(text.splitlines(), where))
     if not found:
         raise Invalid(f"{where}: names no topic")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from kquota import text_file
 from kquota.reassign import document
 from kquota.reassign.document import Value, brief
 from kquota.terms import wrong_topic_name
@@ -14,7 +15,7 @@ _EXAMPLE: Final = '{"topics":[{"topic":"foo"},{"topic":"bar"}],"version":1}'
 
 def read(path: Path) -> tuple[str, ...]:
     """The topics in a file, a pipe or stdin (`-`), sorted. Raises Invalid."""
-    return parse(*document.read(path, "a topics-to-move JSON file"))
+    return parse(*text_file.read(path, "a topics-to-move JSON file"))
 
 
 def parse(text: str, where: str) -> tuple[str, ...]:

@@ -1,27 +1,20 @@
-"""JSON that operators hand over: read once from a file, a pipe or stdin; every complaint names the place."""
+"""JSON that operators hand over; every complaint names the place."""
 
 from __future__ import annotations
 
-import codecs
 import json
-import os
 import re
-import stat
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO, Final, NoReturn, TypeAlias, TypeVar, cast
+from typing import Final, NoReturn, TypeAlias, TypeVar, cast
 
 from kquota.errors import Invalid
 from kquota.terms import HIGHEST_ID
+from kquota.text_file import place
 
-LARGEST: Final = 100_000_000
-"""Bytes of a file: a million partitions of three replicas, as Kafka's tools write them."""
 Shorten: TypeAlias = Callable[[dict[str, object]], object]
 _T = TypeVar("_T")
-_WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
 _LONGEST_NUMBER: Final = 4000
 _SMALL: Final = 1_000_000
@@ -95,45 +88,6 @@ class Value:
         return self.value
 
 
-def read(path: Path, what: str) -> tuple[str, str]:
-    """The text of a UTF-8 file (a byte order mark is allowed), of a pipe, or of stdin (`-`); and its name in messages.
-
-    `what` is the option's file in words, "a reassignment JSON file". Raises Invalid, and for a file beyond LARGEST
-    before it is read.
-    """
-    name = "stdin" if str(path) == "-" else str(path)
-    try:
-        data = _bytes(sys.stdin.buffer, name) if name == "stdin" else _opened(path, name)
-    except OSError as error:
-        raise Invalid(f"{name}: cannot be read: {error.strerror}; name {what}") from error
-    if not data.strip(b"\0 \t\r\n"):
-        # Zeros are what a power cut leaves of a file.
-        raise Invalid(f"{name}: is empty; name {what}")
-    if data.startswith(_WIDE) or b"\0" in data[:2]:
-        raise Invalid(f"{name}: is UTF-16, not UTF-8; save it as UTF-8")
-    data = data.removeprefix(codecs.BOM_UTF8)
-    try:
-        return data.decode(), name
-    except UnicodeDecodeError as error:
-        before = data[: error.start].decode()
-        raise Invalid(f"{name}: {_place(before, len(before))}: is not UTF-8; save the file as UTF-8") from error
-
-
-def _opened(path: Path, name: str) -> bytes:
-    with path.open("rb") as file:
-        return _bytes(file, name)
-
-
-def _bytes(file: BinaryIO, name: str) -> bytes:
-    found = os.fstat(file.fileno())
-    known = stat.S_ISREG(found.st_mode) and found.st_size > LARGEST
-    data = b"" if known else file.read(LARGEST + 1)
-    if known or len(data) > LARGEST:
-        size = f"{found.st_size:,}" if known else f"more than {LARGEST:,}"
-        raise Invalid(f"{name}: is {size} bytes long, and a plan of a million partitions has {LARGEST:,}; split it")
-    return data
-
-
 def load(text: str, where: str, example: str, shorten: Shorten = lambda found: found) -> Value:
     """The JSON document in a text. Raises Invalid beginning with `where`, then line and column.
 
@@ -155,13 +109,13 @@ def load(text: str, where: str, example: str, shorten: Shorten = lambda found: f
     try:
         value = cast(object, json.loads(text, object_pairs_hook=object_, parse_constant=no_constant))
     except json.JSONDecodeError as error:
-        raise Invalid(f"{where}: {_place(text, error.pos)}: {_not_json(text, error)}") from error
+        raise Invalid(f"{where}: {place(text, error.pos)}: {_not_json(text, error)}") from error
     except RecursionError as error:
         raise Invalid(f"{where}: is nested too deeply; write for example {example}") from error
     except ValueError as error:
         # Python refuses to convert very long digit strings.
-        place = _token(rf"-?\d{{{_LONGEST_NUMBER},}}", text)
-        raise Invalid(f"{where}: {place}: is a number too long for any broker or partition") from error
+        where_it_is = _token(rf"-?\d{{{_LONGEST_NUMBER},}}", text)
+        raise Invalid(f"{where}: {where_it_is}: is a number too long for any broker or partition") from error
     return Value(value, where, example)
 
 
@@ -176,7 +130,7 @@ def _not_json(text: str, error: json.JSONDecodeError) -> str:
         return "more stands here, behind the end of the JSON; keep one document only"
     object_ = re.search(r"^[ \t]*\{", text, re.MULTILINE)
     if object_ and not text[: error.pos].strip() and text[error.pos] not in '{["':
-        return f"is text, not JSON; the JSON begins in {_place(text, object_.start())}: keep nothing else"
+        return f"is text, not JSON; the JSON begins in {place(text, object_.start())}: keep nothing else"
     return f"is not JSON: {error.msg}"
 
 
@@ -207,11 +161,7 @@ def cut(shown: str) -> str:
 def _token(pattern: str, text: str) -> str:
     """Where the pattern stands first outside of a string."""
     found = next(found for found in re.finditer(f"{_STRING}|({pattern})", text) if found[1])
-    return _place(text, found.start())
-
-
-def _place(text: str, at: int) -> str:
-    return f"line {text.count(chr(10), 0, at) + 1} column {at - text.rfind(chr(10), 0, at)}"
+    return place(text, found.start())
 
 
 def _kind(value: object) -> str:

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
+from kquota import text_file
 from kquota.errors import Invalid
 from kquota.reassign import document
 from kquota.reassign.document import Value, brief, cut, repeated
@@ -77,7 +78,7 @@ def read(path: Path, warn: Callable[[str], None] = lambda _: None) -> Plan:
 
     `warn` is told of fields that neither kquota nor Kafka's tools read.
     """
-    text, name = document.read(path, "a reassignment JSON file")
+    text, name = text_file.read(path, "a reassignment JSON file")
     return parse(text, name, warn)
 
 

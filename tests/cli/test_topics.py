@@ -253,7 +253,10 @@ WRONG = {
     "no time": (("--delete", "--topic", "a", "--timeout", "soon"), "--timeout 'soon' is not a positive number"),
     "two dry runs": (("--create", "--topic", "a", "--dry-run", "--validate-only"), "give one of them"),
     "a deletion": (("--delete", "--topic", "a", "--validate-only"), 'can\'t be used with action "[delete]"'),
-    "no file": (("--create", "--from-file", "/no/such"), "--from-file /no/such: cannot be read: No such file"),
+    "no file": (
+        ("--create", "--from-file", "/no/such"),
+        "directory; name a file of topics (--from-file)",
+    ),
     "an id and a name": (("--describe", "--topic", "a", "--topic-id", "b"), 'can\'t be used with option "[topic]"'),
     "a report of topics": (
         ("--describe", "--topics-with-overrides", "--at-min-isr-partitions"),

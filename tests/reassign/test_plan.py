@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import Invalid
-from kquota.reassign.plan import Plan, parse, read, run_id
+from kquota.reassign.plan import Plan, parse, run_id
 from kquota.terms import BrokerId, TopicPartition
 
 names = st.from_regex(r"[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,20}", fullmatch=True)
@@ -278,57 +277,3 @@ def test_a_field_that_nobody_reads_changes_nothing_and_is_named(plan: Plan, path
     read_ = parse(known.replace('"topic":', '"logDirs":["/x\\u001b"],"topic":'), "plan.json", warnings.append)
     assert (read_.targets, read_.log_dirs) == (parse(known, "").targets, parse(known, "").log_dirs)
     assert warnings == ['plan.json: nobody reads field "logDirs": is it misspelt?']
-
-
-ENCODED = {
-    "utf-8": (KAFKAS.encode(), None),
-    "utf-8 with a byte order mark": (KAFKAS.encode("utf-8-sig"), None),
-    "utf-16": (KAFKAS.encode("utf-16"), "is UTF-16, not UTF-8; save it as UTF-8"),
-    "utf-16 without a mark": (KAFKAS.encode("utf-16-be"), "is UTF-16, not UTF-8; save it as UTF-8"),
-    "latin-1": (
-        KAFKAS.replace('"a"', '\n"ä"').encode("latin-1"),
-        "line 2 column 2: is not UTF-8; save the file as UTF-8",
-    ),
-    "a mark and latin-1": (b'\xef\xbb\xbf"\xff', "line 1 column 2: is not UTF-8; save the file as UTF-8"),
-    "empty": (b"", "is empty; name a reassignment JSON file"),
-    "what a power cut leaves": (bytes(4096), "is empty; name a reassignment JSON file"),
-}
-
-
-@pytest.mark.parametrize(("data", "complaint"), ENCODED.values(), ids=ENCODED)
-def test_a_file_is_utf_8(tmp_path: Path, data: bytes, complaint: str | None) -> None:
-    path = tmp_path / "plan.json"
-    path.write_bytes(data)
-    if complaint is None:
-        assert read(path).text() == KAFKAS
-        return
-    with pytest.raises(Invalid) as raised:
-        read(path)
-    assert str(raised.value) == f"{path}: {complaint}"
-
-
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [("absent.json", "No such file or directory"), (".", "Is a directory")],
-    ids=["no file", "a folder"],
-)
-def test_a_file_that_cannot_be_read(tmp_path: Path, name: str, why: str) -> None:
-    with pytest.raises(Invalid) as raised:
-        read(tmp_path / name)
-    assert str(raised.value) == f"{tmp_path / name}: cannot be read: {why}; name a reassignment JSON file"
-
-
-def test_a_file_that_no_plan_fills_is_not_read(tmp_path: Path) -> None:
-    path = tmp_path / "plan.json"
-    with path.open("wb") as file:
-        file.truncate(10**12)  # more than any machine that runs this test could hold
-    with pytest.raises(Invalid) as raised:
-        read(path)
-    assert str(raised.value) == (
-        f"{path}: is 1,000,000,000,000 bytes long, and a plan of a million partitions has 100,000,000; split it"
-    )
-
-
-def test_a_pipe_without_end() -> None:
-    with pytest.raises(Invalid, match="/dev/zero: is more than 100,000,000 bytes long"):
-        read(Path("/dev/zero"))

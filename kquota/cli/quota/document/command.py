@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
+from kquota import text_file
 from kquota.cli import confirmation, world
 from kquota.cli.connection import Connection, connected
 from kquota.cli.contract import DONE, NOT_YET, say
@@ -164,13 +165,7 @@ def _document(file: Path, prune: bool) -> Document:
     from kquota.quota.difference import owned
     from kquota.quota.document import read
 
-    name = "stdin" if str(file) == "-" else str(file)
-    try:
-        text = (sys.stdin.buffer.read() if name == "stdin" else file.read_bytes()).decode("utf-8-sig")
-    except OSError as error:
-        raise Invalid(f"{name}: cannot be read ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise Invalid(f"{name}: not UTF-8 (byte {error.start})") from error
+    text, name = text_file.read(file, "a document of quotas")
     document = read(text, name, throttles.check)
     if prune:
         owned(document)

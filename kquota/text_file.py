@@ -1,0 +1,64 @@
+"""Text that operators hand over: read once, from a file, a pipe or stdin."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from kquota.errors import Invalid
+
+LARGEST: Final = 100_000_000
+"""Bytes: a plan of a million partitions of three replicas, as Kafka's tools write it."""
+_WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def read(path: Path, what: str) -> tuple[str, str]:
+    """The text of a UTF-8 file (a byte order mark is allowed), of a pipe, or of stdin (`-`); and its name in messages.
+
+    `what` is the file in words, "a reassignment JSON file". Raises Invalid, and for a file beyond LARGEST before it
+    is read.
+    """
+    name = "stdin" if str(path) == "-" else str(path)
+    try:
+        data = _bytes(sys.stdin.buffer, name) if name == "stdin" else _opened(path, name)
+    except OSError as error:
+        raise Invalid(f"{name}: cannot be read: {error.strerror}; name {what}") from error
+    if not data.strip(b"\0 \t\r\n"):
+        # Zeros are what a power cut leaves of a file.
+        raise Invalid(f"{name}: is empty; name {what}")
+    if data.startswith(_WIDE) or b"\0" in data[:2]:
+        raise Invalid(f"{name}: is UTF-16, not UTF-8; save it as UTF-8")
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        return data.decode(), name
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode()
+        raise Invalid(f"{name}: {place(before, len(before))}: is not UTF-8; save the file as UTF-8") from error
+
+
+def place(text: str, at: int) -> str:
+    """Where a character stands, for messages.
+
+    >>> place("one\\ntwo", 5)
+    'line 2 column 2'
+    """
+    return f"line {text.count(chr(10), 0, at) + 1} column {at - text.rfind(chr(10), 0, at)}"
+
+
+def _opened(path: Path, name: str) -> bytes:
+    with path.open("rb") as file:
+        return _bytes(file, name)
+
+
+def _bytes(file: BinaryIO, name: str) -> bytes:
+    found = os.fstat(file.fileno())
+    known = stat.S_ISREG(found.st_mode) and found.st_size > LARGEST
+    data = b"" if known else file.read(LARGEST + 1)
+    if known or len(data) > LARGEST:
+        size = f"{found.st_size:,}" if known else f"more than {LARGEST:,}"
+        raise Invalid(f"{name}: is {size} bytes long, and at most {LARGEST:,} are read; split it")
+    return data
