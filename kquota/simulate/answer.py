@@ -13,6 +13,7 @@ from kquota.simulate.rate import SAMPLE_MS
 
 LONGEST_MS: Final = 30 * 86_400_000
 _HIGHEST: Final = 2**63
+_COSTS: Final = ("bytes", "thread_ms", "mutations")
 _COUNTS: Final = ("admitted", "rejected", "delayed", "bytes", "mutations", "total_wait")
 
 
@@ -92,7 +93,8 @@ class Flow:
     `admitted` requests went through, `rejected` tries did not and were sent again; after `delayed` of both the client
     had to wait. `first_at` and `worst_at` are when it was told to wait first, and longest. Steady rates are per second,
     from two windows on, when the first burst is paid for, up to the last request; None where that is less than a window
-    more. `unfinished`: a fetch never gets an answer, or the waits come to more than a month.
+    more. `costs` names what its requests have at all: bytes, thread_ms, mutations. `unfinished`: a fetch never gets an
+    answer, or the waits come to more than a month.
     """
 
     begin: int
@@ -110,6 +112,7 @@ class Flow:
     steady_bytes: float | None
     steady_mutations: float | None
     by: tuple[str, ...]
+    costs: tuple[str, ...]
     unfinished: bool
     bytes_curve: Curve
     mutations_curve: Curve
@@ -148,6 +151,7 @@ class Walk:
     _first: tuple[int, int] | None = None
     _worst: tuple[int, int | None] = (0, None)
     _by: set[str] = field(default_factory=set)
+    _costs: set[str] = field(default_factory=set)
     _late: _Since | None = None
     _bytes: Curve = field(default_factory=Curve)
     _mutations: Curve = field(default_factory=Curve)
@@ -157,6 +161,8 @@ class Walk:
 
     def take(self, request: Request) -> None:
         """The next request; what comes once its waits are longer than a month is passed over."""
+        if len(self._costs) < len(_COSTS):
+            self._costs.update(name for name in _COSTS if getattr(request, name))
         for sent in self._client.send(request):
             if self._counts["total_wait"] > LONGEST_MS:
                 return
@@ -178,6 +184,7 @@ class Walk:
             steady_bytes=steady_bytes,
             steady_mutations=steady_mutations,
             by=tuple(sorted(self._by)),
+            costs=tuple(sorted(self._costs)),
             unfinished=self._client.starved or self._counts["total_wait"] > LONGEST_MS,
             bytes_curve=self._bytes,
             mutations_curve=self._mutations,

@@ -34,7 +34,7 @@ _FLOW: Final = {
     **dict.fromkeys(("begin", "end", "admitted", "rejected", "delayed", "bytes", "mutations", "total_wait"), "bigint"),
     **dict.fromkeys(("first_wait", "first_at", "worst_wait", "worst_at"), "bigint"),
     **dict.fromkeys(("steady_bytes", "steady_mutations"), "double"),
-    "by": "array<string>",
+    **dict.fromkeys(("by", "costs"), "array<string>"),
     "unfinished": "boolean",
     **dict.fromkeys(("bytes_curve", "mutations_curve"), _CURVE),
 }
@@ -129,7 +129,8 @@ def _walking(quotas: Quotas, *, closed_loop: bool) -> UserDefinedTableFunction:
 
 def _answered(row: Row) -> Answered:
     told: dict[str, Any] = {name: row[name] for name in _FLOW}
-    told["by"] = tuple(told["by"])
+    for name in ("by", "costs"):
+        told[name] = tuple(told[name])
     for name in ("bytes_curve", "mutations_curve"):
         told[name] = Curve(**told[name].asDict())
     return Answered(stream=Stream(*(row[name] for name in Stream._fields)), flow=Flow(**told))

@@ -131,7 +131,24 @@ def test_a_trace_for_people(tmp_path: Path) -> None:
     assert (ran.code, ran.out) == (0, TRACED)
 
 
+@pytest.mark.parametrize(
+    ("quota", "column"),
+    [(("--producer-byte-rate", "1MB/s"), "bytes"), (("--request-percentage", "5"), "thread_ms")],
+    ids=["bytes", "thread time"],
+)
+def test_a_quota_that_no_row_can_meet_is_said(quota: tuple[str, str], column: str, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('{"ms": 0, "mutations": 5}\n{"ms": 9, "mutations": 5}\n')
+    words = (*quota, "--controller-mutation-rate", "5", "--trace", str(tmp_path / "t.json"), "--output", "json")
+    ran = simulate(*words)
+    assert ran.err == f"kquota: warning: {quota[0]} has no effect: no row has {column}\n"
+    assert json.loads(ran.out)["streams"][0]["mutations"] == 10
+
+
 WRONG = {
+    "an old client, and no quota on mutations": (
+        ("--permissive", "--producer-byte-rate", "1MB/s", "--trace", "x"),
+        "--permissive has no effect without --controller-mutation-rate",
+    ),
     "no quota": (("--load", "1MB/s"), "which quota?"),
     "no load": (("--producer-byte-rate", "1MB/s"), "which load? Give --topics N, --from-file FILE, --load"),
     "two sides": (("--producer-byte-rate", "1MB/s", "--consumer-byte-rate", "1MB/s"), "produces or consumes"),

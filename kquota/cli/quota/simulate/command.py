@@ -67,6 +67,8 @@ def _check(given: Given, load: str) -> None:
             raise Invalid(f"{option} has no effect with {load}")
     if given.thread_time is not None and given.request_percentage is None:
         raise Invalid("--thread-time has no effect without --request-percentage")
+    if given.permissive and given.controller_mutation_rate is None and given.within is None:
+        raise Invalid("--permissive has no effect without --controller-mutation-rate")
 
 
 def _deployed(given: Given, held: Quotas) -> str:

@@ -57,6 +57,10 @@ def answer(given: Given, held: Quotas) -> str:
             )
     if not found:
         raise Invalid("--trace: holds no good row")
+    costs = {cost for one in found for cost in one.flow.costs}
+    for option, column in _COLUMNS.items():
+        if stands(given, option[2:]) and column not in costs:
+            say(f"warning: {option} has no effect: no row has {column}")
     for one in found:
         if one.flow.unfinished:
             say(f"warning: {printed.name(one.stream)}: {printed.UNFINISHED}; told is what came before")
