@@ -41,9 +41,14 @@ def found(paths: Iterable[Path]) -> Listing:
     return history.listing(rolled, held, snapshots)
 
 
-def lying(directory: Path, held: Collection[Taken]) -> list[Path]:
-    """The snapshots of a folder that `held` has: they can be deleted."""
-    return [path for path in _lying(directory) if _taken(path) in held]
+def spent(directory: Path, held: Collection[Taken]) -> list[Path]:
+    """The snapshots of a folder that can be deleted: `held` has them, and a newer one of their cluster lies there.
+
+    A cluster's newest stays: `newest` reads it, and nothing that is rolled.
+    """
+    lying = {path: _taken(path) for path in _lying(directory)}
+    last = {each.cluster: each for each in sorted(lying.values())}
+    return [path for path, each in lying.items() if each in held and each != last[each.cluster]]
 
 
 def newest(paths: Iterable[Path]) -> tuple[Path, Taken]:

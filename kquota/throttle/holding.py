@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kquota.errors import Incomplete, KquotaError, Refused, Unknown
-from kquota.measure import ByteRate
+from kquota.measure import ByteRate, counted
 from kquota.reassign.hold import Wanted, World, enforce, read, record, release, release_ended
 from kquota.reassign.port import Clock, Cluster, Runs
 from kquota.reassign.run import Run, giving_back, others_than, taking
@@ -144,15 +144,23 @@ class Recovery:
         return not self.behind and not self.given_back.pending
 
 
-def recover(cluster: Cluster, runs: Runs, clock: Clock, broker: BrokerId, rate: ByteRate) -> Recovery:
+def recover(
+    cluster: Cluster, runs: Runs, clock: Clock, broker: BrokerId, rate: ByteRate, going: Run | None = None
+) -> Recovery:
     """Release what has rejoined, list what is out of sync, end the run when nothing is: again and again, to the end.
 
-    Raises what `bring` does.
+    `going` is the run of the look before, of one who stays at it: a rate that another kquota gave it meanwhile is kept.
+    Raises what `bring` does, and Refused where another one has ended it: it is not begun anew.
     """
     snapshot = cluster.snapshot(None)
     late = wishes.behind(snapshot, broker)
     title = wishes.recovery(broker)
     known = wishes.known(title, runs.unfinished())
+    if going is not None and known is None and late:
+        behind = counted(len(late), "replica")
+        raise Refused(f"another kquota has given this throttle back; broker {broker} is still behind with {behind}")
+    if going is not None and known is not None:
+        rate = known.rate or rate
     back = GivenBack()
     if known is not None and not late:
         return Recovery(run=known, behind=(), given_back=give_back(cluster, runs, clock, [known]))

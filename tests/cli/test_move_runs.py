@@ -138,6 +138,7 @@ def test_there_and_back_and_there_again_are_three_runs(desk: Desk) -> None:
     for verb in ("resume", "abort"):
         assert (nothing := move(desk, verb)).code == 0
         assert nothing.err == f"kquota: no run is open: nothing to {verb}\n"
+        assert json.loads(move(desk, verb, "--output", "json").out) == {"version": 1, "runs": []}
 
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])

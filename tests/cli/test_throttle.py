@@ -234,6 +234,9 @@ def test_a_broker_that_never_comes_back_is_let_go(desk: Desk) -> None:
     moved = ("--reassignment-json-file", str(plan), "--state-dir", str(desk.folder))
     move = ("move", "resume", *desk.connection, "--state-dir", str(desk.folder))
     assert desk.throttle("set", "--topic", topic, "--broker", "3", "--throttle", "5MB/s", "--sample", "0").code == 0
+    status = kquota("move", "status", *desk.connection, "--state-dir", str(desk.folder))
+    assert (status.code, status.err.count("\n")) == (0, 2)
+    assert "throttles without a move are held, too, which kquota throttle show tells of: " in status.err
     ran = kquota("reassign-partitions", *desk.connection, "--execute", "--throttle", "3MB/s", "--force", *moved)
     assert ran.code == 0, ran.err
     until(lambda: desk.hand.replicas(TopicPartition(topic, 0)) == [1, 3], "it is moved")

@@ -49,7 +49,18 @@ def test_what_waits_and_what_came_late(tmp_path: Path) -> None:
     assert found.late == (paths[2],)
     assert dict(found.waiting) == {paths[4]: taken(4), other: taken(1, "other")}
     assert [span.before for span in found.spans()] == [taken(3), None]
-    assert history.lying(tmp_path, found.held) == [paths[1], paths[3]]
+    assert history.spent(tmp_path, found.held) == [paths[1], paths[3]]
+
+
+def test_the_newest_snapshot_of_each_cluster_stays_for_those_who_read_no_parquet(tmp_path: Path) -> None:
+    paths = {day: snapshot(tmp_path, day) for day in (1, 2)}
+    others = {day: snapshot(tmp_path, day, "other") for day in (1, 3)}
+    batch(tmp_path, taken(1), taken(2), taken(1, "other"), taken(3, "other"))
+    free = history.spent(tmp_path, history.found([tmp_path]).held)
+    assert free == [paths[1], others[1]]
+    for path in (*free, others[3]):
+        path.unlink()
+    assert history.newest([tmp_path]) == (paths[2], taken(2))
 
 
 def test_a_batch_is_named_by_what_it_holds(tmp_path: Path) -> None:

@@ -210,6 +210,25 @@ def test_a_broker_that_falls_behind_again_is_listed_again(desk: Desk) -> None:
     assert desk.cluster.configs == {}
 
 
+def test_who_stays_at_a_recovery_keeps_the_rate_that_another_kquota_gave_it(desk: Desk) -> None:
+    going = desk.recover().run
+    holding.recover(desk.cluster, desk.runs, desk.clock, THREE, ByteRate(5_000))
+    seen = holding.recover(desk.cluster, desk.runs, desk.clock, THREE, RATE, going)
+    assert (seen.changes, seen.run and seen.run.rate) == ((), 5_000)
+    assert desk.cluster.configs[Setting.of_broker(THREE, FOLLOWER_RATE)] == "5000"
+
+
+def test_who_stays_at_a_recovery_does_not_begin_anew_what_another_kquota_ended(desk: Desk) -> None:
+    going = desk.recover().run
+    desk.clear()
+    with pytest.raises(Refused, match="another kquota has given this throttle back; broker 3 is still behind with 2 r"):
+        holding.recover(desk.cluster, desk.runs, desk.clock, THREE, RATE, going)
+    assert (desk.cluster.configs, desk.runs.unfinished()) == ({}, ())
+    for name in (TopicPartition("t", 1), TopicPartition("t", 2)):
+        desk.rejoin(name)
+    assert holding.recover(desk.cluster, desk.runs, desk.clock, THREE, RATE, going).done
+
+
 def test_the_copy_of_a_running_move_is_not_recovering(desk: Desk) -> None:
     desk.cluster.partitions = {TopicPartition("t", 0): partition(1, 2, 3, adding=[3])}
     assert desk.recover() == holding.Recovery(run=None, behind=())

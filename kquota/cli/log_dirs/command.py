@@ -21,7 +21,7 @@ from kquota.sizes.port import LogDirs
 from kquota.terms import BrokerId
 
 EPILOG: Final = """A snapshot has a name of its own, with cluster and time: from cron, a folder of them becomes a
-history. --compact prints which of them are rolled and can be deleted.
+history. --compact prints which of them are rolled and can be deleted: all but the newest.
 
 Examples:
   kquota log-dirs --bootstrap-server localhost:9092 --describe --topic-list orders,payments

@@ -41,8 +41,8 @@ def compact(directory: Path, engine: Engine) -> int:
             f"warning: {path} is older than what is rolled of its cluster, and is left out; delete it, or delete "
             f"{directory / 'rolled'} and roll all snapshots again, if they are all there"
         )
-    if free := history.lying(directory, found.held):
-        say(f"snapshots that are rolled and can be deleted: {len(free)}")
+    if free := history.spent(directory, found.held):
+        say(f"snapshots that are rolled and can be deleted: {len(free)}, all but the newest")
         print("\n".join(map(str, free)))
     return DONE
 

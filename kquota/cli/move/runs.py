@@ -58,7 +58,8 @@ def status(connection: Connection, state_dir: StateDir = None, output: OutputFor
 
     at = world.where(connection)
     with world.moves(at, state_dir) as (cluster, runs):
-        unfinished = [run for run in runs.unfinished() if run.purpose is Purpose.MOVE]
+        every = runs.unfinished()
+        unfinished = [run for run in every if run.purpose is Purpose.MOVE]
         found = cluster.snapshot(sorted({topic for run in unfinished for topic in run.plan.topics}))
         told = [
             runs_printed.Told(run=run, state=state(run, found), found=found, place=runs.place(run))
@@ -66,6 +67,8 @@ def status(connection: Connection, state_dir: StateDir = None, output: OutputFor
         ]
     if not told:
         say("no run is open")
+    if held := [run.id for run in every if run.purpose is Purpose.THROTTLE]:
+        say(f"throttles without a move are held, too, which kquota throttle show tells of: {', '.join(held)}")
     if told or output is Output.json:
         print(runs_printed.document(told) if output is Output.json else runs_printed.text(told))
     return NOT_YET if told else DONE
@@ -128,9 +131,10 @@ def _recover(
         told = [_one(stage, each, verb, dry_run=dry_run, force=force) for each in chosen]
     if not told:
         say(f"no run is open: nothing to {verb}")
-        return DONE
+        if output is Output.text:
+            return DONE
     print(runs_printed.recovered_document(told) if output is Output.json else runs_printed.recovered_text(told))
-    return max((one.code for one in told), key=lambda code: (code != DONE, code != NOT_YET))
+    return max((one.code for one in told), key=lambda code: (code != DONE, code != NOT_YET), default=DONE)
 
 
 def _chosen(runs: Runs, run: str | None, plan: Path | None, verb: str) -> list[Run]:

@@ -13,12 +13,13 @@ from kquota.cli.options import Output
 from kquota.cli.throttle import set_printed
 from kquota.cli.throttle.options import must_be_known
 from kquota.errors import Busy, Unreachable
-from kquota.measure import ByteRate
+from kquota.measure import ByteRate, human_rate
 from kquota.several import joined
 from kquota.terms import BrokerId
 from kquota.throttle.holding import GivenBack
 
 if TYPE_CHECKING:
+    from kquota.reassign.run import Run
     from kquota.throttle.holding import Recovery
     from kquota.throttle.port import Ports
 
@@ -45,7 +46,7 @@ def recover(
                 print(set_printed.recovery(seen, output), end="", flush=True)
             world.SystemClock().sleep(_EVERY_SECONDS)
             try:
-                seen = _look(at, state_dir, broker, rate)
+                seen = _look(at, state_dir, broker, rate, seen.run)
             except (Busy, Unreachable) as error:
                 say(f"{error}; the throttle stands, trying again")
                 seen = replace(seen, changes=(), given_back=GivenBack())
@@ -60,13 +61,17 @@ def recover(
     return NOT_YET
 
 
-def _look(at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate) -> Recovery:
+def _look(
+    at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, going: Run | None = None
+) -> Recovery:
     """One look, on a connection of its own: between two others may write, and a broker may go."""
     from kquota.throttle import holding
 
     with world.throttling(at, state_dir, holding=f"throttle set --recovering {broker}") as ports:
         _must_exist(ports, broker)
-        seen = holding.recover(ports.cluster, ports.runs, world.SystemClock(), broker, rate)
+        seen = holding.recover(ports.cluster, ports.runs, world.SystemClock(), broker, rate, going)
+    if going is not None and seen.run is not None and seen.run.rate != going.rate:
+        say(f"broker {broker}: another kquota has set {human_rate(seen.run.rate or 0)}, which is kept")
     if seen.behind and (seen.changes or seen.given_back.given_back or sys.stderr.isatty()):
         unlimited = f"; no rate on broker {joined(seen.unlimited)}, not alive" if seen.unlimited else ""
         count = f"{len(seen.behind):,} replica{'s are' if len(seen.behind) > 1 else ' is'}"
