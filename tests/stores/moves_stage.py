@@ -198,7 +198,8 @@ class OtherHand:
     def _controlled(self) -> bool:
         """By a client that knows of no controller yet: this one would go on asking the one that was."""
         new = NewTopic(f"moves-{uuid.uuid4().hex[:8]}", num_partitions=1, replication_factor=1)
-        answer = self._client().create_topics([new], validate_only=True, request_timeout=_CONTROLLED_SECONDS)[new.topic]
+        client = self._client()  # which answers only as long as somebody holds it
+        answer = client.create_topics([new], validate_only=True, request_timeout=_CONTROLLED_SECONDS)[new.topic]
         return answer.exception(_PATIENCE) is None
 
     def _client(self) -> AdminClient:
