@@ -10,6 +10,17 @@ BrokerId = NewType("BrokerId", int)
 
 HIGHEST_ID: Final = 2**31 - 1
 """Of a broker, and of a partition: both are 32 bits on the wire."""
+_DIGITS: Final = 10
+
+
+def is_id(text: str) -> bool:
+    """Whether a text is the number of a broker or of a partition, in decimal.
+
+    >>> is_id("2147483647"), is_id("2147483648"), is_id("-1"), is_id("9" * 5000)
+    (True, False, False, False)
+    """
+    # int() takes other scripts' digits, too, and of too many none.
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS and int(text) <= HIGHEST_ID
 
 
 class Default(enum.Enum):
@@ -69,6 +80,21 @@ FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
 LOG_DIR_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 THROTTLE_LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 """Configs of a topic: which of its replicas are throttled, as leaders and as followers (KIP-73)."""
+_LISTED: Final = re.compile(r"0*([0-9]{1,10}):0*([0-9]{1,10})")
+
+
+def listed_replica(entry: str) -> tuple[int, BrokerId] | None:
+    """The partition and the broker of one entry of such a list; None for `*` and for what no broker can read.
+
+    >>> listed_replica("3:1"), listed_replica("3:x"), listed_replica("9999999999:1")
+    ((3, 1), None, None)
+    """
+    found = _LISTED.fullmatch(entry)
+    if found is None or any(int(number) > HIGHEST_ID for number in found.groups()):
+        return None
+    return int(found[1]), BrokerId(int(found[2]))
+
+
 REPLICATION_RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
 """Configs of a broker: what listed replicas may send, and fetch, in bytes per second (KIP-73)."""
 THROTTLE_RATES: Final = (*REPLICATION_RATES, LOG_DIR_RATE)

@@ -18,12 +18,12 @@ from kquota.terms import (
     LONGEST_VALUE,
     THROTTLE_LISTS,
     THROTTLE_RATES,
+    listed_replica,
 )
 
 _DEFAULT_HAS_RATES: Final = (3, 9)
 _DELETES_ARE_HEEDED: Final = (2, 5)
 _NO_LIMIT: Final = 2**63 - 1
-_PARTITION_AND_BROKER: Final = re.compile(r"([0-9]+):([0-9]+)")
 _OF_THE_DRAFT: Final = re.compile(r"([0-9]+)-([0-9]+)")
 
 
@@ -31,7 +31,7 @@ def value(resource: Resource, key: str, text: str) -> str:
     """What to store for the text of one --add-config: rates as whole bytes per second, lists without blanks.
 
     Every other value is the broker's to judge. Raises Invalid for a key on the wrong kind of resource, for what is no
-    rate and no list, and for more bytes than a broker can hold.
+    rate and no list, for what is no UTF-8, and for more bytes than a broker can hold.
     """
     if key in THROTTLE_RATES:
         if resource.kind == TOPICS:
@@ -41,9 +41,14 @@ def value(resource: Resource, key: str, text: str) -> str:
         if resource.kind == BROKERS:
             raise Invalid(f"{key} is a topic's config, and {resource} would ignore it: give --entity-type topics")
         text = throttled_replicas(key, text)
-    if len(text.encode()) > LONGEST_VALUE:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        # It may be a password, and so is not shown.
+        raise Invalid(f"{key}: the value is not valid UTF-8; check the shell's locale") from None
+    if size > LONGEST_VALUE:
         raise Invalid(
-            f"{key}: the value is {len(text.encode()):,} bytes long, a broker holds {LONGEST_VALUE:,}; "
+            f"{key}: the value is {size:,} bytes long, a broker holds {LONGEST_VALUE:,}; "
             "throttle the topic's partitions in turns"
         )
     return text
@@ -77,11 +82,11 @@ def _must_be_a_replica(key: str, entry: str) -> None:
         raise Invalid(
             f"{key}: {entry!r} is the form of KIP-73's draft; today it is partition:broker, {':'.join(draft.groups())}"
         )
-    found = _PARTITION_AND_BROKER.fullmatch(entry)
-    if found is None:
-        raise Invalid(f"{key}: {entry!r} is not partition:broker; write for example 0:1,0:2 or '*'")
-    if any(int(number) > HIGHEST_ID for number in found.groups()):
-        raise Invalid(f"{key}: {entry!r} is more than a partition's or a broker's number can be")
+    if listed_replica(entry) is None:
+        raise Invalid(
+            f"{key}: {entry!r} is not partition:broker, neither more than {HIGHEST_ID}; "
+            "write for example 0:1,0:2 or '*'"
+        )
 
 
 def in_force(entry: Entry, release: tuple[int, ...] | None) -> bool:

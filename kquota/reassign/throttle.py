@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Literal
 
 from kquota.errors import Refused
-from kquota.terms import EVERY_REPLICA, LONGEST_VALUE, THROTTLE_LISTS, BrokerId, TopicPartition
-
-_ENTRY: Final = re.compile(r"([0-9]{1,10}):")
+from kquota.terms import EVERY_REPLICA, LONGEST_VALUE, THROTTLE_LISTS, BrokerId, TopicPartition, listed_replica
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -86,8 +83,8 @@ def entries(text: str | None) -> tuple[str, ...]:
 
 def entry_partition(setting: Setting, entry: str) -> TopicPartition | None:
     """The partition that an entry of a topic's list speaks of; None where it speaks of all (`*`) or is malformed."""
-    found = _ENTRY.match(entry)
-    return None if found is None else TopicPartition(setting.name, int(found[1]))
+    found = listed_replica(entry)
+    return None if found is None else TopicPartition(setting.name, found[0])
 
 
 def merge(current: str | None, ours: Sequence[str]) -> str:

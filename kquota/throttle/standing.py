@@ -26,6 +26,7 @@ from kquota.terms import (
     Default,
     ReplicaId,
     TopicPartition,
+    listed_replica,
 )
 
 SIDES: Final[Mapping[str, str]] = {LEADER_REPLICAS: LEADER_RATE, FOLLOWER_REPLICAS: FOLLOWER_RATE}
@@ -39,7 +40,6 @@ SHORT: Final[Mapping[str, str]] = {
 }
 
 _RATE: Final = re.compile(r"[0-9]{1,19}")
-_REPLICA: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
 
 Where: TypeAlias = BrokerId | Default
 
@@ -153,8 +153,8 @@ class Standing:
 
 def replica(setting: Setting, entry: str) -> ReplicaId | None:
     """The replica that `partition:broker` names, whether it exists or not; None for `*` and what is malformed."""
-    named = _REPLICA.fullmatch(entry)
-    return None if named is None else (TopicPartition(setting.name, int(named[1])), BrokerId(int(named[2])))
+    named = listed_replica(entry)
+    return None if named is None else (TopicPartition(setting.name, named[0]), named[1])
 
 
 def bytes_per_second(value: str) -> int | None:

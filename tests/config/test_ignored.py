@@ -49,6 +49,7 @@ REFUSED = {
     "an empty entry": (TOPIC, LEADER_REPLICAS, ",0:1", "'' is not partition:broker"),
     "a negative broker": (TOPIC, LEADER_REPLICAS, "0:-1", "'0:-1' is not partition:broker"),
     "more than a broker's id": (TOPIC, LEADER_REPLICAS, "0:2147483648", "more than"),
+    "more digits than Python reads": (TOPIC, LEADER_REPLICAS, "1" * 5_000 + ":1", "not partition:broker"),
     "digits of another script": (TOPIC, LEADER_REPLICAS, "٠:١", "not partition:broker"),
     "an empty list": (TOPIC, LEADER_REPLICAS, "", "--delete-config"),
     "every replica and more": (TOPIC, LEADER_REPLICAS, "*,0:1", "stands alone"),

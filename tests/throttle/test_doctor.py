@@ -150,6 +150,10 @@ CASES: dict[str, tuple[Standing, Expected]] = {
         standing(MOVING, BOTH_LISTS | {("t", LEADER): "1" * 5000 + ":1"}, RATES),
         [("list-malformed", "topic t leader.replication.throttled.replicas", False)],
     ),
+    "an entry with a partition that none can be": (
+        standing(MOVING, BOTH_LISTS | {("t", LEADER): "9999999999:1"}, RATES),
+        [("list-malformed", "topic t leader.replication.throttled.replicas", False)],
+    ),
     "an empty list": (standing(AT_REST, {("t", LEADER): ""}), []),
 }
 
