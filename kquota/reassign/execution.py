@@ -15,7 +15,7 @@ from kquota.reassign.plan import Plan
 from kquota.reassign.port import ReplicaDirs
 from kquota.reassign.preparation import Prepared
 from kquota.reassign.run import Run, covers, taking
-from kquota.reassign.wave import lists_of, wanted, wave
+from kquota.reassign.wave import first_full, lists_of, no_room, wanted, wave
 from kquota.terms import SEEN_SECONDS, TopicPartition
 
 _BETWEEN_WAVES: Final = 2.0
@@ -45,10 +45,10 @@ def carry_out(
 ) -> Execution:
     """Throttle and start what was prepared: on record before the first write; lists and rates, then the moves (KIP-73).
 
-    Returns when all is handed over; `told` hears of every wave but the first. Log dirs follow, within `timeout`
-    seconds: a replica that has just been submitted is not there yet. Raises Refused or the cluster's own error when a
-    step failed and everything written was taken back; Incomplete when something still stands; Unknown when a write was
-    not seen. Doing it again changes nothing but a rate that differs.
+    Returns when all is handed over; `told` hears before every wave but the first how many wait for it. Log dirs follow,
+    within `timeout` seconds: a replica that has just been submitted is not there yet. Raises Refused or the cluster's
+    own error when a step failed and everything written was taken back; Incomplete when something still stands; Unknown
+    when a write was not seen. Doing it again changes nothing but a rate that differs.
     """
     run, world = prepared.run, prepared.world
     if run is None:
@@ -60,10 +60,13 @@ def carry_out(
     if dirs is not None and prepared.reading is not None:
         log_dir_actions.announce(dirs, prepared.log_dirs, prepared.reading)
     run, started = _first(prepared, run)
+    before = 0
     while todo := run.waiting:
-        told(f"{len(todo):,} partitions wait for the next wave: until those under way make room")
+        if len(todo) != before:
+            told(f"{len(todo):,} partitions wait for the next wave: until those under way make room")
+        before = len(todo)
         world.clock.sleep(_BETWEEN_WAVES)
-        run, more = _next(world, run)
+        run, more = _next_or_how_to_go_on(world, run)
         started += more
     running = tuple(move.partition for move in prepared.moving if move.submitted)
     moved = Started()
@@ -82,10 +85,7 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
         run = enforce(world, run, prepared.wanted, prepared.now)
         refused = _submit(world, todo)
     except Unknown as error:
-        raise Unknown(
-            f"{error}; run {run.id} stays open ({world.runs.place(run)}): kquota move resume goes on, kquota move "
-            "abort goes back"
-        ) from error
+        raise Unknown(f"{error}; {_stays_open(world, run)}") from error
     except Busy:  # another kquota has the run now, and what is to be taken back
         raise
     except KquotaError as error:
@@ -96,11 +96,28 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
     return _handed_over(world, run, todo, refused), started
 
 
+def _next_or_how_to_go_on(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
+    """`_next`; whatever goes wrong by now, the waves before it move, and their throttle stands."""
+    try:
+        return _next(world, run)
+    except (Busy, Incomplete):
+        raise
+    except Unknown as error:
+        raise Unknown(f"{error}; {_stays_open(world, run)}") from error
+    except KquotaError as error:
+        why = f"{error}; {len(run.waiting):,} partitions wait for their wave; {_stays_open(world, run)}"
+        raise Incomplete(why, done=[], undone=[str(error)]) from error
+
+
+def _stays_open(world: World, run: Run) -> str:
+    place = world.runs.place(run)
+    return f"run {run.id} stays open ({place}): kquota move resume goes on, kquota move abort goes back"
+
+
 def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Give back what has ended, and hand over what then has room."""
+    """Give back what has ended, and hand over what then has room. Raises Refused where that will never be."""
     found = world.cluster.snapshot(run.goal.topics)
-    there = Plan(targets={name: target for name, target in run.goal.targets.items() if name in found.partitions})
-    moving = moves(there, found.partitions)
+    moving = moves(run.goal, found.partitions)
     under_way = {name for name in run.handed_over if name in found.partitions and found.partitions[name].moving}
     _, run = release_ended(world, run, run.handed_over - under_way)
     if world.cluster.largest_submission is not None and under_way:
@@ -114,6 +131,8 @@ def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
     chosen = wave(todo, now, world.cluster.largest_submission)
     entries = wanted(chosen) if lists else {}
     fresh = {move.partition: move.target for move in chosen if not move.submitted}
+    if not (chosen or under_way) and (full := first_full(todo, now)):
+        raise Refused(no_room(full))
     if fresh:
         run = record(world, run, taking(run, entries, now, world.others))
         run = enforce(world, run, entries, now)
@@ -149,9 +168,7 @@ def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[To
     sent = Plan(targets={name: target for name, target in todo.items() if name not in refused})
 
     def under_way() -> bool:
-        found = world.cluster.snapshot(sent.topics).partitions
-        there = Plan(targets={name: target for name, target in sent.targets.items() if name in found})
-        return all(move.submitted for move in moves(there, found))
+        return all(move.submitted for move in moves(sent, world.cluster.snapshot(sent.topics).partitions))
 
     why = f"the moves were submitted and not seen under way within {SEEN_SECONDS:.0f} s"
     try:

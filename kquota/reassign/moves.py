@@ -59,11 +59,11 @@ class Move(NamedTuple):
 
 
 def moves(plan: Plan, partitions: Mapping[TopicPartition, Partition]) -> tuple[Move, ...]:
-    """The partitions of the plan that are not where it wants them, in its order. Each must be in `partitions`."""
+    """The partitions of the plan that are not where it wants them, in its order; not those that are nowhere."""
     return tuple(
         _move(name, now, target)
         for name, target in plan.targets.items()
-        if (now := partitions[name]).replicas != target or now.moving
+        if (now := partitions.get(name)) is not None and (now.replicas != target or now.moving)
     )
 
 

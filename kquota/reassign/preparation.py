@@ -15,7 +15,7 @@ from kquota.reassign.plan import Plan, run_id
 from kquota.reassign.port import Clock, Cluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.run import Run, covers, others_than, recreated, taking, without_topics
 from kquota.reassign.throttle import Change, Setting, needed
-from kquota.reassign.wave import lists_of, too_long, wanted, wave
+from kquota.reassign.wave import first_full, lists_of, no_room, too_long, wanted, wave
 from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, BrokerId, ReplicaId
 
 
@@ -219,10 +219,8 @@ def _first_wave(
     chosen = wave(moving, by_entries, cluster.largest_submission)
     if cluster.largest_submission is not None and any(move.submitted for move in moving):
         chosen = tuple(move for move in chosen if move.submitted)
-    if moving and not chosen:
-        setting = next(iter(by_entries))
+    if not chosen and (full := first_full(moving, by_entries)):
         raise Refused(
-            f"{setting} has no room for another entry: take away what nobody needs (kquota throttle doctor), or give "
-            "--throttle-whole-topics to throttle the whole topic; nothing was written"
+            f"{no_room(full)}, or give --throttle-whole-topics to throttle the whole topic; nothing was written"
         )
     return chosen, wanted(chosen, whole) if lists else {}

@@ -54,6 +54,18 @@ def wave(moving: Sequence[Move], now: Mapping[Setting, str | None], largest: int
     return tuple(chosen)
 
 
+def first_full(moving: Iterable[Move], now: Mapping[Setting, str | None]) -> Setting | None:
+    """The first list, in the plan's order, that has no room for a move by itself; None where each of them fits."""
+    rooms = {setting: _Room.of(text) for setting, text in now.items() if setting.is_list}
+    full = (s for move in moving for s, new in sorted(_entries(move, rooms).items()) if not rooms[s].holds(new))
+    return next(full, None)
+
+
+def no_room(full: Setting) -> str:
+    """What to do about a list that is full of others' entries."""
+    return f"{full} has no room for another entry: take away what nobody needs (kquota throttle doctor)"
+
+
 def lists_of(moving: Iterable[Move]) -> tuple[Setting, ...]:
     """Both lists of every topic of which a replica is to be copied, ordered."""
     topics = sorted({move.partition.topic for move in moving if move.destinations})

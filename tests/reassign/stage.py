@@ -1,0 +1,62 @@
+"""A cluster in memory, a plan for it, and what it is throttled to: for tests of what a move writes in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kquota.measure import ByteRate
+from kquota.reassign.execution import Execution, carry_out
+from kquota.reassign.moves import Partition
+from kquota.reassign.plan import Plan
+from kquota.reassign.preparation import Asked, prepare
+from kquota.reassign.throttle import Setting
+from kquota.reassign.verification import Verification, verify
+from kquota.stores.runs import RunFiles
+from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
+from tests.reassign.fake import MemoryCluster, Ticks
+
+T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
+LEADERS, FOLLOWERS = (Setting.of_topic("t", key) for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS))
+
+
+def b(*ids: int) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, ids))
+
+
+def rate_of(broker: int, key: str = LEADER_RATE) -> Setting:
+    return Setting.of_broker(BrokerId(broker), key)
+
+
+PLAN = Plan(targets={T0: b(1, 3)})
+THROTTLE = {
+    LEADERS: "0:1,0:2",
+    FOLLOWERS: "0:3",
+    **{rate_of(broker, key): "1000" for broker in (1, 2, 3) for key in (LEADER_RATE, FOLLOWER_RATE)},
+}
+
+
+@dataclass
+class World:
+    folder: Path
+    cluster: MemoryCluster = field(
+        default_factory=lambda: MemoryCluster(
+            alive=set(b(1, 2, 3, 4)),
+            partitions={name: Partition(replicas=b(1, 2), leader=BrokerId(1), isr=b(1, 2)) for name in (T0, T1, U0)},
+        )
+    )
+    clock: Ticks = field(default_factory=Ticks)
+
+    @property
+    def runs(self) -> RunFiles:
+        return RunFiles(self.folder, "cluster")
+
+    def execute(self, plan: Plan = PLAN, rate: int | None = 1000, additional: bool = False) -> Execution:
+        asked = Asked(throttle=None if rate is None else ByteRate(rate), additional=additional)
+        return carry_out(prepare(self.cluster, self.runs, self.clock, plan, asked))
+
+    def verify(self, plan: Plan = PLAN) -> Verification:
+        return verify(self.cluster, self.runs, self.clock, plan)
+
+    def open_runs(self) -> int:
+        return len(self.runs.unfinished())
