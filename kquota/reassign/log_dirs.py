@@ -239,11 +239,11 @@ def started_lines(moves: Wanted) -> str:
     )
 
 
-def timed_out(waiting: Collection[ReplicaId]) -> str:
-    """The replicas whose brokers did not begin in time."""
+def timed_out(waiting: Collection[ReplicaId], what: str = "started") -> str:
+    """The replicas whose brokers did not begin in time; Kafka's line where they were to be started."""
     plural = "" if len(waiting) == 1 else "s"
     names = ",".join(map(_name, sorted(waiting, key=_in_order)))
-    return f"Timed out before log directory move{plural} could be started for: {names}"
+    return f"Timed out before log directory move{plural} could be {what} for: {names}"
 
 
 def failed(errors: Mapping[ReplicaId, object]) -> str:

@@ -174,7 +174,7 @@ def _one(stage: world.Stage, run: Run, verb: str, *, dry_run: bool, force: bool)
     if dry_run:
         return Recovered(run=wanted, prepared=prepared, recovery=None, code=DONE)
     recovery = recover(stage.cluster, stage.runs, clock, wanted, prepared, say, stage.dirs)
-    for line in printed.remarks(recovery.verification):
+    for line in (*printed.log_dirs_remarks(recovery.execution.log_dirs), *printed.remarks(recovery.verification)):
         say(line)
     code = execution.verdict(recovery.verification)
     return Recovered(run=wanted, prepared=prepared, recovery=recovery, code=code)

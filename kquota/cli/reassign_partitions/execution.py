@@ -102,7 +102,7 @@ def cancel(
     for line in printed.cancelled_remarks(done):
         say(line)
     print(printed.cancelled(done, output))
-    return NOT_YET if done.verification.pending else DONE
+    return printed.log_dirs_code(done.log_dirs) or (NOT_YET if done.verification.pending else DONE)
 
 
 def verdict(found: Verification) -> int:

@@ -44,8 +44,7 @@ def executed(
             started=_partitions(done.started),
             running=_partitions(done.running),
             log_dirs_started=_replicas(done.log_dirs.begun),
-            log_dirs_failed=_replicas({r: str(error) for r, error in done.log_dirs.refused.items()}),
-            log_dirs_waiting=_replicas(done.log_dirs.waiting),
+            **_not_begun(done.log_dirs),
             rollback=json.loads(words.assignment(done.rollback)),
         )
     lines = [words.current_assignment(done.rollback)]
@@ -68,10 +67,15 @@ def executed_remarks(done: Execution, record: str | None) -> Iterator[str]:
         yield f"run {done.run.id} is on record, with every prior value and the plan back, in {record}"
     if done.running:
         yield f"under way already: {few(done.running, _SHOWN)}"
-    if done.log_dirs.refused:
-        yield f"error: {log_dirs.failed(done.log_dirs.refused)}"
-    if done.log_dirs.waiting:
-        yield f"error: {log_dirs.timed_out(done.log_dirs.waiting)}: execute the same plan again, or kquota move resume"
+    yield from log_dirs_remarks(done.log_dirs)
+
+
+def log_dirs_remarks(done: Started) -> Iterator[str]:
+    """For stderr: which replicas did not begin to go between log dirs, and what to do."""
+    if done.refused:
+        yield f"error: {log_dirs.failed(done.refused)}"
+    if done.waiting:
+        yield f"error: {log_dirs.timed_out(done.waiting)}: execute the same plan again, or kquota move resume"
 
 
 def log_dirs_code(done: Started) -> int:
@@ -131,20 +135,24 @@ def cancelled(done: Cancellation, output: Output) -> str:
         return _document(
             cancelled=_partitions(done.cancelled),
             log_dirs_cancelled=_replicas(done.log_dirs.begun),
+            **_not_begun(done.log_dirs),
             **_verification(done.verification),
         )
     first = words.cancelled(done.cancelled) if done.cancelled else words.NONE_CANCELLED
     moved = done.log_dirs
-    if moved.refused or moved.waiting:
-        second = log_dirs.failed(moved.refused) if moved.refused else log_dirs.timed_out(moved.waiting)
-    else:
-        second = log_dirs.started_lines(moved.begun) or log_dirs.NONE_ACTIVE
-    return "\n".join([first, second, *_clearing(done.verification)])
+    lines = [log_dirs.started_lines(moved.begun)] if moved.begun else []
+    if not (moved.begun or moved.refused or moved.waiting):
+        lines = [log_dirs.NONE_ACTIVE]
+    return "\n".join([first, *lines, *_clearing(done.verification)])
 
 
 def cancelled_remarks(done: Cancellation) -> Iterator[str]:
     """For stderr."""
     found = done.verification
+    if done.log_dirs.refused:
+        yield f"error: {log_dirs.failed(done.log_dirs.refused)}"
+    if done.log_dirs.waiting:
+        yield f"error: {log_dirs.timed_out(done.log_dirs.waiting, 'cancelled')}: cancel the same plan again"
     yield from _given_back_remarks(found)
     if ended := [status.partition for status in found.statuses if status.progress is Progress.DONE]:
         yield (
@@ -229,6 +237,13 @@ def _document(**more: object) -> str:
 
 def _partitions(names: Iterable[TopicPartition]) -> list[dict[str, object]]:
     return [fields.partition(name) for name in names]
+
+
+def _not_begun(done: Started) -> dict[str, object]:
+    return {
+        "log_dirs_failed": _replicas({replica: str(error) for replica, error in done.refused.items()}),
+        "log_dirs_waiting": _replicas(done.waiting),
+    }
 
 
 def _replicas(told: Mapping[ReplicaId, str]) -> list[dict[str, object]]:

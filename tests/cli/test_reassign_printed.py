@@ -1,0 +1,53 @@
+"""What --cancel tells of log dirs whose broker refused, or did not answer: on stderr, in JSON, by the exit code."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kquota.cli.options import Output
+from kquota.cli.reassign_partitions import printed
+from kquota.errors import KquotaError, Refused
+from kquota.reassign.cancellation import Cancellation
+from kquota.reassign.log_dir_actions import Started
+from kquota.reassign.progress import Progress
+from kquota.reassign.verification import Verification
+from kquota.terms import BrokerId, ReplicaId, TopicPartition
+
+REPLICA: ReplicaId = (TopicPartition("t", 0), BrokerId(2))
+REFUSED: dict[ReplicaId, KquotaError] = {REPLICA: Refused("the disk is offline")}
+NONE = "None of the specified partition moves are active."
+TOLD = {
+    "turned back": (
+        Started(begun={REPLICA: "/a"}),
+        0,
+        "Successfully started moving log directory to /a for replica t-0 with broker 2 ",
+        "",
+    ),
+    "none": (Started(), 0, NONE, ""),
+    "refused": (
+        Started(refused=REFUSED),
+        1,
+        "",
+        "error: Failed to alter dir for t-0-2: the disk is offline",
+    ),
+    "not answered": (
+        Started(waiting={REPLICA: "is not alive"}),
+        8,
+        "",
+        "error: Timed out before log directory move could be cancelled for: t-0-2: cancel the same plan again",
+    ),
+}
+
+
+@pytest.mark.parametrize(("moved", "code", "out", "err"), TOLD.values(), ids=TOLD)
+def test_what_cancel_tells_of_log_dirs(moved: Started, code: int, out: str, err: str) -> None:
+    done = Cancellation(cancelled=(), log_dirs=moved, verification=Verification(statuses=(), verdict=Progress.DONE))
+    first = "None of the specified partition reassignments are active."
+    assert printed.cancelled(done, Output.text) == "\n".join([first, *filter(None, [out])])
+    assert list(printed.cancelled_remarks(done)) == [*filter(None, [err])]
+    assert printed.log_dirs_code(done.log_dirs) == code
+    told = json.loads(printed.cancelled(done, Output.json))
+    found = {key: len(told[f"log_dirs_{key}"]) for key in ("cancelled", "failed", "waiting")}
+    assert found == {"cancelled": len(moved.begun), "failed": len(moved.refused), "waiting": len(moved.waiting)}
