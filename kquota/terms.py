@@ -80,19 +80,16 @@ FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
 LOG_DIR_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 THROTTLE_LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 """Configs of a topic: which of its replicas are throttled, as leaders and as followers (KIP-73)."""
-_LISTED: Final = re.compile(r"0*([0-9]{1,10}):0*([0-9]{1,10})")
 
 
 def listed_replica(entry: str) -> tuple[int, BrokerId] | None:
-    """The partition and the broker of one entry of such a list; None for `*` and for what no broker can read.
+    """The partition and the broker of one entry of such a list; None for `*` and for what is no `partition:broker`.
 
     >>> listed_replica("3:1"), listed_replica("3:x"), listed_replica("9999999999:1")
     ((3, 1), None, None)
     """
-    found = _LISTED.fullmatch(entry)
-    if found is None or any(int(number) > HIGHEST_ID for number in found.groups()):
-        return None
-    return int(found[1]), BrokerId(int(found[2]))
+    partition, _, broker = entry.partition(":")
+    return (int(partition), BrokerId(int(broker))) if is_id(partition) and is_id(broker) else None
 
 
 REPLICATION_RATES: Final = (LEADER_RATE, FOLLOWER_RATE)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from kquota.pace.work import total
+
+Figures: TypeAlias = tuple[int | None, int | None]
+"""The total and the usable bytes of one log dir's volume, None where they are not told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,33 +92,36 @@ def _room(volumes: Sequence[Volume], arrivals: Sequence[Arrival], log_dir: str |
     coming = [a for a in arrivals if log_dir is None or a.log_dir in one_volume]
     arriving = sum(arrival.bytes for arrival in coming)
     chosen = [v for v in volumes if log_dir in (None, v.log_dir)]
-    usable, apart = _usable(chosen, apart=False), _usable(chosen, apart=True)
+    shared, each = (together(((v.total, v.usable) for v in chosen), apart=apart) for apart in (False, True))
     alone = sum(arrival.bytes for arrival in coming if log_dir in (None, arrival.log_dir))
     return Room(
         broker=arrivals[0].broker,
         log_dir=log_dir,
-        usable=usable,
+        usable=None if shared is None else shared[1],
         arriving=arriving,
         written=_written(coming, seconds),
-        apart=None if apart is None else apart - alone,
+        apart=None if each is None else each[1] - alone,
     )
 
 
 def disks(volumes: Iterable[Volume]) -> dict[int, int]:
     """The bytes that each broker's volumes hold, used or not; without the brokers that do not tell all of them."""
-    held: defaultdict[int, set[tuple[int | None, int | None]]] = defaultdict(set)
+    held: defaultdict[int, list[Figures]] = defaultdict(list)
     for volume in volumes:
-        held[volume.broker].add((volume.total, volume.usable))
-    known = {broker: [whole for whole, _ in found if whole is not None] for broker, found in held.items()}
-    return {broker: sum(totals) for broker, totals in known.items() if len(totals) == len(held[broker])}
+        held[volume.broker].append((volume.total, volume.usable))
+    return {broker: both[0] for broker, figures in held.items() if (both := together(figures)) is not None}
 
 
-def _usable(volumes: Sequence[Volume], *, apart: bool) -> int | None:
-    """Log dirs with the very same figures count once unless `apart`: to count a disk twice would fill it."""
-    every = [(v.total, v.usable) for v in volumes]
-    found = every if apart else list(set(every))
-    known = [usable for whole, usable in found if whole is not None and usable is not None]
-    return sum(known) if found and len(known) == len(found) else None
+def together(figures: Iterable[Figures], *, apart: bool = False) -> tuple[int, int] | None:
+    """The total and the usable bytes of the volumes of several log dirs; None where one is not told, or there is none.
+
+    Log dirs with the very same figures count once unless `apart`: to count a disk twice would fill it.
+    """
+    found = list(figures) if apart else list(set(figures))
+    known = [(whole, usable) for whole, usable in found if whole is not None and usable is not None]
+    if not found or len(known) < len(found):
+        return None
+    return sum(whole for whole, _ in known), sum(usable for _, usable in known)
 
 
 def _written(arrivals: Sequence[Arrival], seconds: float | None) -> float | None:

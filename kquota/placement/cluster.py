@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kquota.pace.room import together
 from kquota.reassign.moves import Partition
 from kquota.reassign.port import Snapshot
 from kquota.sizes.replica import LogDir
@@ -100,16 +101,6 @@ def cluster(snapshot: Snapshot, log_dirs: Iterable[LogDir], disk: int | None = N
 
 
 def _volumes(dirs: Iterable[LogDir]) -> Disk | None:
-    """All volumes of one broker as one; None when one of them is not told (Kafka before 3.3, a failed log dir).
-
-    Two log dirs with the very same figures are taken for one volume: to count a disk twice would fill it.
-    """
-    volumes: set[tuple[int, int]] = set()
-    for log_dir in dirs:
-        if log_dir.volume_total is None or log_dir.volume_usable is None:
-            return None
-        volumes.add((log_dir.volume_total, log_dir.volume_usable))
-    if not volumes:
-        return None
-    total = sum(of for of, _ in volumes)
-    return Disk(total=total, used=total - sum(usable for _, usable in volumes))
+    """All volumes of one broker as one; None when one of them is not told (Kafka before 3.3, a failed log dir)."""
+    both = together((log_dir.volume_total, log_dir.volume_usable) for log_dir in dirs)
+    return None if both is None else Disk(total=both[0], used=both[0] - both[1])
