@@ -17,7 +17,7 @@ from kquota.cli.quota.probe.limit import WRITE
 from kquota.cli.quota.probe.printed import Probed
 from kquota.errors import Invalid, Unreachable
 from kquota.mutation.request import Creation, Deletion
-from kquota.probe import Limit, Operation, Step, find_limit, probe, scratch
+from kquota.probe import Limit, Operation, Result, Step, find_limit, probe, scratch
 from kquota.probe.load import KEYS, Kind, Load
 from kquota.probe.meter import Reading, Throttles
 from kquota.quota.capacity import Cluster as Brokers
@@ -119,6 +119,16 @@ WRONG = {
     "two loads": (("--consume", "--requests"), "not --consume and --requests"),
     "a load to find a limit with": (("--find-limit", "--produce", "1MB/s"), "not --produce and --find-limit"),
     "no rate": (("--produce", "fast"), "--produce 'fast' is not a positive number"),
+    "brokers of a controller": (
+        ("--find-limit", "--broker-list", "1"),
+        "--broker-list has no effect with --find-limit",
+    ),
+    "bytes of topics": (("--create-topics", "--most-bytes", "1GB"), "--most-bytes has no effect with --create-topics"),
+    "partitions of a load": (
+        ("--consume", "--most-partitions", "99"),
+        "--most-partitions has no effect with --consume",
+    ),
+    "whose rest": (("--clean-up", "--user", "alice"), "--user has no effect with --clean-up"),
     "tenants of a load": (("--consume", "--tenants", "3"), "--tenants and --overcommit go with --find-limit"),
     "no partitions": (("--find-limit", "--most-partitions", "9"), "9 is not in the range 10<=x<=10000"),
     "no factor": (("--find-limit", "--overcommit", "inf"), "--overcommit inf: must be finite"),
@@ -192,6 +202,10 @@ LIMITED = {
 }
 
 
+TRIES, OFF = 3, 8
+"""Of a load whose reading is off: a machine that stands still for 2 s spoils one, a quota that is wrong all of them."""
+
+
 def test_a_real_client_gets_what_explain_says_within_a_tenth(kafka_431: Cluster, at: tuple[str, str]) -> None:
     """All four at once, each with a client-id of its own: two windows of 11 s each, and then 20 s that count.
 
@@ -206,21 +220,27 @@ def test_a_real_client_gets_what_explain_says_within_a_tenth(kafka_431: Cluster,
         quotas = WireQuotas(wire)
         quotas.alter(changes)
         until(lambda: all(change.entity in quotas.everything() for change in changes), "the quotas are seen")
-    running = {
-        option: started(
-            *("quota", "probe", *at, option, *words, "--user", "ANONYMOUS", "--seconds", "20", "--output", "json"),
-            *("--client-id", str(clients[option].client_id)),
-        )
-        for option, (words, _, _) in LIMITED.items()
-    }
-    with connect(kafka_431.bootstrap) as connected:
-        result = probe(connected, Kind.PRODUCE, rate=2e6, client_id=str(program.client_id), seconds=20)
+    ended: dict[str, tuple[str, str, int]] = {}
+    result: Result | None = None
+    for _ in range(TRIES):
+        running = {
+            option: started(
+                *("quota", "probe", *at, option, *words, "--user", "ANONYMOUS", "--seconds", "20", "--output", "json"),
+                *("--client-id", str(clients[option].client_id)),
+            )
+            for option, (words, _, _) in LIMITED.items()
+            if option not in ended or ended[option][2] == OFF
+        }
+        if result is None or not result.as_explained:
+            with connect(kafka_431.bootstrap) as connected:
+                result = probe(connected, Kind.PRODUCE, rate=2e6, client_id=str(program.client_id), seconds=20)
+        ended |= {option: (*one.communicate(timeout=150), one.returncode) for option, one in running.items()}
+    assert result is not None
     assert (result.as_explained, result.limit, result.expected) == (True, 3e5, 3e5)
     assert [one.broker for one in result.readings] == [1, 2, 3]
     for one in result.readings:
         assert one.rate == pytest.approx(3e5, rel=0.1)
         assert one.throttles.count > 0
-    ended = {option: (*process.communicate(timeout=150), process.returncode) for option, process in running.items()}
     for option, (_, key, limit) in LIMITED.items():
         out, err, code = ended[option]
         told = json.loads(out)
@@ -276,6 +296,9 @@ def test_what_a_killed_one_left_goes_once_its_time_is_over_and_nothing_else(
         topics = WireTopics(wire)
         topics.send([Creation(topic=t, partitions=1, configs=configs) for t, configs in made.items()], 30)
         until(lambda: sorted(probes(kafka_431)) == sorted(made), "they are there")
+        dry = kquota("quota", "probe", *at, "--clean-up", "--dry-run")
+        assert (dry.code, dry.out) == (8, f"Would remove topic {old}.\n")
+        assert sorted(probes(kafka_431)) == sorted(made)
         ran = kquota("quota", "probe", *at, "--clean-up")
         assert (ran.code, ran.out) == (8, "")
         assert f"removed what an older probe left: {old}\n" in ran.err

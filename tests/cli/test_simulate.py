@@ -162,6 +162,10 @@ WRONG = {
     "no number": (("--topics", "3", "--controller-mutation-rate", "0"), "must be more than 0"),
     "no trace": (("--producer-byte-rate", "1MB/s", "--trace", "/no/such"), "--trace /no/such: there is no such file"),
     "two loads": (("--topics", "3", "--load", "1MB/s"), "--topics and --load are two loads"),
+    "Spark for what takes no time": (
+        ("--topics", "3", "--within", "9s", "--spark-master", "spark://h:7077"),
+        "--spark-master has no effect with --topics",
+    ),
     "no use": (("--topics", "3", "--controller-mutation-rate", "5", "--closed-loop"), "has no effect with --topics"),
     "the size of a topic": (("--topics", "3", "--within", "9s", "--request-size", "1"), "--request-size has no effect"),
     "the time of a deploy": (("--topics", "3", "--within", "9s", "--for", "1m"), "--for has no effect with --topics"),

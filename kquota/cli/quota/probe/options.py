@@ -139,6 +139,7 @@ def asked(given: Given) -> Asked:
         )
     if not given.find_limit and (given.tenants != 1 or given.overcommit != 1):
         raise Invalid("--tenants and --overcommit go with --find-limit")
+    _must_have_effect(given, named[0])
     ladder.must_divide(given.tenants, given.overcommit)
     if given.user == "":
         raise Invalid("--user is empty; a client that did not authenticate is --user ANONYMOUS")
@@ -151,6 +152,20 @@ def asked(given: Given) -> Asked:
         brokers=None if given.broker_list is None else tuple(sorted(broker_ids([given.broker_list], "--broker-list"))),
         most_bytes=byte_size(given.most_bytes, "--most-bytes"),
     )
+
+
+def _must_have_effect(given: Given, load: str) -> None:
+    """Raises Invalid for an option that this load passes over."""
+    every, unsaid = set(_LOADS), Given()
+    takes = {
+        "broker_list": every - {"find_limit", "clean_up"},
+        "most_bytes": {"produce", "consume"},
+        "most_partitions": {"find_limit"},
+        **dict.fromkeys(("seconds", "user", "client_id"), every - {"clean_up"}),
+    }
+    for name, loads in takes.items():
+        if load not in loads and getattr(given, name) != getattr(unsaid, name):
+            raise Invalid(f"{_option(name)} has no effect with {_option(load)}")
 
 
 def _option(name: str) -> str:

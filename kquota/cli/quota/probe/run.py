@@ -51,12 +51,17 @@ def removed(who: Logins, made: Made) -> Iterator[None]:
         raise
 
 
-def clean_up(who: Logins) -> int:
+def clean_up(who: Logins, *, dry_run: bool) -> int:
     """Remove what killed probes left; NOT_YET where some may still run, or are called like a probe's and are none."""
     from kquota.probe import scratch
 
     with who.stage() as stage:
-        found = remove_older(stage)
+        if dry_run:
+            found = run.older(stage)
+            print("\n".join(f"Would remove topic {topic.name}." for topic in found.over) or "Would remove nothing.")
+            _tell_foreign(found)
+        else:
+            found = remove_older(stage)
     for topic in found.running:
         say(f"topic {topic.name}: its probe may run until {scratch.ends(topic.name):%H:%M:%S} UTC; left alone")
     return NOT_YET if found.foreign or found.running else DONE
@@ -64,11 +69,15 @@ def clean_up(who: Logins) -> int:
 
 def remove_older(stage: Connected) -> Found:
     """Remove what older probes left whose time is over."""
-    from kquota.probe import scratch
-
     found, gone = run.remove_older(stage)
     if gone:
         say(f"removed what an older probe left: {', '.join(gone[:5])}{' …' * (len(gone) > 5)}")
+    _tell_foreign(found)
+    return found
+
+
+def _tell_foreign(found: Found) -> None:
+    from kquota.probe import scratch
+
     for name in found.foreign:
         say(f"warning: topic {name} has a probe's name and not its seal ({scratch.SEAL}): left alone")
-    return found

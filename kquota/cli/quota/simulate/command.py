@@ -61,6 +61,9 @@ def _check(given: Given, load: str) -> None:
         "--controller-mutation-rate": given.controller_mutation_rate is not None and load == "--load",
         "--permissive": given.permissive and load == "--load",
         "--thread-time": given.thread_time is not None and load == "--trace",
+        "--spark-master": given.spark_master is not None and load != "--trace",
+        "--spark-remote": given.spark_remote is not None and load != "--trace",
+        "--conf": bool(given.conf) and load != "--trace",
     }
     for option, found in useless.items():
         if found:
