@@ -20,7 +20,7 @@ from kquota.sandbox.cluster import Cluster, kafka_tool
 from kquota.stores.wire.connection import Wire
 from kquota.stores.wire.moves import WireMoves
 from kquota.stores.wire.replica_dirs import WireReplicaDirs
-from kquota.terms import LOG_DIR_RATE, BrokerId, TopicPartition
+from kquota.terms import LEADER_RATE, LOG_DIR_RATE, BrokerId, TopicPartition
 from tests.cli.run import run
 from tests.reassign.dirs_contract import ReplicaDirsContract, Stage
 from tests.stores.moves_stage import OtherHand, until
@@ -53,6 +53,9 @@ class RealStage:
 
     def slow(self, broker: BrokerId) -> None:
         self.hand.write(Setting.of_broker(broker, LOG_DIR_RATE), "1000")
+        # A broker shows a rate a moment before it obeys it, and takes in changes one by one: it obeys the one before.
+        for value in (str(10**15), None):
+            self.hand.write(Setting.of_broker(broker, LEADER_RATE), value)
 
     def fast(self, broker: BrokerId) -> None:
         self.hand.write(Setting.of_broker(broker, LOG_DIR_RATE), None)

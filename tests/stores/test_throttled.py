@@ -23,11 +23,11 @@ from kquota.stores.wire.topics import WireTopics
 from tests.stores.moves_stage import until
 from tests.stores.recorder import Recorder
 
-RATE = 0.5
-"""Mutations a second: the bucket holds 5.5, and whoever makes two topics of PARTITIONS waits 5 s."""
+RATE = 0.16
+"""Mutations a second: the bucket holds 1.76, so each topic of PARTITIONS overdraws it by what takes 14 s or more."""
 PARTITIONS = 4
 """Few, so that no broker takes PATIENCE_MS to make them, however busy the machine is."""
-PATIENCE_MS = 4_000
+PATIENCE_MS = 9_000
 
 
 @dataclass
@@ -71,7 +71,7 @@ def test_a_rejected_mutation_waits_even_when_its_connection_is_lost_meanwhile(st
             recorder.cut()
 
         def rejected() -> bool:
-            todo = work([next(creations) for _ in range(3)])
+            todo = work([next(creations) for _ in range(2)])
             outcomes = carry_out(WireTopics(wire), time, todo, Pace(quota=None), seconds=60, told=told)
             assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
             return bool(recorder.throttles)
