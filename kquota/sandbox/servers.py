@@ -22,7 +22,8 @@ RACKS: Final = 3
 _LEAN: Final = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k"]
 _PORTS: Final = range(20_000, 32_000)
 """Below what systems hand out to outgoing connections, so that a stopped server finds its port free when it returns."""
-_EACH: Final = 64
+_EACH: Final = 32
+_held: Final[set[int]] = set()
 _given: Final[set[int]] = set()
 
 
@@ -74,24 +75,40 @@ def broker_plan(number: int, port: int, directory: Path) -> Broker:
 def free_ports(count: int) -> list[int]:
     """Loopback ports that nobody listens on, and none twice. Raises Refused when there are not enough.
 
-    A server needs seconds until it listens, and another process may look meanwhile: each begins somewhere else.
+    A server needs seconds until it listens, and another process may look meanwhile: each has blocks of its own.
     """
     found: list[int] = []
     first = os.getpid() * _EACH % len(_PORTS)
-    for port in (*_PORTS[first:], *_PORTS[:first]):
-        if port in _given:
-            continue
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((HOST, port))
-            except OSError:
+    for block in (*_PORTS[first::_EACH], *_PORTS[:first:_EACH]):
+        for port in range(block + 1, block + _EACH) if _hold(block) else ():
+            if port in _given or (bound := _bound(port, shared=True)) is None:
                 continue
-        found.append(port)
-        _given.add(port)
-        if len(found) == count:
-            return found
+            bound.close()
+            found.append(port)
+            _given.add(port)
+            if len(found) == count:
+                return found
     raise Refused(f"fewer than {count} free ports between {_PORTS.start} and {_PORTS.stop} on {HOST}")
+
+
+def _hold(block: int) -> bool:
+    """Whether this block of ports is ours until this process ends, however it does: its first port is the lock."""
+    if block not in _held and (lock := _bound(block, shared=False)) is not None:
+        lock.detach()  # which leaves it open, and nobody listens there
+        _held.add(block)
+    return block in _held
+
+
+def _bound(port: int, *, shared: bool) -> socket.socket | None:
+    """A socket at this port, None where it is taken; `shared` passes over connections that have ended."""
+    found = socket.socket()
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shared)
+    try:
+        found.bind((HOST, port))
+    except OSError:
+        found.close()
+        return None
+    return found
 
 
 def new_id() -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from kquota.sandbox import cluster as sandbox
+from kquota.sandbox import servers
 from kquota.sandbox.cluster import Cluster
 
 
@@ -28,6 +31,22 @@ def test_every_server_runs_and_kafkas_own_tool_sees_three_brokers(cluster: Clust
 
 def test_a_zookeeper_alone_needs_no_kafka(zookeeper: Cluster) -> None:
     assert (zookeeper.running, zookeeper.kafka, zookeeper.bootstrap) == (True, None, "")
+
+
+CHOOSES = "from kquota.sandbox import servers; print(*servers.free_ports(40), flush=True); input()"
+
+
+def test_two_that_choose_ports_at_once_choose_different_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before either listens, and with ids that let both begin at the same port; who has ended keeps none."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", CHOOSES], stdin=pipe, stdout=pipe, text=True) as other:
+        monkeypatch.setattr(os, "getpid", lambda: other.pid)
+        assert other.stdout is not None
+        theirs = [int(port) for port in other.stdout.readline().split()]
+        ours = servers.free_ports(40)
+        assert (len({*ours, *theirs}), len(theirs)) == (80, 40)
+        other.communicate("\n")
+    assert set(theirs) & set(servers.free_ports(40))
 
 
 @pytest.mark.kafka
