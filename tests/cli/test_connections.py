@@ -81,7 +81,7 @@ def test_a_handshake_that_nobody_answers_ends_by_the_deadline(secured: Secured, 
     ran = ask(option, silent, *how)
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     # The bound is the rule (10 s at most to connect); start and stop of a process on a busy machine come on top.
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 60
 
 
 def test_the_deadline_is_the_operators(secured: Secured, silent: str) -> None:

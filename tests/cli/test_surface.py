@@ -147,7 +147,7 @@ def test_somebody_else_there_is_said_within_the_deadline() -> None:
         ended = [(process.communicate()[1], process.returncode) for process in waiting]
     assert [(err.count("\n"), code) for err, code in ended] == [(1, 1), (1, 1)]
     # The bound is the rule (10 s at most to connect); start and stop of processes on a busy machine come on top.
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - begun < 60
 
 
 def test_a_full_disk_is_one_line_and_1() -> None:

@@ -58,7 +58,7 @@ def test_a_download_that_is_killed_and_two_at_once_leave_a_whole_folder(tmp_path
         until((tmp_path / "kquota" / "kafka" / ".2.8.2.partial" / "cache").exists)
         killed.kill()
     two = [subprocess.Popen(command, env=env) for _ in range(2)]
-    assert [process.wait(timeout=200) for process in two] == [0, 0]
+    assert [process.wait(timeout=600) for process in two] == [0, 0]
     folder = tmp_path / "kquota" / "kafka"
     assert sorted(path.name for path in folder.iterdir()) == [".2.8.2.lock", "2.8.2"]
     whole = {path.name: path.stat().st_size for path in jars.kafka("2.8.2", silent).iterdir()}

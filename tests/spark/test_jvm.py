@@ -65,8 +65,8 @@ def start(folder: Path, **environment: str) -> tuple[subprocess.Popen[str], int]
 
 
 def gone(pid: int) -> bool:
-    """Whether a process ends within 20 s; a zombie that nobody reaps has ended, too."""
-    deadline = time.monotonic() + 20
+    """Whether a process ends within 60 s; a zombie that nobody reaps has ended, too."""
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
