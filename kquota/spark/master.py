@@ -7,7 +7,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, Final
 
-from kquota.errors import Refused, Unreachable
+from kquota.errors import Invalid, Refused, Unreachable
 from kquota.spark.engine import Engine
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ EXECUTOR_SECONDS: Final = 60.0
 def own_address(engine: Engine) -> str | None:
     """The address of this machine that a standalone master reaches us at; None where only Spark knows (yarn, k8s).
 
-    Raises Unreachable when none of its masters answers: Spark itself would try for minutes.
+    Raises Unreachable when none of its masters answers: Spark itself would try for minutes. Invalid for no address.
     """
     assert engine.master is not None
     if not engine.master.startswith("spark://"):
@@ -39,9 +39,22 @@ def own_address(engine: Engine) -> str | None:
 
 def reached(place: str) -> str:
     """Our own end of a connection to HOST:PORT, or to HOST:7077. Raises OSError when there is none within 10 s."""
-    host, _, port = place.rpartition(":") if re.search(r":\d+$", place) else (place, ":", "7077")
-    with socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_SECONDS) as connection:
+    with socket.create_connection(_address(place), timeout=REACH_SECONDS) as connection:
         return str(connection.getsockname()[0])
+
+
+def _address(place: str) -> tuple[str, int]:
+    host, _, port = place.rpartition(":") if re.search(r":[0-9]+$", place) else (place, ":", "7077")
+    host = host.strip("[]")
+    try:
+        # A socket would raise UnicodeError for what DNS has no form for, and take a port modulo 65,536.
+        host.encode("idna")
+        sound = bool(host) and len(port) <= 5 and 0 < int(port) < 2**16
+    except UnicodeError:
+        sound = False
+    if not sound:
+        raise Invalid(f"--spark-master: {place!r} is not HOST:PORT")
+    return host, int(port)
 
 
 def await_executors(spark: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 
@@ -44,6 +45,12 @@ def _host_and_port(address: str, option: str) -> tuple[str, int]:
     if colon:
         raise Invalid(f"{option}: {address!r}: leave out {protocol}://; security.protocol in --command-config says it")
     host, colon, port = address.rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 2**16:
+    host = host.strip("[]")
+    if not colon or not host or not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 2**16:
         raise Invalid(f"{option}: {address!r} is not host:port")
-    return host.strip("[]"), int(port)
+    try:
+        # As a socket does: what DNS has no form for never reaches a resolver, and is no OSError.
+        host.encode("idna")
+    except UnicodeError:
+        raise Invalid(f"{option}: {address!r}: {host!r} is no host's name") from None
+    return host, int(port)

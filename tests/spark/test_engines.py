@@ -14,6 +14,7 @@ import pytest
 from kquota.errors import Invalid
 from kquota.spark.engine import Engine, engine
 from kquota.spark.jvm import jvm
+from kquota.spark.master import own_address
 from tests.cli.run import Ran, run
 from tests.spark.engines import BLIND
 from tests.spark.rows import log_dirs, row, written
@@ -98,6 +99,24 @@ def test_a_master_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         "kquota: error: no Spark master answers at spark://127.0.0.1:1 (127.0.0.1:1: Connection refused): "
         "check the address, that it runs, and that no firewall lies between\n"
     )
+
+
+PLACES = {
+    "an empty label": "spark://.example.com:7077",
+    "two dots": "spark://b1..example.com",
+    "a long label": f"spark://{'x' * 64}:7077",
+    "no host": "spark://:7077",
+    "a port above all": "spark://localhost:65536",
+    "port 0": "spark://localhost:0",
+    "more digits than int() takes": f"spark://localhost:{'9' * 5_000}",
+    "the second": "spark://127.0.0.1:1,b1..example.com:7077",
+}
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+def test_a_master_that_cannot_be_an_address(place: str) -> None:
+    with pytest.raises(Invalid, match=r"^--spark-master: '.*' is not HOST:PORT$"):
+        own_address(Engine(master=place))
 
 
 def test_a_server_that_is_not_there_is_one_line(tmp_path: Path, small_client: str) -> None:
