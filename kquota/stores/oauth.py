@@ -110,7 +110,7 @@ def token(wanted: Tokens, trust: Callable[[], ssl.SSLContext]) -> Token:
         case TokenFile(path=path):
             try:
                 text = path.read_text(encoding="ascii").strip()
-            except (OSError, UnicodeDecodeError) as error:
+            except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) else "it holds no token"
                 raise Invalid(f"sasl.oauthbearer.token.endpoint.url: cannot read {path}: {reason}") from None
             return _checked(text, None, "", f"{path} holds no bearer token")
@@ -118,17 +118,18 @@ def token(wanted: Tokens, trust: Callable[[], ssl.SSLContext]) -> Token:
             answer = _asked(wanted, trust)
             value = answer.get("access_token") or answer.get("id_token")
             lasts = answer.get("expires_in")
-            ends = time.time() + lasts if isinstance(lasts, (int, float)) else None
+            ends = None if (seconds := _seconds(lasts)) is None else time.time() + seconds
             return _checked(value, ends, wanted.client_id, f"the token endpoint {shown(wanted.url)} gave no token")
 
 
 def shown(url: str) -> str:
-    """A URL fit for a message: without a password or a query in it."""
+    """A URL fit for a message: without a password or a query in it. Raises ValueError for what is no URL."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
 
 def _asked(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> dict[str, Any]:
+    import http.client
     import urllib.error
     import urllib.request
 
@@ -154,51 +155,59 @@ def _asked(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> di
     if wanted.url.lower().startswith("https:"):
         handlers.append(urllib.request.HTTPSHandler(context=trust()))
 
-    def answered() -> Any:
+    def answered() -> bytes:
         with urllib.request.build_opener(*handlers).open(request, timeout=wanted.seconds) as answer:
-            return json.loads(answer.read(_MOST))
+            return bytes(answer.read(_MOST))
 
     try:
-        document = _within(wanted.seconds, answered)
+        answer = _within(wanted.seconds, answered)
     except urllib.error.HTTPError as error:
         raise Refused(
             f"{where} answered {error.code}{_reason(error)}; check clientId, clientSecret and scope"
         ) from None
     except (OSError, urllib.error.URLError) as error:
         raise Unreachable(f"{where} cannot be asked within {wanted.seconds:.0f} s: {_why(error)}") from None
-    except ValueError:
+    except (http.client.InvalidURL, ValueError):
+        # No name for DNS, or what a request line cannot hold.
+        raise Invalid(f"{where} cannot be asked for; check sasl.oauthbearer.token.endpoint.url") from None
+    except http.client.HTTPException:
+        raise Refused(f"{where} answers, but not as HTTP; check sasl.oauthbearer.token.endpoint.url") from None
+    try:
+        document = json.loads(answer)
+    except (ValueError, RecursionError):
         raise Refused(f"{where} gave no JSON; check sasl.oauthbearer.token.endpoint.url") from None
     return document if isinstance(document, dict) else {}
 
 
-def _within(seconds: float, work: Callable[[], Any]) -> Any:
+def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
     """What `work` returns or raises, or TimeoutError: a socket's time-out bounds each wait and not their sum."""
     import threading
 
-    outcome: list[tuple[Any, BaseException | None]] = []
+    outcome: list[bytes | Exception] = []
 
     def run() -> None:
         try:
-            outcome.append((work(), None))
-        except (OSError, ValueError) as error:
-            outcome.append((None, error))
+            outcome.append(work())
+        except Exception as error:  # noqa: BLE001  # raised again below, by whom it concerns
+            outcome.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(seconds)
     if not outcome:
         raise TimeoutError
-    value, error = outcome[0]
-    if error is not None:
-        raise error
-    return value
+    if isinstance(outcome[0], Exception):
+        raise outcome[0]
+    return outcome[0]
 
 
 def _reason(error: Any) -> str:
     """The provider's own word for the refusal: one of OAuth's short codes (RFC 6749), nothing longer."""
+    import http.client
+
     try:
         code = json.loads(error.read(_MOST)).get("error", "")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, http.client.HTTPException, ValueError, RecursionError, AttributeError):
         return ""
     return f" {code}" if isinstance(code, str) and re.fullmatch(r"[a-z_]{1,40}", code) else ""
 
@@ -218,12 +227,20 @@ def _checked(value: object, expires: float | None, principal: str, otherwise: st
     if not isinstance(value, str) or not _TOKEN.fullmatch(value):
         raise Refused(otherwise)
     claims = _claims(value)
-    ends, subject = claims.get("exp"), claims.get("sub")
+    ends, subject = _seconds(claims.get("exp")), claims.get("sub")
     return Token(
         value=value,
-        expires=float(ends) if isinstance(ends, (int, float)) else expires,
+        expires=expires if ends is None else ends,
         principal=subject if isinstance(subject, str) else principal,
     )
+
+
+def _seconds(told: object) -> float | None:
+    """A time as JSON has it; None for what is none, and for a whole number that no clock reaches."""
+    try:
+        return float(told) if isinstance(told, (int, float)) else None
+    except OverflowError:
+        return None
 
 
 def _claims(text: str) -> dict[str, Any]:
@@ -231,7 +248,7 @@ def _claims(text: str) -> dict[str, Any]:
     parts = text.split(".")
     try:
         document = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except (IndexError, ValueError):
+    except (IndexError, ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from kquota.errors import Invalid
 from kquota.stores import jaas, oauth
@@ -203,18 +203,32 @@ def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Cal
     url = found.get("sasl.oauthbearer.token.endpoint.url")
     if not url:
         return oauth.unsecured(options, where)
-    scheme = urlsplit(url).scheme.lower()
+    parts = _split(url, where)
+    scheme = parts.scheme.lower()
     if scheme == "file":
-        return TokenFile(path=Path(unquote(urlsplit(url).path)), extensions=oauth.extensions(options))
-    if scheme not in ("http", "https") or not urlsplit(url).hostname:
+        return TokenFile(path=Path(unquote(parts.path)), extensions=oauth.extensions(options))
+    if scheme not in ("http", "https") or not parts.hostname:
         raise Invalid(f"{where}: sasl.oauthbearer.token.endpoint.url must be a URL of https, http or file")
-    if "@" in urlsplit(url).netloc:
+    if "@" in parts.netloc:
         raise Invalid(
             f"{where}: sasl.oauthbearer.token.endpoint.url: no user and password in it; use clientId and clientSecret"
         )
     if scheme == "http":
         tell(f"{where}: the client secret goes to {oauth.shown(url)} without TLS")
     return _client_credentials(found, options, url, where)
+
+
+def _split(url: str, where: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # looked at only here
+    except ValueError:
+        # Python's words would repeat a password that holds a slash.
+        raise Invalid(
+            f"{where}: sasl.oauthbearer.token.endpoint.url: its host or its port cannot be right; write "
+            "https://HOST:PORT/PATH"
+        ) from None
+    return parts
 
 
 def _client_credentials(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import socket
 import ssl
 import threading
 import time
@@ -164,6 +165,13 @@ BAD: dict[str, tuple[Callable[[], tuple[int, dict[str, str], bytes]], type[Kquot
     "no token": (said(200, {"token": CANARY}), Refused, "gave no token"),
     "no object": (said(200, [CANARY]), Refused, "gave no token"),
     "no JSON": (lambda: (200, {}, b"<html>" + CANARY.encode()), Refused, "gave no JSON"),
+    "deep JSON": (lambda: (200, {}, b"[" * 100_000), Refused, "gave no JSON"),
+    "an error of deep JSON": (lambda: (400, {}, b"[" * 100_000), Refused, "answered 400; check"),
+    "chunks that are none": (
+        lambda: (200, {"Transfer-Encoding": "chunked"}, b"none\r\n"),
+        Refused,
+        "answers, but not as HTTP; check",
+    ),
     "a token that would break out of its frame": (given(f"{CANARY}\x01auth=x"), Refused, "gave no token"),
     "a token that is no text": (given(7), Refused, "gave no token"),
 }
@@ -182,6 +190,47 @@ def test_what_a_provider_may_answer(
             asked(url, stores / "ca.pem", tmp_path)
         assert CANARY not in repr(refused.value)
         assert len(Endpoint.asked) == 1
+
+
+def test_a_server_that_speaks_another_protocol(stores: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            client, _ = server.accept()
+            with client:
+                client.recv(1 << 16)
+                client.sendall(b"220 mail.example.com ESMTP\r\n")
+
+        thread = threading.Thread(target=greet, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/token"
+        with pytest.raises(Refused, match=f"the token endpoint {url} answers, but not as HTTP; check sasl"):
+            asked(url, stores / "ca.pem", tmp_path)
+        thread.join(10)
+
+
+NOT_ASKED = {
+    "a host that DNS has no form for": "http://.example.com/token",
+    "a blank": "http://127.0.0.1:1/to ken",
+    "a letter that no request line holds": "http://127.0.0.1:1/t\u00f6ken",
+}
+
+
+@pytest.mark.parametrize("url", NOT_ASKED.values(), ids=NOT_ASKED)
+def test_what_no_provider_can_be_asked_for(stores: Path, tmp_path: Path, url: str) -> None:
+    with pytest.raises(Invalid, match=f"{url} cannot be asked for; check sasl.oauthbearer.token.endpoint.url"):
+        asked(url, stores / "ca.pem", tmp_path)
+
+
+@pytest.mark.parametrize("claims", [{"exp": 10**400}, {"exp": "soon"}, {}], ids=["beyond a float", "no number", "none"])
+def test_a_token_that_does_not_say_when_it_ends(tmp_path: Path, claims: dict[str, Any]) -> None:
+    (tmp_path / "token").write_text(jwt(sub="alice", **claims))
+    assert oauth.token(TokenFile(path=tmp_path / "token", extensions={}), lambda: pytest.fail("no TLS")).expires is None
+
+
+def test_a_file_of_a_token_that_no_file_system_has() -> None:
+    with pytest.raises(Invalid, match=r"cannot read .*: it holds no token"):
+        oauth.token(TokenFile(path=Path("/a\0b"), extensions={}), lambda: pytest.fail("no TLS"))
 
 
 def test_a_provider_that_nobody_vouches_for_gets_no_secret(stores: Path, tmp_path: Path) -> None:

@@ -228,6 +228,22 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
         {**bearer(clientId="x", clientSecret="y"), "sasl.oauthbearer.token.endpoint.url": f"https://u:{CANARY}@x/"},
         "no user and password in it",
     ),
+    "an endpoint's port": (
+        {**bearer(clientId="x", clientSecret="y"), "sasl.oauthbearer.token.endpoint.url": "http://idp:808O/token"},
+        "sasl.oauthbearer.token.endpoint.url: its host or its port cannot be right; write https://HOST:PORT/PATH",
+    ),
+    "an endpoint's port that is none": (
+        {**bearer(clientId="x", clientSecret="y"), "sasl.oauthbearer.token.endpoint.url": "https://idp:99999/token"},
+        "sasl.oauthbearer.token.endpoint.url: its host or its port cannot be right",
+    ),
+    "an endpoint's open bracket": (
+        {**bearer(clientId="x", clientSecret="y"), "sasl.oauthbearer.token.endpoint.url": "https://[fe80::1/t"},
+        "sasl.oauthbearer.token.endpoint.url: its host or its port cannot be right",
+    ),
+    "an endpoint with a slash in its password": (
+        {**bearer(clientId="x", clientSecret="y"), "sasl.oauthbearer.token.endpoint.url": f"https://u:{CANARY}/p@x/"},
+        "sasl.oauthbearer.token.endpoint.url: its host or its port cannot be right",
+    ),
     "no client secret": (
         {**bearer(clientId="x"), "sasl.oauthbearer.token.endpoint.url": "https://x/"},
         "sasl.jaas.config has no clientSecret",
