@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import os
 import stat
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -22,9 +24,10 @@ def read(path: Path, what: str) -> tuple[str, str]:
     `what` is the file in words, "a reassignment JSON file". Raises Invalid, and for a file beyond LARGEST before it
     is read.
     """
-    name = "stdin" if str(path) == "-" else str(path)
+    piped = str(path) == "-"
+    name = "stdin" if piped else str(path)
     try:
-        data = _bytes(sys.stdin.buffer, name) if name == "stdin" else _opened(path, name)
+        data = _bytes(sys.stdin.buffer, name) if piped else _opened(path, name)
     except OSError as error:
         raise Invalid(f"{name}: cannot be read: {error.strerror}; name {what}") from error
     if not data.strip(b"\0 \t\r\n"):
@@ -38,6 +41,27 @@ def read(path: Path, what: str) -> tuple[str, str]:
     except UnicodeDecodeError as error:
         before = data[: error.start].decode()
         raise Invalid(f"{name}: {place(before, len(before))}: is not UTF-8; save the file as UTF-8") from error
+
+
+@contextlib.contextmanager
+def looking_at(path: Path) -> Iterator[None]:
+    """Whatever the system will not show of a path, a name too long for it among that, is Invalid."""
+    try:
+        yield
+    except OSError as error:
+        raise Invalid(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def is_folder(path: Path) -> bool | None:
+    """Whether that is a folder; None where nothing is. Raises Invalid where nobody can tell.
+
+    What `Path.exists` makes of an error is another thing in each Python.
+    """
+    with looking_at(path):
+        try:
+            return stat.S_ISDIR(path.stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
 
 def place(text: str, at: int) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from kquota.errors import Invalid
+from kquota.text_file import is_folder
 
 _GZIP: Final = b"\x1f\x8b"
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
@@ -69,12 +70,16 @@ def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
     return files
 
 
-def matching(pattern: str, option: str) -> list[Path]:
-    """The files that a name or a glob means. Raises Invalid, naming `option`, for none."""
-    # A name that exists is itself, though it may look like a glob.
-    paths = [Path(pattern)] if pattern and Path(pattern).exists() else [Path(p) for p in sorted(glob.glob(pattern))]  # noqa: PTH207
+def matching(pattern: str, option: str, what: str = "file") -> list[Path]:
+    """The files that a name or a glob means, or what else is wanted. Raises Invalid, naming `option`, for none."""
+    try:
+        # A name that exists is itself, though it may look like a glob.
+        known = bool(pattern) and is_folder(Path(pattern)) is not None
+    except Invalid as error:
+        raise Invalid(f"{option} {error}") from error
+    paths = [Path(pattern)] if known else [Path(p) for p in sorted(glob.glob(pattern))]  # noqa: PTH207
     if not paths:
-        raise Invalid(f"{option} {pattern}: there is no such file")
+        raise Invalid(f"{option} {pattern}: there is no such {what}")
     return paths
 
 

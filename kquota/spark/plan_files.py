@@ -15,6 +15,7 @@ from kquota.reassign import plan as plans
 from kquota.reassign.plan import Plan
 from kquota.spark import files
 from kquota.spark.files import Files, is_elsewhere
+from kquota.text_file import is_folder, looking_at
 
 _PARQUET: Final = b"PAR1"
 _FIRST_LINE: Final = 100_000
@@ -39,20 +40,22 @@ def opened(name: str, scratch: Path) -> Plan | PlanFiles:
         lines = name.removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json"))
         return PlanFiles(name=name, parquet=not lines, files=Files(folder=scratch, names={}, elsewhere=(name,)))
     path = Path(name)
-    parts = _parts(path) if path.is_dir() else [path]
+    folder = is_folder(path)
+    parts = _parts(path) if folder else [path]
     kinds = {_is_parquet(part) for part in parts if part.is_file()}
     if len(kinds) > 1:
         raise Invalid(f"{name}: the folder holds Parquet and other files; keep one kind")
     if True in kinds:
         return PlanFiles(name=name, parquet=True, files=files.laid_out(parts, scratch / "plan-files", ".parquet"))
-    if path.is_dir() or _is_lines(path):
+    if folder or _is_lines(path):
         return PlanFiles(name=name, parquet=False, files=files.laid_out(parts, scratch / "plan-files", ".json"))
     return plans.read(path)
 
 
 def _parts(folder: Path) -> list[Path]:
     # Spark and others leave _SUCCESS and checksums beside what they write.
-    found = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(("_", ".")))
+    with looking_at(folder):
+        found = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(("_", ".")))
     if not found:
         raise Invalid(f"{folder}: the folder holds no file of a plan")
     return found

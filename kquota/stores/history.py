@@ -15,6 +15,7 @@ from kquota.errors import Busy, Invalid, Refused
 from kquota.sizes import history
 from kquota.sizes.history import Listing, Taken
 from kquota.stores import durable
+from kquota.text_file import is_folder, looking_at
 
 _GZIP: Final = b"\x1f\x8b"
 _SNAPSHOTS: Final = (".jsonl.gz", ".json.gz", ".jsonl", ".json")
@@ -28,12 +29,10 @@ def found(paths: Iterable[Path]) -> Listing:
     """The history in folders of it and single snapshots. Raises Invalid for a path or a file that is not of one."""
     rolled, held, snapshots = [], set[Taken](), dict[Path, Taken]()
     for path in paths:
-        if not path.exists():
-            raise Invalid(f"{path}: there is no such file or folder")
-        if not path.is_dir():
+        if not _is_folder(path):
             snapshots[path] = _taken(path)
             continue
-        batches = sorted((path / history.ROLLED).glob("batch=*"))
+        batches = _batches(path / history.ROLLED)
         rolled += [str(path / history.ROLLED)] if batches else []
         for batch in batches:
             held |= _manifested(batch / _MANIFEST)
@@ -58,9 +57,7 @@ def newest(paths: Iterable[Path]) -> tuple[Path, Taken]:
     """
     every: dict[Path, Taken] = {}
     for path in paths:
-        if not path.exists():
-            raise Invalid(f"{path}: there is no such file or folder")
-        lying = _lying(path) if path.is_dir() else [path]
+        lying = _lying(path) if _is_folder(path) else [path]
         if not lying:
             raise Invalid(f"{path}: the folder holds no snapshot (*.jsonl.gz); {_TAKE}")
         every |= {each: _taken(each) for each in lying}
@@ -145,9 +142,10 @@ def commit(directory: Path, unfinished: Path, tables: Mapping[str, Path], snapsh
 
 def _manifested(path: Path) -> frozenset[Taken]:
     try:
-        return history.manifested(path.read_text(), str(path))
-    except OSError as error:
-        raise Invalid(f"{path}: cannot be read: {error.strerror}; restore the batch, or remove its folder") from error
+        return history.manifested(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise Invalid(f"{path}: cannot be read: {why}; restore the batch, or remove its folder") from error
 
 
 def _taken(path: Path) -> Taken:
@@ -157,7 +155,22 @@ def _taken(path: Path) -> Taken:
 
 def _lying(directory: Path) -> list[Path]:
     """The snapshots in a folder; one that is still being written begins with a dot."""
-    return sorted(p for p in directory.iterdir() if p.name.endswith(_SNAPSHOTS) and not p.name.startswith("."))
+    with looking_at(directory):
+        return sorted(p for p in directory.iterdir() if p.name.endswith(_SNAPSHOTS) and not p.name.startswith("."))
+
+
+def _batches(rolled: Path) -> list[Path]:
+    if not is_folder(rolled):
+        return []
+    # A glob would say of a folder that may not be read that nothing is rolled.
+    with looking_at(rolled):
+        return sorted(p for p in rolled.iterdir() if p.name.startswith("batch="))
+
+
+def _is_folder(path: Path) -> bool:
+    if (found := is_folder(path)) is None:
+        raise Invalid(f"{path}: there is no such file or folder")
+    return found
 
 
 def _unwritable(path: Path, error: OSError) -> Refused:

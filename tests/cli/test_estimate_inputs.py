@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kquota.cli.move.estimate.inputs import Asked, asked
+from kquota.cli.connection import Connection
+from kquota.cli.move.estimate.inputs import Asked, asked, gathered
 from kquota.errors import Invalid
+from kquota.reassign.plan import Plan
 from kquota.sizes.bytes_in import BytesIn
 from kquota.terms import BrokerId
+from tests.spark.rows import row, written
 
 RATES = "broker,bytes_in\n1,5\n"
 
@@ -43,6 +46,60 @@ def test_a_pipe_is_read_as_a_file(tmp_path: Path) -> None:
 def test_what_is_no_file_and_no_rate_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="write a broker's id and a rate"):
         given(str(tmp_path))
+
+
+WRONG = {
+    "a name that is too long": (None, "cannot be read: File name too long"),
+    "latin-1": (b"broker,bytes_in\n1,\xe4", "line 2 column 3: is not UTF-8; save the file as UTF-8"),
+    "utf-16": (RATES.encode("utf-16"), "is UTF-16, not UTF-8; save it as UTF-8"),
+    "empty": (b"", "is empty; name a file of rates (--bytes-in)"),
+}
+
+
+@pytest.mark.parametrize(("content", "complaint"), WRONG.values(), ids=WRONG)
+def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None, complaint: str) -> None:
+    path = tmp_path / ("x" * 300 if content is None else "rates.csv")
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(Invalid) as raised:
+        given(str(path))
+    assert str(raised.value).endswith(f"{path}: {complaint}")
+
+
+HISTORIES: dict[str, tuple[list[str], tuple[str, ...]]] = {
+    "a glob": (["{here}/c-*.jsonl.gz"], ("c-1", "c-2")),
+    "a folder": (["{here}"], ("c-1", "c-2", "d-1")),
+    "a glob of folders": (["{here}/../h*"], ("c-1", "c-2", "d-1")),
+    "one named twice": (["{here}/c-1.jsonl.gz", "{here}/c-*.jsonl.gz"], ("c-1", "c-2")),
+    "a folder elsewhere": (["s3a://b/h", "{here}/d-*"], ("d-1",)),
+}
+
+
+@pytest.mark.parametrize(("patterns", "stems"), HISTORIES.values(), ids=HISTORIES)
+def test_a_history_is_named_by_files_globs_and_folders(
+    tmp_path: Path, patterns: list[str], stems: tuple[str, ...]
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    for stem in ("c-1", "c-2", "d-1"):
+        cluster, day = stem.split("-")
+        written(here / f"{stem}.jsonl.gz", [row(1, "t", 0, 5, cluster=cluster, time=f"2026-11-0{day}T00:00:00Z")])
+    asks = given(history=[pattern.format(here=here) for pattern in patterns])
+    found = gathered(asks, Connection(), Plan(targets={}), tmp_path)
+    assert found.listing is not None
+    assert tuple(sorted(path.name.removesuffix(".jsonl.gz") for path in found.listing.waiting)) == stems
+    assert found.listing.rolled == (("s3a://b/h/rolled/v1",) if "s3a://b/h" in patterns else ())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "complaint"),
+    [("no-such-*", "there is no such file or folder"), ("x" * 300, "cannot be read: File name too long")],
+    ids=["a glob of nothing", "a name that is too long"],
+)
+def test_a_history_that_is_not_there(tmp_path: Path, pattern: str, complaint: str) -> None:
+    with pytest.raises(Invalid) as raised:
+        gathered(given(history=[str(tmp_path / pattern)]), Connection(), Plan(targets={}), tmp_path)
+    assert str(raised.value) == f"--history {tmp_path / pattern}: {complaint}"
 
 
 TOLD: dict[str, tuple[tuple[str, ...], list[str] | None, set[int], bool]] = {

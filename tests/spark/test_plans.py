@@ -56,6 +56,11 @@ def test_elsewhere_is_told_by_the_name(tmp_path: Path) -> None:
     assert (lines.parquet, parquet.parquet, parquet.files.elsewhere) == (False, True, ("s3a://b/plan",))
 
 
+def test_a_name_that_is_too_long(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match=r"^xxx.*: cannot be read: File name too long"):
+        plan_files.opened("x" * 300, tmp_path)
+
+
 def test_a_folder_of_two_kinds_and_an_empty_one(tmp_path: Path) -> None:
     folder = tmp_path / "plan"
     folder.mkdir()

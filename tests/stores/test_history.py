@@ -110,12 +110,13 @@ def test_a_batch_is_not_made_twice(tmp_path: Path) -> None:
         ("{}", "is it damaged"),
         ('{"version": 2}', "version 2 is newer than this kquota"),
         (None, "cannot be read: No such file"),
+        ("\udcff", "cannot be read: it is not UTF-8; restore the batch, or remove its folder"),
     ],
-    ids=["cut off", "empty", "newer", "missing"],
+    ids=["cut off", "empty", "newer", "missing", "no text"],
 )
 def test_a_batch_that_does_not_say_what_it_holds(tmp_path: Path, manifest: str | None, complaint: str) -> None:
     path = batch(tmp_path, taken(1)) / "_batch.json"
-    path.unlink() if manifest is None else path.write_text(manifest)
+    path.unlink() if manifest is None else path.write_bytes(manifest.encode(errors="surrogateescape"))
     with pytest.raises(Invalid, match=f"_batch.json: .*{complaint}"):
         history.found([tmp_path])
 
@@ -123,6 +124,8 @@ def test_a_batch_that_does_not_say_what_it_holds(tmp_path: Path, manifest: str |
 def test_files_that_are_no_snapshot(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="there is no such file or folder"):
         history.found([tmp_path / "x"])
+    with pytest.raises(Invalid, match=r"/xxx.*: cannot be read: File name too long"):
+        history.found([tmp_path / ("x" * 300)])
     snapshot(tmp_path, 1)
     twin = snapshot(tmp_path, 1, name="twin")
     with pytest.raises(Invalid, match=r"twin-1.jsonl.gz: shows the same cluster and time as"):
@@ -159,6 +162,8 @@ def test_the_newest_is_found_rolled_or_not(tmp_path: Path) -> None:
 def test_what_has_no_newest(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="/x: there is no such file or folder"):
         history.newest([tmp_path / "x"])
+    with pytest.raises(Invalid, match=r"/xxx.*: cannot be read: File name too long"):
+        history.newest([tmp_path / ("x" * 300)])
     with pytest.raises(Invalid, match="the folder holds no snapshot"):
         history.newest([tmp_path])
     one, other = (snapshot(tmp_path, 1, cluster) for cluster in ("a", "b"))

@@ -19,6 +19,7 @@ from kquota.errors import Invalid
 from kquota.measure import byte_size, duration
 from kquota.several import few, joined
 from kquota.terms import BrokerId, TopicPartition
+from kquota.text_file import is_folder, read
 
 if TYPE_CHECKING:
     from kquota.pace.room import Volume
@@ -136,7 +137,7 @@ def asked(
         if value is not None and not history:
             raise Invalid(f"{option} is a part of a history: give --history PATH")
     # A file's name may hold a "=", and <(curl ...) is a pipe.
-    files = [text for text in rates or () if Path(text).exists() and not Path(text).is_dir()]
+    files = [text for text in rates or () if _is_file(text)]
     texts = [text for text in rates or () if text not in files]
     found = Asked(
         log_dirs=tuple(log_dirs or ()),
@@ -144,7 +145,10 @@ def asked(
         window=None if window is None else duration(window, "--history-window"),
         cluster=cluster,
         by_hand=by_hand(texts),
-        by_file={name: parse(_text(name), f"--bytes-in {name}") for name in dict.fromkeys(files)},
+        by_file={
+            name: parse(read(Path(name), "a file of rates (--bytes-in)")[0], f"--bytes-in {name}")
+            for name in dict.fromkeys(files)
+        },
         sample=duration(sample, "--sample"),
         assumed_size=None if assume_size is None else byte_size(assume_size, "--assume-size"),
     )
@@ -155,6 +159,13 @@ def asked(
         for broker in sorted(told.keys() & found.by_hand.keys()):
             say(f"--bytes-in {broker}=... counts for broker {broker}, not what {name} tells")
     return found
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return is_folder(Path(text)) is False
+    except Invalid as error:
+        raise Invalid(f"--bytes-in {error}") from error
 
 
 def is_live(asked: Asked, connection: Connection) -> bool:
@@ -205,11 +216,13 @@ def _with_rates(found: Inputs, asked: Asked, scratch: Path) -> Inputs:
 
 def _listed(paths: Sequence[str]) -> Listing:
     from kquota.sizes.history import ROLLED
-    from kquota.spark.files import is_elsewhere
+    from kquota.spark.files import is_elsewhere, matching
     from kquota.stores import history
 
+    patterns = [path for path in paths if not is_elsewhere(path)]
+    lying = dict.fromkeys(path for pattern in patterns for path in matching(pattern, "--history", "file or folder"))
     try:
-        here = history.found([Path(path) for path in paths if not is_elsewhere(path)])
+        here = history.found(lying)
     except Invalid as error:
         raise Invalid(f"--history {error}") from error
     elsewhere = tuple(f"{path.rstrip('/')}/{ROLLED}" for path in paths if is_elsewhere(path))
@@ -275,10 +288,3 @@ def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:
     if dead := sorted(set(wanted) - set(brokers)):
         alive = joined(sorted(brokers))
         raise Invalid(f"the plan names brokers that are not alive: {joined(dead)}; alive are {alive}")
-
-
-def _text(name: str) -> str:
-    try:
-        return Path(name).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(f"--bytes-in {name}: cannot be read: {error}") from error
