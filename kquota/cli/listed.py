@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from kquota import text_file
 from kquota.errors import Invalid
-from kquota.terms import HIGHEST_ID, BrokerId
+from kquota.terms import BrokerId, is_id
 
-_DIGITS: Final = 10
 Line: TypeAlias = tuple[str, int | None, int | None]
 """Of a file: a topic, its partitions and its replication factor, None where they are not written."""
 
@@ -31,9 +30,7 @@ def broker_ids(texts: Sequence[str] | None, option: str) -> tuple[BrokerId, ...]
 def every_broker_id(texts: Sequence[str], option: str) -> list[BrokerId]:
     """The same, also those that stand there twice."""
     found = [text.strip() for given in texts for text in given.split(",")]
-    if not all(
-        text.isascii() and text.isdigit() and len(text) <= _DIGITS and int(text) <= HIGHEST_ID for text in found
-    ):
+    if not all(map(is_id, found)):
         raise Invalid(f"{option} {','.join(texts)!r}: write broker ids joined by commas, as 1,2,3")
     return [BrokerId(int(text)) for text in found]
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kquota.errors import Invalid
 from kquota.mutation.request import Assignment
-from kquota.terms import TOPIC_NAME, BrokerId
+from kquota.terms import HIGHEST_ID, BrokerId, is_id, wrong_topic_name
 
-_NAME: Final = re.compile(TOPIC_NAME)
-_MOST_PARTITIONS: Final = 2**31 - 1
 _MOST_REPLICAS: Final = 2**15 - 1
 
 
 def name(text: str, where: str) -> str:
     """A topic's name. Raises Invalid, naming `where`, for what no broker takes."""
-    if not _NAME.fullmatch(text):
-        raise Invalid(f"{where} {text!r} is no topic's name: 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', not '.' or '..'")
+    if why := wrong_topic_name(text):
+        raise Invalid(f"{where} {text!r} {why}")
     return text
 
 
@@ -27,7 +24,7 @@ def collide(topic: str) -> bool:
     return "." in topic and "_" in topic
 
 
-def count(number: int | None, option: str, most: int = _MOST_PARTITIONS) -> int | None:
+def count(number: int | None, option: str, most: int = HIGHEST_ID) -> int | None:
     """A number of partitions. Raises Invalid for less than 1."""
     if number is not None and not 1 <= number <= most:
         raise Invalid(f"{option} {number}: write a number from 1 to {most}")
@@ -44,7 +41,7 @@ def lines(text: Iterable[str], where: str) -> Iterator[tuple[str, int | None, in
     for number, line in enumerate(text, 1):
         words = line.partition("#")[0].split()
         place = f"{where} line {number}:"
-        if len(words) > 3 or not all(word.isascii() and word.isdigit() for word in words[1:]):
+        if len(words) > 3 or not all(map(is_id, words[1:])):
             raise Invalid(f"{place} write NAME [PARTITIONS [REPLICATION-FACTOR]], as orders 12 3")
         if words:
             partitions, factor = (*map(int, words[1:]), None, None)[:2]
@@ -56,7 +53,7 @@ def assignment(text: str) -> Assignment:
     found: dict[int, tuple[BrokerId, ...]] = {}
     for number, part in enumerate(text.split(",")):
         ids = [word.strip() for word in part.split(":")]
-        if not all(word.isascii() and word.isdigit() for word in ids):
+        if not all(map(is_id, ids)):
             raise Invalid(f"--replica-assignment {text!r}: write broker ids, as 1:2,2:3 for two partitions of two")
         replicas = tuple(BrokerId(int(word)) for word in ids)
         if len(set(replicas)) < len(replicas):

@@ -15,7 +15,15 @@ GOOD = {
     "repeated, and one twice": (["3,1", "1"], (3, 1)),
     "the highest": (["2147483647"], (2147483647,)),
 }
-BAD = {"a hole": "1,,2", "nothing": "", "no number": "1,x", "below 0": "-1", "too high": "2147483648", "another 2": "²"}
+BAD = {
+    "a hole": "1,,2",
+    "nothing": "",
+    "no number": "1,x",
+    "below 0": "-1",
+    "too high": "2147483648",
+    "more than int() takes": "9" * 5_000,
+    "another 2": "²",
+}
 
 
 @pytest.mark.parametrize(("texts", "ids"), GOOD.values(), ids=GOOD)

@@ -56,6 +56,12 @@ REFUSED = {
     "an entry twice": (TOPIC, LEADER_REPLICAS, "0:1,0:2,0:1", "0:1 is given twice"),
     "a list that no broker can hold": (TOPIC, LEADER_REPLICAS, ",".join(f"{i}:1" for i in range(6_000)), "32,767"),
     "any value that no broker can hold": (TOPIC, "cleanup.policy", "ü" * 16_384, "32,768 bytes.*32,767"),
+    "what a shell of another locale hands over": (
+        TOPIC,
+        "retention.ms",
+        "\udcff",
+        "not valid UTF-8; check the shell's",
+    ),
     "a rate of 0": (BROKER, LEADER_RATE, "0", "at least 1"),
     "a negative rate": (BROKER, LEADER_RATE, "-5", "not a positive number"),
     "part of a byte": (BROKER, LEADER_RATE, "1.5", "not a whole number"),
