@@ -39,7 +39,10 @@ class Answered:
 
 def header(line: str, where: str) -> tuple[str, ...]:
     """The names of the columns in a first line of CSV. Raises Invalid, naming `where`, for what is none."""
-    names = tuple(name.strip(" ") for name in next(csv.reader([line]), []))
+    try:
+        names = tuple(name.strip(" ") for name in next(csv.reader([line]), []))
+    except csv.Error:
+        names = ()
     if "ms" not in names or not {"bytes", "thread_ms", "mutations"} & set(names) or len(set(names)) < len(names):
         raise Invalid(
             f"{where}: its first line must name the columns: ms, and bytes, thread_ms or mutations; also broker, user, "

@@ -14,7 +14,7 @@ from typing import Final
 from kquota.errors import Invalid
 from kquota.measure import byte_rate
 from kquota.sizes import prometheus
-from kquota.terms import BrokerId
+from kquota.terms import BrokerId, is_id
 
 ENOUGH: Final = 20
 """Of fewer rates than these no percentile is told."""
@@ -50,7 +50,7 @@ def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
     rates: dict[BrokerId, BytesIn] = {}
     for text in texts:
         broker, equals, rate = text.partition("=")
-        if not equals or not _is_id(broker):
+        if not equals or not is_id(broker):
             raise Invalid(f"--bytes-in {text!r}: write a broker's id and a rate, as 1=3MB/s")
         if BrokerId(int(broker)) in rates:
             raise Invalid(f"--bytes-in {text!r}: broker {int(broker)} has a rate already")
@@ -75,7 +75,13 @@ def parse(text: str, where: str) -> dict[BrokerId, BytesIn]:
 def _from_csv(text: str, where: str) -> dict[BrokerId, BytesIn]:
     lines = [line for line in text.splitlines() if line.strip()]
     separator = next((mark for mark in ",;\t" if mark in lines[0]), ",")
-    table = csv.DictReader(lines, delimiter=separator, skipinitialspace=True)
+    try:
+        return _from_table(csv.DictReader(lines, delimiter=separator, skipinitialspace=True), where)
+    except csv.Error as error:
+        raise Invalid(f"{where}: is not CSV: {error}; {_CSV}") from error
+
+
+def _from_table(table: csv.DictReader[str], where: str) -> dict[BrokerId, BytesIn]:
     names = [name.strip() for name in table.fieldnames or ()]
     if missing := [name for name in ("broker", "bytes_in") if name not in names]:
         raise Invalid(f"{where}: has no column {' and '.join(missing)}; {_CSV}")
@@ -88,7 +94,7 @@ def _from_csv(text: str, where: str) -> dict[BrokerId, BytesIn]:
 def _from_json(text: str, where: str) -> dict[BrokerId, BytesIn]:
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Invalid(f"{where}: is not JSON: {error}") from error
     if prometheus.is_answer(found):
         values = prometheus.values(found, where)
@@ -105,7 +111,7 @@ def _from_rows(rows: Iterable[Mapping[str, object]], where: str) -> dict[BrokerI
     rates: dict[BrokerId, BytesIn] = {}
     for row in rows:
         broker = str(row.get("broker"))
-        if isinstance(row.get("broker"), bool) or not _is_id(broker):
+        if isinstance(row.get("broker"), bool) or not is_id(broker):
             raise Invalid(f"{where}: {broker!r} is no broker's id; {_JSON}")
         if BrokerId(int(broker)) in rates:
             raise Invalid(f"{where}: broker {int(broker)} stands there twice")
@@ -137,10 +143,10 @@ def _rate(told: object, what: str) -> float:
     if isinstance(told, str):
         # Unlike a throttle, traffic may well be nothing.
         return 0.0 if told.strip() == "0" else float(byte_rate(told, what))
-    if not math.isfinite(told) or told < 0:
-        raise Invalid(f"{what}: {told} is no rate; write bytes per second, 0 or more")
-    return float(told)
-
-
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 10
+    try:
+        rate = float(told)
+    except OverflowError:
+        rate = math.inf
+    if not math.isfinite(rate) or rate < 0:
+        raise Invalid(f"{what}: {told if math.isfinite(rate) else rate} is no rate; write bytes per second, 0 or more")
+    return rate

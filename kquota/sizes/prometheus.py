@@ -46,7 +46,7 @@ def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
         raise Invalid(f"{where}: holds no vector and no matrix, but {kind or 'nothing'}; {_SAVE}")
     try:
         series = [_series(each, kind, where) for each in data["result"]]
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise Invalid(f"{where}: is not as Prometheus answers; {_SAVE}") from error
     of_broker: defaultdict[int, list[_Series]] = defaultdict(list)
     for each in series:

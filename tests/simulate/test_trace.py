@@ -57,7 +57,18 @@ def test_a_row_of_json(line: str, expected: tuple[Stream, Request] | None) -> No
     assert (row and traces.request(row)) == expected
 
 
-@pytest.mark.parametrize("line", ["", "bytes", "ms", "ms,user", "ms,bytes,ms", "5,10"])
+NO_HEADER = {
+    "nothing": "",
+    "no time": "bytes",
+    "nothing but the time": "ms",
+    "nothing that was asked for": "ms,user",
+    "one twice": "ms,bytes,ms",
+    "a row": "5,10",
+    "a cell beyond what csv takes": f"ms,{'b' * 140_000}",
+}
+
+
+@pytest.mark.parametrize("line", NO_HEADER.values(), ids=NO_HEADER)
 def test_what_is_no_header(line: str) -> None:
     with pytest.raises(Invalid, match="x: its first line must name the columns"):
         traces.header(line, "x")

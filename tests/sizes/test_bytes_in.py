@@ -90,6 +90,23 @@ REFUSED = {
         "broker 3 has 2 series that differ in job: narrow the query to one",
     ),
     "infinity": (answered(({"broker": "3"}, [0, "+Inf"])), "rates: broker 3: inf is no rate"),
+    "a label that is none": (
+        '{"resultType":"vector","result":[{"metric":null,"value":[0,"1"]}]}',
+        "is not as Prometheus answers; save",
+    ),
+    "a list of labels": (
+        '{"resultType":"vector","result":[{"metric":[],"value":[0,"1"]}]}',
+        "is not as Prometheus answers; save",
+    ),
+    "a value beyond a float": (
+        f'{{"resultType":"vector","result":[{{"metric":{{"broker":"1"}},"value":[0,1{"0" * 400}]}}]}}',
+        "is not as Prometheus answers; save",
+    ),
+    "a rate beyond a float": (f'{{"1": 1{"0" * 400}}}', "rates: broker 1: inf is no rate"),
+    "deep JSON": ("[" * 100_000, "rates: is not JSON: maximum recursion depth"),
+    "no CSV": (f"broker,bytes_in\n1,{'3' * 140_000}\n", "rates: is not CSV: field larger than field limit (131072)"),
+    "no header of CSV": (f"broker,{'b' * 140_000}\n", "rates: is not CSV: field larger than field limit (131072)"),
+    "a broker beyond its id": ('{"2147483648": 1}', "rates: '2147483648' is no broker's id"),
     "cut off": ('{"status":"success","data":{"resultType":"vector","result":[{}]}}', "is not as Prometheus answers"),
 }
 
