@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -49,7 +50,8 @@ def prepared(
 ) -> Load:
     """The load, bounded, on a topic that is yet to be. `rate` is bytes per second in all, for what is produced.
 
-    Raises Invalid without it, and Refused for what a probe does not do, and where the quota is no rate.
+    Raises Invalid without it, and for no broker or one given twice; Refused for what a probe does not do, and where the
+    quota is no rate.
     """
     limit = _limit(next(one for one in explained.answers if one.key == KEYS[kind]), explained)
     where = _alive(alive, brokers)
@@ -120,6 +122,10 @@ def _window(kind: Kind, explained: Explanation) -> int | None:
 def _alive(alive: Sequence[BrokerId], wanted: Sequence[BrokerId] | None) -> tuple[BrokerId, ...]:
     if wanted is None:
         return tuple(alive)
+    if not wanted:
+        raise Invalid("--broker-list: names no broker")
+    if twice := [broker for broker, times in Counter(wanted).items() if times > 1]:
+        raise Invalid(f"--broker-list: broker {twice[0]} is given twice")
     if missing := [broker for broker in wanted if broker not in alive]:
         raise Refused(f"--broker-list: broker {missing[0]} is not alive")
     return tuple(wanted)

@@ -10,6 +10,9 @@ from kquota.errors import Invalid, KquotaError, Refused
 from kquota.probe import load
 from kquota.probe.load import Kind, Load
 from kquota.probe.meter import Meter
+from kquota.probe.preparation import prepared
+from kquota.quota.explain import NOTHING_KNOWN, explain
+from kquota.quota.precedence import Client
 from kquota.simulate.delay import byte_rate
 from kquota.terms import BrokerId
 
@@ -19,6 +22,28 @@ ONE = BrokerId(1)
 def a_load(kind: Kind = Kind.PRODUCE, rate: float = 3e6, limit: float | None = 1e6, seconds: float = 22.0) -> Load:
     leaders = {0: ONE}
     return Load(kind=kind, topic="t", leaders=leaders, rate=rate, limit=limit, warm=load.warm(None), seconds=seconds)
+
+
+BROKERS: dict[str, tuple[list[int] | None, type[KquotaError] | None, str]] = {
+    "all that are alive": (None, None, ""),
+    "some": ([2], None, ""),
+    "none": ([], Invalid, "--broker-list: names no broker"),
+    "one twice": ([1, 2, 1], Invalid, "--broker-list: broker 1 is given twice"),
+    "a dead one": ([3], Refused, "--broker-list: broker 3 is not alive"),
+}
+
+
+@pytest.mark.parametrize(("wanted", "kind", "complaint"), BROKERS.values(), ids=BROKERS)
+def test_the_brokers_of_a_load(wanted: list[int] | None, kind: type[KquotaError] | None, complaint: str) -> None:
+    alive = [BrokerId(1), BrokerId(2)]
+    explained = explain({}, NOTHING_KNOWN, client=Client(user="alice", client_id="billing"))
+    brokers = None if wanted is None else list(map(BrokerId, wanted))
+    if kind is None:
+        found = prepared(Kind.PRODUCE, explained, alive, rate=1e6, brokers=brokers)
+        assert list(found.leaders.values()) == (brokers or alive)
+        return
+    with pytest.raises(kind, match=f"^{complaint}$"):
+        prepared(Kind.PRODUCE, explained, alive, rate=1e6, brokers=brokers)
 
 
 def measured(load: Load) -> float:

@@ -46,11 +46,16 @@ def matching(found: Iterable[Topic], names: Sequence[str] | None) -> list[Topic]
     """The topics whose name one of the regular expressions matches whole; all without any. Raises Invalid."""
     if not names:
         return list(found)
-    try:
-        patterns = [re.compile(name) for name in names]
-    except re.error as error:
-        raise Invalid(f"--topic {error.pattern!r}: not a regular expression: {error}") from error
+    patterns = list(map(_pattern, names))
     return [topic for topic in found if any(pattern.fullmatch(topic.name) for pattern in patterns)]
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    try:
+        return re.compile(name)
+    # A repetition beyond what re or int() takes, and groups in groups, have errors of their own.
+    except (re.error, OverflowError, ValueError, RecursionError) as error:
+        raise Invalid(f"--topic {name!r}: not a regular expression: {error}") from error
 
 
 def must_match(names: Sequence[str] | None, found: Collection[Topic], if_exists: bool) -> None:
