@@ -12,14 +12,13 @@ import re
 import shutil
 import ssl
 import subprocess
-import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kquota import folders
+from kquota import durable, folders
 from kquota.errors import Refused
 
 OLDEST: Final = 17
@@ -89,15 +88,19 @@ def trust(java: Java) -> list[str]:
     """The options with which `java` trusts the certificate authorities that this machine trusts (`SSL_CERT_FILE`).
 
     None for the machine's own Java, which its owner set up. The wheel's knows only its own authorities, and a machine
-    behind a company's proxy has one more. Raises Refused when the authorities cannot be read.
+    behind a company's proxy has one more. Raises Refused when the authorities cannot be read, or not be kept for Java.
     """
     authorities = ssl.get_default_verify_paths().cafile
     if not java.bundled or authorities is None:
         return []
-    pem = Path(authorities).read_bytes()
+    try:
+        pem = Path(authorities).read_bytes()
+    except OSError as error:
+        raise Refused(
+            f"{authorities}: cannot be read: {error.strerror}; SSL_CERT_FILE must name a file of PEM certificates"
+        ) from error
     store = folders.cache(os.environ) / f"trust-{hashlib.sha256(pem).hexdigest()[:16]}.p12"
-    if not store.exists():
-        _write(store, _truststore(pem, authorities))
+    _kept(store, pem, authorities)
     return [
         f"-Djavax.net.ssl.trustStore={store}",
         "-Djavax.net.ssl.trustStoreType=PKCS12",
@@ -128,9 +131,12 @@ def _truststore(pem: bytes, where: str) -> bytes:
     return pkcs12.serialize_java_truststore(entries, BestAvailableEncryption(_PASSWORD.encode()))
 
 
-def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Renamed, so that two kquotas at once, or one that is killed, never leave half a file.
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(content)
-    Path(file.name).replace(path)
+def _kept(store: Path, pem: bytes, where: str) -> None:
+    try:
+        if not store.exists():
+            made = _truststore(pem, where)
+            store.parent.mkdir(parents=True, exist_ok=True)
+            with durable.replacing(store, private=True) as file:
+                file.write(made)
+    except OSError as error:
+        raise Refused(f"{store}: cannot be written: {error.strerror}; name another folder in XDG_CACHE_HOME") from error

@@ -142,3 +142,24 @@ def test_authorities_that_hold_no_certificate_are_refused(bare: Path, monkeypatc
     wheel = java.Java(executable=Path("java"), home=bare, version=25, bundled=True)
     with pytest.raises(Refused, match="holds no certificate"):
         java.trust(wheel)
+
+
+# What of the two cannot be: the file of authorities, and the folder that Java's own is kept in.
+KEPT_FROM_US = {
+    "authorities that cannot be read": ("/proc/self/mem", "cache", "/proc/self/mem: cannot be read: .*SSL_CERT_FILE"),
+    "a cache that is no folder": ("authorities.pem", "authorities.pem", r"p12: cannot be written: .*XDG_CACHE_HOME"),
+}
+
+
+@pytest.mark.parametrize(("authorities", "cache", "why"), KEPT_FROM_US.values(), ids=KEPT_FROM_US)
+def test_what_the_disk_keeps_from_us_is_one_line(
+    bare: Path, monkeypatch: pytest.MonkeyPatch, authorities: str, cache: str, why: str
+) -> None:
+    pytest.importorskip("cryptography", reason="needs: pip install -e '.[java]'")
+    (bare / "authorities.pem").write_bytes(an_authority("a"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(bare / authorities))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(bare / cache))
+    wheel = java.Java(executable=Path("java"), home=bare, version=25, bundled=True)
+    with pytest.raises(Refused, match=why):
+        java.trust(wheel)
+    assert [path.name for path in bare.rglob("*") if path.is_file()] == ["authorities.pem"]

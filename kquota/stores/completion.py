@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kquota import folders
+from kquota import durable, folders
 from kquota.terms import BrokerId, wrong_topic_name
 
 FRESH_SECONDS: Final = 60
@@ -51,7 +51,8 @@ class CompletionFile:
 
     def recall(self) -> list[str]:
         """The lines last kept, however old; none where there are none of this cluster."""
-        with contextlib.suppress(OSError, UnicodeDecodeError):
+        # ValueError: it is not UTF-8, or what a power cut left has no two lines.
+        with contextlib.suppress(OSError, ValueError):
             key, _, *found = self._path.read_text(encoding="utf-8").splitlines()
             if key == self._key:
                 return found
@@ -59,12 +60,8 @@ class CompletionFile:
 
     def keep(self, found: Collection[str], seconds: int) -> None:
         """Put the lines in place of those before, good for so many seconds from now."""
-        partial = self._path.with_name(f".{os.getpid()}")
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             text = "".join(f"{line}\n" for line in (self._key, int(time.time()) + seconds, *found))
-            partial.unlink(missing_ok=True)
-            descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-            partial.replace(self._path)
+            with durable.replacing(self._path, private=True, synced=False) as file:
+                file.write(text.encode())

@@ -1,15 +1,7 @@
-"""What it takes until a file survives a power cut."""
+"""`kquota.durable`, under the name by which `stores.history` imports it."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+from kquota.durable import sync
 
-
-def sync(folder: Path) -> None:
-    """A new name in a folder is only safe once the folder is. Raises OSError."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+__all__ = ["sync"]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 from typing import Final
 
+from kquota import durable
 from kquota.errors import Invalid, Refused
-from kquota.stores import durable
 
 _HEAD: Final = 1000
 
@@ -35,19 +34,11 @@ def check(path: Path, mark: str) -> None:
 def write(path: Path, page: str) -> None:
     """Written, fsynced, then renamed over a former report. Raises Refused where the disk says no."""
     place = path.resolve()
-    unfinished = place.with_name(f".{os.getpid()}.unfinished")
     try:
-        with unfinished.open("w", encoding="utf-8") as file:
-            file.write(page)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(place)
-        durable.sync(place.parent)
+        with durable.replacing(place) as file:
+            file.write(page.encode())
     except OSError as error:
         raise Refused(f"--report {path}: cannot be written: {error.strerror}; the estimate stands above") from error
-    finally:
-        with contextlib.suppress(OSError):
-            unfinished.unlink(missing_ok=True)
 
 
 def _head(path: Path) -> bytes:

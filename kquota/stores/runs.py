@@ -9,14 +9,15 @@ import os
 import re
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from kquota import durable
 from kquota.errors import Busy, Invalid, KquotaError, Refused
 from kquota.reassign.run import Run
-from kquota.stores import durable, journal
+from kquota.stores import journal
 
 _SAFE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _SUFFIX: Final = ".journal"
@@ -102,7 +103,8 @@ class RunFiles:
         except FileExistsError as error:
             raise Busy(f"{path}: this plan was begun in this very second; try again") from error
         except OSError as error:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
             raise _unusable(path, "written", error) from error
         self._known[run.id] = run
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from kquota import durable
 from kquota.errors import Refused
 from kquota.reassign.throttle import Setting
-from kquota.stores import durable
 from kquota.throttle.cure import Sightings
 
 _VERSION: Final = 1
@@ -49,22 +47,12 @@ class SightingsFile:
             for value, at in values.items()
         ]
         document = {"version": _VERSION, "at": sightings.at.isoformat(), "leftovers": leftovers}
-        partial = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            partial.unlink(missing_ok=True)
-            descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(document, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(self._path)
-            durable.sync(self._path.parent)
+            with durable.replacing(self._path, private=True) as file:
+                file.write(json.dumps(document, indent=1).encode())
         except OSError as error:
             raise Refused(f"{self._path}: cannot be written: {error.strerror}; --state-dir names another") from error
-        finally:
-            with contextlib.suppress(OSError):
-                partial.unlink(missing_ok=True)
 
 
 def _moment(text: str) -> datetime:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import os
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from kquota import durable
 from kquota.errors import Invalid, Refused
-from kquota.stores import durable
 
 
 def write(directory: Path, cluster_id: str, time: datetime, lines: Iterable[str]) -> Path:
@@ -27,18 +26,13 @@ def write(directory: Path, cluster_id: str, time: datetime, lines: Iterable[str]
     path = directory / f"{safe}-{time.astimezone(UTC):%Y%m%dT%H%M%SZ}.jsonl.gz"
     if path.exists():
         raise Refused(f"--snapshot: {path} exists already: one snapshot a second is enough")
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with unfinished.open("wb") as raw:
-            with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
-                for line in lines:
-                    packed.write(line.encode() + b"\n")
-            raw.flush()
-            os.fsync(raw.fileno())
-        unfinished.rename(path)
-        durable.sync(directory)
+        with (
+            durable.replacing(path) as raw,
+            gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed,
+        ):
+            for line in lines:
+                packed.write(line.encode() + b"\n")
     except OSError as error:
         raise Refused(f"--snapshot: cannot write {path}: {error.strerror}; nothing was kept") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
     return path

@@ -181,6 +181,12 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         pass
 
 
+def test_the_first_error_is_told_where_clearing_up_fails_too(tmp_path: Path) -> None:
+    """As on a file system that became read-only."""
+    with pytest.raises(Refused, match="cannot be written: File name too long"):
+        RunFiles(tmp_path, "c").begin(replace(run(), id="x" * 300))
+
+
 def test_a_link_in_the_place_of_a_record_or_the_lock_is_not_followed(tmp_path: Path) -> None:
     files, elsewhere = RunFiles(tmp_path, "c"), tmp_path / "elsewhere"
     elsewhere.write_text("precious")
