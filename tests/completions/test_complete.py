@@ -138,3 +138,24 @@ def test_what_is_kept_is_one_clusters_alone(tmp_path: Path) -> None:
     assert (one.recall(), other.recall()) == (["topics of-one"], [])
     other.keep(["topics of-other"], FRESH_SECONDS)
     assert (one.recall(), other.recall()) == ([], ["topics of-other"])
+
+
+DAMAGED = {"empty": b"", "one line": b"a:1\n", "zeros, as a power cut leaves": b"\0" * 80, "no UTF-8": b"\xff\n9\n"}
+
+
+@pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
+def test_what_is_damaged_is_as_if_it_were_not_there(tmp_path: Path, data: bytes) -> None:
+    kept = _kept(tmp_path, bootstrap_server="a:1")
+    kept.keep(["topics a"], 60)
+    (file,) = (tmp_path / "cache/kquota/completion").iterdir()
+    file.write_bytes(data)
+    assert kept.recall() == []
+    kept.keep(["topics b"], 60)
+    assert kept.recall() == ["topics b"]
+
+
+def test_an_address_that_is_no_text_is_not_kept(tmp_path: Path) -> None:
+    kept = _kept(tmp_path, bootstrap_server="\udcff:1")
+    kept.keep(["topics a"], 60)
+    assert kept.recall() == []
+    assert list((tmp_path / "cache/kquota/completion").iterdir()) == []
