@@ -46,6 +46,12 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, name: str, why: str) -> None
     assert str(raised.value) == f"{tmp_path / name}: cannot be read: {why}; name a plan"
 
 
+def test_a_file_may_be_called_stdin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "stdin").write_text(TEXT)
+    monkeypatch.chdir(tmp_path)
+    assert read(Path("stdin"), "a plan") == (TEXT, "stdin")
+
+
 def test_a_pipe() -> None:
     reads, writes = os.pipe()
     os.write(writes, TEXT.encode())
