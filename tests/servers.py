@@ -6,15 +6,16 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from kafka.protocol.admin import DescribeClientQuotasRequest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from kquota.config.change import ConfigChange
 from kquota.config.resource import BROKERS, Resource
-from kquota.errors import Unreachable
+from kquota.errors import KquotaError, Unreachable
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox.cluster import Cluster
 from kquota.stores.wire.configs import WireConfigs
@@ -106,6 +107,33 @@ def _heard(servers: Cluster) -> None:
 def _own_rate(configs: WireConfigs, resource: Resource) -> str | None:
     entries = configs.describe([resource]).get(resource, ())
     return next((entry.value for entry in entries if entry.key == LOG_DIR_RATE and entry.dynamic), None)
+
+
+def agreed(bootstrap: str) -> None:
+    """Every broker tells the same client quotas when this returns.
+
+    What one of them has shown, as it has to whoever writes with kquota, all of them show then: on KRaft each hears of
+    it in its own time, and the next process may ask any.
+    """
+    request = DescribeClientQuotasRequest(components=[], strict=False)
+    give_up = time.monotonic() + _PATIENCE
+    with Wire(bootstrap, {}) as wire:
+        while True:
+            answers = wire.ask_each(dict.fromkeys(wire.brokers(), request)).values()
+            silent = [answer for answer in answers if isinstance(answer, KquotaError)]
+            if not silent and len(set(map(_quotas, answers))) == 1:
+                return
+            assert time.monotonic() < give_up, f"brokers tell other quotas after {_PATIENCE:.0f} s, or none: {silent}"
+            time.sleep(0.02)
+
+
+def _quotas(answer: Any) -> frozenset[object]:
+    """Of an answer, in no order; limits as text, since one NaN is no other."""
+    return frozenset(
+        (frozenset((part.entity_type, part.entity_name) for part in entry.entity), value.key, repr(value.value))
+        for entry in answer.entries or ()
+        for value in entry.values
+    )
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from kquota.sandbox.cluster import Cluster, kafka_tool
 from tests.cli.config_command import ConfigCommands, altered, settled, told
 from tests.cli.kafka_tools import must_compile
 from tests.cli.run import Ran, kquota, run
-from tests.servers import WAYS
+from tests.servers import WAYS, agreed
 
 pytestmark = pytest.mark.kafka
 
@@ -29,7 +29,10 @@ class Way:
     commands: ConfigCommands
 
     def kquota(self, *arguments: str) -> Ran:
-        return kquota("configs", *self.connection, *arguments)
+        ran = kquota("configs", *self.connection, *arguments)
+        if "--alter" in arguments and not self.cluster.zookeeper:
+            agreed(self.cluster.bootstrap)
+        return ran
 
     def kafka(self, *arguments: str) -> Ran:
         # Kafka 3's tool changes no quotas in ZooKeeper any more; 2.8's does, in any ZooKeeper.

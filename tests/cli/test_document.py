@@ -8,7 +8,6 @@ import pty
 import signal
 import subprocess
 import sys
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +16,13 @@ import pytest
 
 from kquota.quota.document import Document, text
 from kquota.quota.entity import Entity
-from kquota.sandbox import traffic
 from kquota.stores.wire.connection import Wire
 from kquota.stores.wire.quotas import WireQuotas
 from kquota.terms import CONNECTION_CREATION_RATE, CONTROLLER_MUTATION_RATE, DEFAULT, PRODUCER_BYTE_RATE
 from tests.cli.run import Ran, kquota, run
 from tests.quota.contract import LIMITS, NAMES
-from tests.servers import WAYS
+from tests.servers import WAYS, agreed
+from tests.stores.moves_stage import OtherHand
 
 EVERYBODY = 'version: 1\nowns: ["*", default-user, default-client, default-ip]\n'
 
@@ -40,7 +39,16 @@ class Way:
             file = self.folder / "quotas.yaml"
             file.write_text(document)
             arguments = (str(file), *arguments)
-        return kquota("quota", command, *self.connection, *arguments)
+        ran = kquota("quota", command, *self.connection, *arguments)
+        if command == "apply":
+            self.seen()
+        return ran
+
+    def seen(self) -> None:
+        """What kquota wrote is told by every broker when this returns. In a ZooKeeper it is there for all at once."""
+        option, address = self.connection
+        if option == "--bootstrap-server":
+            agreed(address)
 
     def apply(self, document: str, *arguments: str) -> Ran:
         return self.kquota("apply", "--yes", *arguments, document=document)
@@ -233,6 +241,7 @@ def on_a_terminal(way: Way, answer: str) -> Ran:
         except OSError:
             pass  # Linux's way to say that nobody has the terminal open any more.
         out, _ = applying.communicate()
+    way.seen()
     return Ran(applying.returncode, out.decode(), shown.decode().replace("\r\n", "\n"))
 
 
@@ -253,9 +262,9 @@ def test_on_a_terminal_it_asks_once(way: Way) -> None:
 @pytest.mark.kafka
 def test_replication_throttles_go_the_same_way(way: Way, request: pytest.FixtureRequest) -> None:
     """On brokers and topics that are named; a topic that does not exist is refused before any write."""
-    topic = f"documented-{uuid.uuid4().hex[:8]}"
-    cluster = request.getfixturevalue(WAYS[request.node.callspec.params["way"]][0])
-    traffic.create(cluster.bootstrap, topic, [[1, 2], [2, 3]])
+    hand = OtherHand(request.getfixturevalue(WAYS[request.node.callspec.params["way"]][0]))
+    request.addfinalizer(hand.close)
+    topic = hand.topic({0: [1, 2], 1: [2, 3]}, size=1)
     section = (
         "replication-throttles:\n"
         "  brokers:\n"
@@ -309,6 +318,7 @@ def test_what_a_broker_holds_and_should_not_is_exported_and_told(kafka_431: obje
         exported = way.kquota("export")
         while "nan" not in exported.out:
             exported = way.kquota("export")
+        way.seen()
         assert exported.code == 0
         assert exported.err.startswith("kquota: warning: user 'odd': request_percentage is nan, which no document may")
         refused = way.kquota("diff", document=exported.out)

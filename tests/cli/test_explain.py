@@ -29,6 +29,7 @@ from kquota.terms import (
     BrokerId,
 )
 from tests.cli.run import Ran, kquota
+from tests.servers import agreed
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -180,6 +181,7 @@ def test_on_brokers_everything_is_known(kafka_431: Cluster) -> None:
     name = f"e-{uuid.uuid4().hex[:6]}"
     limits = "producer_byte_rate=10MB/s,request_percentage=110,controller_mutation_rate=5"
     assert kquota("configs", *at, "--alter", "--user", name, "--add-config", limits).code == 0
+    agreed(kafka_431.bootstrap)
     ran = kquota("quota", "explain", *at, "--user", name, "--output", "json")
     assert (ran.code, ran.err) == (0, "")
     document = json.loads(ran.out)

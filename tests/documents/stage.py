@@ -19,6 +19,7 @@ from typing import Final
 
 from kquota.sandbox.cluster import Cluster
 from tests.documents.shown import Command, File, Step, prints
+from tests.servers import agreed
 from tests.stores.moves_stage import OtherHand, until
 
 BROKERS: Final = ("localhost:9092", "b1:9093,b2:9093", "broker:9092")
@@ -30,6 +31,8 @@ TOPICS: Final = {
 }
 _EVERYBODY: Final = 'version: 1\nowns: ["*", default-user, default-client, default-ip]\n'
 _PATIENCE: Final = 240.0
+_WRITE_QUOTAS: Final = ("--alter", "quota apply")
+"""What each of these wrote every broker tells before the next command, which may ask any of them."""
 _PLAIN: Final = "security.protocol=PLAINTEXT\n"
 _QUOTAS: Final = """version: 1
 owns: ["team-*"]
@@ -105,6 +108,8 @@ class Stage:
             code = self._bash.stdout.readline()
         finally:
             too_long.cancel()
+        if self._servers and any(word in text for word in _WRITE_QUOTAS):
+            agreed(self._servers.bootstrap)
         printed = self._printed.read_text(errors="replace")
         assert code, (
             f"{text}\nended the shell, or took more than {_PATIENCE:.0f} s: {printed}{self._complaints.read_text()}"
