@@ -38,7 +38,7 @@ def taken(row: str | bytes, where: str) -> Taken:
     try:
         told = json.loads(row)
         return _taken(told)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Invalid(
             f"{where}: its first line is not a row of a snapshot; take one with: kquota log-dirs --snapshot DIR"
         ) from error

@@ -265,6 +265,7 @@ WRONG = {
         ("--create", "--topic", "a", "--replica-assignment", "9" * 5_000),
         "write broker ids, as 1:2,2:3",
     ),
+    "a config of bytes": (("--create", "--topic", "a", "--config", "x=\udcff"), "--config 'x': not valid UTF-8"),
     "a config": (("--create", "--topic", "a", "--config", "x"), "--config 'x': write KEY=VALUE"),
     "another action's": (("--list", "--partitions", "3"), 'can\'t be used with action "[list]"'),
     "ZooKeeper": (("--list", "--zookeeper", "z:2181"), "round the controller's mutation quota (KIP-599)"),

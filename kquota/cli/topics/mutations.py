@@ -132,6 +132,10 @@ def _config(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise Invalid(f"--config {text!r}: write KEY=VALUE")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Invalid(f"--config {key!r}: not valid UTF-8; check the shell's locale") from None
     return key.strip(), value
 
 
