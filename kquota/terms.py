@@ -30,6 +30,8 @@ class Default(enum.Enum):
 
 
 DEFAULT: Final = Default.DEFAULT
+WIRE_DEFAULT: Final = "<default>"
+"""How Kafka writes it where only names fit: in ZooKeeper's paths."""
 
 
 class TopicPartition(NamedTuple):
@@ -72,6 +74,11 @@ BYTE_RATES: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)
 CLIENT_QUOTAS: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
 CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
 IP_QUOTAS: Final = (CONNECTION_CREATION_RATE,)
+
+SAMPLES: Final = 11
+"""quota.window.num, replication.quota.window.num and controller.quota.window.num as Kafka ships them."""
+SAMPLE_MS: Final = 1_000
+"""quota.window.size.seconds and its two twins as Kafka ships them."""
 
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from kquota.simulate.rate import SAMPLE_MS, SAMPLES
+from kquota.terms import SAMPLE_MS, SAMPLES
 
 _FIRST: Final = 1
 """How many topics a first request holds while nothing is known."""

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kquota.terms import SAMPLE_MS, SAMPLES
+
 START_SECONDS: Final = 4.0
 """The controller's start, the first fetches, the last ones, and joining the ISR."""
 AT_ONCE_SECONDS: Final = 2.0
@@ -23,8 +25,8 @@ and the fetch that finds the quota spent was under way before.
 class Enforcement:
     """The brokers' settings that shape a throttled fetch, in bytes and seconds; as Kafka ships them unless `told`."""
 
-    window_num: int = 11
-    window_seconds: float = 1.0
+    window_num: int = SAMPLES
+    window_seconds: float = SAMPLE_MS / 1_000
     fetch_backoff: float = 1.0
     fetch_wait: float = 0.5
     fetch_bytes: int = 1_048_576

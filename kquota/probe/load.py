@@ -10,12 +10,13 @@ from typing import Final
 
 from kquota.errors import Invalid, Refused
 from kquota.measure import human_bytes
-from kquota.simulate.rate import SAMPLE_MS, SAMPLES
 from kquota.terms import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
+    SAMPLE_MS,
+    SAMPLES,
     BrokerId,
 )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from kquota.quota.limits import unknown_to
-from kquota.terms import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, BrokerId
+from kquota.terms import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, SAMPLE_MS, SAMPLES, BrokerId
 
 STATIC_DEFAULTS: Final = {PRODUCER_BYTE_RATE: "quota.producer.default", CONSUMER_BYTE_RATE: "quota.consumer.default"}
 """Limits of server.properties for client-ids without any quota, below the eight levels; gone since Kafka 3.0."""
@@ -33,6 +33,9 @@ class Window:
     def bucket_seconds(self) -> int:
         """How many seconds' worth a full token bucket of KIP-599 holds, and how long an empty one takes to fill."""
         return self.samples * self.seconds
+
+
+AS_SHIPPED: Final = Window(samples=SAMPLES, seconds=SAMPLE_MS // 1_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

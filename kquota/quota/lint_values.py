@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from kquota.quota.capacity import Cluster
+from kquota.quota.capacity import AS_SHIPPED, Cluster
 from kquota.quota.change import Change
 from kquota.quota.entity import Entity
 from kquota.quota.finding import Finding
@@ -17,7 +17,6 @@ from kquota.quota.redundant import stand_in
 from kquota.terms import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 
 _KAFKAS_BATCH: Final = 1_048_588
-_KAFKAS_SECONDS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +85,7 @@ def _no_limit(one: Setting) -> Iterator[Finding]:
 
 def _low_rate(one: Setting) -> Iterator[Finding]:
     window = one.cluster.window
-    seconds = _KAFKAS_SECONDS if window is None else window.burst_seconds
+    seconds = (window or AS_SHIPPED).burst_seconds
     batch = one.cluster.largest_batch or _KAFKAS_BATCH
     if one.key not in (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE) or not 0 < one.value * seconds < batch:
         return

@@ -9,7 +9,7 @@ from typing import Final
 from kquota.errors import Invalid
 from kquota.simulate.curve import Curve
 from kquota.simulate.load import Admission, Client, Manner, Quotas, Request, Round, Sent, rounds
-from kquota.simulate.rate import SAMPLE_MS
+from kquota.terms import SAMPLE_MS
 
 LONGEST_MS: Final = 30 * 86_400_000
 _HIGHEST: Final = 2**63

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kquota.simulate.rate import SAMPLE_MS, SAMPLES, must_be_positive, must_be_whole
+from kquota.simulate.rate import must_be_positive, must_be_whole
+from kquota.terms import SAMPLE_MS, SAMPLES
 
 
 @dataclass(slots=True)

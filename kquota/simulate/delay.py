@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kquota.simulate.bucket import Bucket
-from kquota.simulate.rate import SAMPLES, Rate
+from kquota.simulate.rate import Rate
+from kquota.terms import SAMPLES
 
 _PERCENT_OF_A_NANOSECOND: Final = 100 / 1_000_000_000
 

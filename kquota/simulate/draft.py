@@ -9,7 +9,8 @@ import enum
 from dataclasses import dataclass, field
 
 from kquota.simulate.delay import delay_ms
-from kquota.simulate.rate import SAMPLE_MS, must_be_positive, must_be_whole
+from kquota.simulate.rate import must_be_positive, must_be_whole
+from kquota.terms import SAMPLE_MS
 
 
 class Spread(enum.Enum):

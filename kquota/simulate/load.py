@@ -9,8 +9,8 @@ from typing import Final, NamedTuple, Protocol
 from kquota.errors import Invalid
 from kquota.simulate.bucket import Bucket
 from kquota.simulate.delay import Mutations, Throughput, byte_rate, percent, request_percentage
-from kquota.simulate.rate import SAMPLES, must_be_positive, must_be_whole
-from kquota.terms import CLIENT_QUOTAS
+from kquota.simulate.rate import must_be_positive, must_be_whole
+from kquota.terms import CLIENT_QUOTAS, SAMPLES
 
 BYTE_RATE: Final = "byte rate"
 REQUEST: Final = "request percentage"

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Final
 
 from kquota.errors import Invalid
-
-SAMPLES: Final = 11
-"""quota.window.num, replication.quota.window.num and controller.quota.window.num as Kafka ships them."""
-SAMPLE_MS: Final = 1_000
-"""quota.window.size.seconds and its two twins as Kafka ships them."""
+from kquota.terms import SAMPLE_MS as SAMPLE_MS
+from kquota.terms import SAMPLES as SAMPLES
 
 
 def must_be_positive(value: float, what: str) -> None:

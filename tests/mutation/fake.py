@@ -11,8 +11,7 @@ from kquota.mutation.request import Assignment, Creation, Deletion, Mutation
 from kquota.mutation.topic import Partition, Topic
 from kquota.simulate.bucket import Bucket
 from kquota.simulate.delay import Mutations
-from kquota.simulate.rate import SAMPLES
-from kquota.terms import BrokerId
+from kquota.terms import SAMPLES, BrokerId
 
 ROUND_TRIP = 0.01
 

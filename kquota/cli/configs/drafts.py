@@ -10,13 +10,13 @@ from typing import Final
 from kquota.cli.contract import say
 from kquota.errors import Invalid
 from kquota.quota.limits import plain
-from kquota.terms import CONTROLLER_MUTATION_RATE
+from kquota.terms import CONTROLLER_MUTATION_RATE, SAMPLE_MS, SAMPLES
 
 _RATE: Final = "controller_mutations_rate"
 _BURST: Final = re.compile(r"controller_mutations?_burst|quota\.(?:partition|controller)[._]mutations?[._]burst")
 _CLUSTER_WIDE: Final = re.compile(r"quota\.(?:partition|controller)[._]mutations?[._].*")
-_WINDOWS: Final = 11
-"""Kafka's defaults: controller.quota.window.num samples of controller.quota.window.size.seconds = 1."""
+_WINDOW: Final = f"{SAMPLES} x {SAMPLE_MS // 1_000} s"
+"""controller.quota.window.num samples of controller.quota.window.size.seconds, as Kafka ships them."""
 
 
 def today(given: Mapping[str, str], option: str) -> Mapping[str, str]:
@@ -43,7 +43,7 @@ def _must_have_shipped(key: str, value: str | None, rate: str | None, option: st
         raise Invalid(
             f"{option}: {key} was in a draft of KIP-599 and never shipped. A burst is controller_mutation_rate x "
             "controller.quota.window.num x controller.quota.window.size.seconds, the last two in every broker's "
-            f"server.properties ({_WINDOWS} x 1 s unless set): {_burst(_number(value), _number(rate))}"
+            f"server.properties ({_WINDOW} unless set): {_burst(_number(value), _number(rate))}"
         )
     if _CLUSTER_WIDE.fullmatch(key):
         wanted = f"={value}" if _number(value) else ""
@@ -57,8 +57,8 @@ def _burst(burst: float | None, rate: float | None) -> str:
     if burst is None:
         return "for example a burst of 500 at rate 5 is controller.quota.window.num=100 (100 x 1 s x 5)"
     if rate is None:
-        fits = plain(round(burst / _WINDOWS, 3))
-        return f"a burst of {plain(burst)} comes with {CONTROLLER_MUTATION_RATE}={fits} ({_WINDOWS} x 1 s x {fits})"
+        fits = plain(round(burst / (SAMPLES * SAMPLE_MS / 1_000), 3))
+        return f"a burst of {plain(burst)} comes with {CONTROLLER_MUTATION_RATE}={fits} ({_WINDOW} x {fits})"
     windows = max(1, math.ceil(burst / rate))
     product = "" if windows * rate == burst else f" = {plain(windows * rate)}"
     return (

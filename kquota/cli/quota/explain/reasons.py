@@ -8,7 +8,7 @@ from typing import Final
 
 from kquota.cli.quota.sentences import amount, headline, whom, wrapped
 from kquota.measure import human_bytes, human_duration
-from kquota.quota.capacity import Cluster
+from kquota.quota.capacity import AS_SHIPPED, Cluster
 from kquota.quota.entity import Entity
 from kquota.quota.explain import Answer, Explanation
 from kquota.quota.limits import plain
@@ -165,7 +165,8 @@ def _burst(answer: Answer, cluster: Cluster) -> Iterator[str]:
 def _no_mutation_window(answer: Answer, cluster: Cluster) -> str:
     if not cluster.told:
         return _NO_BROKERS
-    example = f"with Kafka's defaults, 11 x 1 s, it is {11 * (answer.limit or 0):g} partitions"
+    shipped = f"{AS_SHIPPED.samples} x {AS_SHIPPED.seconds} s"
+    example = f"with Kafka's defaults, {shipped}, it is {AS_SHIPPED.bucket_seconds * (answer.limit or 0):g} partitions"
     return f"the controllers' own controller.quota.window settings decide, and brokers do not tell them; {example}"
 
 
