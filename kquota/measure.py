@@ -29,7 +29,7 @@ _SECONDS_PER_UNIT: Final[Mapping[str, Decimal]] = {
     "h": Decimal(3600),
     "d": Decimal(86400),
 }
-# Four digits of exponent are more than any cluster needs; without a bound, 1e999999999 would eat the machine.
+# Three digits of exponent are more than any cluster needs; without a bound, 1e999999999 would eat the machine.
 _QUANTITY: Final = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[A-Za-z]*)\s*")
 _MOST_BYTES: Final = 2**63 - 1
 _MOST_DAYS: Final = 36_500
@@ -110,10 +110,20 @@ def exact_rate(rate: int) -> str:
     >>> exact_rate(52_428_800), exact_rate(50_000_000), exact_rate(1_048_577)
     ('50MiB/s', '50MB/s', '1048577')
     """
-    digits, unit = str(rate), ""
-    for prefix, size in (_PREFIX | _BINARY).items():
-        if prefix != "K" and rate % size == 0 and len(str(rate // size)) < len(digits):
-            digits, unit = str(rate // size), f"{prefix}B/s"
+    size = exact_size(rate)
+    return size if size.isdigit() else f"{size}/s"
+
+
+def exact_size(size: int) -> str:
+    """A size in the unit that leaves the fewest digits, to the byte: `byte_size` makes the same size of it.
+
+    >>> exact_size(2_000_000_000), exact_size(1_048_577)
+    ('2GB', '1048577')
+    """
+    digits, unit = str(size), ""
+    for prefix, one in (_PREFIX | _BINARY).items():
+        if prefix != "K" and size % one == 0 and len(str(size // one)) < len(digits):
+            digits, unit = str(size // one), f"{prefix}B"
     return digits + unit
 
 

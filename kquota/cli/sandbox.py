@@ -86,7 +86,7 @@ def up(
         started = cluster.up(
             name=name,
             kafka=None if zookeeper_only else (kafka or jars.NEWEST),
-            brokers=3 if brokers is None else brokers,
+            brokers=cluster.BROKERS if brokers is None else brokers,
             properties=dict(map(_property, properties or [])),
             tell=tell,
         )

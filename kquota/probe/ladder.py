@@ -27,6 +27,8 @@ SPARE: Final = 0.8
 """What is suggested of a rate that was seen to hold: what else runs on the cluster is to have its share."""
 MOST_PARTITIONS: Final = 1_000
 """That exist at any one time, unless it is allowed more."""
+PARTITIONS: Final = range(10, 10_001)
+"""Between these it may be allowed."""
 _SHARES: Final = 4
 """Of a rung: creating, growing as many, and deleting all of them, which counts twice as many."""
 

@@ -17,8 +17,6 @@ from kquota.quota.explain import Answer, Explanation
 from kquota.terms import CONTROLLER_MUTATION_RATE, BrokerId
 
 _REPLICAS: Final = 3
-_PARTITIONS: Final = range(10, 10_001)
-"""That may exist at any one time."""
 
 
 def user(known: str | None, said: str | None) -> str:
@@ -91,8 +89,9 @@ def climbing(
             f"this client has a {bound.key} of {bound.limit:g}, which would be all that is measured: take it away for"
             " the time, or give --client-config or --client-id of a client that has none"
         )
-    if most_partitions not in _PARTITIONS:
-        raise Invalid(f"--most-partitions {most_partitions}: from {_PARTITIONS[0]} to {_PARTITIONS[-1]:,}")
+    if most_partitions not in ladder.PARTITIONS:
+        least, most = ladder.PARTITIONS[0], ladder.PARTITIONS[-1]
+        raise Invalid(f"--most-partitions {most_partitions}: from {least} to {most:,}")
     each = load.seconds(seconds, ladder.SECONDS)
     found = [tuple(ladder.rungs(size, each, most_partitions)) for size in ladder.SIZES]
     if not any(found):

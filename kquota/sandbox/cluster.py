@@ -20,6 +20,8 @@ from kquota.sandbox.jars import Tell
 from kquota.sandbox.processes import Process, in_folder, stop_folder, told
 from kquota.sandbox.servers import HOST, Broker
 
+BROKERS: Final = 3
+"""Unless it is told how many."""
 MOST_BROKERS: Final = 9
 _PLAN: Final = "cluster.json"
 
@@ -102,7 +104,7 @@ def up(
     *,
     name: str = "default",
     kafka: str | None = jars.NEWEST,
-    brokers: int = 3,
+    brokers: int = BROKERS,
     properties: Mapping[str, str] | None = None,
     owner_pid: int | None = None,
     tell: Tell = silent,

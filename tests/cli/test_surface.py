@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from kquota.placement.goal import DISK_LIMIT, TOLERANCE
+from kquota.sandbox import jars
+from kquota.sandbox.cluster import BROKERS, MOST_BROKERS
+from kquota.terms import SAMPLES
 from tests.cli.run import Ran, kquota, run, started
 
 COMMANDS = [
@@ -54,6 +58,22 @@ def test_help_loads_neither_spark_nor_a_client(command: list[str]) -> None:
 @pytest.mark.parametrize("columns", ["1", "40", "400"])
 def test_output_does_not_change_with_a_width_that_is_not_there(columns: str) -> None:
     assert kquota("configs", "--help", env={"COLUMNS": columns}) == kquota("configs", "--help")
+
+
+# What a room decides and a help text spells by itself: to import the room for it would cost every start.
+SPELT = {
+    "how far from the mean": ("move plan", f"[default: {float(TOLERANCE):.0%}]"),
+    "how full a disk": ("move plan", f"[default: {float(DISK_LIMIT):.0%}]"),
+    "which Kafka": ("sandbox up", f"[default: {jars.NEWEST}]"),
+    "which others": ("sandbox up", " or ".join(v for v, of in jars.RELEASES.items() if of.on_zookeeper)),
+    "how many brokers": ("sandbox up", f"1 to {MOST_BROKERS}.  [default: {BROKERS}]"),
+    "how many samples": ("quota simulate", f"[default: {SAMPLES}]"),
+}
+
+
+@pytest.mark.parametrize(("command", "said"), SPELT.values(), ids=SPELT)
+def test_what_help_says_is_what_the_room_does(command: str, said: str) -> None:
+    assert " ".join(said.split()) in " ".join(kquota(*command.split(), "--help").out.split())
 
 
 WRONG = {
@@ -166,7 +186,7 @@ def test_a_closed_pipe_is_no_traceback() -> None:
 
 
 CLOSED = {
-    "stdin": ("quota diff --bootstrap-server x:1 - <&-", 2, "", "kquota: error: stdin:1:1: there is nothing in it"),
+    "stdin": ("quota diff --bootstrap-server x:1 - <&-", 2, "", "kquota: error: stdin: is empty; name a document of quotas"),
     "stdout": ("--version >&-", 0, "", ""),
     "stderr": ("configs --describe 2>&-", 2, "", ""),
 }

@@ -12,10 +12,10 @@ import typer
 from kquota.cli.listed import broker_ids
 from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid
-from kquota.measure import byte_rate, byte_size
+from kquota.measure import byte_rate, byte_size, exact_size
 from kquota.probe import ladder, load
 from kquota.probe.load import Kind
-from kquota.terms import BrokerId
+from kquota.terms import SAMPLE_MS, SAMPLES, BrokerId
 
 HEADINGS: Final = {
     "--produce": "The load (exactly one)",
@@ -78,7 +78,7 @@ class Given:
             "--seconds",
             metavar="N",
             help="How long to measure, once two of the quota's windows have passed; a byte rate over whole windows "
-            "(11 s as shipped). [default: two windows; "
+            f"({SAMPLES * SAMPLE_MS // 1_000} s as shipped). [default: two windows; "
             f"with --find-limit 3 for each step; at most {load.MOST_SECONDS:g}]",
         ),
     ] = None
@@ -87,11 +87,15 @@ class Given:
     ] = None
     most_bytes: Annotated[
         str, typer.Option("--most-bytes", metavar="SIZE", help="Write no more than this, over all brokers together.")
-    ] = "2GB"
+    ] = exact_size(load.MOST_BYTES)
     most_partitions: Annotated[
         int,
         typer.Option(
-            "--most-partitions", metavar="N", min=10, max=10_000, help="No more than these exist at any one time."
+            "--most-partitions",
+            metavar="N",
+            min=ladder.PARTITIONS[0],
+            max=ladder.PARTITIONS[-1],
+            help="No more than these exist at any one time.",
         ),
     ] = ladder.MOST_PARTITIONS
     tenants: Annotated[
