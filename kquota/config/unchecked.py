@@ -10,7 +10,7 @@ from kquota.config.change import ConfigChange
 from kquota.config.ignored import value
 from kquota.config.resource import BROKERS
 from kquota.errors import Invalid
-from kquota.terms import THROTTLE_LISTS, THROTTLE_RATES
+from kquota.terms import MIN_IN_SYNC, THROTTLE_LISTS, THROTTLE_RATES
 
 _LONG: Final = 2**63 - 1
 _INT: Final = 2**31 - 1
@@ -49,7 +49,7 @@ TOPIC: Final[Mapping[str, Callable[[str], bool]]] = {
     "message.timestamp.type": _one_of("CreateTime", "LogAppendTime"),
     "min.cleanable.dirty.ratio": _ratio,
     "min.compaction.lag.ms": _whole(0, _LONG),
-    "min.insync.replicas": _whole(1, _INT),
+    MIN_IN_SYNC: _whole(1, _INT),
     "preallocate": _BOOLEAN,
     "retention.bytes": _whole(-1, _LONG),
     "retention.ms": _whole(-1, _LONG),

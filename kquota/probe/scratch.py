@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from kquota.terms import MIN_IN_SYNC
+
 PREFIX: Final = "kquota-probe-"
 """Where a cluster has ACLs, this prefix is what a probe needs rights on."""
 SEAL: Final = "min.compaction.lag.ms"
@@ -46,7 +48,7 @@ def configs(topic: str) -> dict[str, str]:
         "cleanup.policy": "delete",
         "retention.ms": "3600000",
         "segment.bytes": str(16 * 2**20),
-        "min.insync.replicas": "1",
+        MIN_IN_SYNC: "1",
         "max.message.bytes": str(2**20),
     }
 

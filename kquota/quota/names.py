@@ -7,11 +7,10 @@ from collections.abc import Collection, Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
-from kquota.terms import DEFAULT, Default
+from kquota.terms import DEFAULT, WIRE_DEFAULT, Default
 
 _ENCODED: Final = re.compile(r"%[0-9A-F]{2}")
 _PRINCIPAL: Final = "User:"
-_WIRE_DEFAULT: Final = "<default>"
 
 
 def decoded(name: str) -> str | Default | None:
@@ -20,14 +19,14 @@ def decoded(name: str) -> str | Default | None:
     A migration to KRaft took users' znode names for their names (KAFKA-16222), and the default's for a user
     (KAFKA-16411).
     """
-    if name == _WIRE_DEFAULT:
+    if name == WIRE_DEFAULT:
         return DEFAULT
     if not _ENCODED.search(name):
         return None
     plain = unquote(name, errors="replace")
     if not plain or quote(plain, safe="").replace("~", "%7E") != name:
         return None
-    return DEFAULT if plain == _WIRE_DEFAULT else plain
+    return DEFAULT if plain == WIRE_DEFAULT else plain
 
 
 def without_type(name: str) -> str | None:

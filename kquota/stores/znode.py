@@ -10,7 +10,6 @@ from urllib.parse import quote, unquote_plus
 
 from kquota.errors import Invalid, Refused
 
-DEFAULT_NODE: Final = "<default>"
 LIVE_BROKERS: Final = "/brokers/ids"
 EVERY_TOPIC: Final = "/brokers/topics"
 NOTIFICATIONS: Final = "/config/changes"

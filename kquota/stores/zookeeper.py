@@ -13,9 +13,9 @@ from kquota.quota.entity import CLIENTS, ENTITY_TYPES, EVERY, IPS, USERS, Entity
 from kquota.quota.limits import Limits, plain, quotas_of
 from kquota.quota.port import Scram
 from kquota.quota.replacement import Replacement
-from kquota.stores.znode import DEFAULT_NODE, LIVE_BROKERS, NOTIFICATIONS, Node, config_in, decoded, encoded
+from kquota.stores.znode import LIVE_BROKERS, NOTIFICATIONS, Node, config_in, decoded, encoded
 from kquota.stores.znodes import ConfigEdit, Znodes
-from kquota.terms import DEFAULT
+from kquota.terms import DEFAULT, WIRE_DEFAULT
 
 _SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _TELLS_2_7: Final = 5  # the version of a broker's own node since 2.7; an upgraded broker may still write 4
@@ -188,7 +188,7 @@ class ZooKeeperQuotas:
         names: list[Name] = []
         for node in nodes:
             try:
-                names.append(DEFAULT if node == DEFAULT_NODE else decoded(node))
+                names.append(DEFAULT if node == WIRE_DEFAULT else decoded(node))
             except Invalid as error:
                 self._unreadable(f"under /config/{parent}: {error}; it is left out")
         return names
@@ -237,7 +237,7 @@ def _path(entity: Entity) -> str:
 
 def _node(kind: str, name: Name) -> str:
     if name is DEFAULT:
-        return DEFAULT_NODE
+        return WIRE_DEFAULT
     # Kafka's tool, which takes IPv6 addresses here, leaves their colons as they are.
     return encoded(str(name)).replace("%3A", ":") if kind == IPS else encoded(str(name))
 

@@ -9,9 +9,9 @@ from kquota.config.change import ConfigChange
 from kquota.config.resource import BROKERS, TOPICS, Entry, Kind, Resource, Synonym
 from kquota.config.unchecked import is_password, must_be_sound
 from kquota.errors import Invalid, Refused
-from kquota.stores.znode import DEFAULT_NODE, EVERY_TOPIC, LIVE_BROKERS, Node, config_in
+from kquota.stores.znode import EVERY_TOPIC, LIVE_BROKERS, Node, config_in
 from kquota.stores.znodes import ConfigEdit, Znodes
-from kquota.terms import DEFAULT, DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, DYNAMIC_TOPIC
+from kquota.terms import DEFAULT, DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, DYNAMIC_TOPIC, WIRE_DEFAULT
 
 _THERE: Final = {TOPICS: EVERY_TOPIC, BROKERS: LIVE_BROKERS}
 
@@ -68,7 +68,7 @@ class ZooKeeperConfigs:
         found = []
         for node in nodes:
             try:
-                name = DEFAULT if kind == BROKERS and node == DEFAULT_NODE else node
+                name = DEFAULT if kind == BROKERS and node == WIRE_DEFAULT else node
                 found.append(Resource(kind=kind, name=name))
             except Invalid as error:
                 self._unreadable(f"under {parent}: {error}; it is left out")
@@ -92,7 +92,7 @@ class ZooKeeperConfigs:
 
 
 def _path(resource: Resource) -> str:
-    return f"{resource.kind}/{DEFAULT_NODE if resource.name is DEFAULT else resource.name}"
+    return f"{resource.kind}/{WIRE_DEFAULT if resource.name is DEFAULT else resource.name}"
 
 
 def _entry(resource: Resource, key: str, stored: str) -> Entry:

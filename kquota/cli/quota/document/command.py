@@ -21,7 +21,7 @@ from kquota.cli.options import Output, OutputFormat, TableFormat, Yes
 from kquota.errors import Incomplete, Invalid, Refused
 from kquota.measure import counted
 from kquota.several import few
-from kquota.terms import SEEN_SECONDS
+from kquota.terms import SEEN_SECONDS, WIRE_DEFAULT
 
 if TYPE_CHECKING:
     from kquota.config.port import Configs
@@ -174,8 +174,9 @@ def _document(file: Path, prune: bool) -> Document:
             raise Invalid(
                 f"{name}: {entity}: neither an IP nor a host that resolves; brokers that cannot may not start"
             )
-    if any(of == "<default>" for entity in document.limits for _, of in entity.parts()):
-        say("warning: <default> is a name like any other here; defaults are default-user, default-client, default-ip")
+    if any(of == WIRE_DEFAULT for entity in document.limits for _, of in entity.parts()):
+        named = "default-user, default-client, default-ip"
+        say(f"warning: {WIRE_DEFAULT} is a name like any other here; defaults are {named}")
     return document
 
 

@@ -15,6 +15,7 @@ from kquota.cli.engine_options import Conf, Debug, SparkMaster, SparkRemote
 from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid
 from kquota.measure import byte_rate
+from kquota.terms import HIGHEST_ID
 
 if TYPE_CHECKING:
     from kquota.simulate.load import Quotas
@@ -34,7 +35,6 @@ HEADINGS: Final = {
 REQUEST_SIZE: Final = "100kB"
 LASTING: Final = "60s"
 _MOST_TOPICS: Final = 1_000_000
-_MOST_PARTITIONS: Final = 2**31 - 1
 _MOST_SAMPLES: Final = 3_600
 
 
@@ -81,7 +81,7 @@ class Given:
     ] = None
     partitions: Annotated[
         int | None,
-        _count("partitions", "Partitions that each of them gains or loses. [default: 1]", 1, _MOST_PARTITIONS),
+        _count("partitions", "Partitions that each of them gains or loses. [default: 1]", 1, HIGHEST_ID),
     ] = None
     from_file: Annotated[
         Path | None, value("from-file", "FILE", "The topics as `kquota topics` takes them: NAME [PARTITIONS] a line.")
