@@ -65,6 +65,11 @@ class Room:
         """What is usable at the worst moment, with what was written."""
         return None if self.left is None or self.written is None else self.left - self.written
 
+    @property
+    def least(self) -> float | None:
+        """What is usable at the worst moment, as far as writes are known; None where `usable` is."""
+        return self.left if self.worst is None else self.worst
+
 
 def rooms(volumes: Iterable[Volume], arrivals: Iterable[Arrival], seconds: float | None) -> tuple[Room, ...]:
     """Of every log dir that the plan names, and of every broker that chooses one; `seconds` is the move's time.

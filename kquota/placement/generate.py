@@ -14,6 +14,7 @@ from itertools import count, islice, zip_longest
 from kquota.errors import Refused
 from kquota.reassign.moves import Partition, Replicas
 from kquota.reassign.plan import Plan
+from kquota.several import joined
 from kquota.terms import BrokerId, TopicPartition
 
 
@@ -69,7 +70,7 @@ def check_racks(racks: Mapping[BrokerId, str | None]) -> None:
     if without and len(without) < len(racks):
         raise Refused(
             "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "
-            f"assignment without rack information; without a rack: {','.join(map(str, without))}"
+            f"assignment without rack information; without a rack: {joined(without)}"
         )
 
 

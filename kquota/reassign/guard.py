@@ -33,7 +33,7 @@ def check_brokers(moving: Sequence[Move], found: Snapshot) -> None:
     wanted = {broker for move in moving if not move.submitted for broker in move.target}
     if unknown := sorted(wanted - found.alive):
         raise Refused(
-            f"Unknown broker id {unknown[0]}; alive are {','.join(map(str, sorted(found.alive)))}: "
+            f"Unknown broker id {unknown[0]}; alive are {joined(sorted(found.alive))}: "
             f"start broker {unknown[0]} or take it out of the plan; nothing was written"
         )
 
@@ -67,7 +67,7 @@ def check_leaders(moving: Sequence[Move], found: Snapshot) -> None:
         if move.destinations and found.partitions[move.partition].leader is None:
             raise Refused(
                 f"{move.partition} has no leader, so no copy of it can start: bring one of the brokers "
-                f"{','.join(map(str, move.sources))} back, or take it out of the plan; nothing was written"
+                f"{joined(move.sources)} back, or take it out of the plan; nothing was written"
             )
 
 

@@ -63,6 +63,7 @@ def test_what_is_left(
 ) -> None:
     found = rooms(volumes, arrivals, seconds)
     assert [(room.left, room.worst) for room in found] == left
+    assert [room.least for room in found] == [empty if worst is None else worst for empty, worst in left]
 
 
 APART: dict[str, tuple[list[Volume], list[Arrival], list[int | None]]] = {

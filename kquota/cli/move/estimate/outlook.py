@@ -181,7 +181,7 @@ def why_full(found: Outlook) -> str:
 
 def disk_lines(found: Outlook) -> Iterator[str]:
     """Each volume that something comes to, at the worst moment."""
-    known = [room for room in found.rooms if room.usable is not None]
+    known = [(room.least, room) for room in found.rooms if room.least is not None]
     if untold := sorted({room.broker for room in found.rooms if room.usable is None}):
         yield f"Disk         not checked on {named_brokers(untold)}: the sizes do not tell it"
     if not known:
@@ -195,9 +195,9 @@ def disk_lines(found: Outlook) -> Iterator[str]:
             human_bytes(room.usable or 0),
             human_bytes(room.arriving),
             size_or_unknown(room.written),
-            _left(room),
+            _left(room, left),
         )
-        for room in known
+        for left, room in known
     ]
     yield aligned(rows, heads, left=[1])
 
@@ -220,9 +220,7 @@ def wave_lines(waves: Waves) -> Iterator[str]:
     yield aligned(rows, heads, left=[1, 2])
 
 
-def _left(room: Room) -> str:
-    left = room.left if room.worst is None else room.worst
-    assert left is not None
+def _left(room: Room, left: float) -> str:
     if left >= 0:
         return human_bytes(left)
     return f"{human_bytes(-left)} TOO LITTLE{' IF ONE VOLUME' if may_fit(room) else ''}"

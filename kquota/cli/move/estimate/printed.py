@@ -10,7 +10,7 @@ from kquota.cli.move.estimate import verdict
 from kquota.cli.move.estimate.outlook import disk_lines, wave_lines
 from kquota.cli.table import aligned
 from kquota.cli.unknown import UNKNOWN, rate_or_unknown, time_or_unknown
-from kquota.measure import ByteRate, human_bytes, human_duration, human_rate
+from kquota.measure import ByteRate, counted, human_bytes, human_duration, human_rate
 from kquota.pace.enforcement import Enforcement
 from kquota.pace.fetch import Fetch
 from kquota.pace.ratio import MoveTime
@@ -76,8 +76,7 @@ def _lines(answer: Estimate) -> Iterator[str]:
     if not pace.shares:
         yield "Nothing to move: every replica of the plan is where it should be."
         return
-    copies = pace.work.copies
-    yield f"To copy      {human_bytes(pace.work.bytes)} in {copies} {'copy' if copies == 1 else 'copies'}"
+    yield f"To copy      {human_bytes(pace.work.bytes)} in {counted(pace.work.copies, 'copy')}"
     yield ""
     yield _table(pace)
     yield "  (keep-up: in-sync followers of moving partitions, which spend the leader's throttle undelayed)"

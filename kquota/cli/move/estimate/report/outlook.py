@@ -10,8 +10,8 @@ from kquota.cli.move.estimate.report.markup import Markup, joined, tag
 from kquota.cli.move.estimate.report.words import note, number, size, table, time
 from kquota.measure import counted
 from kquota.pace.band import Band
-from kquota.pace.room import Room
 from kquota.pace.waves import Waves
+from kquota.several import named_brokers
 
 _ROWS: Final = 20
 
@@ -40,12 +40,9 @@ def told(found: Outlook) -> Iterator[Markup]:
 
 def disks(found: Outlook) -> Iterator[Markup]:
     """Each volume that something comes to at the worst moment, the fullest first."""
-    known = sorted((room for room in found.rooms if room.usable is not None), key=_left)
-    if untold := sorted({room.broker for room in found.rooms if room.usable is None}):
-        named = ", ".join(f"broker {broker}" for broker in untold[:_ROWS]) + (
-            " and others" if len(untold) > _ROWS else ""
-        )
-        yield note(f"Disks not checked, since the sizes do not tell of them: on {named}.")
+    known = sorted(((room.least, room) for room in found.rooms if room.least is not None), key=lambda each: each[0])
+    if untold := {room.broker for room in found.rooms if room.usable is None}:
+        yield note(f"Disks not checked, since the sizes do not tell of them: on {named_brokers(untold, _ROWS)}.")
     if not known:
         return
     rows = [
@@ -55,11 +52,9 @@ def disks(found: Outlook) -> Iterator[Markup]:
             size(room.usable),
             size(room.arriving),
             size(room.written),
-            joined("lacks ", size(-_left(room)), " if one volume" if may_fit(room) else "")
-            if _left(room) < 0
-            else size(_left(room)),
+            joined("lacks ", size(-left), " if one volume" if may_fit(room) else "") if left < 0 else size(left),
         )
-        for room in known[:_ROWS]
+        for left, room in known[:_ROWS]
     ]
     yield tag("p", "At the end of the move, when old and new copies lie side by side and nothing was deleted:")
     yield table(("broker#", "log dir", "usable now#", "copies#", "written#", "left#"), rows)
@@ -87,9 +82,3 @@ def waves(found: Waves) -> Iterator[Markup]:
     yield table(("wave#", "first", "last", "partitions#", "bytes#", "time#"), rows[:_ROWS], last=last)
     if len(rows) > _ROWS:
         yield note(f"The first {_ROWS} of {len(rows)} waves; the sum is of all.")
-
-
-def _left(room: Room) -> float:
-    left = room.left if room.worst is None else room.worst
-    assert left is not None
-    return left
