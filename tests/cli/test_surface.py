@@ -186,7 +186,7 @@ def test_a_closed_pipe_is_no_traceback() -> None:
 
 
 CLOSED = {
-    "stdin": ("quota diff --bootstrap-server x:1 - <&-", 2, "", "kquota: error: stdin: is empty; name a document of quotas"),
+    "stdin": ("quota diff --bootstrap-server x:1 - <&-", 2, "", "kquota: error: stdin: is empty; name a document"),
     "stdout": ("--version >&-", 0, "", ""),
     "stderr": ("configs --describe 2>&-", 2, "", ""),
 }
