@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from kquota.errors import Invalid
-from kquota.terms import SAMPLE_MS as SAMPLE_MS
-from kquota.terms import SAMPLES as SAMPLES
+from kquota.terms import SAMPLE_MS, SAMPLES
 
 
 def must_be_positive(value: float, what: str) -> None:

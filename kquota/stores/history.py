@@ -11,10 +11,10 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from kquota import durable
 from kquota.errors import Busy, Invalid, Refused
 from kquota.sizes import history
 from kquota.sizes.history import Listing, Taken
-from kquota.stores import durable
 from kquota.text_file import is_folder, looking_at
 
 _GZIP: Final = b"\x1f\x8b"

@@ -139,8 +139,7 @@ def quotas(given: Given) -> Quotas:
     """The quotas that are given. Raises Invalid for none, for what is no rate, and for both sides at once."""
     from kquota.quota import limits
     from kquota.simulate.load import Quotas
-    from kquota.simulate.rate import SAMPLES
-    from kquota.terms import CONTROLLER_MUTATION_RATE
+    from kquota.terms import CONTROLLER_MUTATION_RATE, SAMPLES
 
     produced, fetched, percentage = given.producer_byte_rate, given.consumer_byte_rate, given.request_percentage
     if produced is not None and fetched is not None:

@@ -15,7 +15,7 @@ from kquota.cli.options import Output
 from kquota.cli.table import aligned
 from kquota.measure import counted, human_bytes, human_duration, human_rate
 from kquota.simulate.curve import MOST, Curve, total
-from kquota.simulate.rate import SAMPLE_MS
+from kquota.terms import SAMPLE_MS
 
 if TYPE_CHECKING:
     from kquota.simulate.answer import Deploy, Flow
