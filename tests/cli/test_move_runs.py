@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewPartitions, NewTopic
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from kquota.cli import world
 from kquota.cli.connection import Connection
@@ -100,7 +102,9 @@ def test_a_twin_that_was_paused_writes_no_more(desk: Desk, n: int) -> None:
     client = KazooClient(hosts=desk.hand.servers.zookeeper)
     client.start()
     try:
-        client.delete("/kquota/lock")
+        # On a busy machine it is stopped for longer than its session lasts, and the lock is gone by itself.
+        with contextlib.suppress(NoNodeError):
+            client.delete("/kquota/lock")
     finally:
         client.stop()
         client.close()
@@ -170,7 +174,8 @@ def test_a_topic_that_grows_meanwhile(desk: Desk) -> None:
     plan = desk.plan({(topic, 0): (1, 3)})
     assert desk.run("--execute", plan, "--throttle", SLOW, "--force").code == 0
     # Kafka takes only as many replicas as the partition that moves has meanwhile, old and new together.
-    grown = [2, 1, 3][: len(desk.hand.replicas(TopicPartition(topic, 0)))]
+    until(lambda: len(desk.hand.replicas(TopicPartition(topic, 0))) == 3, "it is seen to move")
+    grown = [2, 1, 3]
     new = NewPartitions(topic, 2, replica_assignment=[grown])
     desk.hand.admin.create_partitions([new])[topic].result(30)
     desk.moved(topic, tuple(grown), 1)
@@ -195,7 +200,8 @@ def test_a_topic_that_is_deleted_and_made_again_meanwhile(desk: Desk, verb: str)
     until(told_as_gone, "it is told as gone")
     again = NewTopic(topic, num_partitions=1, replica_assignment=[[1, 2]])
     until(lambda: desk.hand.admin.create_topics([again])[topic].exception(30) is None, "it is there again")
-    desk.moved(topic, (1, 2))
+    # On ZooKeeper its move is on record for good: a controller forgets none of a topic that is deleted.
+    until(lambda: desk.hand.replicas(TopicPartition(topic, 0)) == [1, 2], "its replicas are told")
     theirs = {Setting.of_topic(topic, LEADER_REPLICAS): "0:1,0:2", Setting.of_topic(topic, FOLLOWER_REPLICAS): "0:3"}
     for setting, value in theirs.items():
         desk.hand.write(setting, value)

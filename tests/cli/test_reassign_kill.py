@@ -70,9 +70,6 @@ class Stage:
     def are(self, places: Places) -> bool:
         return all(self.hand.replicas(name) == list(replicas) for name, replicas in places.items())
 
-    def arrive(self, places: Places) -> None:
-        until(lambda: self.are(places), f"replicas are {dict(places)}", 60)
-
     def standing(self) -> dict[Setting, str]:
         found = self.hand.rates()
         for topic in self.topics:
@@ -88,7 +85,7 @@ class Stage:
     def hurry(self) -> None:
         """The move that runs ends, and its run with it."""
         assert self.start(FAST).code == 0
-        self.arrive(self.there)
+        self.hand.arrived(self.there)
         assert self.act("--verify").code == 0
 
     def resume(self) -> None:
@@ -109,7 +106,7 @@ class Stage:
             assert self.through_zookeeper
             assert "Kafka takes nothing back through ZooKeeper while it moves (KIP-236)" in aborted.err
             assert self.start(FAST).code == 0
-            self.arrive(self.there)
+            self.hand.arrived(self.there)
             aborted = self.kquota("move", "abort")
         assert aborted.code in (0, 8), aborted.err
         if state is not None:
@@ -117,7 +114,7 @@ class Stage:
             self.back()
 
     def back(self) -> None:
-        self.arrive(self.here)
+        self.hand.arrived(self.here)
         assert self.kquota("move", "abort").code == 0
 
     def must_be_as_before(self, why: str) -> None:
@@ -164,7 +161,7 @@ def slowly(stage: Stage) -> None:
 
 def to_its_end(stage: Stage) -> None:
     assert stage.start(FAST).code == 0
-    stage.arrive(stage.there)
+    stage.hand.arrived(stage.there)
 
 
 Before: TypeAlias = Callable[[Stage], None]

@@ -59,8 +59,7 @@ class Desk:
         return {**self.hand.lists(topic), **self.hand.rates()}
 
     def moved(self, topic: str, target: Sequence[int], partition: int = 0) -> None:
-        name = TopicPartition(topic, partition)
-        until(lambda: self.hand.replicas(name) == list(target), f"{name} is on {target}", 60)
+        self.hand.arrived({TopicPartition(topic, partition): target})
 
 
 @pytest.fixture

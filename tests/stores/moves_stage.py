@@ -6,9 +6,10 @@ Only whether each single broker knows a topic is asked with our own: librdkafka 
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import (
@@ -52,6 +53,16 @@ def _started(zookeeper: str) -> Iterator[KazooClient]:
     finally:
         client.stop()
         client.close()
+
+
+def _on_record(client: KazooClient, name: TopicPartition) -> bool:
+    """Whether a move of this partition is submitted, or under way."""
+    with contextlib.suppress(NoNodeError):
+        submitted = json.loads(client.get("/admin/reassign_partitions")[0])["partitions"]
+        if any((one["topic"], one["partition"]) == name for one in submitted):
+            return True
+    topic = json.loads(client.get(f"/brokers/topics/{name.topic}")[0])
+    return any(topic.get(key, {}).get(str(name.partition)) for key in ("adding_replicas", "removing_replicas"))
 
 
 class OtherHand:
@@ -119,6 +130,16 @@ class OtherHand:
         """As metadata tells them."""
         found = self.admin.list_topics(name.topic, timeout=_PATIENCE).topics[name.topic].partitions
         return list(found[name.partition].replicas) if name.partition in found else []
+
+    def arrived(self, places: Mapping[TopicPartition, Sequence[int]]) -> None:
+        """Metadata tells of these replicas when this returns, and no move of them is on record any more.
+
+        A controller on ZooKeeper tells brokers of the new replicas before it notes there that they have arrived.
+        """
+        until(lambda: all(self.replicas(n) == list(there) for n, there in places.items()), f"replicas are {places}")
+        if self.servers.zookeeper:
+            with _started(self.servers.zookeeper) as client:
+                until(lambda: not any(_on_record(client, name) for name in places), f"{places}: noted in ZooKeeper")
 
     def value(self, setting: Setting) -> str | None:
         """What is set on this very topic or broker."""
