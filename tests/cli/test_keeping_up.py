@@ -47,6 +47,13 @@ def test_a_throttle_below_what_is_written_is_refused_unless_forced(kafka_431: Cl
         plan = desk.plan({(topic, 0): (1, 3)})
         with writing(kafka_431, topic):
             refused = desk.run("--execute", plan, "--throttle", "100kB/s")
+            for _ in range(2):
+                if refused.code != 0:
+                    break
+                # On a busy machine the writer may stand still while kquota looks, and nothing seems to be written.
+                assert desk.run("--cancel", plan).code == 0
+                until(lambda: desk.standing(topic) == {}, "everything is given back")
+                refused = desk.run("--execute", plan, "--throttle", "100kB/s")
             assert (refused.code, refused.out) == (1, "")
             assert "under this throttle the move never ends: broker 1 has" in refused.err
             assert "nothing was written" in refused.err

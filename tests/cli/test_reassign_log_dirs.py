@@ -39,7 +39,7 @@ def log_dir_rate(desk: Desk, broker: int) -> str | None:
 
 
 def test_a_replica_changes_its_log_dir_and_another_its_broker(desk: Desk) -> None:
-    topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
+    topic = desk.hand.topic({0: (1, 2)}, size=2 * LASTING)
     here, there = other_dir(desk, topic, 1)
     chosen = str(desk.hand.servers.broker(3).log_dirs[1])
     entry = {"topic": topic, "partition": 0, "replicas": [1, 3], "log_dirs": [there, chosen]}

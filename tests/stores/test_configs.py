@@ -76,7 +76,7 @@ class TestAdminApi(ConfigsContract):
         add = {LEADER_REPLICAS: "0:1", "retention.ms": "86400000"} if of_a_topic else {LOG_DIR_RATE: HARMLESS}
         stage.configs.alter([ConfigChange(resource=resource, add=add)])
         until(lambda: held_by_librdkafka(resource) == add, f"{add} is seen")
-        assert stage.held(resource) == add
+        until(lambda: stage.held(resource) == add, f"{add} is seen by whichever broker is asked")
 
     def test_the_broker_refuses_in_its_own_words(self, stage: Stage) -> None:
         topic = stage.topic()

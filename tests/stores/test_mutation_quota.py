@@ -97,11 +97,11 @@ def test_a_program_does_as_the_readme_says(cluster: Cluster, client: str, tmp_pa
 
 def test_twenty_clients_of_one_principal_all_end(cluster: Cluster, client: str) -> None:
     """Each on a connection of its own; half of them may not read the quota. How evenly they end: tests/mutation."""
-    together = Barrier(CLIENTS)
+    together = Barrier(CLIENTS, timeout=120)
 
     def created(number: int) -> list[Outcome]:
         todo = work(Creation(topic=f"{client}-{number}-{n}", partitions=1, replication_factor=1) for n in range(10))
-        with Wire(cluster.bootstrap, {"client_id": client}) as wire:
+        with Wire(cluster.bootstrap, {"client_id": client, "default_api_timeout_ms": 60_000}) as wire:
             together.wait()
             return carry_out(WireTopics(wire), time, todo, Pace(quota=RATE if number % 2 else None), seconds=120)
 
