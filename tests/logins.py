@@ -81,7 +81,7 @@ WRONG: dict[str, tuple[str, Mapping[str, str], str]] = {
         {"security.protocol": "SSL"},
         "comes from nobody in the trust store",
     ),
-    "no client certificate": ("MTLS", SSL, "the server wants a client certificate, or another one"),
+    "no client certificate": ("MTLS", SSL, "the server wants a client certificate"),
     "a stranger's client certificate": (
         "MTLS",
         {**SSL, **CLIENT, "ssl.keystore.location": "stranger-client.pem"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kquota.terms import BrokerId, TopicPartition
@@ -35,3 +36,10 @@ class LogDir:
     volume_total: int | None
     volume_usable: int | None
     replicas: tuple[Replica, ...]
+
+
+def hidden(log_dirs: Iterable[LogDir]) -> Iterator[str]:
+    """A warning for each log dir of which its broker tells nothing: to whoever counts, its replicas are nowhere."""
+    for log_dir in log_dirs:
+        if log_dir.error is not None:
+            yield f"broker {log_dir.broker} does not tell what lies in {log_dir.path}: {log_dir.error}"

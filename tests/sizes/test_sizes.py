@@ -12,7 +12,7 @@ import pytest
 
 from kquota.errors import Invalid, Refused
 from kquota.sizes.printed import printed
-from kquota.sizes.replica import LogDir, Replica
+from kquota.sizes.replica import LogDir, Replica, hidden
 from kquota.sizes.snapshot import lines, log_dirs
 from kquota.sizes.write_rate import write_rates
 from kquota.stores import snapshots
@@ -56,6 +56,10 @@ def test_kafkas_json() -> None:
         '{"partition":"t-x-10","size":7,"offsetLag":0,"isFuture":true}],"error":null,"logDir":"/a"}]},'
         '{"broker":2,"logDirs":[{"partitions":[],"error":"KafkaStorage (56)","logDir":"/b"}]}],"version":1}'
     )
+
+
+def test_a_log_dir_whose_broker_tells_nothing_is_named() -> None:
+    assert list(hidden(DIRS)) == ["broker 2 does not tell what lies in /b: KafkaStorage (56)"]
 
 
 def test_a_snapshot_read_back_is_what_was_written() -> None:

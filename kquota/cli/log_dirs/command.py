@@ -18,6 +18,7 @@ from kquota.cli.log_dirs import compaction
 from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid
 from kquota.sizes.port import LogDirs
+from kquota.sizes.replica import hidden
 from kquota.terms import BrokerId
 
 EPILOG: Final = """A snapshot has a name of its own, with cluster and time: from cron, a folder of them becomes a
@@ -94,6 +95,8 @@ def _snapshot(found: LogDirs, brokers: list[BrokerId], topics: list[str] | None,
 
     time = datetime.now(UTC)
     described = found.detailed(found.describe(brokers, topics))
+    for warning in hidden(described):
+        say(f"warning: {warning}; the snapshot lacks it")
     path = snapshots.write(directory, found.cluster_id, time, lines(found.cluster_id, time, described))
     say(f"{sum(len(log_dir.replicas) for log_dir in described)} replicas of {len(brokers)} brokers")
     print(path)

@@ -245,6 +245,7 @@ def _printed(asked: Asked, scratch: Path) -> Inputs:
 def _live(at: world.Where, asked: Asked, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
     """A snapshot of the live cluster and, unless somebody else tells, how fast its partitions are written to."""
     from kquota.pace.room import Volume
+    from kquota.sizes.replica import hidden
     from kquota.sizes.snapshot import lines
     from kquota.spark import files
     from kquota.stores import snapshots
@@ -252,6 +253,8 @@ def _live(at: world.Where, asked: Asked, plan: Plan | PlanFiles, scratch: Path) 
     with world.log_dirs(at) as cluster:
         brokers = cluster.brokers()
         first = sampling.listed(cluster, brokers, None)
+        for warning in hidden(first.log_dirs):
+            say(f"warning: {warning}")
         _check(plan, brokers, {r.partition for log_dir in first.log_dirs for r in log_dir.replicas})
         if asked.told({log_dir.broker for log_dir in first.log_dirs if log_dir.replicas}):
             seen = sampling.Sampled(log_dirs=cluster.detailed(first.log_dirs), rates={})

@@ -11,7 +11,7 @@ import typer
 
 from kquota.cli import world
 from kquota.cli.connection import Connection, connected
-from kquota.cli.contract import DONE
+from kquota.cli.contract import DONE, say
 from kquota.cli.listed import broker_ids
 from kquota.cli.options import Output, OutputFormat
 from kquota.errors import Invalid
@@ -146,12 +146,15 @@ def _answer(cluster: Cluster, goal: Goal, source: str, output: Output, *, explai
 def _read(at: world.Where, history: list[str] | None, disk: int | None) -> tuple[Cluster, str]:
     """The cluster as it is, with sizes from itself or from the newest snapshot; and where the sizes come from."""
     from kquota.placement.cluster import cluster
+    from kquota.sizes.replica import hidden
 
     with world.log_dirs(at) as logs:
         if history:
             sizes, source = _newest(history, logs.cluster_id)
         else:
             sizes, source = logs.describe(logs.brokers(), None), "the live cluster"
+            for warning in hidden(sizes):
+                say(f"warning: {warning}")
     # After the sizes: a partition that is new in between has no size yet, and one that went away is not planned for.
     with world.moves(at, None) as (moves, _):
         return cluster(moves.snapshot(None), sizes, disk), source
