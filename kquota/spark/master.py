@@ -7,6 +7,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, Final
 
+from kquota.addresses import is_host, is_port
 from kquota.errors import Invalid, Refused, Unreachable
 from kquota.spark.engine import Engine
 
@@ -46,13 +47,7 @@ def reached(place: str) -> str:
 def _address(place: str) -> tuple[str, int]:
     host, _, port = place.rpartition(":") if re.search(r":[0-9]+$", place) else (place, ":", "7077")
     host = host.strip("[]")
-    try:
-        # A socket would raise UnicodeError for what DNS has no form for, and take a port modulo 65,536.
-        host.encode("idna")
-        sound = bool(host) and len(port) <= 5 and 0 < int(port) < 2**16
-    except UnicodeError:
-        sound = False
-    if not sound:
+    if not is_host(host) or not is_port(port):
         raise Invalid(f"--spark-master: {place!r} is not HOST:PORT")
     return host, int(port)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import socket
 import time
 
+from kquota.addresses import is_host, is_port
 from kquota.errors import Invalid, Unreachable
 
 
@@ -46,11 +46,8 @@ def _host_and_port(address: str, option: str) -> tuple[str, int]:
         raise Invalid(f"{option}: {address!r}: leave out {protocol}://; security.protocol in --command-config says it")
     host, colon, port = address.rpartition(":")
     host = host.strip("[]")
-    if not colon or not host or not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 2**16:
+    if not colon or not host or not is_port(port):
         raise Invalid(f"{option}: {address!r} is not host:port")
-    try:
-        # As a socket does: what DNS has no form for never reaches a resolver, and is no OSError.
-        host.encode("idna")
-    except UnicodeError:
-        raise Invalid(f"{option}: {address!r}: {host!r} is no host's name") from None
+    if not is_host(host):
+        raise Invalid(f"{option}: {address!r}: {host!r} is no host's name")
     return host, int(port)
