@@ -70,12 +70,14 @@ def executed_remarks(done: Execution, record: str | None) -> Iterator[str]:
     yield from log_dirs_remarks(done.log_dirs)
 
 
-def log_dirs_remarks(done: Started) -> Iterator[str]:
+def log_dirs_remarks(
+    done: Started, what: str = "started", again: str = "execute the same plan again, or kquota move resume"
+) -> Iterator[str]:
     """For stderr: which replicas did not begin to go between log dirs, and what to do."""
     if done.refused:
         yield f"error: {log_dirs.failed(done.refused)}"
     if done.waiting:
-        yield f"error: {log_dirs.timed_out(done.waiting)}: execute the same plan again, or kquota move resume"
+        yield f"error: {log_dirs.timed_out(done.waiting, what)}: {again}"
 
 
 def log_dirs_code(done: Started) -> int:
@@ -149,10 +151,7 @@ def cancelled(done: Cancellation, output: Output) -> str:
 def cancelled_remarks(done: Cancellation) -> Iterator[str]:
     """For stderr."""
     found = done.verification
-    if done.log_dirs.refused:
-        yield f"error: {log_dirs.failed(done.log_dirs.refused)}"
-    if done.log_dirs.waiting:
-        yield f"error: {log_dirs.timed_out(done.log_dirs.waiting, 'cancelled')}: cancel the same plan again"
+    yield from log_dirs_remarks(done.log_dirs, "cancelled", "cancel the same plan again")
     yield from _given_back_remarks(found)
     if ended := [status.partition for status in found.statuses if status.progress is Progress.DONE]:
         yield (
