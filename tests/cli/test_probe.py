@@ -298,6 +298,8 @@ def test_what_a_killed_one_left_goes_once_its_time_is_over_and_nothing_else(
         until(lambda: sorted(probes(kafka_431)) == sorted(made), "they are there")
         dry = kquota("quota", "probe", *at, "--clean-up", "--dry-run")
         assert (dry.code, dry.out) == (8, f"Would remove topic {old}.\n")
+        told = json.loads(kquota("quota", "probe", *at, "--clean-up", "--dry-run", "--output", "json").out)
+        assert told == {"version": 1, "dry_run": True, "topics": [old]}
         assert sorted(probes(kafka_431)) == sorted(made)
         ran = kquota("quota", "probe", *at, "--clean-up")
         assert (ran.code, ran.out) == (8, "")

@@ -37,7 +37,7 @@ def probe(connection: Connection, given: Given) -> int:
 
     who = world.logins(at, given.client_config)
     if given.clean_up:
-        return run.clean_up(who, dry_run=given.dry_run)
+        return run.clean_up(who, given.output, dry_run=given.dry_run)
     user, client_id = preparation.user(who.user, given.user), given.client_id or who.client_id
     with who.stage() as stage:
         explained = _explained(stage, user, client_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,6 +73,13 @@ def plan(load: Load, explained: Explanation, output: Output) -> str:
     if load.kind is Kind.PRODUCE:
         lines += _line("writes", human_bytes(load.expected * load.lasting * len(load.leaders)) + " in all")
     return "\n".join([*lines, *_line("topic", f"{load.topic}, removed in the end; nothing was made")])
+
+
+def removal(topics: Sequence[str], output: Output) -> str:
+    """What --clean-up would remove. Nothing was."""
+    if output is Output.json:
+        return json.dumps({"version": VERSION, "dry_run": True, "topics": topics}, ensure_ascii=False, indent=2)
+    return "\n".join(f"Would remove topic {topic}." for topic in topics) or "Would remove nothing."
 
 
 def document(found: Probed) -> str:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kquota.cli.contract import DONE, NOT_YET, complain, say
+from kquota.cli.options import Output
 from kquota.cli.progress import lasting
+from kquota.cli.quota.probe import printed
 from kquota.errors import KquotaError
 from kquota.probe import run
 
@@ -51,14 +53,14 @@ def removed(who: Logins, made: Made) -> Iterator[None]:
         raise
 
 
-def clean_up(who: Logins, *, dry_run: bool) -> int:
+def clean_up(who: Logins, output: Output, *, dry_run: bool) -> int:
     """Remove what killed probes left; NOT_YET where some may still run, or are called like a probe's and are none."""
     from kquota.probe import scratch
 
     with who.stage() as stage:
         if dry_run:
             found = run.older(stage)
-            print("\n".join(f"Would remove topic {topic.name}." for topic in found.over) or "Would remove nothing.")
+            print(printed.removal([topic.name for topic in found.over], output))
             _tell_foreign(found)
         else:
             found = remove_older(stage)
