@@ -7,7 +7,7 @@ WORKERS := -n 4 --dist loadgroup
 
 BEGAN := $(shell date +%s)
 
-.PHONY: demo test unit check bench man
+.PHONY: demo test test-thorough test-all unit check bench man
 .DELETE_ON_ERROR:
 
 demo: .venv/java.stamp
@@ -15,10 +15,16 @@ demo: .venv/java.stamp
 	@echo "make demo took $$(( $$(date +%s) - $(BEGAN) )) s, setting up included"
 
 test: .venv/java-wheel.stamp check
+	@$(BIN)/python -m pytest -q $(WORKERS) --hypothesis-profile=quick -m "not thorough"
+
+test-thorough: .venv/java-wheel.stamp
+	@$(BIN)/python -m pytest -q $(WORKERS) -m "thorough or hypothesis"
+
+test-all: .venv/java-wheel.stamp check
 	@$(BIN)/python -m pytest -q $(WORKERS)
 
 unit: .venv/java.stamp
-	@$(BIN)/python -m pytest -q $(WORKERS) -m "not zookeeper and not kafka and not spark"
+	@$(BIN)/python -m pytest -q -n 2 --hypothesis-profile=quick -m "unit and not zookeeper and not kafka and not spark"
 
 check: .venv/installed.stamp
 	@$(BIN)/ruff check --quiet .

@@ -29,6 +29,7 @@ from kquota.sandbox import jars
 PARTS: Final = (
     "quotas",
     "moves",
+    "record",
     "planning",
     "kip73",
     "truth",

@@ -17,7 +17,7 @@ from bench.race import cost, kquota, say, spread
 from bench.section import Section
 from bench.servers import brokers
 from kquota.sandbox import traffic
-from kquota.sandbox.cluster import Cluster, kafka_tool
+from kquota.sandbox.cluster import Sandbox, kafka_tool
 
 ROUNDS: Final = 3
 QUOTAS: Final = (10, 100, 1_000, 10_000)
@@ -64,7 +64,7 @@ def _on_brokers() -> Iterator[Point]:
         yield from _verified(found)
 
 
-def _described(found: Cluster) -> Iterator[Point]:
+def _described(found: Sandbox) -> Iterator[Point]:
     ask = ["--bootstrap-server", found.bootstrap, "--describe", "--entity-type", "users"]
     there = 0
     for size in QUOTAS:
@@ -75,7 +75,7 @@ def _described(found: Cluster) -> Iterator[Point]:
         yield Point(command="configs --describe", of="quotas", size=size, ours=ours, theirs=theirs)
 
 
-def _applied(found: Cluster) -> Iterator[Point]:
+def _applied(found: Sandbox) -> Iterator[Point]:
     a_call = one_call(found)
     for size in QUOTAS:
         say(f"quota apply, {size:,} quotas")
@@ -83,7 +83,7 @@ def _applied(found: Cluster) -> Iterator[Point]:
         yield Point(command="quota apply", of="quotas", size=size, ours=ours, theirs=[size * a_call], reckoned=True)
 
 
-def _verified(found: Cluster) -> Iterator[Point]:
+def _verified(found: Sandbox) -> Iterator[Point]:
     traffic.create(found.bootstrap, "bench-curve", [[1 + n % 3] for n in range(max(MOVED))])
     for size in MOVED:
         say(f"reassign-partitions --verify, {size:,} partitions")

@@ -21,9 +21,9 @@ from kquota.quota.apply import apply
 from kquota.quota.difference import difference
 from kquota.quota.document import read
 from kquota.sandbox import traffic
-from kquota.sandbox.cluster import Cluster, kafka_tool
-from kquota.stores.znodes import Znodes
-from kquota.stores.zookeeper import ZooKeeperQuotas
+from kquota.sandbox.cluster import Sandbox, kafka_tool
+from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
+from kquota.stores.zookeeper.znodes import Znodes
 
 ENTITIES: Final = 10_000
 ROUNDS: Final = 3
@@ -34,7 +34,7 @@ _LAST: Final = f"client-{ENTITIES - 1}"
 _FORCE_SECONDS: Final = 180.0
 
 
-def through_the_admin_api(found: Cluster) -> list[Measured]:
+def through_the_admin_api(found: Sandbox) -> list[Measured]:
     """Whole processes; of Kafka's tool a few calls, since 10,000 would take hours."""
     say(f"quota apply, {ENTITIES} entities: {ROUNDS} rounds, and {CALLS} calls of Kafka's tool")
     seconds = tuple(applied(found, ENTITIES) for _ in range(ROUNDS))
@@ -42,7 +42,7 @@ def through_the_admin_api(found: Cluster) -> list[Measured]:
     return [Measured(name=name, ours=seconds, promised=3.0, theirs=ENTITIES * one_call(found))]
 
 
-def applied(found: Cluster, entities: int) -> float:
+def applied(found: Sandbox, entities: int) -> float:
     """Seconds of the whole process that writes so many entities; they are pruned again."""
     at = ["--bootstrap-server", found.bootstrap]
     with _documents(entities) as (every, none):
@@ -51,7 +51,7 @@ def applied(found: Cluster, entities: int) -> float:
         return seconds
 
 
-def one_call(found: Cluster) -> float:
+def one_call(found: Sandbox) -> float:
     """Seconds that Kafka's tool takes for one entity, the median of some."""
     alter = ["--alter", "--add-config", "producer_byte_rate=1000", "--entity-type", "clients", "--entity-name"]
     command = kafka_tool(found, CONFIGS, "--bootstrap-server", found.bootstrap, *alter)

@@ -16,7 +16,7 @@ from bench.race import kquota, say
 from bench.section import Section
 from bench.servers import brokers
 from kquota.sandbox import traffic
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from kquota.terms import BrokerId
 
 LEAST: Final = 0.9
@@ -95,7 +95,7 @@ def sections() -> list[Section]:
     ]
 
 
-def _leg(found: Cluster, leg: Leg, load: int) -> Share:
+def _leg(found: Sandbox, leg: Leg, load: int) -> Share:
     name = f"{leg.name}, {'with' if load else 'without'} producers"
     say(f"{name}: {PARTITIONS} partitions of {SIZE:,} bytes at {THROTTLE:,} B/s")
     topic = f"kip73-{time.monotonic_ns()}"
@@ -145,7 +145,7 @@ class Copied:
     """What has come to the followers, by the lengths of their files; a partition is over when its leader leaves it."""
 
     topic: str
-    servers: Cluster
+    servers: Sandbox
     leg: Leg
     bytes: int = 0
     sizes: dict[tuple[int, int], int] = field(default_factory=dict)

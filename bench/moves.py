@@ -19,7 +19,7 @@ from bench.scale import BROKERS
 from bench.section import Section
 from bench.servers import brokers
 from kquota.sandbox import traffic
-from kquota.sandbox.cluster import Cluster, kafka_tool
+from kquota.sandbox.cluster import Sandbox, kafka_tool
 
 RATIO: Final = 0.5
 PLAN_SECONDS: Final = 0.9
@@ -38,7 +38,7 @@ def sections() -> list[Section]:
 
 
 @contextmanager
-def _races(found: Cluster) -> Iterator[list[Race]]:
+def _races(found: Sandbox) -> Iterator[list[Race]]:
     """Whole processes, on a topic whose plan is done and with no move under way."""
     at = ["--bootstrap-server", found.bootstrap]
     traffic.create(found.bootstrap, "bench-moves", [[1, 2]])

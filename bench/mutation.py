@@ -26,16 +26,16 @@ from bench.race import kquota, say
 from bench.section import Section, verdict
 from bench.servers import brokers
 from kquota.mutation import Creation, create_topics
-from kquota.mutation.actions import Work
-from kquota.quota.change import Change
+from kquota.mutation.actions import MutationWork
+from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from kquota.sandbox.servers import HOST, free_ports
 from kquota.simulate.bucket import Bucket
 from kquota.simulate.delay import Mutations
 from kquota.simulate.load import rounds
-from kquota.stores.wire.connection import Wire
-from kquota.stores.wire.quotas import WireQuotas
+from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.quotas import WireQuotas
 from kquota.terms import CONTROLLER_MUTATION_RATE
 
 VERSIONS: Final = ("4.3.1", "3.9.1")
@@ -168,7 +168,7 @@ def _ran(version: str, bootstrap: str, config: Path, case: Case, most_spread: fl
     together = Barrier(case.clients)
 
     def one(number: int) -> tuple[float, int]:
-        held: list[Work] = []
+        held: list[MutationWork] = []
         creations = [
             Creation(topic=f"{config.name}-{number}-{n}", partitions=case.partitions, replication_factor=1)
             for n in range(case.topics)
@@ -202,7 +202,7 @@ def _ran(version: str, bootstrap: str, config: Path, case: Case, most_spread: fl
     )
 
 
-def _opted_out(version: str, found: Cluster, scratch: Path) -> Outcome:
+def _opted_out(version: str, found: Sandbox, scratch: Path) -> Outcome:
     """`--no-retry-quota-violated`: the first rejection ends it, with exit code 75."""
     case, config = ALONE[0], scratch / "opted-out"
     config.write_text(f"client.id={config.name}\n")
@@ -228,9 +228,9 @@ def _opted_out(version: str, found: Cluster, scratch: Path) -> Outcome:
     )
 
 
-def _limit(found: Cluster, entity: Entity, rate: int) -> None:
+def _limit(found: Sandbox, entity: Entity, rate: int) -> None:
     with Wire(found.bootstrap, {}) as wire:
-        WireQuotas(wire).alter([Change(entity=entity, add={CONTROLLER_MUTATION_RATE: float(rate)})])
+        WireQuotas(wire).alter([QuotaChange(entity=entity, add={CONTROLLER_MUTATION_RATE: float(rate)})])
     time.sleep(_HEARD)
 
 

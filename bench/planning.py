@@ -11,10 +11,10 @@ from typing import Final
 from bench.measured import Measured, measured
 from bench.race import say
 from bench.section import Section
-from kquota.placement.cluster import Broker, Cluster, Disk
+from kquota.placement.cluster import Broker, ClusterLayout, Disk
 from kquota.placement.goal import Goal
 from kquota.placement.planner import plan
-from kquota.reassign.moves import Partition
+from kquota.reassign.moves import PartitionReplicas
 from kquota.terms import BrokerId, TopicPartition
 
 PARTITIONS: Final = 100_000
@@ -46,7 +46,7 @@ def drained(partitions: int) -> float:
     return _seconds(cluster, next(iter(_goals(cluster).values())))
 
 
-def _skewed(count: int) -> Cluster:
+def _skewed(count: int) -> ClusterLayout:
     """Three replicas on three of four racks, placed at random; a few partitions hold most of the bytes. 8 new brokers.
 
     Seeded: every run plans for the same cluster.
@@ -57,15 +57,15 @@ def _skewed(count: int) -> Cluster:
     for number in range(count):
         replicas = tuple(dice.choice(racks[rack]) for rack in dice.sample(range(RACKS), 3))
         name = TopicPartition(f"topic-{number // 100:04d}", number % 100)
-        partitions[name] = Partition(replicas=replicas, leader=replicas[0], isr=replicas)
+        partitions[name] = PartitionReplicas(replicas=replicas, leader=replicas[0], isr=replicas)
         sizes[name] = int(dice.paretovariate(1.2) * 10**8) % 10**12
     disk = Disk(total=20 * 10**12, used=10**12)
     brokers = {BrokerId(n): Broker(rack=f"rack-{n % RACKS}", disk=disk) for n in range(BROKERS)}
     brokers |= {broker: Broker(rack=f"rack-{broker % RACKS}", disk=replace(disk, used=0)) for broker in NEW}
-    return Cluster(brokers=brokers, partitions=partitions, sizes=sizes)
+    return ClusterLayout(brokers=brokers, partitions=partitions, sizes=sizes)
 
 
-def _goals(cluster: Cluster) -> Mapping[str, Goal]:
+def _goals(cluster: ClusterLayout) -> Mapping[str, Goal]:
     topics = frozenset(name.topic for name in cluster.partitions)
     old = Goal(brokers=frozenset(cluster.alive) - NEW, topics=topics, drained_topics=topics)
     drain = frozenset(BrokerId(n) for n in range(8))
@@ -81,7 +81,7 @@ def _goals(cluster: Cluster) -> Mapping[str, Goal]:
     }
 
 
-def _seconds(cluster: Cluster, goal: Goal) -> float:
+def _seconds(cluster: ClusterLayout, goal: Goal) -> float:
     started = time.perf_counter()
     plan(cluster, goal).plan.text()
     return time.perf_counter() - started

@@ -10,11 +10,11 @@ from bench.measured import measured
 from bench.race import Race, kquota, raced, run
 from bench.section import Section
 from bench.servers import brokers
-from kquota.quota.change import Change
+from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
-from kquota.sandbox.cluster import Cluster, kafka_tool
-from kquota.stores.wire.connection import Wire
-from kquota.stores.wire.quotas import WireQuotas
+from kquota.sandbox.cluster import Sandbox, kafka_tool
+from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.quotas import WireQuotas
 
 ONE: Final = 0.25
 EVERY: Final = 0.35
@@ -37,10 +37,10 @@ def seed(bootstrap: str, users: range) -> None:
     with Wire(bootstrap, {}) as wire:
         for first in range(users.start, users.stop, _BATCH):
             batch = [Entity(user=f"user-{n}") for n in users[first - users.start :][:_BATCH]]
-            WireQuotas(wire).alter([Change(entity=user, add={"producer_byte_rate": 1e6}) for user in batch])
+            WireQuotas(wire).alter([QuotaChange(entity=user, add={"producer_byte_rate": 1e6}) for user in batch])
 
 
-def _races(found: Cluster) -> list[Race]:
+def _races(found: Sandbox) -> list[Race]:
     at = ["--bootstrap-server", found.bootstrap]
     one = [*at, "--describe", "--entity-type", "users", "--entity-name", "user-7"]
     every = [*at, "--describe", "--entity-type", "users"]

@@ -15,7 +15,7 @@ from typing import Final
 
 from kquota.measure import ByteRate
 from kquota.reassign import guard, words
-from kquota.reassign.moves import Partition, list_entries, moves, rates, rollback, throttled_brokers
+from kquota.reassign.moves import PartitionReplicas, list_entries, moves, rates, rollback, throttled_brokers
 from kquota.reassign.plan import Plan, read, run_id
 from kquota.reassign.port import Snapshot
 from kquota.reassign.progress import statuses, verdict
@@ -56,13 +56,13 @@ def main() -> None:
     print(json.dumps({"plan": done, "record": recorded, "verify": verified, "megabytes": megabytes}))
 
 
-def _answer(plan: Plan) -> dict[TopicPartition, Partition]:
+def _answer(plan: Plan) -> dict[TopicPartition, PartitionReplicas]:
     """Where the partitions are, as a cluster would say: the last replica of each is still on another broker."""
     found = {}
     for name, target in plan.targets.items():
         free = next(b for b in range(BROKERS) if b not in target)
         replicas = (*target[:-1], BrokerId(free))
-        found[name] = Partition(replicas=replicas, leader=replicas[0], isr=(*replicas,))
+        found[name] = PartitionReplicas(replicas=replicas, leader=replicas[0], isr=(*replicas,))
     return found
 
 

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 from bench.race import say
 from kquota.sandbox import cluster
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from kquota.sandbox.jars import NEWEST
 
 
 @contextmanager
 def brokers(
     of: str, kafka: str = NEWEST, count: int = 3, properties: Mapping[str, str] | None = None
-) -> Iterator[Cluster]:
+) -> Iterator[Sandbox]:
     """So many brokers of that version, in a sandbox that is named after what they are for."""
     name = f"bench-{of}"
     say(f"starting Kafka {kafka} for {of} ...")

@@ -14,7 +14,7 @@ from bench.race import Race, kquota, raced, run, say
 from bench.section import Section
 from bench.servers import brokers
 from kquota.sandbox import traffic
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from kquota.spark import archive
 
 RATIO: Final = 0.4
@@ -28,7 +28,7 @@ def sections() -> list[Section]:
 
 
 @contextmanager
-def _races(found: Cluster) -> Iterator[list[Race]]:
+def _races(found: Sandbox) -> Iterator[list[Race]]:
     """The archive of classes is there, as it is from the second command on; both sample the cluster for 3 s."""
     say("the archive of Spark's classes ...")
     archive.build()

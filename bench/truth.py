@@ -16,7 +16,7 @@ from bench.race import kquota, say
 from bench.section import Section
 from bench.servers import brokers
 from kquota.sandbox import traffic
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from kquota.terms import BrokerId
 
 MOST_MISSED: Final = 0.1
@@ -144,7 +144,7 @@ def _seconds(seconds: float | None) -> str:
     return "never" if seconds is None else f"{seconds:.1f}"
 
 
-def _outcome(found: Cluster, case: Case) -> Outcome:
+def _outcome(found: Sandbox, case: Case) -> Outcome:
     say(f"{case.name}: {case.size} MB at {case.throttle} MB/s, {case.load} MB/s written")
     with _topic(found, case) as topic, TemporaryDirectory(prefix="kquota-bench-") as folder:
         there = dict(enumerate(case.placed(case.there)))
@@ -179,7 +179,7 @@ def _outcome(found: Cluster, case: Case) -> Outcome:
 
 
 @contextmanager
-def _topic(found: Cluster, case: Case) -> Iterator[str]:
+def _topic(found: Sandbox, case: Case) -> Iterator[str]:
     """A loaded topic under steady producers, deleted in the end."""
     topic = f"truth-{time.monotonic_ns()}"
     traffic.create(found.bootstrap, topic, case.placed(case.here))
@@ -204,7 +204,7 @@ class Move:
 
     case: Case
     topic: str
-    servers: Cluster
+    servers: Sandbox
     there: Mapping[int, frozenset[int]]
     began: float = field(default_factory=time.monotonic)
     ended: dict[int, float] = field(default_factory=dict)

@@ -16,10 +16,10 @@ from typer import Context
 from typer.main import get_command
 
 from kquota.cli.main import COMMANDS, app
-from kquota.config.resource import BROKERS, TOPICS
-from kquota.quota.entity import CLIENTS, IPS, USERS
+from kquota.quota_keys import quotas_of
 from kquota.sandbox.jars import RELEASES
-from kquota.terms import CLIENT_QUOTAS, IP_QUOTAS, THROTTLE_LISTS, THROTTLE_RATES
+from kquota.settings.resource import BROKERS, TOPICS
+from kquota.terms import ENTITY_TYPES, THROTTLE_LISTS, THROTTLE_RATES
 
 HERE: Final = Path(__file__).parent
 FILES: Final = ("kquota.bash", "_kquota", "kquota.fish")
@@ -31,6 +31,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "--add-config": "pairs",
     "--delete-config": "keys,",
     "--config": "topic-pairs",
+    "--record": "topics",
     "--topic": "topics",
     "--broker": "brokers",
     "--kafka": "releases",
@@ -66,9 +67,7 @@ BROKER_CONFIGS: Final = (
 )
 """What bounds the clients and the replicas of a running broker, beside its throttles."""
 KEYS: Final[Mapping[str, Sequence[str]]] = {
-    USERS: CLIENT_QUOTAS,
-    CLIENTS: CLIENT_QUOTAS,
-    IPS: IP_QUOTAS,
+    **{kind: quotas_of([kind]) for kind in ENTITY_TYPES},
     TOPICS: sorted((*THROTTLE_LISTS, *TOPIC_CONFIGS)),
     BROKERS: sorted((*THROTTLE_RATES, *BROKER_CONFIGS)),
 }

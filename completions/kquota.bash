@@ -9,7 +9,7 @@ _kquota() {
 # line of the answer is `words`, `files` or `folders`, a tab, and the part of CURRENT that stays; each other line is a
 # candidate for what comes after it, a tab, and its description. Who gives words as they are typed has no matching of
 # its own: only what CURRENT is the beginning of is told. kquota itself is started for a cluster'\''s topics and brokers
-# alone, when those that it kept (kquota/stores/completion.py) are old.
+# alone, when those that it kept (kquota/stores/state/completion.py) are old.
 
 BEGIN {
     TAB = sprintf("%c", 9)
@@ -315,6 +315,7 @@ O	kquota reassign-partitions	--cluster	once	clusters	A cluster of ~/.config/kquo
 O	kquota reassign-partitions	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota reassign-partitions	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota reassign-partitions	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota reassign-partitions	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
 O	kquota reassign-partitions	--generate	once	flag	Propose a plan for the topics named; nothing is moved
 O	kquota reassign-partitions	--execute	once	flag	Start the moves of the plan, throttled
 O	kquota reassign-partitions	--verify	once	flag	Say whether they are done; when they are, give the throttle back
@@ -335,6 +336,7 @@ O	kquota reassign-partitions	--additional	once	flag	Start although other moves r
 O	kquota reassign-partitions	--disallow-replication-factor-change	once	flag	Refuse a plan that changes a replication factor
 O	kquota reassign-partitions	--timeout	once	free	How long to wait for moves between log dirs to begin: 10s; bare: milliseconds
 O	kquota reassign-partitions	--force	once	flag	Do what is refused for being dangerous; the refusal names it
+O	kquota reassign-partitions	--reason	once	free	Why, for colleagues: move status shows it
 O	kquota reassign-partitions	--dry-run	once	flag	Check everything and show what would be written
 O	kquota reassign-partitions	--state-dir	once	folders	Where runs are on record
 O	kquota reassign-partitions	--output	once	text|json|tsv	How stdout is written
@@ -429,44 +431,51 @@ O	kquota move estimate	--debug	once	flag	Show where an error comes from, with Sp
 O	kquota move estimate	--report	once	files	Write the answer as a page for a change ticket, too
 O	kquota move estimate	--output	once	text|json	How stdout is written
 O	kquota move estimate	--help	once	flag	Show this message and exit
-C	kquota move status	Say which runs are on record and not at their end, and how far each is
+C	kquota move status	Show which runs are open, how far each is, and who began it
 O	kquota move status	--bootstrap-server	once	free	Kafka brokers
 O	kquota move status	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota move status	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota move status	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move status	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move status	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota move status	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
 O	kquota move status	--state-dir	once	folders	Where runs are on record
 O	kquota move status	--output	once	text|json	How stdout is written
 O	kquota move status	--help	once	flag	Show this message and exit
-C	kquota move resume	Bring interrupted runs to where undisturbed ones would be: all that are open, or the one that is named
+C	kquota move resume	Continue interrupted runs from where they stopped: all open runs, or the one that you name
 O	kquota move resume	--bootstrap-server	once	free	Kafka brokers
 O	kquota move resume	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota move resume	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota move resume	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move resume	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move resume	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota move resume	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
 O	kquota move resume	--run	once	free	The run, as `move status` names it
 O	kquota move resume	--reassignment-json-file	once	files	The open run of this plan
 O	kquota move resume	--state-dir	once	folders	Where runs are on record
 O	kquota move resume	--dry-run	once	flag	Print what would be written, and write nothing
-O	kquota move resume	--force	once	flag	Also where too few replicas would stay in sync, and over others'\'' moves
+O	kquota move resume	--force	once	flag	Also if too few replicas would stay in sync, and over the moves of others
 O	kquota move resume	--gone	many	brokers,	Brokers that never come back: what was set on them is let go
+O	kquota move resume	--take-over	once	flag	Take the lock from a command on another host that may be alive
+O	kquota move resume	--yes	once	flag	Do not ask
 O	kquota move resume	--output	once	text|json	How stdout is written
 O	kquota move resume	--help	once	flag	Show this message and exit
-C	kquota move abort	Take a run back: cancel what moves, copy back what has moved, give its throttle back
+C	kquota move abort	Undo a run: cancel what moves, copy back what has moved, and restore its throttle
 O	kquota move abort	--bootstrap-server	once	free	Kafka brokers
 O	kquota move abort	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota move abort	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota move abort	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move abort	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move abort	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota move abort	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
 O	kquota move abort	--run	once	free	The run, as `move status` names it
 O	kquota move abort	--reassignment-json-file	once	files	The open run of this plan
 O	kquota move abort	--state-dir	once	folders	Where runs are on record
 O	kquota move abort	--dry-run	once	flag	Print what would be written, and write nothing
-O	kquota move abort	--force	once	flag	Also where too few replicas would stay in sync, and over others'\'' moves
+O	kquota move abort	--force	once	flag	Also if too few replicas would stay in sync, and over the moves of others
 O	kquota move abort	--gone	many	brokers,	Brokers that never come back: what was set on them is let go
+O	kquota move abort	--take-over	once	flag	Take the lock from a command on another host that may be alive
+O	kquota move abort	--yes	once	flag	Do not ask
 O	kquota move abort	--output	once	text|json	How stdout is written
 O	kquota move abort	--help	once	flag	Show this message and exit
 C	kquota throttle	What replication throttles stand on the cluster, by whom; set them, give them back, clear what was left
@@ -478,6 +487,7 @@ O	kquota throttle show	--cluster	once	clusters	A cluster of ~/.config/kquota/con
 O	kquota throttle show	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle show	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle show	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota throttle show	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
 O	kquota throttle show	--topic	many	topics,	Only these topics
 O	kquota throttle show	--broker	many	brokers,	Only these brokers, by their ids
 O	kquota throttle show	--sample	once	free	How long to measure what flows; 0: configs only
@@ -492,6 +502,7 @@ O	kquota throttle set	--cluster	once	clusters	A cluster of ~/.config/kquota/conf
 O	kquota throttle set	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle set	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle set	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota throttle set	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
 O	kquota throttle set	--throttle	once	free	The rate of each broker: 50MB/s; bare: bytes per second
 O	kquota throttle set	--topic	many	topics,	Throttle every replica of these topics
 O	kquota throttle set	--all-topics	once	flag	Throttle every replica of every topic
@@ -504,6 +515,7 @@ O	kquota throttle set	--once	once	flag	With --recovering: one look; exits 8 whil
 O	kquota throttle set	--run	once	free	Give this open run another rate
 O	kquota throttle set	--reassignment-json-file	once	files	The same for the open run of this plan
 O	kquota throttle set	--sample	once	free	How long to measure what in-sync followers take of it; 0: not
+O	kquota throttle set	--reason	once	free	Why, for colleagues: `kquota move status` shows it
 O	kquota throttle set	--dry-run	once	flag	Print what would be written, and write nothing
 O	kquota throttle set	--state-dir	once	folders	Where runs are on record
 O	kquota throttle set	--output	once	text|json	How stdout is written
@@ -515,6 +527,7 @@ O	kquota throttle clear	--cluster	once	clusters	A cluster of ~/.config/kquota/co
 O	kquota throttle clear	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle clear	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle clear	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota throttle clear	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
 O	kquota throttle clear	--run	once	free	Only what this run took
 O	kquota throttle clear	--all	once	flag	Take every replication throttle of the cluster away, whoever set it
 O	kquota throttle clear	--gone	many	brokers,	Brokers that never come back: what was set on them is let go
@@ -530,6 +543,7 @@ O	kquota throttle doctor	--cluster	once	clusters	A cluster of ~/.config/kquota/c
 O	kquota throttle doctor	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle doctor	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle doctor	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota throttle doctor	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
 O	kquota throttle doctor	--fix	once	flag	Take away what no run holds and no move can use
 O	kquota throttle doctor	--older-than	once	free	With --fix: only what was there at every look for so long: 1h
 O	kquota throttle doctor	--yes	once	flag	Do not ask
@@ -634,6 +648,44 @@ O	kquota quota probe	--overcommit	once	free	And multiply it by this: tenants nev
 O	kquota quota probe	--dry-run	once	flag	Say what would be done, and touch nothing
 O	kquota quota probe	--output	once	text|json	How stdout is written
 O	kquota quota probe	--help	once	flag	Show this message and exit
+C	kquota record	Set up one record of all runs, so that every host can see and continue them and restore their throttles
+O	kquota record	--help	once	flag	Show this message and exit
+C	kquota record share	Create the topic for the runs of all hosts, or check the one that exists
+O	kquota record share	--bootstrap-server	once	free	Kafka brokers
+O	kquota record share	--zookeeper	once	free	Kafka'\''s ZooKeeper
+O	kquota record share	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota record share	--command-config	once	files	Java properties with the client'\''s security settings
+O	kquota record share	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
+O	kquota record share	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota record share	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
+O	kquota record share	--dry-run	once	flag	Print what would be written, and write nothing
+O	kquota record share	--state-dir	once	folders	Where runs are on record
+O	kquota record share	--output	once	text|json	How stdout is written
+O	kquota record share	--help	once	flag	Show this message and exit
+C	kquota record status	Show where the runs of all hosts are recorded, whether the record is sound, and who is writing
+O	kquota record status	--bootstrap-server	once	free	Kafka brokers
+O	kquota record status	--zookeeper	once	free	Kafka'\''s ZooKeeper
+O	kquota record status	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota record status	--command-config	once	files	Java properties with the client'\''s security settings
+O	kquota record status	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
+O	kquota record status	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota record status	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
+O	kquota record status	--state-dir	once	folders	Where runs are on record
+O	kquota record status	--output	once	text|json	How stdout is written
+O	kquota record status	--help	once	flag	Show this message and exit
+C	kquota record unshare	Delete the topic with the runs of all hosts
+O	kquota record unshare	--bootstrap-server	once	free	Kafka brokers
+O	kquota record unshare	--zookeeper	once	free	Kafka'\''s ZooKeeper
+O	kquota record unshare	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota record unshare	--command-config	once	files	Java properties with the client'\''s security settings
+O	kquota record unshare	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
+O	kquota record unshare	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota record unshare	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
+O	kquota record unshare	--yes	once	flag	Do not ask
+O	kquota record unshare	--dry-run	once	flag	Print what would be written, and write nothing
+O	kquota record unshare	--state-dir	once	folders	Where runs are on record
+O	kquota record unshare	--output	once	text|json	How stdout is written
+O	kquota record unshare	--help	once	flag	Show this message and exit
 C	kquota sandbox	A real ZooKeeper and real Kafka on this machine
 O	kquota sandbox	--help	once	flag	Show this message and exit
 C	kquota sandbox up	Start real servers on loopback; they stay until `sandbox down`

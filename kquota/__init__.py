@@ -1,7 +1,21 @@
 """kquota: every Kafka quota, and throttled partition moves that always give their throttles back."""
 
-from kquota.library import connect
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kquota.library import connect
 
 __all__ = ["connect"]
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    # The command line starts without the library, which takes as long as all else that `kquota --version` needs.
+    if name == "connect":
+        from kquota.library import connect
+
+        return connect
+    raise AttributeError(f"module 'kquota' has no attribute {name!r}")

@@ -3,10 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+
+class Parameter(str):
+    """The name of a parameter, as a part of a message: `cli` writes it as an option."""
+
+    __slots__ = ()
+
+
+class NextStep(StrEnum):
+    """The next step, as a part of a message: `cli` writes it as a command."""
+
+    TAKE_SNAPSHOT = "take a snapshot"
+    TAKE_SIZES = "take it again"
+    RESUME = "resuming"
+    ABORT = "aborting"
+    END_THROTTLE = "ending run"
+    EXAMINE_THROTTLES = "examine the throttles"
 
 
 class KquotaError(Exception):
-    """Anything kquota can explain: the message says what was tried, on what, what was answered, and what to do next."""
+    """Anything kquota can explain: the message says what was tried, on what, what was answered, and what to do next.
+
+    Its arguments are the parts of the message.
+    """
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.args))
 
 
 class Invalid(KquotaError):
@@ -33,6 +57,10 @@ class Unknown(KquotaError):
     """A write was sent and its effect was not seen in time: it may or may not be in force."""
 
 
+class Unseen(Unknown):
+    """A write was sent and accepted, and reads did not show it in time."""
+
+
 class QuotaViolatedException(KquotaError):
     """THROTTLING_QUOTA_EXCEEDED (89): the broker rejected a mutation (KIP-599).
 
@@ -51,7 +79,9 @@ class QuotaViolatedException(KquotaError):
 class Incomplete(KquotaError):
     """Some of the work was done and some was not; both are named, so that neither is guessed."""
 
-    def __init__(self, message: str, done: Sequence[str], undone: Sequence[str]) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str | tuple[str | KquotaError, ...], done: Sequence[str], undone: Sequence[str]
+    ) -> None:
+        super().__init__(*([message] if isinstance(message, str) else message))
         self.done = tuple(done)
         self.undone = tuple(undone)

@@ -8,32 +8,32 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kquota.errors import KquotaError
+from kquota.stores.login.names import OF_A_PROGRAM, ArgumentNames
 from kquota.terms import CONTROLLER_MUTATION_RATE
 
 if TYPE_CHECKING:
-    from kquota.config.port import Configs
     from kquota.mutation.port import Topics
-    from kquota.probe.port import Client as Traffic
+    from kquota.probe.port import ProbeClient as Traffic
     from kquota.probe.port import Sight
-    from kquota.quota.capacity import Cluster as Brokers
+    from kquota.quota.capacity import Capacity
     from kquota.quota.explain import Explanation
     from kquota.quota.port import Principals
     from kquota.quota.precedence import Client
-    from kquota.stores.security import Security
-    from kquota.stores.wire.connection import Wire
+    from kquota.settings.port import Configs
+    from kquota.stores.admin.connection import Wire
+    from kquota.stores.login.security import Security
     from kquota.terms import BrokerId
 
 TIMEOUT: Final = 60.0
 """Seconds: what default.api.timeout.ms is where nobody sets it."""
 _ANONYMOUS: Final = "ANONYMOUS"
-_OPTION: Final = "--command-config"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +41,8 @@ class Cluster:
     """One cluster's topics, configs and quotas, on one connection.
 
     `client` is who its brokers take us for, None if we cannot tell; `timeout` is default.api.timeout.ms, in seconds.
-    `brokers` are those that were alive when it was connected. Implements `kquota.mutation.port.Connected` and
-    `kquota.probe.port.Connected`.
+    `brokers` are those that were alive when it was connected. Implements `kquota.mutation.port.MutationCluster` and
+    `kquota.probe.port.ProbeCluster`.
     """
 
     topics: Topics
@@ -56,9 +56,9 @@ class Cluster:
     client: Client | None
     warned: Callable[[str], None]
     timeout: float = TIMEOUT
+    names: ArgumentNames = OF_A_PROGRAM
 
     def mutation_rate(self) -> float | None:
-        """See the port."""
         from kquota.quota.precedence import rungs, winner
 
         if self.client is None:
@@ -72,7 +72,6 @@ class Cluster:
         return rate if rate is not None and 0 < rate < math.inf else None
 
     def mutation_burst(self) -> float:
-        """See the port."""
         from kquota.mutation.pace import BURST_SECONDS
 
         try:
@@ -82,14 +81,12 @@ class Cluster:
         return BURST_SECONDS if window is None else float(window.bucket_seconds)
 
     def default_partitions(self) -> int:
-        """See the port."""
         try:
             return cluster_of(self.configs).default_partitions or 1
         except KquotaError:
             return 1
 
     def explained(self, user: str, client_id: str) -> Explanation:
-        """See the port."""
         from kquota.quota.explain import explain
         from kquota.quota.precedence import Client
 
@@ -97,49 +94,49 @@ class Cluster:
         return explain(self.quotas.everything(), brokers, client=Client(user=user, client_id=client_id))
 
     def logins(self, client_config: Path | str | None = None) -> Logins:
-        """See the port."""
         probed = self.said
         if client_config is not None:
-            probed = login(Path(client_config), self.warned, "--client-config")
-        return Logins(bootstrap_server=self.bootstrap_server, said=self.said, probed=probed, warned=self.warned)
+            probed = login(Path(client_config), self.warned, "client_config")
+        return Logins(
+            bootstrap_server=self.bootstrap_server,
+            said=self.said,
+            probed=probed,
+            warned=self.warned,
+            names=self.names,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logins:
     """What was `said` of the login that looks, and of the one that is looked at: each file is read once, as a pipe is.
 
-    Implements `kquota.probe.port.Logins`.
+    Implements `kquota.probe.port.ProbeLogins`.
     """
 
     bootstrap_server: str
     said: Security | None
     probed: Security | None
     warned: Callable[[str], None]
+    names: ArgumentNames = OF_A_PROGRAM
 
     @property
     def user(self) -> str | None:
-        """See the port."""
         return user(self.probed)
 
     @property
     def client_id(self) -> str:
-        """See the port."""
         return client_id(self.probed)
 
     def stage(self) -> AbstractContextManager[Cluster]:
-        """See the port."""
-        return _opened(self.bootstrap_server, self.said, self.warned)
+        return _opened(self.bootstrap_server, self.said, self.warned, names=self.names)
 
     def stage_as(self, client_id: str) -> AbstractContextManager[Cluster]:
-        """See the port."""
-        return _opened(self.bootstrap_server, self.probed, self.warned, client_id=client_id)
+        return _opened(self.bootstrap_server, self.probed, self.warned, client_id=client_id, names=self.names)
 
     def filler(self) -> Traffic:
-        """See the port."""
         return _traffic(self.bootstrap_server, self.said, client_id(self.said))
 
     def client(self, client_id: str) -> Traffic:
-        """See the port."""
         return _traffic(self.bootstrap_server, self.probed, client_id)
 
 
@@ -158,18 +155,19 @@ def connect(
     *,
     warned: Callable[[str], None] = _warned,
     throttled: Callable[[float], None] = _unheard,
+    names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Cluster]:
     """A cluster by its brokers (host:port, joined by commas), with the login of a file of Java properties.
 
-    `warned` hears what of the file has no effect; `throttled` of each wait, in seconds, for a broker that throttles us
-    (KIP-219). Raises Invalid, Refused (the login) and Unreachable.
+    `names` are what errors call the arguments. `warned` hears what of the file has no effect; `throttled` of each wait,
+    in seconds, for a broker that throttles us (KIP-219). Raises Invalid, Refused (the login) and Unreachable.
 
         with kquota.connect("localhost:9092") as cluster:
             print([topic.name for topic in cluster.topics.topics(None)])
     """
     # Read once: the file may be a pipe.
-    said = login(None if command_config is None else Path(command_config), warned)
-    with _opened(bootstrap_server, said, warned, throttled) as cluster:
+    said = login(None if command_config is None else Path(command_config), warned, names.command_config)
+    with _opened(bootstrap_server, said, warned, throttled, names=names) as cluster:
         yield cluster
 
 
@@ -180,15 +178,16 @@ def _opened(
     warned: Callable[[str], None],
     throttled: Callable[[float], None] = _unheard,
     client_id: str | None = None,
+    names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Cluster]:
     """All ports of one login on one connection, under another client-id than its own where one is given."""
-    from kquota.stores.wire.configs import WireConfigs
-    from kquota.stores.wire.quotas import WireQuotas
-    from kquota.stores.wire.sight import WireSight
-    from kquota.stores.wire.topics import WireTopics
+    from kquota.stores.admin.broker_metadata import WireSight
+    from kquota.stores.admin.configs import WireConfigs
+    from kquota.stores.admin.quotas import WireQuotas
+    from kquota.stores.admin.topics import WireTopics
 
     who = client(said)
-    with wire(bootstrap_server, said, throttled, client_id) as opened:
+    with wire(bootstrap_server, said, throttled, client_id, names) as opened:
         yield Cluster(
             topics=WireTopics(opened),
             checked=WireTopics(opened, validate_only=True),
@@ -201,21 +200,22 @@ def _opened(
             client=who if who is None or client_id is None else replace(who, client_id=client_id),
             warned=warned,
             timeout=TIMEOUT if said is None else said.tuning.get("default.api.timeout.ms", TIMEOUT * 1_000) / 1_000,
+            names=names,
         )
 
 
 def _traffic(bootstrap_server: str, said: Security | None, client_id: str) -> Traffic:
     """A client of librdkafka. Raises Invalid for a login that it cannot honour."""
-    from kquota.stores import rdkafka
-    from kquota.stores.load import RdkafkaClient
+    from kquota.stores.admin.load import RdkafkaClient
+    from kquota.stores.login import rdkafka
 
     return RdkafkaClient(bootstrap_server, {} if said is None else rdkafka.settings(said), client_id)
 
 
-def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Brokers:
+def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capacity:
     """The live brokers as quotas see them. Settings that a connection does not tell are unknown."""
-    from kquota.config.resource import BROKERS
-    from kquota.quota.capacity import Cluster, broker
+    from kquota.quota.capacity import Capacity, broker
+    from kquota.settings.resource import BROKERS
     from kquota.terms import BrokerId
 
     found = configs.describe(configs.resources(BROKERS))
@@ -223,14 +223,23 @@ def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Brok
         broker(BrokerId(int(str(resource.name))), {entry.key: entry.value for entry in entries})
         for resource, entries in found.items()
     ]
-    return Cluster(brokers=tuple(sorted(brokers, key=lambda one: one.id)), release=release)
+    return Capacity(brokers=tuple(sorted(brokers, key=lambda one: one.id)), release=release)
 
 
-def login(file: Path | None, warned: Callable[[str], None], option: str = _OPTION) -> Security | None:
+def named_cluster(name: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """What config.toml says of a cluster: options without their dashes, and values. Raises Invalid, naming the file."""
+    from kquota.stores.state.clusters import cluster
+
+    return cluster(name, environment)
+
+
+def login(
+    file: Path | None, warned: Callable[[str], None], option: str = OF_A_PROGRAM.command_config
+) -> Security | None:
     """What the file says of a client's security, None without one. Raises Invalid, naming the option."""
     if file is None:
         return None
-    from kquota.stores.security import security
+    from kquota.stores.login.security import security
 
     return security(file, os.environ, warned, option)
 
@@ -241,19 +250,21 @@ def wire(
     said: Security | None,
     throttled: Callable[[float], None] = _unheard,
     client_id: str | None = None,
+    names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Wire]:
     """An open connection to the brokers, under another client-id than the login's where one is given."""
-    from kquota.stores.wire.connection import Wire
+    from kquota.stores.admin.connection import Wire
 
     settings: dict[str, object] = {}
     if said is not None:
-        from kquota.stores.wire import login as of_wire
+        from kquota.stores.admin import login as of_wire
 
         settings = of_wire.settings(said)
     if client_id is not None:
         settings["client_id"] = client_id
-    option = _OPTION if said is None else said.option
-    with Wire(bootstrap_server, settings, throttled=throttled, option=option) as opened:
+    if said is not None:
+        names = replace(names, command_config=said.option)
+    with Wire(bootstrap_server, settings, throttled=throttled, names=names) as opened:
         yield opened
 
 
@@ -270,7 +281,7 @@ def user(said: Security | None) -> str | None:
 
     A certificate's name, a token's or a ticket's is made a principal by rules that only the broker knows.
     """
-    from kquota.stores.security import Password
+    from kquota.stores.login.security import Password
 
     if said is None or said.protocol == "PLAINTEXT":
         return _ANONYMOUS
@@ -279,6 +290,6 @@ def user(said: Security | None) -> str | None:
 
 def client_id(said: Security | None) -> str:
     """The client-id that a login sends, kquota's own where it names none."""
-    from kquota.stores.wire.connection import CLIENT_ID
+    from kquota.stores.admin.connection import CLIENT_ID
 
     return (said and said.client_id) or CLIENT_ID

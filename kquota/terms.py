@@ -70,10 +70,12 @@ PRODUCER_BYTE_RATE: Final = "producer_byte_rate"
 CONSUMER_BYTE_RATE: Final = "consumer_byte_rate"
 REQUEST_PERCENTAGE: Final = "request_percentage"
 CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
-BYTE_RATES: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)
-CLIENT_QUOTAS: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
 CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
-IP_QUOTAS: Final = (CONNECTION_CREATION_RATE,)
+USERS: Final = "users"
+CLIENTS: Final = "clients"
+IPS: Final = "ips"
+ENTITY_TYPES: Final = (USERS, CLIENTS, IPS)
+"""Whom a quota can be for, as --entity-type has it."""
 
 SAMPLES: Final = 11
 """quota.window.num, replication.quota.window.num and controller.quota.window.num as Kafka ships them."""

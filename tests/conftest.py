@@ -21,8 +21,11 @@ from tests.servers import (
     kafka_282,
     kafka_391,
     kafka_431,
+    on_zookeeper,
     zookeeper,
 )
+from tests.stores.moves_stage import OtherHand
+from tests.thorough import is_thorough, is_unit
 
 __all__ = [
     "cluster",
@@ -38,6 +41,7 @@ __all__ = [
 
 # A law is about results; how long one example takes on a busy machine says nothing about it.
 settings.register_profile("kquota", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=15)
 settings.load_profile("kquota")
 
 _SKIPPED = pytest.StashKey[Counter[str]]()
@@ -60,6 +64,8 @@ def folders_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 def quick_brokers() -> None:
     """No module's tests wait for what the brokers of the one before have still to work through."""
     forget_changes()
+    for servers in on_zookeeper():
+        OtherHand(servers).controlled()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -74,6 +80,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         servers = sorted(_servers(item))
         for server in servers:
             item.add_marker(NEEDS[server])
+        if is_thorough(item.nodeid):
+            item.add_marker(pytest.mark.thorough)
+        if is_unit(item.nodeid) and not servers:
+            item.add_marker(pytest.mark.unit)
         # Each server is started once: all that need it run in one worker, one after the other.
         if item.get_closest_marker("xdist_group") is None:
             if servers:
@@ -104,7 +114,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
     for item in items:
-        marks = sorted({mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark"})
+        marks = sorted({mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark", "thorough"})
         item.config.stash[_LEFT_OUT][f"left out of this run ({', '.join(marks) or 'not asked for'})"] += 1
 
 

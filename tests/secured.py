@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,6 +73,15 @@ def jaas(module: str, **options: str) -> str:
     return f"{_MODULES}.{module} required{told};"
 
 
+def jwt(**claims: Any) -> str:
+    """A bearer token that nobody has signed: the broker takes it, because its listener has no provider's keys."""
+
+    def coded(part: Mapping[str, Any]) -> str:
+        return base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
+
+    return f"{coded({'alg': 'none'})}.{coded(claims)}."
+
+
 PLAIN = "plain.PlainLoginModule"
 SCRAM = "scram.ScramLoginModule"
 OAUTH = "oauthbearer.OAuthBearerLoginModule"
@@ -87,6 +100,9 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     client.pem_store(folder / "client-locked.pem", CANARY)
     client.p12_store(folder / "client.p12", CANARY)
     certificates.signed("client", stranger).pem_store(folder / "stranger-client.pem")
+    now = time.time()
+    (folder / "token").write_text(jwt(sub="alice", iat=now, exp=now + 86_400))
+    (folder / "ended-token").write_text(jwt(sub="alice", iat=now - 60, exp=now - 1))
     ports = dict(zip(_PROTOCOLS, free_ports(len(_PROTOCOLS)), strict=True))
     at = {name: f"{HOST}:{port}" for name, port in ports.items()}
     started = sandbox.up(

@@ -13,13 +13,13 @@ from kafka.protocol.admin import DescribeClientQuotasRequest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from kquota.config.change import ConfigChange
-from kquota.config.resource import BROKERS, Resource
 from kquota.errors import KquotaError, Unreachable
 from kquota.sandbox import cluster as sandbox
-from kquota.sandbox.cluster import Cluster
-from kquota.stores.wire.configs import WireConfigs
-from kquota.stores.wire.connection import Wire
+from kquota.sandbox.cluster import Sandbox
+from kquota.settings.change import ConfigChange
+from kquota.settings.resource import BROKERS, Resource
+from kquota.stores.admin.configs import WireConfigs
+from kquota.stores.admin.connection import Wire
 from kquota.terms import LOG_DIR_RATE
 
 NEEDS = {
@@ -45,13 +45,13 @@ WAYS = {
 """Every connection to every Kafka: the fixture of its servers, and whether it goes through ZooKeeper."""
 
 
-_RUNNING: Final[list[Cluster]] = []
+_RUNNING: Final[list[Sandbox]] = []
 _FEW: Final = 100
 """Notifications that hold up nobody."""
 _PATIENCE: Final = 120.0
 
 
-def _running(name: str, kafka: str | None) -> Iterator[Cluster]:
+def _running(name: str, kafka: str | None) -> Iterator[Sandbox]:
     """A sandbox that ends with this process, even when it is killed."""
     try:
         started = sandbox.up(name=name, kafka=kafka, owner_pid=os.getpid())
@@ -66,13 +66,18 @@ def _running(name: str, kafka: str | None) -> Iterator[Cluster]:
     sandbox.down(name)
 
 
+def on_zookeeper() -> list[Sandbox]:
+    """The brokers that run on a ZooKeeper just now."""
+    return [servers for servers in _RUNNING if servers.zookeeper and servers.brokers]
+
+
 def forget_changes() -> None:
     """Take the notifications of the tests before out of each ZooKeeper, once all its brokers have heard them.
 
     Brokers keep them for 15 minutes and look at all of them before they act on a new one: of a thousand, the tests
     after them would see brokers that are seconds behind.
     """
-    for servers in (servers for servers in _RUNNING if servers.zookeeper and servers.brokers):
+    for servers in on_zookeeper():
         client = KazooClient(hosts=servers.zookeeper)
         client.start()
         try:
@@ -88,7 +93,7 @@ def forget_changes() -> None:
             client.close()
 
 
-def _heard(servers: Cluster) -> None:
+def _heard(servers: Sandbox) -> None:
     """Wait until every broker obeys a change that is newer than all others; then take it back."""
     with Wire(servers.bootstrap, {}) as wire:
         configs = WireConfigs(wire)
@@ -137,43 +142,43 @@ def _quotas(answer: Any) -> frozenset[object]:
 
 
 @pytest.fixture(scope="session")
-def zookeeper() -> Iterator[Cluster]:
+def zookeeper() -> Iterator[Sandbox]:
     """A ZooKeeper alone."""
     yield from _running("zookeeper", None)
 
 
 @pytest.fixture(scope="session")
-def kafka_431() -> Iterator[Cluster]:
+def kafka_431() -> Iterator[Sandbox]:
     """Three brokers of Kafka 4.3.1 on KRaft."""
     yield from _running("kafka-4.3.1", "4.3.1")
 
 
 @pytest.fixture(scope="session")
-def kafka_391() -> Iterator[Cluster]:
+def kafka_391() -> Iterator[Sandbox]:
     """Three brokers of Kafka 3.9.1 on ZooKeeper."""
     yield from _running("kafka-3.9.1", "3.9.1")
 
 
 @pytest.fixture(scope="session")
-def kafka_282() -> Iterator[Cluster]:
+def kafka_282() -> Iterator[Sandbox]:
     """Three brokers of Kafka 2.8.2 on ZooKeeper."""
     yield from _running("kafka-2.8.2", "2.8.2")
 
 
 @pytest.fixture(scope="session")
-def documents_431() -> Iterator[Cluster]:
+def documents_431() -> Iterator[Sandbox]:
     """Brokers of 4.3.1 on which nothing stands but what a document tells of."""
     yield from _running("documents-4.3.1", "4.3.1")
 
 
 @pytest.fixture(scope="session")
-def documents_391() -> Iterator[Cluster]:
+def documents_391() -> Iterator[Sandbox]:
     """The same of 3.9.1, on ZooKeeper."""
     yield from _running("documents-3.9.1", "3.9.1")
 
 
 @pytest.fixture(scope="session", params=["kafka_431", "kafka_391", "kafka_282"], ids=["4.3.1", "3.9.1", "2.8.2"])
-def cluster(request: pytest.FixtureRequest) -> Cluster:
+def cluster(request: pytest.FixtureRequest) -> Sandbox:
     """Three brokers, once of each version."""
-    started: Cluster = request.getfixturevalue(request.param)
+    started: Sandbox = request.getfixturevalue(request.param)
     return started

@@ -1,4 +1,4 @@
-"""The house is as its map says, and every library of others has its place in the import contract."""
+"""The house is as its map (docs/house.md) says, and every library of others has its place in the import contract."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def the_map() -> dict[str, str]:
     """What the map says of each room; of the modules beside the rooms, under the empty name."""
     told: defaultdict[str, str] = defaultdict(str)
     room = ""
-    for line in (ROOT / "CONTRIBUTING.md").read_text().split("```")[1].splitlines():
+    for line in (ROOT / "docs" / "house.md").read_text().split("```")[1].splitlines():
         if begins := re.match(r" {0,2}(\w+)(/|\.py)", line):
             room = begins[1] if begins[2] == "/" else ""
         told[room] += f"{line}\n"
@@ -51,8 +51,38 @@ def test_the_map_names_every_module_where_its_room_is() -> None:
     assert sorted(str(path) for path, room in rooms.items() if path.stem not in named.get(room, set())) == []
 
 
+def test_a_class_name_has_one_meaning() -> None:
+    """No two classes of the house share a name, so that a search for a name finds one definition."""
+    trees = {path: ast.parse(path.read_text()) for path in HOUSE.rglob("*.py")}
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for path, tree in sorted(trees.items()):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(str(path.relative_to(HOUSE)))
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
 def test_a_folder_of_cli_is_a_command_or_stands_in_the_map() -> None:
     typed = {command.context.command_path.replace("-", "_").split(" ", 1)[-1] for command in every(root())}
     folders = {path.parent.relative_to(COMMANDS).as_posix() for path in COMMANDS.rglob("*/__init__.py")} - {"."}
     strange = {folder for folder in folders if folder.replace("/", " ") not in typed}
     assert sorted(folder for folder in strange if f"{folder}/" not in the_map()["cli"]) == []
+
+
+def test_contributing_has_a_line_for_every_room() -> None:
+    rooms = {path.parent.name for path in HOUSE.glob("*/__init__.py")}
+    shown = set(re.findall(r"^  (\w+)/ ", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE))
+    assert rooms - shown == set()
+
+
+def test_contributing_is_short_and_names_only_files_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = re.findall(r"`((?:kquota|tests|man|completions|docs|bench)/[\w./-]+)`", text)
+    assert [path for path in named if not (ROOT / path).exists()] == []
+    assert len(text.splitlines()) <= 80
+
+
+def test_the_index_of_decisions_links_every_record() -> None:
+    folder = ROOT / "docs" / "decisions"
+    linked = re.findall(r"\]\((\d{4}-[\w-]+\.md)\)", (folder / "README.md").read_text())
+    assert linked == sorted(path.name for path in folder.glob("[0-9]*.md"))

@@ -6,7 +6,7 @@
 # line of the answer is `words`, `files` or `folders`, a tab, and the part of CURRENT that stays; each other line is a
 # candidate for what comes after it, a tab, and its description. Who gives words as they are typed has no matching of
 # its own: only what CURRENT is the beginning of is told. kquota itself is started for a cluster's topics and brokers
-# alone, when those that it kept (kquota/stores/completion.py) are old.
+# alone, when those that it kept (kquota/stores/state/completion.py) are old.
 
 BEGIN {
     TAB = sprintf("%c", 9)

@@ -23,7 +23,11 @@ WIDTH: Final = 112
 PAGE: Final = (920, 1235)
 """Width and height of what is photographed of a page, in pixels: up to its third part."""
 
-_CUT: Final = {"move estimate": "90 % band", "reassign-partitions --execute": "on record"}
+_CUT: Final = {
+    "record share": "created topic",
+    "move estimate": "90 % band",
+    "reassign-partitions --execute": "on record",
+}
 """Command to the line after which its answer is cut, up to one that says on what the story goes on."""
 _BEGUN: Final = re.compile("Asked again|Successfully started")
 _WHERE: Final = re.compile(r" in /\S+\.journal")

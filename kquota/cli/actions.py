@@ -1,15 +1,17 @@
-"""Kafka's way of a command with several actions: one of them is asked for, and each option goes with some of them."""
+"""Kafka's way of a command with several actions: one of them is asked for, and each option goes with some of them.
+
+The dataclass of options has a bool for each action, and `With` in the annotation of each option that goes with some.
+The command is registered by `commands.add` with `kind=StrictCommand`, and its `run` begins with `action`.
+"""
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, get_type_hints
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import typer
 
+from kquota.cli.options import Output, hints
 from kquota.errors import Invalid
 
 
@@ -33,54 +35,42 @@ def value(name: str, metavar: str, text: str) -> Any:
     return typer.Option(f"--{name}", metavar=metavar, help=text)
 
 
-def given_options(kind: type[Any]) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Put every option of the dataclass `kind` in the place of the command's parameter `given`; others stay."""
-
-    def decorated(command: Callable[..., int]) -> Callable[..., int]:
-        hints = get_type_hints(kind, include_extras=True)
-        options = [
-            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
-            for f in fields(kind)
-        ]
-
-        @functools.wraps(command)
-        def called(**told: Any) -> int:
-            given = kind(**{option.name: told.pop(option.name) for option in options})
-            return command(**told, given=given)
-
-        declared = inspect.signature(command, eval_str=True).parameters
-        others = [parameter for name, parameter in declared.items() if name != "given"]
-        called.__signature__ = inspect.Signature([*others, *options])  # type: ignore[attr-defined]
-        return called
-
-    return decorated
-
-
-def rules(kind: type[Any]) -> dict[str, With]:
-    """The rule of each option of `kind` that has one, by its name on the command line."""
+def rules(kind: type[Any]) -> Mapping[str, With]:
+    """The rule of each option of the dataclass `kind` that has one, by its name on the command line."""
     return {
         name.replace("_", "-"): rule
-        for name, hint in get_type_hints(kind, include_extras=True).items()
+        for name, hint in hints(kind).items()
         for rule in getattr(hint, "__metadata__", ())
         if isinstance(rule, With)
     }
 
 
-def stands(given: object, option: str) -> bool:
+def is_given(options: object, option: str) -> bool:
     """Whether an option was given."""
-    return getattr(given, option.replace("-", "_")) not in (None, False)
+    return getattr(options, option.replace("-", "_")) not in (None, False)
 
 
-def action(given: object, actions: Sequence[str], of_options: Mapping[str, With]) -> str:
-    """The one action asked for. Raises Invalid, in Kafka's words, for none, two, or an option that it does not take."""
-    asked = [name for name in actions if getattr(given, name)]
+def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) -> str:
+    """The one action asked for; of these, `tables` can write TSV.
+
+    Raises Invalid, in Kafka's words, for no action, for two, and for an option that it does not take.
+    """
+    asked = [name for name in actions if getattr(options, name)]
     if len(asked) != 1:
         raise Invalid(f"Command must include exactly one action: {', '.join(f'--{name}' for name in actions)}")
+    of_options = rules(type(options))
     for option, rule in of_options.items():
-        if rule.required and asked[0] in rule.actions and not stands(given, option):
+        if rule.required and asked[0] in rule.actions and not is_given(options, option):
             raise Invalid(f'Missing required argument "[{option}]"')
     for option, rule in of_options.items():
-        if asked[0] not in rule.actions and stands(given, option):
-            instead = f": it goes with {' and '.join(f'--{name}' for name in rule.actions)}"
-            raise Invalid(f'Option "[{option}]" can\'t be used with action "[{asked[0]}]"{instead}')
+        if asked[0] not in rule.actions and is_given(options, option):
+            raise Invalid(
+                f'Option "[{option}]" can\'t be used with action "[{asked[0]}]": it goes with {_listed(rule.actions)}'
+            )
+    if tables and asked[0] not in tables and getattr(options, "output", None) is Output.tsv:
+        raise Invalid(f"--output tsv goes with {_listed(tables)}; --{asked[0]} writes text or json")
     return asked[0]
+
+
+def _listed(actions: Sequence[str]) -> str:
+    return " and ".join(f"--{name}" for name in actions)

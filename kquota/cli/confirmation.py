@@ -13,18 +13,28 @@ MOST_SHOWN: Final = 50
 """Lines, or entities: whoever is asked reads no more."""
 
 
+def has_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def must_have_terminal(instead: str = "give --yes") -> None:
     """Raises Invalid where nobody can be asked."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not has_terminal():
         raise Invalid(f"there is no terminal to ask on: {instead}")
 
 
 def show(changes: Sequence[str]) -> None:
     """What would change, on stderr, a line each; of many the first."""
-    for line in changes[:MOST_SHOWN]:
+    for line in first(changes):
         say(line)
-    if len(changes) > MOST_SHOWN:
-        say(f"... and {len(changes) - MOST_SHOWN} more: --dry-run --output json shows them")
+
+
+def first(changes: Sequence[str]) -> list[str]:
+    """What would change; of many the first, and how many more there are."""
+    more = len(changes) - MOST_SHOWN
+    rest = [f"... and {more} more: --dry-run --output json shows them"] if more > 0 else []
+    return [*changes[:MOST_SHOWN], *rest]
 
 
 def must_agree(question: str) -> None:

@@ -2,29 +2,70 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
+from kquota.cli.options import Only, hints
 from kquota.errors import Invalid
+from kquota.terms import wrong_topic_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
     """The options as the command line gave them; `where` says which cluster they mean."""
 
-    bootstrap_server: str | None = None
-    zookeeper: str | None = None
-    cluster: str | None = None
-    command_config: Path | None = None
-    zk_tls_config_file: Path | None = None
-    zk_sasl_config_file: Path | None = None
+    bootstrap_server: Annotated[
+        str | None,
+        typer.Option("--bootstrap-server", metavar="HOST:PORT,…", help="Kafka brokers. [env: KQUOTA_BOOTSTRAP_SERVER]"),
+    ] = None
+    zookeeper: Annotated[
+        str | None,
+        typer.Option("--zookeeper", metavar="HOST:PORT,…[/CHROOT]", help="Kafka's ZooKeeper. [env: KQUOTA_ZOOKEEPER]"),
+    ] = None
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster", metavar="NAME", help="A cluster of ~/.config/kquota/config.toml. [env: KQUOTA_CLUSTER]"
+        ),
+    ] = None
+    command_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--command-config",
+            metavar="FILE",
+            help="Java properties with the client's security settings. [env: KQUOTA_COMMAND_CONFIG]",
+        ),
+    ] = None
+    zk_tls_config_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--zk-tls-config-file",
+            metavar="FILE",
+            help="Java properties with ZooKeeper's TLS settings. [env: KQUOTA_ZK_TLS_CONFIG_FILE]",
+        ),
+    ] = None
+    zk_sasl_config_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--zk-sasl-config-file",
+            metavar="FILE",
+            help="JAAS file with ZooKeeper's login. [env: KQUOTA_ZK_SASL_CONFIG_FILE, KAFKA_OPTS]",
+        ),
+    ] = None
+    record: Annotated[
+        str | None,
+        typer.Option(
+            "--record",
+            metavar="TOPIC",
+            help="Topic with the runs that all hosts share; none: use this host's journals only. [env: KQUOTA_RECORD]  "
+            "[default: __kquota_runs, if it exists]",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,61 +77,30 @@ class Where:
     command_config: Path | None = None
     zk_tls_config_file: Path | None = None
     zk_sasl_config_file: Path | None = None
+    record: str | None = None
 
 
-OPTIONS: Final[Mapping[str, Any]] = {
-    "bootstrap_server": Annotated[
-        str | None,
-        typer.Option("--bootstrap-server", metavar="HOST:PORT,…", help="Kafka brokers. [env: KQUOTA_BOOTSTRAP_SERVER]"),
-    ],
-    "zookeeper": Annotated[
-        str | None,
-        typer.Option("--zookeeper", metavar="HOST:PORT,…[/CHROOT]", help="Kafka's ZooKeeper. [env: KQUOTA_ZOOKEEPER]"),
-    ],
-    "cluster": Annotated[
-        str | None,
-        typer.Option(
-            "--cluster", metavar="NAME", help="A cluster of ~/.config/kquota/config.toml. [env: KQUOTA_CLUSTER]"
-        ),
-    ],
-    "command_config": Annotated[
-        Path | None,
-        typer.Option(
-            "--command-config",
-            metavar="FILE",
-            help="Java properties with the client's security settings. [env: KQUOTA_COMMAND_CONFIG]",
-        ),
-    ],
-    "zk_tls_config_file": Annotated[
-        Path | None,
-        typer.Option(
-            "--zk-tls-config-file",
-            metavar="FILE",
-            help="Java properties with ZooKeeper's TLS settings. [env: KQUOTA_ZK_TLS_CONFIG_FILE]",
-        ),
-    ],
-    "zk_sasl_config_file": Annotated[
-        Path | None,
-        typer.Option(
-            "--zk-sasl-config-file",
-            metavar="FILE",
-            help="JAAS file with ZooKeeper's login. [env: KQUOTA_ZK_SASL_CONFIG_FILE, KAFKA_OPTS]",
-        ),
-    ],
-}
+OPTIONS: Final[Mapping[str, Any]] = hints(Connection)
+_RECORD: Final = "record"
+REACHING: Final = tuple(name for name in OPTIONS if name != _RECORD)
+"""The options that say how a cluster is reached: shells know them in this order (completions/source/complete.awk)."""
+Unrecorded: TypeAlias = Annotated[Connection, Only(*REACHING)]
+"""For the options of a command that neither reads nor writes runs."""
 _ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file")
 _ADDRESSES: Final = ("bootstrap_server", "zookeeper")
+ThroughBrokers: TypeAlias = Annotated[Connection, Only(*(name for name in REACHING if name not in _ON_ZOOKEEPER))]
+"""For those of a command that works through the brokers only: no option speaks of ZooKeeper."""
 
 
-def where(connection: Connection, environment: Mapping[str, str] = os.environ) -> Where:
-    """The cluster that the options name, else the one that the environment does.
+def where(connection: Connection, environment: Mapping[str, str] = os.environ, *, both: bool = False) -> Where:
+    """The cluster that the options name, else the one that the environment does; with `both` it may have two addresses.
 
     A named cluster (`--cluster`, KQUOTA_CLUSTER) is described by config.toml alone: an option may add to it and not
     contradict it, and no other variable is read. Without one each option that is missing is its variable, brokers
     first. Raises Invalid when a cluster is named twice or not at all.
     """
     given = {f.name: str(v) for f in fields(connection) if (v := getattr(connection, f.name)) is not None}
-    if given.get("bootstrap_server") is not None and given.get("zookeeper") is not None:
+    if not both and given.get("bootstrap_server") is not None and given.get("zookeeper") is not None:
         raise Invalid("give --bootstrap-server or --zookeeper, not both")
     name = given.pop("cluster", None)
     if name is None and not given.keys() & set(_ADDRESSES):
@@ -99,13 +109,20 @@ def where(connection: Connection, environment: Mapping[str, str] = os.environ) -
     bootstrap, zookeeper = found.get("bootstrap_server"), found.get("zookeeper")
     if not bootstrap and not zookeeper:
         raise Invalid("which cluster? Give --bootstrap-server HOST:PORT, --zookeeper HOST:PORT or --cluster NAME")
-    files = {key: Path(value) for key, value in found.items() if key not in _ADDRESSES}
+    files = {key: Path(value) for key, value in found.items() if key not in (*_ADDRESSES, _RECORD)}
     for key in files:
-        if key.startswith("zk_") != bool(zookeeper):
-            raise Invalid(
-                f"{_option(key)} goes with {'--zookeeper' if key.startswith('zk_') else '--bootstrap-server'}"
-            )
-    return Where(bootstrap=bootstrap or None, zookeeper=zookeeper or None, **files)
+        # --command-config goes with both: over ZooKeeper a shared record is read from the brokers.
+        if key.startswith("zk_") and not zookeeper:
+            raise Invalid(f"{_option(key)} goes with --zookeeper")
+    return Where(bootstrap=bootstrap or None, zookeeper=zookeeper or None, record=_topic(found), **files)
+
+
+def _topic(found: Mapping[str, str]) -> str | None:
+    """The name of the record's topic. Raises Invalid for what no topic can be called."""
+    name = found.get(_RECORD)
+    if name is not None and (why := wrong_topic_name(name)):
+        raise Invalid(f"--record {name!r}: {why}")
+    return name
 
 
 def names_a_cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> bool:
@@ -129,16 +146,16 @@ def _of_environment(given: Mapping[str, str], environment: Mapping[str, str]) ->
             if not found.keys() & set(_ADDRESSES) and (value := environment.get(_variable(name))):
                 found[name] = value
     for name in OPTIONS:
-        fits = name.startswith("zk_") == ("zookeeper" in found)
+        fits = name == _RECORD or name.startswith("zk_") == ("zookeeper" in found)
         if name not in (*_ADDRESSES, "cluster", *found) and fits and (value := environment.get(_variable(name))):
             found[name] = value
     return found
 
 
 def _of_named(name: str, given: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    from kquota.stores import clusters
+    from kquota import library
 
-    found = {key.replace("-", "_"): value for key, value in clusters.cluster(name, environment).items()}
+    found = {key.replace("-", "_"): value for key, value in library.named_cluster(name, environment).items()}
     for key, value in given.items():
         if key in _ADDRESSES and found.get(key) != value:
             raise Invalid(f"--cluster {name} and {_option(key)} name two clusters; give one of them")
@@ -153,33 +170,3 @@ def _option(name: str) -> str:
 
 def _variable(name: str) -> str:
     return f"KQUOTA_{name.upper()}"
-
-
-def connected(*, zookeeper: bool = True) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Put the connection options in the place of the command's parameter `connection`.
-
-    Without `zookeeper` the command works through the brokers only, and has no option that speaks of ZooKeeper.
-    """
-
-    def decorated(command: Callable[..., int]) -> Callable[..., int]:
-        names = [name for name in OPTIONS if zookeeper or name not in _ON_ZOOKEEPER]
-
-        @functools.wraps(command)
-        def called(**given: Any) -> int:
-            connection = Connection(**{name: given.pop(name) for name in names})
-            return command(connection=connection, **given)
-
-        declared = inspect.signature(command, eval_str=True).parameters
-        options = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=OPTIONS[name])
-            for name in names
-        ]
-        others = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for n, p in declared.items() if n != "connection"]
-        called.__signature__ = inspect.Signature([*options, *others])  # type: ignore[attr-defined]
-        called.__annotations__ = {parameter.name: parameter.annotation for parameter in (*options, *others)}
-        return called
-
-    return decorated
-
-
-assert set(OPTIONS) == {field.name for field in fields(Connection)}

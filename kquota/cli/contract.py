@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from kquota.errors import Busy, Invalid, KquotaError, QuotaViolatedException
+from kquota.errors import Busy, Invalid, KquotaError, NextStep, Parameter, QuotaViolatedException
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -13,6 +13,33 @@ WRONG: Final = 2
 NOT_YET: Final = 8
 TRY_LATER: Final = 75
 INTERRUPTED: Final = 130
+
+
+_COMMANDS: Final = {
+    NextStep.TAKE_SNAPSHOT: "take one with: kquota log-dirs --snapshot DIR",
+    NextStep.TAKE_SIZES: "take it again with kafka-log-dirs --describe or kquota log-dirs --describe",
+    NextStep.RESUME: "kquota move resume",
+    NextStep.ABORT: "kquota move abort",
+    NextStep.END_THROTTLE: "kquota throttle clear --run",
+    NextStep.EXAMINE_THROTTLES: "kquota throttle doctor",
+}
+
+
+def worded(error: KquotaError) -> str:
+    """The message of an error with the options and commands that a person types."""
+    return "".join(map(_worded, error.args))
+
+
+def _worded(part: object) -> str:
+    match part:
+        case Parameter():
+            return f"--{part.replace('_', '-')}"
+        case NextStep():
+            return _COMMANDS[part]
+        case KquotaError():
+            return worded(part)
+        case _:
+            return str(part)
 
 
 def exit_code(error: KquotaError) -> int:

@@ -64,11 +64,20 @@ class Group(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Commands first: it is them that a reader looks for."""
-        commands = [(name, self.commands[name]) for name in self.list_commands(ctx)]
-        shown = [(name, _paragraphs(command.help)[0]) for name, command in commands if not command.hidden]
+        shown = self.summaries(ctx)
         records = (param.get_help_record(ctx) for param in self.get_params(ctx))
         options = [record for record in records if record is not None]
         _write(self, ctx, formatter, {"Commands": shown, OPTIONS: options})
+
+    def summaries(self, ctx: Any) -> list[tuple[str, str]]:
+        """Each command that is not hidden, and what it does."""
+        commands = [(name, self.commands[name]) for name in self.list_commands(ctx)]
+        return [(name, summary(command.help)) for name, command in commands if not command.hidden]
+
+
+def summary(text: str | None) -> str:
+    """The first paragraph of a command's help."""
+    return _paragraphs(text)[0]
 
 
 def under(headings: Mapping[str, str], kind: type[Kind]) -> type[Kind]:

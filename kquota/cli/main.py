@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import errno
 import gc
+import importlib
 import io
 import os
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from typing import Annotated, Final
+from functools import partial
+from typing import Annotated, Any, Final
 
 import typer
 
 from kquota import __version__
-from kquota.cli.contract import DONE, FAILED, INTERRUPTED, complain, exit_code, say
-from kquota.cli.help import Command, Group, under
+from kquota.cli.contract import DONE, FAILED, INTERRUPTED, complain, exit_code, say, worded
+from kquota.cli.help import Group
 from kquota.errors import KquotaError
 
 WIDEST: Final = 80
@@ -35,10 +37,35 @@ Examples:
   kquota configs --bootstrap-server localhost:9092 --alter --add-config producer_byte_rate=10MB/s --user alice
   kquota move estimate --bootstrap-server localhost:9092 --reassignment-json-file plan.json --throttle 50MB/s"""
 
+SUMMARIES: Final[Mapping[str, str]] = {
+    "configs": "Set and show quotas, and the configs of topics and brokers, as kafka-configs does.",
+    "reassign-partitions": "Move partitions under a throttle, and put every throttle back exactly as it was.",
+    "topics": "Create, grow and delete topics under a mutation quota; list and describe them.",
+    "log-dirs": "Show how big every replica is, and keep it for later, as kafka-log-dirs does and does not.",
+    "move": "From the plan of a move to its last throttle.",
+    "throttle": "What replication throttles stand on the cluster, by whom; set them, give them back, clear what was "
+    "left.",
+    "quota": "The quotas of a whole cluster as one document; which one binds a client; what a load, or a real client, "
+    "gets.",
+    "record": "Set up one record of all runs, so that every host can see and continue them and restore their "
+    "throttles.",
+    "sandbox": "A real ZooKeeper and real Kafka on this machine.",
+}
+"""What each command does: `kquota --help` imports none. A test holds each equal to the command's own help."""
+
+
+class _Root(Group):
+    """The commands by name. Only the one that is asked for is registered when it runs."""
+
+    def summaries(self, _: Any) -> list[tuple[str, str]]:
+        """Every command, registered or not, in the order of the help."""
+        return list(SUMMARIES.items())
+
+
 app = typer.Typer(
     name="kquota",
     help="Every Kafka quota, and throttled partition moves that always give their throttles back.",
-    cls=Group,
+    cls=_Root,
     epilog=EPILOG,
     no_args_is_help=True,
     add_completion=False,
@@ -48,63 +75,65 @@ app = typer.Typer(
 
 
 def _complete() -> None:
-    from kquota.cli import complete
+    from kquota.cli import commands
+    from kquota.cli.complete.command import CompleteOptions
 
-    app.command("complete", hidden=True)(complete.complete)
+    commands.add(app, "complete", CompleteOptions, hidden=True)
 
 
 def _configs() -> None:
+    from kquota.cli import commands
     from kquota.cli.configs import command as configs
-    from kquota.cli.configs.entities import EntityCommand
 
-    app.command(cls=under(configs.HEADINGS, EntityCommand), epilog=configs.EPILOG)(configs.configs)
+    commands.add(
+        app,
+        "configs",
+        configs.ConfigsOptions,
+        epilog=configs.EPILOG,
+        headings=configs.HEADINGS,
+        kind=configs.EntityCommand,
+    )
 
 
 def _log_dirs() -> None:
+    from kquota.cli import commands
     from kquota.cli.log_dirs import command as log_dirs
 
-    app.command("log-dirs", cls=under(log_dirs.HEADINGS, Command), epilog=log_dirs.EPILOG)(log_dirs.log_dirs)
-
-
-def _move() -> None:
-    from kquota.cli.move import group as move
-
-    app.add_typer(move.app, name="move")
-
-
-def _quota() -> None:
-    from kquota.cli.quota import group as quota
-
-    app.add_typer(quota.app, name="quota")
+    commands.add(app, "log-dirs", log_dirs.LogDirsOptions, epilog=log_dirs.EPILOG, headings=log_dirs.HEADINGS)
 
 
 def _reassign_partitions() -> None:
-    from kquota.cli.reassign_partitions import command as reassign_partitions
-    from kquota.cli.reassign_partitions.options import HEADINGS
+    from kquota.cli import commands
+    from kquota.cli.reassign_partitions import command
     from kquota.cli.strict import StrictCommand
 
-    command = app.command("reassign-partitions", cls=under(HEADINGS, StrictCommand), epilog=reassign_partitions.EPILOG)
-    command(reassign_partitions.reassign_partitions)
-
-
-def _sandbox() -> None:
-    from kquota.cli import sandbox
-
-    app.add_typer(sandbox.app, name="sandbox")
+    commands.add(
+        app,
+        "reassign-partitions",
+        command.ReassignOptions,
+        epilog=command.EPILOG,
+        headings=command.HEADINGS,
+        kind=StrictCommand,
+    )
 
 
 def _topics() -> None:
+    from kquota.cli import commands
     from kquota.cli.strict import StrictCommand
     from kquota.cli.topics import command as topics
-    from kquota.cli.topics.options import HEADINGS
 
-    app.command("topics", cls=under(HEADINGS, StrictCommand), epilog=topics.EPILOG)(topics.topics)
+    commands.add(
+        app,
+        "topics",
+        topics.TopicsOptions,
+        epilog=topics.EPILOG,
+        headings=topics.HEADINGS,
+        kind=StrictCommand,
+    )
 
 
-def _throttle() -> None:
-    from kquota.cli.throttle import group as throttle
-
-    app.add_typer(throttle.app, name="throttle")
+def _group(name: str) -> None:
+    app.add_typer(importlib.import_module(f"kquota.cli.{name}.group").app, name=name)
 
 
 COMMANDS: Final[Mapping[str, Callable[[], None]]] = {
@@ -112,10 +141,11 @@ COMMANDS: Final[Mapping[str, Callable[[], None]]] = {
     "reassign-partitions": _reassign_partitions,
     "topics": _topics,
     "log-dirs": _log_dirs,
-    "move": _move,
-    "throttle": _throttle,
-    "quota": _quota,
-    "sandbox": _sandbox,
+    "move": partial(_group, "move"),
+    "throttle": partial(_group, "throttle"),
+    "quota": partial(_group, "quota"),
+    "record": partial(_group, "record"),
+    "sandbox": partial(_group, "sandbox"),
     "complete": _complete,
 }
 """In the order of the help. Only the command that is asked for is imported: an operator feels the others' share."""
@@ -171,8 +201,9 @@ def main() -> None:
     signals: list[int] = []
     _hear(signals)
     asked = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
+    # A misspelt command is compared with all of them.
     for name, register in COMMANDS.items():
-        if name == asked or asked not in COMMANDS:
+        if asked is not None and (name == asked or asked not in COMMANDS):
             register()
     sys.exit(_code(signals))
 
@@ -201,12 +232,12 @@ def _code(signals: list[int]) -> int:
         if message.startswith("Usage:"):
             print(message, file=sys.stderr)
         else:
-            complain(f"{message.rstrip('.')}. Try the same command with --help.")
+            complain(f"{message.rstrip('.')}{'' if message.endswith('?') else '.'} Try the same command with --help.")
         return error.exit_code
     except KquotaError as error:
         if _debugging():
             raise
-        complain(str(error))
+        complain(worded(error))
         return exit_code(error)
 
 

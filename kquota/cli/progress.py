@@ -75,7 +75,7 @@ def throttled() -> Callable[[float], None]:
         nonlocal said
         if wait >= _LONG_SECONDS and time.monotonic() - said >= _EVERY_SECONDS:
             said = time.monotonic()
-            say(f"the broker throttles this principal or address: waiting {human_duration(wait)} (KIP-219, KIP-612)")
+            say(f"the broker throttles this principal: waiting {human_duration(wait)} (KIP-219)")
 
     return say_so
 
@@ -132,3 +132,28 @@ def lasting(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=seconds)
         yield lambda gone: progress.update(task, completed=gone)
+
+
+@contextmanager
+def downloading() -> Iterator[Callable[[str, float | None], None]]:
+    """Yields what is to be told of a step, and the share of it that is done, None while that is unknown.
+
+    On a terminal a bar; elsewhere one line for each new step.
+    """
+    if not sys.stderr.isatty():
+        seen: set[str] = set()
+
+        def line(what: str, _share: float | None) -> None:
+            if what not in seen:
+                seen.add(what)
+                say(what)
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("kquota: {task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda what, share: bar.update(task, description=what, total=share and 1.0, completed=share or 0.0)

@@ -43,7 +43,7 @@ def sampled(cluster: LogDirs, before: Listed, seconds: float) -> Sampled:
 
     The clock runs from sizes to sizes: what the details take, they take both times.
     """
-    from kquota.sizes.write_rate import write_rates
+    from kquota.sizes.growth import write_rates
 
     first = cluster.detailed(before.log_dirs)
     time.sleep(seconds)

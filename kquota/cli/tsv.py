@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from kquota.quota.entity import Entity
+from kquota.settings.resource import Resource
+from kquota.terms import ENTITY_TYPES, Default
+
+COLUMNS: Final = tuple(kind[:-1] for kind in ENTITY_TYPES)
+"""The columns of `columns`, in its order."""
 NULL: Final = "\\N"
 """What JSON calls null. No field can be taken for it: a backslash in a field is written twice."""
 
@@ -19,6 +25,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
     """
     lines = ["\t".join(header), *("\t".join(map(_field, row)) for row in rows)]
     return "".join(f"{line}\n" for line in lines)
+
+
+def columns(entity: Entity | Resource | None, kinds: Sequence[str] = ENTITY_TYPES) -> list[str | None]:
+    """A column for each of `kinds`: empty where the entity has no such part, null for the default."""
+    parts = {} if entity is None else dict(entity.parts())
+    return [None if isinstance(parts.get(kind), Default) else str(parts.get(kind, "")) for kind in kinds]
 
 
 def _field(value: str | None) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kquota.cli.amounts import rate_or_unknown
 from kquota.cli.contract import printable
-from kquota.cli.unknown import rate_or_unknown
 from kquota.measure import human_rate
 from kquota.pace.share import Pace, Side
 from kquota.pace.waves import Waves

@@ -4,48 +4,75 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kquota import folders, library
+from kquota.cli.connection import Connection
 from kquota.cli.connection import Where as Where
 from kquota.cli.connection import where as where
 from kquota.cli.contract import say
 from kquota.cli.progress import throttled
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Refused
+from kquota.stores.login.names import ArgumentNames
+from kquota.stores.login.zookeeper_login import Access
 from kquota.terms import SEEN_SECONDS
 
 if TYPE_CHECKING:
-    from kquota.config.port import Configs
+    from kquota.quota.entity import Entity
     from kquota.quota.port import Principals
-    from kquota.reassign.port import Cluster, ReplicaDirs, Runs
+    from kquota.reassign.port import MoveCluster, ReplicaDirs
+    from kquota.settings.port import Configs
+    from kquota.sizes.history import Listing, SnapshotKey
     from kquota.sizes.port import LogDirs
-    from kquota.stores.runs import RunFiles
-    from kquota.stores.wire.connection import Wire
-    from kquota.stores.znodes import Znodes
-    from kquota.stores.zookeeper_runs import ZooKeeperRuns
+    from kquota.sizes.replica import LogDir
+    from kquota.stores.admin.connection import Wire
+    from kquota.stores.login.security import Security
+    from kquota.stores.record.choose import Choice, DoubleFence
+    from kquota.stores.record.memory import Remembered
+    from kquota.stores.record.runs import RecordedRuns
+    from kquota.stores.record.sharing import Condition as Condition
+    from kquota.stores.record.sharing import Sharing
+    from kquota.stores.record.sharing import SharingPlan as SharingPlan
+    from kquota.stores.state.completion import CompletionFile
+    from kquota.stores.state.history import HistoryBatch as HistoryBatch
+    from kquota.stores.zookeeper.znodes import Znodes
     from kquota.throttle.port import Ports
 
+NAMES: Final = ArgumentNames(
+    bootstrap_server="--bootstrap-server",
+    command_config="--command-config",
+    zookeeper="--zookeeper",
+    zk_tls_config_file="--zk-tls-config-file",
+    zk_sasl_config_file="--zk-sasl-config-file",
+)
+"""What errors call the arguments of a connection."""
 _SEEN_POLL_SECONDS: Final = 0.05
+_STEP_SECONDS: Final = 2.0
 
 
 @contextmanager
 def wire(at: Where) -> Iterator[Wire]:
     """An open connection to the brokers. Raises Invalid where only a ZooKeeper is named."""
     bootstrap = brokers(at)
-    with library.wire(bootstrap, library.login(at.command_config, warn), throttled()) as opened:
+    with library.wire(bootstrap, _login(at), throttled(), names=NAMES) as opened:
         yield opened
 
 
 def logins(at: Where, client_config: Path | None) -> library.Logins:
     """Who looks, and who is probed: the same unless --client-config names another login."""
-    bootstrap, said = brokers(at), library.login(at.command_config, warn)
+    bootstrap, said = brokers(at), _login(at)
     probed = said if client_config is None else library.login(client_config, warn, "--client-config")
-    return library.Logins(bootstrap_server=bootstrap, said=said, probed=probed, warned=warn)
+    return library.Logins(bootstrap_server=bootstrap, said=said, probed=probed, warned=warn, names=NAMES)
+
+
+def _login(at: Where) -> Security | None:
+    return library.login(at.command_config, warn, NAMES.command_config)
 
 
 def brokers(at: Where) -> str:
@@ -60,13 +87,13 @@ def _znodes(at: Where) -> Iterator[Znodes]:
     """An open session with the cluster's ZooKeeper. Raises Invalid where only brokers are named."""
     if at.zookeeper is None:
         raise Invalid("this needs the ZooKeeper: give --zookeeper HOST:PORT")
-    from kquota.stores.znodes import Znodes
+    from kquota.stores.zookeeper.znodes import Znodes
 
-    how = None
+    how = Access(names=NAMES)
     if at.zk_tls_config_file is not None or at.zk_sasl_config_file is not None or os.environ.get("KAFKA_OPTS"):
-        from kquota.stores.zookeeper_access import access
+        from kquota.stores.login.zookeeper import access
 
-        how = access(at.zk_tls_config_file, at.zk_sasl_config_file, os.environ, warn)
+        how = access(at.zk_tls_config_file, at.zk_sasl_config_file, os.environ, warn, NAMES)
     with Znodes(at.zookeeper, how) as opened:
         yield opened
 
@@ -76,27 +103,35 @@ def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[P
     """The cluster's client quotas. `warned` is told what of them cannot be read, by default on stderr."""
     tell = warned or warn
     if at.zookeeper is not None:
-        from kquota.stores.zookeeper import ZooKeeperQuotas
+        from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
 
         with _znodes(at) as znodes:
             yield ZooKeeperQuotas(znodes, unreadable=tell)
     else:
-        from kquota.stores.wire.quotas import WireQuotas
+        from kquota.stores.admin.quotas import WireQuotas
 
         with wire(at) as opened:
             yield WireQuotas(opened, unreadable=tell)
+
+
+def must_carry(at: Where, entity: Entity) -> None:
+    """Raises Invalid for an entity that cannot have a quota there: known without a connection."""
+    if at.zookeeper is not None:
+        from kquota.stores.zookeeper.quotas import must_carry
+
+        must_carry([entity])
 
 
 @contextmanager
 def configs(at: Where) -> Iterator[Configs]:
     """The configs of the cluster's topics and brokers."""
     if at.zookeeper is not None:
-        from kquota.stores.zookeeper_configs import ZooKeeperConfigs
+        from kquota.stores.zookeeper.configs import ZooKeeperConfigs
 
         with _znodes(at) as znodes:
             yield ZooKeeperConfigs(znodes, unreadable=warn)
     else:
-        from kquota.stores.wire.configs import WireConfigs
+        from kquota.stores.admin.configs import WireConfigs
 
         with wire(at) as opened:
             yield WireConfigs(opened)
@@ -105,7 +140,7 @@ def configs(at: Where) -> Iterator[Configs]:
 @contextmanager
 def log_dirs(at: Where) -> Iterator[LogDirs]:
     """The log dirs of the cluster's live brokers."""
-    from kquota.stores.wire.log_dirs import WireLogDirs
+    from kquota.stores.admin.log_dirs import WireLogDirs
 
     with wire(at) as opened:
         yield WireLogDirs(opened)
@@ -114,54 +149,141 @@ def log_dirs(at: Where) -> Iterator[LogDirs]:
 @contextmanager
 def topics(at: Where) -> Iterator[library.Cluster]:
     """The topics of a cluster, their configs, and the quotas under which we change them."""
-    with library.connect(brokers(at), at.command_config, warned=warn, throttled=throttled()) as cluster:
+    with library.connect(brokers(at), at.command_config, warned=warn, throttled=throttled(), names=NAMES) as cluster:
         yield cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _MoveStores:
-    """The stores of a move, and the connection that they share: one of `wire` and `znodes`, the other is None."""
+class Hold:
+    """What a command that writes holds the cluster for, and what it does about another holder.
 
-    cluster: Cluster
-    runs: RunFiles | ZooKeeperRuns
+    `patient` waits for one that shows no sign of life; `take_over` takes the place also of one that may be alive.
+    `cautious` as for `Choice`. `later`: it looks first, and takes the lock by `Stage.hold` if it has to write.
+    """
+
+    doing: str
+    patient: bool = False
+    take_over: bool = False
+    cautious: bool = False
+    later: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MoveStores:
+    """The stores of a move, and the connection that they share: `wire` is None over ZooKeeper.
+
+    `cluster` and `configs` are one store, so that both ask the same broker.
+    """
+
+    cluster: MoveCluster
+    configs: Configs
+    runs: RecordedRuns
     cluster_id: str
     root: Path
+    clock: SystemClock
     wire: Wire | None = None
-    znodes: Znodes | None = None
+    fence: DoubleFence | None = None
+
+    @contextmanager
+    def hold(self, holding: Hold) -> Iterator[None]:
+        """Keep every other kquota that writes out. Raises Busy."""
+        with ExitStack() as stack:
+            stack.enter_context(self.runs.hold(holding.doing, take_over=holding.take_over))
+            if self.fence is not None:
+                stack.enter_context(self.fence.hold(holding.doing, take_over=holding.take_over))
+            yield
 
 
 @contextmanager
-def _move_stores(at: Where, state_dir: Path | None, holding: str | None) -> Iterator[_MoveStores]:
+def _move_stores(at: Where, state_dir: Path | None, holding: Hold | None) -> Iterator[_MoveStores]:
     """Open until the end, in the user's XDG state folder unless `state_dir` is another.
 
-    What writes says what it is `holding` them for: every other kquota that does is then kept out. Raises Busy.
+    While a command is `holding` the cluster, every other kquota that writes is kept out. Raises Busy.
     """
-    from kquota.stores.runs import RunFiles
-
     root = state_dir if state_dir is not None else folders.state(os.environ)
     with ExitStack() as stack:
-        if at.zookeeper is not None:
-            from kquota.stores.zookeeper_moves import ZooKeeperMoves, cluster_id
-            from kquota.stores.zookeeper_runs import ZooKeeperRuns
-
-            znodes = stack.enter_context(_znodes(at))
-            runs = ZooKeeperRuns(znodes, RunFiles(root, known := cluster_id(znodes)))
-            cluster = ZooKeeperMoves(znodes, runs)
-            found = _MoveStores(cluster=cluster, runs=runs, cluster_id=known, root=root, znodes=znodes)
-        else:
-            from kquota.stores.wire.moves import WireMoves
-
-            opened = stack.enter_context(wire(at))
-            known = opened.cluster_id
-            files = RunFiles(root, known)
-            found = _MoveStores(cluster=WireMoves(opened), runs=files, cluster_id=known, root=root, wire=opened)
-        if holding is not None:
-            stack.enter_context(found.runs.hold(holding))
+        opened = _over_zookeeper if at.zookeeper is not None else _over_brokers
+        found = opened(stack, at, root, holding)
+        if holding is not None and not holding.later:
+            stack.enter_context(found.hold(holding))
         yield found
 
 
+def _choice(at: Where, holding: Hold | None) -> Choice:
+    from kquota.stores.record.choose import Choice
+
+    waiting = say if holding is not None and holding.patient else None
+    cautious = holding is not None and holding.cautious
+    return Choice(name=at.record, writes=holding is not None, cautious=cautious, warned=warn, waiting=waiting)
+
+
+def _over_brokers(stack: ExitStack, at: Where, root: Path, holding: Hold | None) -> _MoveStores:
+    from kquota.stores.admin.moves import WireMoves
+    from kquota.stores.record import choose
+    from kquota.stores.record.runs import RecordedRuns
+    from kquota.stores.state.runs import RunFiles
+
+    def znodes(known: Remembered) -> Znodes:
+        files = (known.zk_tls_config_file, known.zk_sasl_config_file)
+        tls, sasl = (None if name is None else Path(name) for name in files)
+        return stack.enter_context(
+            _znodes(replace(at, zookeeper=known.zookeeper, zk_tls_config_file=tls, zk_sasl_config_file=sasl))
+        )
+
+    opened = stack.enter_context(wire(at))
+    files = RunFiles(root, opened.cluster_id)
+    runs = RecordedRuns(files, choose.over_brokers(opened, files, _choice(at, holding), znodes), warn)
+    store = WireMoves(opened, runs.must_hold)
+    return _MoveStores(
+        cluster=store,
+        configs=store,
+        runs=runs,
+        cluster_id=files.cluster_id,
+        root=root,
+        clock=SystemClock(runs.keep_alive),
+        wire=opened,
+    )
+
+
+def _over_zookeeper(stack: ExitStack, at: Where, root: Path, holding: Hold | None) -> _MoveStores:
+    from kquota.stores.record import choose
+    from kquota.stores.record.memory import RecordMemory
+    from kquota.stores.record.runs import RecordedRuns
+    from kquota.stores.record.topic import TopicRecord
+    from kquota.stores.record.znodes import ZnodeLock, ZnodeRecord
+    from kquota.stores.state.runs import RunFiles
+    from kquota.stores.zookeeper.moves import ZooKeeperMoves, cluster_id
+
+    znodes = stack.enter_context(_znodes(at))
+    files = RunFiles(root, cluster_id(znodes))
+
+    def brokers_of() -> Wire:
+        from kquota.stores.zookeeper.topics import endpoints
+
+        return stack.enter_context(wire(replace(at, zookeeper=None, bootstrap=endpoints(znodes))))
+
+    shared = choose.over_zookeeper(znodes, files, _choice(at, holding), brokers_of)
+    runs = RecordedRuns(files, shared, warn)
+    double = choose.DoubleFence(shared, ZnodeLock(znodes)) if isinstance(shared, TopicRecord) else None
+    store = ZooKeeperMoves(znodes, warn, double or (shared if isinstance(shared, ZnodeRecord) else None))
+    if holding is not None:
+        paths = (at.zk_tls_config_file, at.zk_sasl_config_file)
+        tls, sasl = (None if path is None else str(path.absolute()) for path in paths)
+        memory = RecordMemory(files.folder)
+        memory.keep(replace(memory.recall(), zookeeper=at.zookeeper, zk_tls_config_file=tls, zk_sasl_config_file=sasl))
+    return _MoveStores(
+        cluster=store,
+        configs=store,
+        runs=runs,
+        cluster_id=files.cluster_id,
+        root=root,
+        clock=SystemClock(runs.keep_alive),
+        fence=double,
+    )
+
+
 @contextmanager
-def moves(at: Where, state_dir: Path | None) -> Iterator[tuple[Cluster, Runs]]:
+def moves(at: Where, state_dir: Path | None) -> Iterator[tuple[MoveCluster, RecordedRuns]]:
     """The cluster as a move sees it, and the record of its runs, by default in the user's XDG state folder."""
     with _move_stores(at, state_dir, None) as stores:
         yield stores.cluster, stores.runs
@@ -169,52 +291,163 @@ def moves(at: Where, state_dir: Path | None) -> Iterator[tuple[Cluster, Runs]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """All that a move is made of. Through ZooKeeper nothing tells sizes, and log dirs can be neither read nor moved."""
+    """All that a move is made of. ZooKeeper does not tell sizes, and cannot read or move log dirs."""
 
-    cluster: Cluster
-    runs: Runs
+    cluster: MoveCluster
+    runs: RecordedRuns
+    clock: SystemClock
     log_dirs: LogDirs | None
     dirs: ReplicaDirs | None
+    hold: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Takes the lock that the command asked for, where it is to be taken later."""
 
 
 @contextmanager
-def staged(at: Where, state_dir: Path | None, holding: str | None) -> Iterator[Stage]:
-    """The same with what else a move may need, on one connection.
-
-    What writes says what it is `holding` them for: every other kquota that does is then kept out. Raises Busy.
-    """
+def staged(at: Where, state_dir: Path | None, holding: Hold | None) -> Iterator[Stage]:
+    """The same with what else a move may need, on one connection; `holding` as for `_move_stores`."""
     with _move_stores(at, state_dir, holding) as stores:
         log_dirs: LogDirs | None = None
         dirs: ReplicaDirs | None = None
         if stores.wire is not None:
-            from kquota.stores.wire.log_dirs import WireLogDirs
-            from kquota.stores.wire.replica_dirs import WireReplicaDirs
+            from kquota.stores.admin.log_dirs import WireLogDirs
+            from kquota.stores.admin.replica_dirs import WireReplicaDirs
 
-            log_dirs, dirs = WireLogDirs(stores.wire), WireReplicaDirs(stores.wire)
-        yield Stage(cluster=stores.cluster, runs=stores.runs, log_dirs=log_dirs, dirs=dirs)
+            log_dirs, dirs = WireLogDirs(stores.wire), WireReplicaDirs(stores.wire, stores.runs.must_hold)
+        hold = nullcontext if holding is None else partial(stores.hold, holding)
+        yield Stage(
+            cluster=stores.cluster, runs=stores.runs, clock=stores.clock, log_dirs=log_dirs, dirs=dirs, hold=hold
+        )
 
 
 @contextmanager
-def throttling(at: Where, state_dir: Path | None, holding: str | None = None) -> Iterator[Ports]:
+def throttling(at: Where, state_dir: Path | None, holding: Hold | None = None) -> Iterator[Ports]:
     """All that replication throttles are made of, on one connection; `holding` as for `staged`."""
-    from kquota.stores.sightings import SightingsFile
+    from kquota.stores.state.doctor_memory import SightingsFile
     from kquota.throttle.port import Ports
 
     with _move_stores(at, state_dir, holding) as stores:
-        configs: Configs
         log_dirs: LogDirs | None = None
         if stores.wire is not None:
-            from kquota.stores.wire.configs import WireConfigs
-            from kquota.stores.wire.log_dirs import WireLogDirs
+            from kquota.stores.admin.log_dirs import WireLogDirs
 
-            configs, log_dirs = WireConfigs(stores.wire), WireLogDirs(stores.wire)
-        else:
-            from kquota.stores.zookeeper_configs import ZooKeeperConfigs
-
-            assert stores.znodes is not None
-            configs = ZooKeeperConfigs(stores.znodes, unreadable=warn)
+            log_dirs = WireLogDirs(stores.wire)
         memory = SightingsFile(stores.root, stores.cluster_id)
-        yield Ports(cluster=stores.cluster, configs=configs, log_dirs=log_dirs, runs=stores.runs, memory=memory)
+        yield Ports(
+            cluster=stores.cluster,
+            configs=stores.configs,
+            log_dirs=log_dirs,
+            runs=stores.runs,
+            memory=memory,
+            clock=stores.clock,
+            alone=stores.runs.alone,
+            hidden=stores.runs.hidden,
+        )
+
+
+@contextmanager
+def record(connection: Connection, state_dir: Path | None) -> Iterator[Sharing]:
+    """A cluster whose shared record is set up, looked at or deleted: over its brokers, and its ZooKeeper if named."""
+    from kquota.stores.record import choose
+    from kquota.stores.record.sharing import Condition as Condition
+    from kquota.stores.record.sharing import Sharing
+    from kquota.stores.record.sharing import SharingPlan as SharingPlan
+    from kquota.stores.state.runs import RunFiles
+
+    at = where(connection, both=True)
+    if at.record == choose.NONE:
+        raise Invalid(f"--record {choose.NONE} names no topic")
+    root = state_dir if state_dir is not None else folders.state(os.environ)
+    with ExitStack() as stack:
+        znodes = stack.enter_context(_znodes(at)) if at.zookeeper is not None else None
+        opened = stack.enter_context(wire(at))
+        files = RunFiles(root, opened.cluster_id)
+        yield Sharing(wire=opened, znodes=znodes, files=files, topic=at.record or choose.TOPIC)
+
+
+@contextmanager
+def workspace() -> Iterator[Path]:
+    """A folder for the files of this command, which is deleted at its end."""
+    from kquota.stores.state.workspace import workspace
+
+    with workspace() as folder:
+        yield folder
+
+
+def snapshot(directory: Path, cluster_id: str, time: datetime, found: Iterable[LogDir]) -> Path:
+    """Write the replicas of all log dirs as one snapshot file. Raises Invalid, and Refused as disks do."""
+    from kquota.sizes.snapshot import lines
+    from kquota.stores.state import history
+
+    try:
+        return history.write_snapshot(directory, cluster_id, time, lines(cluster_id, time, found))
+    except Invalid as error:
+        raise Invalid(f"--snapshot: {error}") from error
+    except Refused as error:
+        raise Refused(f"--snapshot: {error}") from error
+
+
+def history(paths: Iterable[Path]) -> Listing:
+    """The history in folders and snapshot files. Raises Invalid for a path that is not part of one."""
+    from kquota.stores.state import history
+
+    return history.found(paths)
+
+
+def newest_snapshot(paths: Iterable[Path]) -> tuple[Path, SnapshotKey, Iterator[bytes]]:
+    """The newest snapshot among files and folders, and its lines. Raises Invalid as `history` does."""
+    from kquota.stores.state import history
+
+    path, taken = history.newest(paths)
+    return path, taken, history.lines(path)
+
+
+@contextmanager
+def rolling(directory: Path) -> Iterator[HistoryBatch]:
+    """A batch to be rolled into a history. Raises Busy where another kquota rolls it, Refused as disks do."""
+    from kquota.stores.state import history
+
+    with history.rolling(directory) as batch:
+        yield batch
+
+
+def check_snapshots(paths: Iterable[Path]) -> None:
+    """Raises Invalid for the first snapshot that is damaged."""
+    from kquota.stores.state import history
+
+    history.check(paths)
+
+
+def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path]:
+    """The snapshots of a history that can be deleted, because batches hold them."""
+    from kquota.stores.state import history
+
+    return history.spent(directory, held)
+
+
+def check_report(path: Path, mark: str) -> None:
+    """Raises Invalid where no report can be written; an existing file is replaced only if it begins with `mark`."""
+    from kquota.stores.state import reports
+
+    reports.check(path, mark)
+
+
+def write_report(path: Path, page: str) -> None:
+    """Write a report whole or not at all. Raises Refused as disks do."""
+    from kquota.stores.state import reports
+
+    reports.write(path, page)
+
+
+def completion_file(named: Sequence[str]) -> CompletionFile:
+    """The names that completions offer for the cluster that these options name."""
+    from kquota.stores.state.completion import completion_file
+
+    return completion_file(os.environ, named)
+
+
+def unseen(alone: str | None) -> tuple[str, ...]:
+    """A note where runs of other hosts are not seen; `alone` is why, None where they are."""
+    return () if alone is None else (f"note: runs of other hosts are not seen: {alone}",)
 
 
 def warn(line: str) -> None:
@@ -225,17 +458,23 @@ def warn(line: str) -> None:
 class SystemClock:
     """This machine's clock. Implements `kquota.reassign.port.Clock`."""
 
+    def __init__(self, keep_alive: Callable[[], None] = lambda: None) -> None:
+        """`keep_alive` is called with every wait, so that others see that the holder of the lock lives."""
+        self._keep_alive = keep_alive
+
     def now(self) -> datetime:
-        """See the port."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """See the port."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """See the port."""
-        time.sleep(seconds)
+        """Waits in steps, and raises Busy when another kquota has taken over meanwhile."""
+        give_up = time.monotonic() + seconds
+        self._keep_alive()
+        while (left := give_up - time.monotonic()) > 0:
+            time.sleep(min(left, _STEP_SECONDS))
+            self._keep_alive()
 
 
 def until_seen(seconds: float = SEEN_SECONDS) -> Iterator[None]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from kquota.errors import KquotaError, QuotaViolatedException, Refused, Unreachable
-from kquota.mutation.pace import MOST_ITEMS, Pace, fitting
-from kquota.mutation.port import Answer, Clock, Failure, Topics
+from kquota.mutation.pace import MOST_ITEMS, MutationPace, fitting
+from kquota.mutation.port import BatchResult, Failure, MonotonicClock, Topics
 from kquota.mutation.request import Mutation
 
 REQUEST_SECONDS = 30.0
@@ -28,7 +28,7 @@ class Fate(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TopicOutcome:
     """One topic's fate, and the error behind it: QuotaViolatedException for a rejected one, with the time to wait."""
 
     mutation: Mutation
@@ -37,7 +37,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Work:
+class MutationWork:
     """What is done so far, readable at any moment, also by whoever interrupts it.
 
     `sent` counts topics in requests, each time anew; `throttle_time_ms` is what the last rejection asked for; `muted`
@@ -46,17 +46,19 @@ class Work:
 
     left: deque[Mutation]
     already: Collection[int] = ()
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, TopicOutcome] = field(default_factory=dict)
     in_flight: tuple[Mutation, ...] = ()
     sent: int = 0
     throttle_time_ms: int = 0
     muted: float = 0.0
 
-    def standing(self) -> list[Outcome]:
+    def standing(self) -> list[TopicOutcome]:
         """Every topic's outcome as of now; of what is in flight nobody knows."""
         flying = {one.topic for one in self.in_flight}
         waiting = [
-            Outcome(mutation=one, fate=Fate.UNKNOWN if one.topic in flying else self._unsent(), error=self._violated())
+            TopicOutcome(
+                mutation=one, fate=Fate.UNKNOWN if one.topic in flying else self._unsent(), error=self._violated()
+            )
             for one in self.left
         ]
         return [*self.outcomes.values(), *waiting]
@@ -72,7 +74,7 @@ class Work:
         )
 
 
-def work(mutations: Iterable[Mutation], already: Collection[int] = ()) -> Work:
+def work(mutations: Iterable[Mutation], already: Collection[int] = ()) -> MutationWork:
     """Raises Refused for a topic that stands there twice: which of the two was meant?
 
     `already` are errors that are none to the caller: another client may have made, or deleted, a topic meanwhile.
@@ -80,19 +82,19 @@ def work(mutations: Iterable[Mutation], already: Collection[int] = ()) -> Work:
     left = deque(mutations)
     if twice := sorted(name for name, count in Counter(one.topic for one in left).items() if count > 1):
         raise Refused(f"topic {twice[0]} is named twice; nothing was sent")
-    return Work(left=left, already=already)
+    return MutationWork(left=left, already=already)
 
 
 def carry_out(
     topics: Topics,
-    clock: Clock,
-    doing: Work,
-    pace: Pace,
+    clock: MonotonicClock,
+    doing: MutationWork,
+    pace: MutationPace,
     *,
     seconds: float,
     retry: bool = True,
-    told: Callable[[Work, float], None] = lambda _doing, _wait: None,
-) -> list[Outcome]:
+    told: Callable[[MutationWork, float], None] = lambda _doing, _wait: None,
+) -> list[TopicOutcome]:
     """Send until all is let through, or failed, or `seconds` (default.api.timeout.ms) are over.
 
     Without `retry` the first rejection ends it (`retry_quota_violated=False`). `told` hears of each wait, in seconds.
@@ -121,7 +123,14 @@ def carry_out(
     return doing.standing()
 
 
-def _sent(topics: Topics, clock: Clock, doing: Work, pace: Pace, batch: Sequence[Mutation], give_up: float) -> bool:
+def _sent(
+    topics: Topics,
+    clock: MonotonicClock,
+    doing: MutationWork,
+    pace: MutationPace,
+    batch: Sequence[Mutation],
+    give_up: float,
+) -> bool:
     """Whether an answer came; without one the batch is unknown and nothing more is sent."""
     doing.in_flight, doing.sent = tuple(batch), doing.sent + len(batch)
     try:
@@ -129,7 +138,7 @@ def _sent(topics: Topics, clock: Clock, doing: Work, pace: Pace, batch: Sequence
     except Unreachable as error:
         for one in batch:
             doing.left.popleft()
-            doing.outcomes[one.topic] = Outcome(mutation=one, fate=Fate.UNKNOWN, error=error)
+            doing.outcomes[one.topic] = TopicOutcome(mutation=one, fate=Fate.UNKNOWN, error=error)
         doing.in_flight, doing.throttle_time_ms = (), 0
         return False
     _take(doing, batch, answer)
@@ -141,7 +150,7 @@ def _sent(topics: Topics, clock: Clock, doing: Work, pace: Pace, batch: Sequence
     return True
 
 
-def _take(doing: Work, batch: Sequence[Mutation], answer: Answer) -> None:
+def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -> None:
     """What was rejected goes back to the head of what is left, in its order."""
     again = []
     for one in batch:
@@ -155,17 +164,17 @@ def _take(doing: Work, batch: Sequence[Mutation], answer: Answer) -> None:
     doing.in_flight = ()
 
 
-def _outcome(mutation: Mutation, failure: Failure | None, already: Collection[int]) -> Outcome:
+def _outcome(mutation: Mutation, failure: Failure | None, already: Collection[int]) -> TopicOutcome:
     if failure is None:
-        return Outcome(mutation=mutation, fate=Fate.DONE)
+        return TopicOutcome(mutation=mutation, fate=Fate.DONE)
     if failure.code in already:
-        return Outcome(mutation=mutation, fate=Fate.ALREADY)
-    return Outcome(mutation=mutation, fate=Fate.FAILED, error=Refused(failure.reason))
+        return TopicOutcome(mutation=mutation, fate=Fate.ALREADY)
+    return TopicOutcome(mutation=mutation, fate=Fate.FAILED, error=Refused(failure.reason))
 
 
-def by_fate(outcomes: Iterable[Outcome]) -> Mapping[Fate, list[Outcome]]:
+def by_fate(outcomes: Iterable[TopicOutcome]) -> Mapping[Fate, list[TopicOutcome]]:
     """The outcomes of each fate, in their order."""
-    found: dict[Fate, list[Outcome]] = {fate: [] for fate in Fate}
+    found: dict[Fate, list[TopicOutcome]] = {fate: [] for fate in Fate}
     for outcome in outcomes:
         found[outcome.fate].append(outcome)
     return found

@@ -8,23 +8,23 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from kquota.errors import Invalid, KquotaError, QuotaViolatedException, Unreachable
-from kquota.mutation.actions import Fate, Outcome, Work, carry_out, work
-from kquota.mutation.pace import Pace
-from kquota.mutation.port import Connected
+from kquota.mutation.actions import Fate, MutationWork, TopicOutcome, carry_out, work
+from kquota.mutation.pace import MutationPace
+from kquota.mutation.port import MutationCluster
 from kquota.mutation.request import Creation, Deletion, Growth, Mutation
 
 Results: TypeAlias = Mapping[str, KquotaError | None]
 """Of each topic, in the order of the call, its error: None is done, Refused the broker's word, Unreachable unknown."""
-Told: TypeAlias = Callable[[Work, float], None]
+Told: TypeAlias = Callable[[MutationWork, float], None]
 """Hears of each wait for the quota: what is done by now, and the seconds it will take."""
 
 
-def _unheard(_doing: Work, _seconds: float) -> None:
+def _unheard(_doing: MutationWork, _seconds: float) -> None:
     """Nobody is told of a wait."""
 
 
 def create_topics(
-    cluster: Connected,
+    cluster: MutationCluster,
     creations: Iterable[Creation],
     *,
     timeout: float | None = None,
@@ -48,7 +48,7 @@ def create_topics(
 
 
 def create_partitions(
-    cluster: Connected,
+    cluster: MutationCluster,
     totals: Mapping[str, int],
     *,
     timeout: float | None = None,
@@ -67,7 +67,7 @@ def create_partitions(
 
 
 def delete_topics(
-    cluster: Connected,
+    cluster: MutationCluster,
     topics: Iterable[str],
     *,
     timeout: float | None = None,
@@ -87,17 +87,19 @@ def delete_topics(
     return _results(cluster, False, deletions, timeout, retry_quota_violated, told)
 
 
-def pace_of(cluster: Connected, topics: int, *, validate_only: bool = False) -> Pace:
+def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = False) -> MutationPace:
     """The pace for so many topics under what binds us on this cluster, as far as it tells.
 
     Where brokers only say whether they would, as KIP-599 meant it nothing is spent, and on Kafka 4 all: who goes by the
     rate would wait in vain for the first, so rejections alone tell.
     """
     rate = cluster.mutation_rate() if topics > 1 and not validate_only else None
-    return Pace(quota=None) if rate is None else Pace(quota=rate, burst_seconds=cluster.mutation_burst())
+    if rate is None:
+        return MutationPace(quota=None)
+    return MutationPace(quota=rate, burst_seconds=cluster.mutation_burst())
 
 
-def with_partitions(cluster: Connected, creations: Iterable[Creation]) -> list[Creation]:
+def with_partitions(cluster: MutationCluster, creations: Iterable[Creation]) -> list[Creation]:
     """The same; where nobody says how many partitions, each counts as many as brokers will probably make."""
     found = list(creations)
     if all(one.partitions or one.assignment for one in found):
@@ -107,13 +109,13 @@ def with_partitions(cluster: Connected, creations: Iterable[Creation]) -> list[C
     return [replace(one, default_partitions=partitions) for one in found]
 
 
-def _partitions(cluster: Connected, names: Iterable[str]) -> dict[str, int]:
+def _partitions(cluster: MutationCluster, names: Iterable[str]) -> dict[str, int]:
     """What each is worth to the bucket. A topic that does not exist is the broker's to name."""
     return {topic.name: len(topic.partitions) for topic in cluster.topics.topics(set(names))}
 
 
 def _results(
-    cluster: Connected,
+    cluster: MutationCluster,
     validate_only: bool,
     mutations: Iterable[Mutation],
     timeout: float | None,
@@ -123,7 +125,7 @@ def _results(
     doing = work(mutations)
     asked = [one.topic for one in doing.left]
     topics = cluster.checked if validate_only else cluster.topics
-    pace = pace_of(cluster, len(asked), validate_only=validate_only) if retry else Pace(quota=None)
+    pace = pace_of(cluster, len(asked), validate_only=validate_only) if retry else MutationPace(quota=None)
     seconds = cluster.timeout if timeout is None else timeout
     if not seconds > 0:
         raise Invalid(f"timeout {seconds:g}: must be more than 0 seconds; nothing was sent")
@@ -136,7 +138,7 @@ def _results(
     return results
 
 
-def _error(one: Outcome) -> KquotaError | None:
+def _error(one: TopicOutcome) -> KquotaError | None:
     if one.fate is Fate.NOT_SENT:
         return Unreachable(f"topic {one.mutation.topic} was not sent: no answer came in time to what was sent before")
     return one.error

@@ -9,7 +9,8 @@ from kquota.errors import Invalid
 from kquota.mutation.request import Assignment
 from kquota.terms import HIGHEST_ID, BrokerId, is_id, wrong_topic_name
 
-_MOST_REPLICAS: Final = 2**15 - 1
+MOST_REPLICAS: Final = 2**15 - 1
+"""Of one partition: the protocol has 16 bits for the number."""
 
 
 def name(text: str, where: str) -> str:
@@ -24,16 +25,11 @@ def collide(topic: str) -> bool:
     return "." in topic and "_" in topic
 
 
-def count(number: int | None, option: str, most: int = HIGHEST_ID) -> int | None:
-    """A number of partitions. Raises Invalid for less than 1."""
+def count(number: int | None, where: str, most: int = HIGHEST_ID) -> int | None:
+    """A number of partitions or replicas. Raises Invalid, naming `where`, for less than 1."""
     if number is not None and not 1 <= number <= most:
-        raise Invalid(f"{option} {number}: write a number from 1 to {most}")
+        raise Invalid(f"{where} {number}: write a number from 1 to {most}")
     return number
-
-
-def replication_factor(number: int | None) -> int | None:
-    """Raises Invalid for less than 1."""
-    return count(number, "--replication-factor", _MOST_REPLICAS)
 
 
 def lines(text: Iterable[str], where: str) -> Iterator[tuple[str, int | None, int | None]]:
@@ -45,20 +41,20 @@ def lines(text: Iterable[str], where: str) -> Iterator[tuple[str, int | None, in
             raise Invalid(f"{place} write NAME [PARTITIONS [REPLICATION-FACTOR]], as orders 12 3")
         if words:
             partitions, factor = (*map(int, words[1:]), None, None)[:2]
-            yield name(words[0], place), count(partitions, place), count(factor, place, _MOST_REPLICAS)
+            yield name(words[0], place), count(partitions, place), count(factor, place, MOST_REPLICAS)
 
 
-def assignment(text: str) -> Assignment:
-    """`1:2,2:3`: the replicas of partition 0, then of partition 1, ... Raises Invalid."""
+def assignment(text: str, where: str) -> Assignment:
+    """`1:2,2:3`: the replicas of partition 0, then of partition 1, ... Raises Invalid, naming `where`."""
     found: dict[int, tuple[BrokerId, ...]] = {}
     for number, part in enumerate(text.split(",")):
         ids = [word.strip() for word in part.split(":")]
         if not all(map(is_id, ids)):
-            raise Invalid(f"--replica-assignment {text!r}: write broker ids, as 1:2,2:3 for two partitions of two")
+            raise Invalid(f"{where} {text!r}: write broker ids, as 1:2,2:3 for two partitions of two")
         replicas = tuple(BrokerId(int(word)) for word in ids)
         if len(set(replicas)) < len(replicas):
-            raise Invalid(f"--replica-assignment {text!r}: Partition replica lists may not contain duplicate entries")
+            raise Invalid(f"{where} {text!r}: Partition replica lists may not contain duplicate entries")
         if found and len(replicas) != len(found[0]):
-            raise Invalid(f"--replica-assignment {text!r}: partition {number} has different replication factor")
+            raise Invalid(f"{where} {text!r}: partition {number} has different replication factor")
         found[number] = replicas
     return found

@@ -70,7 +70,7 @@ def fitting(mutations: Sequence[int], tokens: float = math.inf) -> int:
 
 
 @dataclass(slots=True)
-class Pace:
+class MutationPace:
     """`quota` is the rate in mutations per second, None where it cannot be read; times in seconds.
 
     A full bucket holds `burst_seconds` of its rate.

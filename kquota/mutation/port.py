@@ -31,7 +31,7 @@ MISSING = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class BatchResult:
     """What became of each topic of one request, None is done; and throttle_time_ms, for which the channel is muted."""
 
     throttle_time_ms: int
@@ -41,7 +41,7 @@ class Answer:
 class Topics(Protocol):
     """The topics of one cluster; its controller is asked in a version in which it rejects rather than delays."""
 
-    def send(self, mutations: Sequence[Mutation], seconds: float) -> Answer:
+    def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
         """Ask for mutations of one kind in one request, which may take `seconds`.
 
         Raises Unreachable when no answer came: then nobody knows. A broker before 2.7 has no such quota, and rejects
@@ -57,7 +57,7 @@ class Topics(Protocol):
         ...
 
 
-class Connected(Protocol):
+class MutationCluster(Protocol):
     """A cluster that is connected; `kquota.connect` gives one."""
 
     @property
@@ -91,7 +91,7 @@ class Connected(Protocol):
         ...
 
 
-class Clock(Protocol):
+class MonotonicClock(Protocol):
     """Time, so that a test need not wait; Python's own `time` is one."""
 
     def monotonic(self) -> float:

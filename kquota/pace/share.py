@@ -13,7 +13,7 @@ from typing import Final
 
 from kquota.measure import ByteRate
 from kquota.pace.enforcement import AS_SHIPPED, AT_ONCE_SECONDS, START_SECONDS, Enforcement
-from kquota.pace.fluid import Port, Run, Stream, run
+from kquota.pace.fair_rates import Port, Stream, StreamEnds, run
 from kquota.pace.work import Link, Work, total
 
 _TIE: Final = 1e-9
@@ -131,7 +131,7 @@ class Pace:
     throttle: ByteRate
     enforcement: Enforcement
     shares: tuple[Share, ...]
-    run: Run | None
+    run: StreamEnds | None
 
     @property
     def feasible(self) -> bool | None:

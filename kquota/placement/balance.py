@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import ceil, floor, inf
 from typing import Final
 
-from kquota.placement.draft import Draft, Ranking, Why
+from kquota.placement.draft import PlacementDraft, Ranking, Why
 from kquota.placement.goal import Goal
 from kquota.terms import BrokerId
 
@@ -25,7 +25,7 @@ _NEAR: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Band:
+class BalanceBand:
     """The bytes that a broker should hold at least and at most."""
 
     low: int
@@ -33,7 +33,7 @@ class Band:
     mean: int
 
     @classmethod
-    def around(cls, loads: Sequence[int], tolerance: Fraction) -> Band:
+    def around(cls, loads: Sequence[int], tolerance: Fraction) -> BalanceBand:
         """The mean of these brokers' bytes, and as far from it as the tolerance lets them be, rounded outwards."""
         mean = Fraction(sum(loads), len(loads))
         return cls(low=floor(mean * (1 - tolerance)), high=ceil(mean * (1 + tolerance)), mean=round(mean))
@@ -43,7 +43,7 @@ class Band:
         return max(0, load - self.high, self.low - load)
 
 
-def level(draft: Draft, goal: Goal, movable: Sequence[int], band: Band) -> None:
+def level(draft: PlacementDraft, goal: Goal, movable: Sequence[int], band: BalanceBand) -> None:
     """Every broker into the band, as far as partitions can be parted."""
     scales = _Scales(draft, goal, movable, band, Why.BALANCE)
     while scales.relieve() or scales.feed(goal.destinations) or scales.swap() or scales.take_back():
@@ -51,7 +51,12 @@ def level(draft: Draft, goal: Goal, movable: Sequence[int], band: Band) -> None:
 
 
 def fill(
-    draft: Draft, goal: Goal, movable: Sequence[int], band: Band, receivers: Collection[BrokerId], why: Why
+    draft: PlacementDraft,
+    goal: Goal,
+    movable: Sequence[int],
+    band: BalanceBand,
+    receivers: Collection[BrokerId],
+    why: Why,
 ) -> None:
     """Each of `receivers` into the band from below, from the fullest of the others; nothing moves between others."""
     scales = _Scales(draft, goal, movable, band, why)
@@ -65,7 +70,7 @@ class _Scales:
     All orders follow from the assignment alone, never from the way that led to it.
     """
 
-    def __init__(self, draft: Draft, goal: Goal, movable: Sequence[int], band: Band, why: Why) -> None:
+    def __init__(self, draft: PlacementDraft, goal: Goal, movable: Sequence[int], band: BalanceBand, why: Why) -> None:
         self.draft, self.band, self.why = draft, band, why
         self.brokers = goal.destinations
         self.ranking = Ranking({broker: draft.bytes[broker] for broker in self.brokers})

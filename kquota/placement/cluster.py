@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kquota.pace.room import together
-from kquota.reassign.moves import Partition
+from kquota.pace.disk_space import together
+from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.port import Snapshot
 from kquota.sizes.replica import LogDir
 from kquota.terms import BrokerId, TopicPartition
@@ -35,14 +35,14 @@ class Broker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class ClusterLayout:
     """One reading. A partition has one size, its leader's log: what each new replica must copy.
 
     A partition without an entry in `sizes` has a size that nobody told. Both mappings are ordered by name.
     """
 
     brokers: Mapping[BrokerId, Broker]
-    partitions: Mapping[TopicPartition, Partition]
+    partitions: Mapping[TopicPartition, PartitionReplicas]
     sizes: Mapping[TopicPartition, int]
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class Cluster:
         return found if len(set(found.values())) > 1 else {}
 
 
-def cluster(snapshot: Snapshot, log_dirs: Iterable[LogDir], disk: int | None = None) -> Cluster:
+def cluster(snapshot: Snapshot, log_dirs: Iterable[LogDir], disk: int | None = None) -> ClusterLayout:
     """The cluster of one reading. `disk`: the bytes of every broker's volumes, in place of what the brokers tell.
 
     A partition's size is its leader's log, else the largest of its replicas' logs: followers may lag behind.
@@ -86,7 +86,7 @@ def cluster(snapshot: Snapshot, log_dirs: Iterable[LogDir], disk: int | None = N
             sizes[name] = max(logs[name].values()) if size is None else size
             for broker in now.replicas:
                 held[broker] += sizes[name]
-    return Cluster(
+    return ClusterLayout(
         brokers={
             broker: Broker(
                 rack=snapshot.racks.get(broker),

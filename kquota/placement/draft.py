@@ -7,7 +7,7 @@ from bisect import bisect_left, insort
 from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 
-from kquota.placement.cluster import Cluster
+from kquota.placement.cluster import ClusterLayout
 from kquota.placement.goal import Goal
 from kquota.terms import BrokerId, TopicPartition
 
@@ -37,7 +37,7 @@ class Ranking:
         return (broker for _, broker in self.ordered)
 
 
-class Draft:
+class PlacementDraft:
     """Partitions by number, in the order of their names; a size that nobody told counts as 0.
 
     `copies[p]` maps each broker that gets a replica to the one whose replica it takes over (None: one more replica)
@@ -45,7 +45,7 @@ class Draft:
     are the replicas that go without another in their place. `incoming` are the bytes that each broker must take.
     """
 
-    def __init__(self, cluster: Cluster, goal: Goal) -> None:
+    def __init__(self, cluster: ClusterLayout, goal: Goal) -> None:
         self.names: list[TopicPartition] = list(cluster.partitions)
         self.now = list(cluster.partitions.values())
         self.sizes = [cluster.sizes.get(name, 0) for name in self.names]
@@ -154,7 +154,7 @@ class Draft:
             self.rankings[self.racks.get(broker)].change(broker, before, after)
 
 
-def _room(cluster: Cluster, broker: BrokerId, limit: Fraction) -> int | None:
+def _room(cluster: ClusterLayout, broker: BrokerId, limit: Fraction) -> int | None:
     """How many bytes may come; None when nobody told how big the disk is. A disk over the limit takes nothing."""
     disk = cluster.brokers[broker].disk
     return None if disk is None else int(disk.total * limit) - disk.used

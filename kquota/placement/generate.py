@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice, zip_longest
 
-from kquota.errors import Refused
-from kquota.reassign.moves import Partition, Replicas
+from kquota.errors import Parameter, Refused
+from kquota.list_text import joined
+from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
-from kquota.several import joined
 from kquota.terms import BrokerId, TopicPartition
 
 
@@ -33,7 +33,7 @@ class Proposal:
 
 
 def proposal(
-    partitions: Mapping[TopicPartition, Partition], racks: Mapping[BrokerId, str | None], seed: int
+    partitions: Mapping[TopicPartition, PartitionReplicas], racks: Mapping[BrokerId, str | None], seed: int
 ) -> Proposal:
     """A place on the brokers of `racks` for each partition of some topics; one that moves is taken for where it goes.
 
@@ -51,7 +51,8 @@ def proposal(
         if those[0] > len(racks):
             raise Refused(
                 f"topic {topic}: Replication factor: {those[0]} larger than available brokers: {len(racks)}; "
-                "name more brokers in --broker-list"
+                "name more brokers in ",
+                Parameter("broker_list"),
             )
         start, shift = _begin(seed, topic, len(racks))
         found = placed(racks, len(those), those[0], start=start, shift=shift)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from kquota.errors import Invalid
-from kquota.placement.cluster import Cluster
-from kquota.several import joined
+from kquota.errors import Invalid, Parameter
+from kquota.list_text import joined
+from kquota.placement.cluster import ClusterLayout
 from kquota.terms import BrokerId
 
 TOLERANCE: Final = Fraction(10, 100)
@@ -41,18 +41,25 @@ class Goal:
         return tuple(sorted(self.brokers - self.drain))
 
 
-def check(goal: Goal, cluster: Cluster) -> None:
+def check(goal: Goal, cluster: ClusterLayout) -> None:
     """Raises Invalid for brokers that do not exist, do not live, or are to be drained and filled at once."""
     if unknown := sorted(goal.drain - set(cluster.brokers)):
         raise Invalid(
-            f"--drain {joined(unknown)}: no such broker, and no partition names one; live are {joined(cluster.alive)}"
+            Parameter("drain"),
+            f" {joined(unknown)}: no such broker, and no partition names one; live are {joined(cluster.alive)}",
         )
-    for option, brokers in {"--add": goal.add, "--brokers": goal.brokers}.items():
+    for means, brokers in {Parameter("add"): goal.add, Parameter("brokers"): goal.brokers}.items():
         if dead := sorted(brokers - set(cluster.alive)):
-            raise Invalid(f"{option} {joined(dead)}: not alive; live are {joined(cluster.alive)}")
+            raise Invalid(means, f" {joined(dead)}: not alive; live are {joined(cluster.alive)}")
     if both := sorted(goal.drain & goal.add):
         raise Invalid(f"brokers {joined(both)}: to be drained and to be added at once")
     if outside := sorted(goal.add - goal.brokers):
-        raise Invalid(f"--add {joined(outside)}: not among --brokers {joined(sorted(goal.brokers))}")
+        among = f" {joined(sorted(goal.brokers))}"
+        raise Invalid(Parameter("add"), f" {joined(outside)}: not among ", Parameter("brokers"), among)
     if not goal.destinations:
-        raise Invalid("no broker is left that replicas may come to: give --brokers others than those of --drain")
+        raise Invalid(
+            "no broker is left that replicas may come to: give ",
+            Parameter("brokers"),
+            " others than those of ",
+            Parameter("drain"),
+        )

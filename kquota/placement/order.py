@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kquota.placement.draft import Draft
+from kquota.placement.draft import PlacementDraft
 from kquota.terms import BrokerId
 
 
-def ordered(draft: Draft) -> dict[int, tuple[BrokerId, ...]]:
+def ordered(draft: PlacementDraft) -> dict[int, tuple[BrokerId, ...]]:
     """The replicas of every partition that changed, the preferred leader first; in the order of names.
 
     The first replica stays first while it keeps its replica, and a new replica stands where the old one stood. If the
@@ -35,7 +35,7 @@ def ordered(draft: Draft) -> dict[int, tuple[BrokerId, ...]]:
     return found
 
 
-def leader_after(draft: Draft, p: int, replicas: tuple[BrokerId, ...]) -> BrokerId:
+def leader_after(draft: PlacementDraft, p: int, replicas: tuple[BrokerId, ...]) -> BrokerId:
     """Who leads once the replicas are these: the leader of today, else the first that is in sync (new ones are)."""
     now = draft.now[p]
     if now.leader is not None and now.leader in replicas:

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kquota.placement.balance import Band
-from kquota.placement.bound import Least
-from kquota.placement.cluster import Cluster, Disk
-from kquota.placement.draft import Draft, Why
+from kquota.placement.balance import BalanceBand
+from kquota.placement.cluster import ClusterLayout, Disk
+from kquota.placement.draft import PlacementDraft, Why
+from kquota.placement.lower_bound import Least
 from kquota.placement.order import leader_after
 from kquota.reassign.moves import Replicas
 from kquota.reassign.plan import Plan
@@ -26,7 +26,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class PartitionChange:
     """One partition that the plan names. `size` in bytes, of each copy."""
 
     partition: TopicPartition
@@ -62,7 +62,7 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class BrokerChange:
     """One broker before and after; `incoming` are the bytes that it must take before anything goes."""
 
     rack: str | None
@@ -96,11 +96,11 @@ class Share:
 class Planned:
     """The answer. `changes` are ordered by topic, then partition; `brokers` by id."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[PartitionChange, ...]
     left: tuple[Left, ...]
-    brokers: Mapping[BrokerId, Share]
+    brokers: Mapping[BrokerId, BrokerChange]
     least: Least
-    band: Band | None
+    band: BalanceBand | None
 
     @property
     def bytes(self) -> int:
@@ -123,10 +123,10 @@ class Planned:
         return Plan(targets={change.partition: change.before for change in self.changes})
 
 
-def changes(draft: Draft, ordered: Mapping[int, Replicas]) -> tuple[Change, ...]:
+def changes(draft: PlacementDraft, ordered: Mapping[int, Replicas]) -> tuple[PartitionChange, ...]:
     """Every partition whose replicas, or their order, are others than now."""
     return tuple(
-        Change(
+        PartitionChange(
             partition=draft.names[p],
             before=draft.now[p].replicas,
             after=after,
@@ -143,7 +143,9 @@ def changes(draft: Draft, ordered: Mapping[int, Replicas]) -> tuple[Change, ...]
     )
 
 
-def shares(cluster: Cluster, draft: Draft, changed: tuple[Change, ...]) -> dict[BrokerId, Share]:
+def shares(
+    cluster: ClusterLayout, draft: PlacementDraft, changed: tuple[PartitionChange, ...]
+) -> dict[BrokerId, BrokerChange]:
     """Every broker, before and after."""
     replicas: Counter[BrokerId] = Counter()
     leaders: Counter[BrokerId] = Counter()
@@ -162,7 +164,7 @@ def shares(cluster: Cluster, draft: Draft, changed: tuple[Change, ...]) -> dict[
             leaders_after[change.leader_before] -= 1
             leaders_after[change.leader_after] += 1
     return {
-        broker: Share(
+        broker: BrokerChange(
             rack=found.rack,
             alive=found.alive,
             before=Holding(replicas=replicas[broker], leaders=leaders[broker], bytes=held[broker]),

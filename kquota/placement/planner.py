@@ -9,47 +9,47 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kquota.errors import Refused
+from kquota.errors import Parameter, Refused
+from kquota.list_text import few
 from kquota.measure import human_bytes
-from kquota.placement import bound
-from kquota.placement.balance import Band, fill, level
-from kquota.placement.cluster import Cluster
-from kquota.placement.draft import Draft, Why
+from kquota.placement import lower_bound
+from kquota.placement.balance import BalanceBand, fill, level
+from kquota.placement.cluster import ClusterLayout
+from kquota.placement.draft import PlacementDraft, Why
 from kquota.placement.goal import Goal, check
 from kquota.placement.order import ordered
 from kquota.placement.planned import Left, Planned, changes, shares
-from kquota.several import few
 from kquota.terms import BrokerId
 
 _SHOWN: Final = 8
 
 
-def plan(cluster: Cluster, goal: Goal) -> Planned:
+def plan(cluster: ClusterLayout, goal: Goal) -> Planned:
     """The plan that reaches the goal and moves the fewest bytes that this planner finds; never half of a plan.
 
     A partition that no goal concerns, that moves already, or that has no leader to copy from stays as it is. Raises
     Invalid where the goal cannot be meant for this cluster, Refused where brokers or disks do not suffice.
     """
     check(goal, cluster)
-    draft = Draft(cluster, goal)
+    draft = PlacementDraft(cluster, goal)
     left = [reason for p in range(len(draft.names)) if (reason := _untouchable(draft, goal, p)) is not None]
     kept_out = {each.partition for each in left}
     free = [p for p, name in enumerate(draft.names) if name not in kept_out]
     for p in sorted((p for p in free if _concerned(draft, goal, p)), key=lambda p: -draft.sizes[p]):
         left += _settle(draft, goal, p)
-    must = bound.forced(draft, goal, free)
+    must = lower_bound.forced(draft, goal, free)
     band = _even(draft, goal, [p for p in free if draft.names[p].topic in goal.topics])
     changed = changes(draft, ordered(draft))
     return Planned(
         changes=changed,
         left=tuple(sorted(left, key=lambda each: (each.partition, each.why))),
         brokers=shares(cluster, draft, changed),
-        least=bound.least(goal, must, band),
+        least=lower_bound.least(goal, must, band),
         band=band,
     )
 
 
-def _untouchable(draft: Draft, goal: Goal, p: int) -> Left | None:
+def _untouchable(draft: PlacementDraft, goal: Goal, p: int) -> Left | None:
     """Why a partition that a goal may concern stays where it is."""
     name, now = draft.names[p], draft.now[p]
     if not now.moving and now.leader is not None:
@@ -62,7 +62,7 @@ def _untouchable(draft: Draft, goal: Goal, p: int) -> Left | None:
     return Left(partition=name, why="has no leader, so nothing can be copied; bring one of its replicas back first")
 
 
-def _concerned(draft: Draft, goal: Goal, p: int) -> bool:
+def _concerned(draft: PlacementDraft, goal: Goal, p: int) -> bool:
     """Whether more than a sum of bytes asks for this partition."""
     topic, replicas = draft.names[p].topic, draft.replicas[p]
     if topic in goal.drained_topics and not goal.drain.isdisjoint(replicas):
@@ -72,7 +72,7 @@ def _concerned(draft: Draft, goal: Goal, p: int) -> bool:
     return goal.repair_racks or (goal.replication_factor not in (None, len(replicas)))
 
 
-def _settle(draft: Draft, goal: Goal, p: int) -> Iterable[Left]:
+def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
     """Replication factor, drain and racks of one partition; what could not be reached."""
     name, replicas = draft.names[p], draft.replicas[p]
     chosen = name.topic in goal.topics
@@ -91,7 +91,7 @@ def _settle(draft: Draft, goal: Goal, p: int) -> Iterable[Left]:
         yield Left(partition=name, why=f"comes down from {before} racks to {after}: no broker with room in another")
 
 
-def _destination(draft: Draft, goal: Goal, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
+def _destination(draft: PlacementDraft, goal: Goal, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
     """The emptiest broker in a rack without a replica that stays, else the emptiest of all. Raises Refused."""
     staying = [broker for broker in draft.replicas[p] if broker not in leaving]
     used = {draft.racks.get(broker) for broker in staying} if draft.racks else set()
@@ -99,32 +99,38 @@ def _destination(draft: Draft, goal: Goal, p: int, leaving: frozenset[BrokerId])
     if found is None:
         found = draft.emptiest(p)
     if found is None:
-        raise Refused(_no_room(draft, goal, p))
+        raise _no_room(draft, goal, p)
     return found
 
 
-def _no_room(draft: Draft, goal: Goal, p: int) -> str:
+def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
     """Why no broker can take another replica of this partition."""
     name, size = draft.names[p], draft.sizes[p]
     full = [broker for broker in goal.destinations if broker not in draft.replicas[p]]
     if not full:
-        return (
+        return Refused(
             f"{name} is to have {goal.replication_factor or len(draft.replicas[p])} replicas, and only "
             f"{len(goal.destinations)} brokers may hold one ({few(goal.destinations, _SHOWN, ',')}); no plan is made: "
-            "name more --brokers, drain fewer, or give a lower --replication-factor"
+            "name more ",
+            Parameter("brokers"),
+            ", drain fewer, or give a lower ",
+            Parameter("replication_factor"),
         )
     # The one that has most room is the one that an operator would try by hand.
     best = max(full, key=lambda broker: ((draft.room[broker] or 0) - draft.incoming[broker], -broker))
     room = (draft.room[best] or 0) - draft.incoming[best]
-    return (
+    return Refused(
         f"no broker has room for a replica of {name}, {human_bytes(size)} ({size} bytes): broker {best} has most, "
         f"and {'that is nothing' if room <= 0 else f'may take {human_bytes(room)} ({room} bytes)'} more below "
         f"{float(goal.disk_limit):.0%} of its disk, beside the {human_bytes(draft.incoming[best])} that this plan "
-        "brings; no plan is made: name more --brokers, or raise --disk-limit"
+        "brings; no plan is made: name more ",
+        Parameter("brokers"),
+        ", or raise ",
+        Parameter("disk_limit"),
     )
 
 
-def _dispensable(draft: Draft, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
+def _dispensable(draft: PlacementDraft, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
     """The replica that is missed least: drained, dead, not leading, sharing a rack, out of sync, on the fullest."""
     replicas, now = draft.replicas[p], draft.now[p]
     spread = draft.spread(replicas)
@@ -145,7 +151,7 @@ def _dispensable(draft: Draft, p: int, leaving: frozenset[BrokerId]) -> BrokerId
     return min(replicas, key=cost)
 
 
-def _repair(draft: Draft, goal: Goal, p: int) -> Iterable[Left]:
+def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
     """Moves replicas that share a rack into racks without one, as long as there are such."""
     replicas, racks = draft.replicas[p], draft.racks
     reachable = {racks[broker] for broker in goal.destinations if broker in racks}
@@ -165,11 +171,11 @@ def _repair(draft: Draft, goal: Goal, p: int) -> Iterable[Left]:
         draft.move(p, source, destination, Why.RACKS)
 
 
-def _even(draft: Draft, goal: Goal, movable: Sequence[int]) -> Band | None:
+def _even(draft: PlacementDraft, goal: Goal, movable: Sequence[int]) -> BalanceBand | None:
     """Adds brokers and balances, by bytes; the band that the brokers were to come into."""
     if not goal.add and not goal.balance:
         return None
-    band = Band.around([draft.bytes[broker] for broker in goal.destinations], goal.tolerance)
+    band = BalanceBand.around([draft.bytes[broker] for broker in goal.destinations], goal.tolerance)
     if goal.add:
         fill(draft, goal, movable, band, goal.add, Why.ADD)
     if goal.balance:

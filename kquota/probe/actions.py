@@ -6,16 +6,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from kquota.config.port import Configs
-from kquota.config.resource import TOPICS, Resource
-from kquota.errors import Incomplete, Refused, Unknown
+from kquota.errors import Refused, Unknown
 from kquota.mutation.actions import Fate, by_fate, carry_out, work
-from kquota.mutation.pace import Pace
-from kquota.mutation.port import Clock, Topics
+from kquota.mutation.pace import MutationPace
+from kquota.mutation.port import MonotonicClock, Topics
 from kquota.mutation.request import Creation, Deletion
 from kquota.mutation.topic import Topic
 from kquota.probe import scratch
 from kquota.probe.port import Sight
+from kquota.probe.refusals import NotRemoved
+from kquota.settings.port import Configs
+from kquota.settings.resource import TOPICS, Resource
 from kquota.terms import BrokerId
 
 SECONDS = 60.0
@@ -46,7 +47,7 @@ def found(topics: Topics, configs: Configs, now: datetime) -> Found:
     )
 
 
-def create(topics: Topics, clock: Clock, sight: Sight, topic: str, leaders: Mapping[int, BrokerId]) -> None:
+def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, leaders: Mapping[int, BrokerId]) -> None:
     """Make the scratch topic, one partition for each broker to lead, and wait until all brokers know it.
 
     Raises Refused where the cluster does not let us; a topic of that name is never taken for ours.
@@ -56,9 +57,9 @@ def create(topics: Topics, clock: Clock, sight: Sight, topic: str, leaders: Mapp
     until_seen(clock, sight, {topic: len(leaders)}, SECONDS)
 
 
-def made(topics: Topics, clock: Clock, creations: Sequence[Creation]) -> None:
+def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -> None:
     """Create them, whatever a quota says. Raises Refused, or Unknown where it cannot be told."""
-    outcomes = carry_out(topics, clock, work(creations), Pace(quota=None), seconds=SECONDS)
+    outcomes = carry_out(topics, clock, work(creations), MutationPace(quota=None), seconds=SECONDS)
     for one in outcomes:
         if one.fate is Fate.UNKNOWN:
             raise Unknown(f"creating topic {one.mutation.topic}: {one.error}")
@@ -66,7 +67,7 @@ def made(topics: Topics, clock: Clock, creations: Sequence[Creation]) -> None:
             raise Refused(f"creating topic {one.mutation.topic}: {one.error or one.fate.value}")
 
 
-def until_seen(clock: Clock, sight: Sight, wanted: Mapping[str, int], seconds: float) -> float:
+def until_seen(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int], seconds: float) -> float:
     """How many seconds until every broker shows these topics with their partitions. Raises Unknown after `seconds`."""
     began = clock.monotonic()
     while behind := sight.behind(wanted):
@@ -76,22 +77,21 @@ def until_seen(clock: Clock, sight: Sight, wanted: Mapping[str, int], seconds: f
     return clock.monotonic() - began
 
 
-def remove(topics: Topics, configs: Configs, clock: Clock, names: Collection[str]) -> tuple[str, ...]:
+def remove(topics: Topics, configs: Configs, clock: MonotonicClock, names: Collection[str]) -> tuple[str, ...]:
     """Delete those of `names` that exist and are a probe's, and say which.
 
-    What bears no seal is left alone, whatever it is called. Raises Incomplete for what could not be deleted.
+    What bears no seal is left alone, whatever it is called. Raises NotRemoved for what could not be deleted.
     """
     there = topics.topics(names)
     sealed = _sealed(configs, [topic.name for topic in there])
     doomed = [Deletion(topic=t.name, partitions=len(t.partitions)) for t in there if t.name in sealed]
-    outcomes = by_fate(carry_out(topics, clock, work(doomed), Pace(quota=None), seconds=SECONDS))
+    outcomes = by_fate(carry_out(topics, clock, work(doomed), MutationPace(quota=None), seconds=SECONDS))
     done = [one.mutation.topic for one in outcomes[Fate.DONE]]
     left = [one for fate in (Fate.REJECTED, Fate.FAILED, Fate.UNKNOWN, Fate.NOT_SENT) for one in outcomes[fate]]
     if left:
         undone = [one.mutation.topic for one in left]
-        raise Incomplete(
-            f"not removed: {', '.join(undone[:5])}{' …' * (len(undone) > 5)} ({left[0].error or left[0].fate.value});"
-            " `kquota quota probe --clean-up` does it later",
+        raise NotRemoved(
+            f"not removed: {', '.join(undone[:5])}{' …' * (len(undone) > 5)} ({left[0].error or left[0].fate.value})",
             done,
             undone,
         )

@@ -10,7 +10,7 @@ from kquota.probe import ladder, preparation, run, verdict
 from kquota.probe.ladder import MOST_PARTITIONS, Limit, Step
 from kquota.probe.load import MOST_BYTES, Kind
 from kquota.probe.meter import Reading
-from kquota.probe.port import Connected
+from kquota.probe.port import ProbeCluster
 from kquota.probe.verdict import GOOD, Verdict
 from kquota.terms import BrokerId
 
@@ -37,7 +37,7 @@ def _unheard(_said: object) -> None:
 
 
 def probe(
-    cluster: Connected,
+    cluster: ProbeCluster,
     kind: Kind,
     *,
     rate: float | None = None,
@@ -86,7 +86,7 @@ def probe(
 
 
 def find_limit(
-    cluster: Connected,
+    cluster: ProbeCluster,
     *,
     tenants: int = 1,
     overcommit: float = 1.0,

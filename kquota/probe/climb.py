@@ -8,12 +8,13 @@ from itertools import islice
 from kquota.errors import Refused, Unknown
 from kquota.mutation.actions import REQUEST_SECONDS
 from kquota.mutation.pace import MOST_ITEMS
-from kquota.mutation.port import Clock, Topics
+from kquota.mutation.port import MonotonicClock, Topics
 from kquota.mutation.request import Creation, Deletion, Growth, Mutation
 from kquota.probe import scratch
 from kquota.probe.actions import until_seen
-from kquota.probe.ladder import LAG, Operation, Rung, Step, percentile
+from kquota.probe.ladder import LAG, LadderRung, Operation, Step, percentile
 from kquota.probe.port import Sight
+from kquota.probe.refusals import RejectedClient
 
 _TICK = 0.1
 """Seconds between two requests, each with all that is due by then."""
@@ -24,8 +25,8 @@ _PATIENCE = 5 * LAG
 def climb(
     topics: Topics,
     sight: Sight,
-    clock: Clock,
-    rungs: Sequence[Rung],
+    clock: MonotonicClock,
+    rungs: Sequence[LadderRung],
     scratch_names: Iterator[str],
     replication_factor: int,
 ) -> Iterator[Step]:
@@ -54,7 +55,7 @@ def climb(
             return
 
 
-def _mutation(operation: Operation, rung: Rung, topic: str, replication_factor: int) -> Mutation:
+def _mutation(operation: Operation, rung: LadderRung, topic: str, replication_factor: int) -> Mutation:
     match operation:
         case Operation.CREATE:
             return Creation(
@@ -70,7 +71,12 @@ def _mutation(operation: Operation, rung: Rung, topic: str, replication_factor: 
 
 
 def _step(
-    topics: Topics, sight: Sight, clock: Clock, rung: Rung, operation: Operation, todo: Sequence[Mutation]
+    topics: Topics,
+    sight: Sight,
+    clock: MonotonicClock,
+    rung: LadderRung,
+    operation: Operation,
+    todo: Sequence[Mutation],
 ) -> Step:
     # Deleting counts every partition that a topic has by then.
     each = todo[0].mutations
@@ -99,7 +105,7 @@ def _step(
     )
 
 
-def _lag(clock: Clock, sight: Sight, wanted: Mapping[str, int]) -> float:
+def _lag(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int]) -> float:
     """Seconds until all brokers show it; _PATIENCE where that is too long to wait for."""
     try:
         return until_seen(clock, sight, wanted, _PATIENCE)
@@ -112,9 +118,9 @@ def _must_be_done(topics: Topics, batch: Sequence[Mutation]) -> None:
     for one in batch:
         failure = answer.outcomes[one.topic]
         if failure is not None and failure.rejected:
-            raise Refused(
+            raise RejectedClient(
                 "a controller mutation quota rejects this client, and would be all that is measured: take it away for"
-                " the time, or give --client-config with a login that has none"
+                " the time"
             )
         if failure is not None:
             raise Refused(f"topic {one.topic}: {failure.reason}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from kquota.errors import Invalid
+from kquota.probe.refusals import WrongArgument
 
 RATES: Final = (5, 10, 20, 50, 100, 200, 500, 1_000)
 """Mutations per second, one rung after the other."""
@@ -68,7 +68,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rung:
+class LadderRung:
     """So many topics of `size` partitions created, grown by as many again, and deleted, at one rate."""
 
     size: int
@@ -81,13 +81,13 @@ class Rung:
         return 2 * self.topics * self.size
 
 
-def rungs(size: int, seconds: float, most_partitions: int) -> list[Rung]:
+def rungs(size: int, seconds: float, most_partitions: int) -> list[LadderRung]:
     """The rungs for topics of this size, lowest first: as long as each holds a topic, and no more partitions than that.
 
     >>> [(one.rate, one.topics) for one in rungs(10, 3, 1_000)]
     [(5, 1), (10, 3), (20, 6), (50, 15), (100, 30)]
     """
-    found = [Rung(size=size, rate=rate, topics=int(rate * seconds / size)) for rate in RATES]
+    found = [LadderRung(size=size, rate=rate, topics=int(rate * seconds / size)) for rate in RATES]
     return [one for one in found if one.topics and one.alive <= most_partitions]
 
 
@@ -95,7 +95,7 @@ def rungs(size: int, seconds: float, most_partitions: int) -> list[Rung]:
 class Ladder:
     """The rungs of each size of topic, one size after the other; `seconds` is how long one operation of one lasts."""
 
-    rungs: tuple[tuple[Rung, ...], ...]
+    rungs: tuple[tuple[LadderRung, ...], ...]
     seconds: float
     replication_factor: int
 
@@ -155,11 +155,11 @@ def divided(rate: float, tenants: int, overcommit: float) -> float:
 def must_divide(tenants: int, overcommit: float) -> None:
     """Raises Invalid for what a rate cannot be divided by."""
     if tenants < 1:
-        raise Invalid(f"--tenants {tenants}: must be 1 or more")
+        raise WrongArgument("tenants", f" {tenants}: must be 1 or more")
     if not math.isfinite(overcommit):
-        raise Invalid(f"--overcommit {overcommit:g}: must be finite")
+        raise WrongArgument("overcommit", f" {overcommit:g}: must be finite")
     if overcommit < 1:
-        raise Invalid(f"--overcommit {overcommit:g}: must be 1 or more")
+        raise WrongArgument("overcommit", f" {overcommit:g}: must be 1 or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

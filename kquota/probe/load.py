@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kquota.errors import Invalid, Refused
-from kquota.measure import human_bytes
+from kquota.probe.refusals import RefusedArgument, TooManyBytes, TooManyMutations, WrongArgument
 from kquota.terms import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
@@ -120,11 +119,10 @@ def seconds(given: float | None, otherwise: float) -> float:
     """How long to measure. Raises Invalid for less than 1 s and Refused for more than a probe should take."""
     found = otherwise if given is None else given
     if not found >= 1:
-        raise Invalid(f"--seconds {found:g}: measure for 1 second or more")
+        raise WrongArgument("seconds", f" {found:g}: measure for 1 second or more")
     if found > MOST_SECONDS:
-        raise Refused(
-            f"--seconds {found:g}: a probe measures for {MOST_SECONDS:g} s at most; it is a load on a cluster"
-        )
+        problem = f" {found:g}: a probe measures for {MOST_SECONDS:g} s at most; it is a load on a cluster"
+        raise RefusedArgument("seconds", problem)
     return found
 
 
@@ -157,14 +155,11 @@ def mutating(limit: float | None) -> float:
 def bounded(load: Load) -> Load:
     """The same load. Raises Refused where it would write, or make the controller do, more than a probe should."""
     if load.kind is Kind.PRODUCE and (written := load.expected * load.lasting * len(load.leaders)) > load.most_bytes:
-        raise Refused(
-            f"this would write {human_bytes(written)}, and --most-bytes allows {human_bytes(load.most_bytes)}: ask for"
-            " a lower rate, fewer --seconds or fewer brokers (--broker-list), or allow more"
-        )
+        raise TooManyBytes(written, load.most_bytes)
     if load.kind is Kind.CREATE_TOPICS and (made := math.ceil(_mutations(load))) > MOST_MUTATIONS:
-        raise Refused(
+        raise TooManyMutations(
             f"this would make the controller carry out {made:,} mutations: a bucket that is full, and then the quota's"
-            f" {load.limit:g} per second; a probe makes {MOST_MUTATIONS:,} at most, so give fewer --seconds"
+            f" {load.limit:g} per second; a probe makes {MOST_MUTATIONS:,} at most"
         )
     return load
 

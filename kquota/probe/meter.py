@@ -10,7 +10,7 @@ from kquota.terms import BrokerId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Throttles:
+class ThrottleCounts:
     """How often a broker asked this client to wait (throttle_time_ms, KIP-219), and for how long."""
 
     count: int = 0
@@ -30,7 +30,7 @@ class Reading:
     broker: BrokerId | None
     amount: float
     seconds: float
-    throttles: Throttles
+    throttles: ThrottleCounts
 
     @property
     def rate(self) -> float:
@@ -70,7 +70,7 @@ class Meter:
         )
 
 
-def throttles(waits: Iterable[int]) -> Throttles:
+def throttles(waits: Iterable[int]) -> ThrottleCounts:
     """Of single waits, in ms."""
     found = [ms for ms in waits if ms > 0]
-    return Throttles(count=len(found), longest_ms=max(found, default=0), total_ms=sum(found))
+    return ThrottleCounts(count=len(found), longest_ms=max(found, default=0), total_ms=sum(found))

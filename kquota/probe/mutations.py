@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kquota.errors import Refused
 from kquota.mutation.actions import REQUEST_SECONDS
 from kquota.mutation.pace import HAIR
-from kquota.mutation.port import Clock, Topics
+from kquota.mutation.port import MonotonicClock, Topics
 from kquota.mutation.request import Creation, Deletion, Mutation
 from kquota.probe import scratch
 from kquota.probe.load import Load
@@ -44,7 +44,7 @@ class Tally:
 
 
 def mutate(
-    topics: Topics, clock: Clock, load: Load, tell: Callable[[str], None], told: Callable[[float], None]
+    topics: Topics, clock: MonotonicClock, load: Load, tell: Callable[[str], None], told: Callable[[float], None]
 ) -> Reading:
     """Create and delete, one topic at a time, until `load.seconds` after the bucket was first empty, or in all.
 

@@ -7,15 +7,15 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-from kquota.config.port import Configs
 from kquota.mutation.port import Topics
 from kquota.probe.load import Load
 from kquota.probe.meter import Meter
 from kquota.quota.explain import Explanation
+from kquota.settings.port import Configs
 from kquota.terms import BrokerId
 
 
-class Client(Protocol):
+class ProbeClient(Protocol):
     """A client that logs in as the one to be probed. All raise Refused or Unreachable when brokers end the load."""
 
     def produce(self, load: Load, meter: Meter, told: Callable[[float], None]) -> None:
@@ -43,7 +43,7 @@ class Sight(Protocol):
         ...
 
 
-class Connected(Protocol):
+class ProbeCluster(Protocol):
     """A cluster that is connected; `kquota.connect` gives one."""
 
     @property
@@ -70,12 +70,12 @@ class Connected(Protocol):
         """What binds this client."""
         ...
 
-    def logins(self, client_config: Path | str | None = None) -> Logins:
+    def logins(self, client_config: Path | str | None = None) -> ProbeLogins:
         """This login, and the one of a file of Java properties that is to be probed; without it they are the same."""
         ...
 
 
-class Logins(Protocol):
+class ProbeLogins(Protocol):
     """Who looks, makes the topics and removes them, and who is probed."""
 
     @property
@@ -88,18 +88,18 @@ class Logins(Protocol):
         """The probed one's, where nobody names another."""
         ...
 
-    def stage(self) -> AbstractContextManager[Connected]:
+    def stage(self) -> AbstractContextManager[ProbeCluster]:
         """A new connection of who looks: another one may be in the middle of a request."""
         ...
 
-    def stage_as(self, client_id: str) -> AbstractContextManager[Connected]:
+    def stage_as(self, client_id: str) -> AbstractContextManager[ProbeCluster]:
         """A new connection of who is probed."""
         ...
 
-    def filler(self) -> Client:
+    def filler(self) -> ProbeClient:
         """A client of who looks. Raises Invalid for a login that it cannot honour, as `client` does."""
         ...
 
-    def client(self, client_id: str) -> Client:
+    def client(self, client_id: str) -> ProbeClient:
         """A client of who is probed."""
         ...

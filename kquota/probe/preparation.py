@@ -13,7 +13,8 @@ from kquota.errors import Invalid, Refused
 from kquota.probe import ladder, load, scratch
 from kquota.probe.ladder import Ladder
 from kquota.probe.load import KEYS, MOST_BYTES, Kind, Load
-from kquota.quota.explain import Answer, Explanation
+from kquota.probe.refusals import LimitedClient, OtherUser, RefusedArgument, UnknownUser, WrongArgument
+from kquota.quota.explain import Explanation, KeyAnswer
 from kquota.terms import CONTROLLER_MUTATION_RATE, BrokerId
 
 _REPLICAS: Final = 3
@@ -23,16 +24,13 @@ def user(known: str | None, said: str | None) -> str:
     """Whom brokers take the client for, as its login shows (None: it does not). Raises Invalid for another user."""
     if known is None:
         if said is None:
-            raise Invalid(
-                "--user is missing: with this login only the brokers know who the client is; name the principal that"
-                " they make of its certificate, token or ticket"
+            raise UnknownUser(
+                "with this login only the brokers know who the client is; name the principal that they make of its"
+                " certificate, token or ticket"
             )
         return said
-    if said not in (None, known):
-        raise Invalid(
-            f"--user {said}: no client can choose its user, and this login is {known}; give {said}'s own login with"
-            " --client-config"
-        )
+    if said is not None and said != known:
+        raise OtherUser(said, known)
     return known
 
 
@@ -82,20 +80,20 @@ def prepared(
 def climbing(
     explained: Explanation, alive: Sequence[BrokerId], *, seconds: float | None, most_partitions: int
 ) -> Ladder:
-    """The ladder for --find-limit. Raises Invalid where not one rung fits, and Refused for a client with a quota."""
+    """The ladder that finds a limit. Raises Invalid where not one rung fits, and Refused for a client with a quota."""
     bound = next(one for one in explained.answers if one.key == CONTROLLER_MUTATION_RATE)
     if bound.limit is not None and not explained.cluster.ignores(bound.key):
-        raise Refused(
+        raise LimitedClient(
             f"this client has a {bound.key} of {bound.limit:g}, which would be all that is measured: take it away for"
-            " the time, or give --client-config or --client-id of a client that has none"
+            " the time"
         )
     if most_partitions not in ladder.PARTITIONS:
         least, most = ladder.PARTITIONS[0], ladder.PARTITIONS[-1]
-        raise Invalid(f"--most-partitions {most_partitions}: from {least} to {most:,}")
+        raise WrongArgument("most_partitions", f" {most_partitions}: from {least} to {most:,}")
     each = load.seconds(seconds, ladder.SECONDS)
     found = [tuple(ladder.rungs(size, each, most_partitions)) for size in ladder.SIZES]
     if not any(found):
-        raise Invalid(f"--most-partitions {most_partitions}: not one rung of {each:g} s fits; allow more")
+        raise WrongArgument("most_partitions", f" {most_partitions}: not one rung of {each:g} s fits; allow more")
     return Ladder(
         rungs=tuple(of_size for of_size in found if of_size),
         seconds=each,
@@ -103,7 +101,7 @@ def climbing(
     )
 
 
-def _limit(answer: Answer, explained: Explanation) -> float | None:
+def _limit(answer: KeyAnswer, explained: Explanation) -> float | None:
     """The quota, None without one. Raises Refused for what is no rate: nobody is held to it as to one."""
     if answer.limit is None or explained.cluster.ignores(answer.key):
         return None
@@ -122,9 +120,9 @@ def _alive(alive: Sequence[BrokerId], wanted: Sequence[BrokerId] | None) -> tupl
     if wanted is None:
         return tuple(alive)
     if not wanted:
-        raise Invalid("--broker-list: names no broker")
+        raise WrongArgument("brokers", ": names no broker")
     if twice := [broker for broker, times in Counter(wanted).items() if times > 1]:
-        raise Invalid(f"--broker-list: broker {twice[0]} is given twice")
+        raise WrongArgument("brokers", f": broker {twice[0]} is given twice")
     if missing := [broker for broker in wanted if broker not in alive]:
-        raise Refused(f"--broker-list: broker {missing[0]} is not alive")
+        raise RefusedArgument("brokers", f": broker {missing[0]} is not alive")
     return tuple(wanted)

@@ -16,13 +16,13 @@ from kquota.probe.ladder import Ladder, Step
 from kquota.probe.load import Kind, Load
 from kquota.probe.meter import Meter, Reading
 from kquota.probe.mutations import mutate
-from kquota.probe.port import Connected, Logins
+from kquota.probe.port import ProbeCluster, ProbeLogins
 
 _ON_ITS_WAY = 0.5
 
 
 def readings(
-    who: Logins, client_id: str, load: Load, made: list[str], told: Callable[[float], None]
+    who: ProbeLogins, client_id: str, load: Load, made: list[str], told: Callable[[float], None]
 ) -> tuple[Reading, ...]:
     """What the client got: of each broker, or of the controller. `made` names each topic before it is, for `removed`.
 
@@ -45,7 +45,7 @@ def readings(
 
 
 def steps(
-    who: Logins, client_id: str, ladder: Ladder, made: list[str], told: Callable[[Step], None]
+    who: ProbeLogins, client_id: str, ladder: Ladder, made: list[str], told: Callable[[Step], None]
 ) -> tuple[Step, ...]:
     """What the controller took of each rung, and where it gave way; otherwise as `readings`."""
     names = _names(scratch.name(datetime.now(UTC), 2 * ladder.lasting, secrets.token_hex(4)), made)
@@ -74,7 +74,7 @@ def _raised(error: KquotaError) -> None:
 
 @contextmanager
 def removed(
-    who: Logins,
+    who: ProbeLogins,
     made: list[str],
     *,
     removing: Callable[[], None] = _unheard,
@@ -100,19 +100,19 @@ def removed(
             left(error)
 
 
-def _remove(who: Logins, made: list[str]) -> None:
+def _remove(who: ProbeLogins, made: list[str]) -> None:
     if made:
         with who.stage() as stage:
             actions.remove(stage.topics, stage.configs, time, made)
         made.clear()
 
 
-def remove_older(stage: Connected) -> tuple[Found, tuple[str, ...]]:
+def remove_older(stage: ProbeCluster) -> tuple[Found, tuple[str, ...]]:
     """Remove what older probes left whose time is over: all that was found, and the names of what is gone."""
     found = older(stage)
     return found, actions.remove(stage.topics, stage.configs, time, [topic.name for topic in found.over])
 
 
-def older(stage: Connected) -> Found:
+def older(stage: ProbeCluster) -> Found:
     """What older probes left, and what only looks like it; nothing is removed."""
     return actions.found(stage.topics, stage.configs, datetime.now(UTC))

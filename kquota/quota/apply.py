@@ -9,7 +9,7 @@ from typing import Final
 from kquota.errors import KquotaError, Unreachable
 from kquota.quota.difference import Difference
 from kquota.quota.entity import Entity
-from kquota.quota.port import Quotas
+from kquota.quota.port import ClusterQuotas
 from kquota.quota.replacement import Replacement
 
 BATCH: Final = 1_000
@@ -24,7 +24,9 @@ class Outcome:
     undone: Mapping[Entity, str] = field(default_factory=dict)
 
 
-def apply(quotas: Quotas, difference: Difference, attempts: Iterator[object], told: Callable[[int], None]) -> Outcome:
+def apply(
+    quotas: ClusterQuotas, difference: Difference, attempts: Iterator[object], told: Callable[[int], None]
+) -> Outcome:
     """Write the difference in batches, each entity for itself, then read until all of it is seen.
 
     `told` hears how many entities were sent, after each batch; each item of `attempts` allows one more read. What fails
@@ -51,7 +53,7 @@ def apply(quotas: Quotas, difference: Difference, attempts: Iterator[object], to
     )
 
 
-def _unseen(quotas: Quotas, sent: list[Replacement], attempts: Iterator[object]) -> dict[Entity, str]:
+def _unseen(quotas: ClusterQuotas, sent: list[Replacement], attempts: Iterator[object]) -> dict[Entity, str]:
     """Read until everything that was sent is seen; on KRaft a read right after a write is often stale."""
     left = sent
     for _ in attempts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-from kquota.quota.precedence import Client
+from kquota.quota.precedence import LEVELS, Client, LevelPart
 
 
 class Per(enum.Enum):
@@ -17,21 +17,12 @@ class Per(enum.Enum):
     IP = "ip"
 
 
-_PER: Final = (
-    Per.USER_AND_CLIENT,
-    Per.USER_AND_CLIENT,
-    Per.USER,
-    Per.USER_AND_CLIENT,
-    Per.USER_AND_CLIENT,
-    Per.USER,
-    Per.CLIENT,
-    Per.CLIENT,
-)
-
-
 def per(level: int) -> Per:
     """What the bucket of a level, 1 to 8, is kept for (ClientQuotaManager's metric tags)."""
-    return _PER[level - 1]
+    user, client_id = LEVELS[level - 1]
+    if user is LevelPart.ABSENT:
+        return Per.CLIENT
+    return Per.USER if client_id is LevelPart.ABSENT else Per.USER_AND_CLIENT
 
 
 def bucket(level: int, client: Client) -> tuple[str | None, str | None]:

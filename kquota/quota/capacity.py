@@ -9,16 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from kquota.quota.limits import unknown_to
-from kquota.terms import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, SAMPLE_MS, SAMPLES, BrokerId
+from kquota.quota_keys import QUOTA_KEYS
+from kquota.terms import SAMPLE_MS, SAMPLES, BrokerId
 
-STATIC_DEFAULTS: Final = {PRODUCER_BYTE_RATE: "quota.producer.default", CONSUMER_BYTE_RATE: "quota.consumer.default"}
-"""Limits of server.properties for client-ids without any quota, below the eight levels; gone since Kafka 3.0."""
 _UNLIMITED: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class QuotaWindow:
     """How long a quota remembers: `samples` of `seconds` each."""
 
     samples: int
@@ -35,11 +33,11 @@ class Window:
         return self.samples * self.seconds
 
 
-AS_SHIPPED: Final = Window(samples=SAMPLES, seconds=SAMPLE_MS // 1_000)
+AS_SHIPPED: Final = QuotaWindow(samples=SAMPLES, seconds=SAMPLE_MS // 1_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broker:
+class BrokerCapacity:
     """One live broker's settings; None is unknown. `callback` is a client.quota.callback.class, if there is one."""
 
     id: BrokerId
@@ -47,8 +45,8 @@ class Broker:
     network_threads: int | None = None
     listeners: int | None = None
     largest_batch: int | None = None
-    window: Window | None = None
-    mutation_window: Window | None = None
+    window: QuotaWindow | None = None
+    mutation_window: QuotaWindow | None = None
     controllers: frozenset[int] | None = None
     default_partitions: int | None = None
     callback: str | None = None
@@ -69,13 +67,13 @@ class Broker:
         return (self.io_threads + self.network_threads * self.listeners) * 100
 
 
-def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> Broker:
+def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> BrokerCapacity:
     """A broker's part in its cluster's quotas, from its configs as DescribeConfigs tells them; {} tells nothing.
 
     `controllers` are the nodes whose settings count for mutations: those of the quorum, none with ZooKeeper (there any
     broker can be the controller), and None where the broker does not tell.
     """
-    return Broker(
+    return BrokerCapacity(
         id=id_,
         io_threads=_whole(settings.get("num.io.threads")),
         network_threads=_whole(settings.get("num.network.threads")),
@@ -86,22 +84,22 @@ def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> Broker:
         controllers=_controllers(settings),
         default_partitions=_whole(settings.get("num.partitions")),
         callback=settings.get("client.quota.callback.class") or None,
-        static={key: float(rate) for key, name in STATIC_DEFAULTS.items() if (rate := _limit(settings.get(name)))}
+        static={k: float(rate) for k, row in QUOTA_KEYS.items() if (rate := _limit(settings.get(row.static or "")))}
         if settings
         else None,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class Capacity:
     """The live brokers, by id, and their release. `brokers` None: not even their number is known."""
 
-    brokers: tuple[Broker, ...] | None
+    brokers: tuple[BrokerCapacity, ...] | None
     release: tuple[int, ...] | None = None
 
     def ignores(self, key: str) -> bool:
         """Whether it is known that the brokers are older than this quota, and so store it at most."""
-        return self.release is not None and bool(unknown_to(self.release, [key]))
+        return self.release is not None and self.release < QUOTA_KEYS[key].since
 
     @property
     def size(self) -> int | None:
@@ -114,12 +112,12 @@ class Cluster:
         return bool(self.brokers) and all(broker.io_threads is not None for broker in self.brokers or ())
 
     @property
-    def window(self) -> Window | None:
+    def window(self) -> QuotaWindow | None:
         """The window of byte rates, where all brokers have the same."""
         return _same(broker.window for broker in self.brokers or ())
 
     @property
-    def mutation_window(self) -> Window | None:
+    def mutation_window(self) -> QuotaWindow | None:
         """The window of controller_mutation_rate: that of the nodes that can be the controller, where all agree."""
         brokers = self.brokers or ()
         controllers = _same(broker.controllers for broker in brokers)
@@ -176,9 +174,9 @@ def _listeners(settings: Mapping[str, str | None]) -> int | None:
     return sum(listener.partition(":")[0].strip() not in controllers for listener in listeners.split(","))
 
 
-def _window(settings: Mapping[str, str | None], prefix: str) -> Window | None:
+def _window(settings: Mapping[str, str | None], prefix: str) -> QuotaWindow | None:
     samples, seconds = _whole(settings.get(f"{prefix}.num")), _whole(settings.get(f"{prefix}.size.seconds"))
-    return None if samples is None or seconds is None else Window(samples=samples, seconds=seconds)
+    return None if samples is None or seconds is None else QuotaWindow(samples=samples, seconds=seconds)
 
 
 def _limit(text: str | None) -> int | None:

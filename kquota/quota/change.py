@@ -10,7 +10,7 @@ from kquota.quota.limits import Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class QuotaChange:
     """Keys to set and keys to delete for one entity; Invalid when there are none, or one key is in both."""
 
     entity: Entity
@@ -19,7 +19,7 @@ class Change:
 
     def __post_init__(self) -> None:
         if not self.add and not self.delete:
-            raise Invalid("nothing to change: give --add-config, --delete-config or both")
+            raise Invalid("nothing to change: no key is set and none is deleted")
         if both := sorted(set(self.add) & set(self.delete)):
             raise Invalid(f"{', '.join(both)}: both added and deleted")
 

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from kquota.errors import Invalid, Refused
+from kquota.list_text import few
 from kquota.quota.document import Document
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits
 from kquota.quota.replacement import Replacement
-from kquota.quota.scope import Scope
-from kquota.quota.throttled import Throttles, Throttling, throttlings
-from kquota.several import few
+from kquota.quota.throttling import Throttles, Throttling, throttlings
 from kquota.terms import DEFAULT
 
 _DIGITS: Final = 16
@@ -58,9 +57,10 @@ def difference(
     wanted: dict[Entity, Limits] = dict(document.limits)
     kept = []
     if prune:
-        owns = owned(document)
+        if document.owns is None:
+            raise Invalid("a document says by a line owns: [patterns] what pruning may remove; this one has none")
         for entity in sorted(standing.keys() - wanted.keys(), key=Entity.order):
-            if standing[entity] and owns.owns(entity):
+            if standing[entity] and document.owns.owns(entity):
                 if document.protect.touches(entity):
                     kept.append(entity)
                 else:
@@ -79,13 +79,6 @@ def difference(
     return Difference(
         replacements=replacements, kept=tuple(kept), throttlings=throttlings(document.throttles, throttles or {})
     )
-
-
-def owned(document: Document) -> Scope:
-    """What pruning may remove. Raises Invalid where the document does not say."""
-    if document.owns is None:
-        raise Invalid("--prune needs a line owns: [patterns] in the document: it says what may be removed")
-    return document.owns
 
 
 def _must_not_be_protected(document: Document, replacements: tuple[Replacement, ...]) -> None:

@@ -14,11 +14,14 @@ from typing import Any, Final, NoReturn
 from kquota.errors import Invalid
 from kquota.measure import exact_rate
 from kquota.quota.entity import Entity, Name
-from kquota.quota.limits import Limits, plain, quotas_of, value
+from kquota.quota.limits import Limits, plain, value
 from kquota.quota.scope import Scope
-from kquota.quota.source import Scalar, Source, quoted
-from kquota.quota.throttled import KEYS, Check, Kind, Throttled, Throttles, unread
-from kquota.terms import BYTE_RATES, DEFAULT
+from kquota.quota.throttling import Throttles, order
+from kquota.quota.yaml_source import Scalar, Source, quoted
+from kquota.quota_keys import QUOTA_KEYS, quotas_of
+from kquota.settings import ignored
+from kquota.settings.resource import BROKERS, THROTTLE_KEYS, TOPICS, Kind, Resource
+from kquota.terms import DEFAULT
 
 VERSION: Final = "1"
 NOBODY: Final = Scope(patterns=())
@@ -29,6 +32,7 @@ _DEFAULTS: Final = {
     "default-client": Entity(client_id=DEFAULT),
     "default-ip": Entity(ip=DEFAULT),
 }
+_NAMED: Final = {"users": "user", "clients": "client_id", "ips": "ip"}
 _ORDER: Final = ("default-user", "users", "default-client", "clients", "default-ip", "ips")
 _THROTTLES: Final = "replication-throttles"
 _KNOWN: Final = ("version", "owns", "protect", *_ORDER, _THROTTLES)
@@ -53,22 +57,21 @@ class Document:
     throttles: Throttles = field(default_factory=dict)
 
 
-def read(text: str, name: str, check: Check = unread) -> Document:
-    """The document in `text`, which errors call `name`; `check` makes of a replication throttle's text what is stored.
+def read(text: str, name: str) -> Document:
+    """The document in `text`, which errors call `name`.
 
     Raises Invalid, with line and column, for everything that is not exactly understood: unknown and repeated keys,
     values that no broker should be given, anchors, tags.
     """
-    return _Reading(Source(text, name), check).document()
+    return _Reading(Source(text, name)).document()
 
 
 class _Reading:
     """One pass over one document."""
 
-    def __init__(self, source: Source, check: Check) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._check = check
-        self._throttles: dict[Throttled, Mapping[str, str]] = {}
+        self._throttles: dict[Resource, Mapping[str, str]] = {}
         self._limits: dict[Entity, Limits] = {}
         self._owns: Scope | None = None
         self._protect = NOBODY
@@ -95,15 +98,9 @@ class _Reading:
             self._protect = self._scope("protect")
         elif key.text in _DEFAULTS:
             self._entity(_DEFAULTS[key.text])
-        elif key.text == "users":
-            for name in self._source.mapping("users"):
-                self._entity(self._named(name, user=name.text))
-        elif key.text == "clients":
-            for name in self._source.mapping("clients"):
-                self._entity(self._named(name, client_id=name.text))
-        elif key.text == "ips":
-            for name in self._source.mapping("ips"):
-                self._entity(self._named(name, ip=name.text))
+        elif key.text in _NAMED:
+            for name in self._source.mapping(key.text):
+                self._entity(self._named(name, **{_NAMED[key.text]: name.text}))
         elif key.text == _THROTTLES:
             for kind in self._source.mapping(_THROTTLES):
                 self._throttled(kind)
@@ -149,27 +146,33 @@ class _Reading:
 
     def _throttled(self, section: Scalar) -> None:
         if section.text == "default-broker":
-            self._throttle(Throttled(kind="brokers", name=DEFAULT))
-        elif section.text in KEYS:
-            kind: Kind = "brokers" if section.text == "brokers" else "topics"
+            self._throttle(Resource(kind=BROKERS, name=DEFAULT))
+        elif section.text in THROTTLE_KEYS:
+            kind: Kind = BROKERS if section.text == BROKERS else TOPICS
             for name in self._source.mapping(section.text):
-                self._throttle(Throttled(kind=kind, name=name.text))
+                self._throttle(self._resource(kind, name))
         else:
-            known = ", ".join(("default-broker", *KEYS))
+            known = ", ".join(("default-broker", *THROTTLE_KEYS))
             self._refuse(section, f"{_THROTTLES}: unknown key {section.text!r}; these are known here: {known}")
 
-    def _throttle(self, throttled: Throttled) -> None:
+    def _resource(self, kind: Kind, name: Scalar) -> Resource:
+        try:
+            return Resource(kind=kind, name=name.text)
+        except Invalid as error:
+            self._refuse(name, str(error))
+
+    def _throttle(self, resource: Resource) -> None:
         found = {}
-        for key in self._source.mapping(str(throttled)):
-            if key.text not in KEYS[throttled.kind]:
-                known = ", ".join(KEYS[throttled.kind])
-                self._refuse(key, f"{throttled}: unknown key {key.text!r}; these are known here: {known}")
-            written = self._source.scalar(f"{throttled}: {key.text}")
+        for key in self._source.mapping(str(resource)):
+            if key.text not in THROTTLE_KEYS[resource.kind]:
+                known = ", ".join(THROTTLE_KEYS[resource.kind])
+                self._refuse(key, f"{resource}: unknown key {key.text!r}; these are known here: {known}")
+            written = self._source.scalar(f"{resource}: {key.text}")
             try:
-                found[key.text] = self._check(throttled, key.text, written.text)
+                found[key.text] = ignored.value(resource, key.text, written.text)
             except Invalid as error:
-                self._refuse(written, f"{throttled}: {error}")
-        self._throttles[throttled] = found
+                self._refuse(written, f"{resource}: {error}")
+        self._throttles[resource] = found
 
     def _value(self, whose: str, key: str) -> float:
         written = self._source.scalar(f"{whose}: {key}")
@@ -188,7 +191,7 @@ def written(key: str, limit: float) -> str:
     >>> written("producer_byte_rate", 52428800.0), written("request_percentage", 12.5)
     ('50MiB/s', '12.5')
     """
-    if key in BYTE_RATES and limit.is_integer() and limit > 0:
+    if QUOTA_KEYS[key].in_bytes and limit.is_integer() and limit > 0:
         return exact_rate(int(plain(limit)))
     return plain(limit)
 
@@ -243,12 +246,12 @@ def _tree(limits: Mapping[Entity, Limits]) -> _Tree:
 
 def _throttles_tree(throttles: Throttles) -> _Tree:
     found: _Tree = {}
-    for throttled in sorted(throttles, key=Throttled.order):
-        name, held = throttled.name, dict(sorted(throttles[throttled].items()))
+    for resource in sorted(throttles, key=order):
+        name, held = resource.name, dict(sorted(throttles[resource].items()))
         if name is DEFAULT:
             found["default-broker"] = held
         else:
-            found.setdefault(throttled.kind, {})[name] = held
+            found.setdefault(resource.kind, {})[name] = held
     return {_THROTTLES: found} if found else {}
 
 

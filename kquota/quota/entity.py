@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from kquota.errors import Invalid
-from kquota.terms import DEFAULT, Default
+from kquota.terms import CLIENTS, DEFAULT, IPS, USERS, Default
 
 Name: TypeAlias = str | Default
 
-USERS: Final = "users"
-CLIENTS: Final = "clients"
-IPS: Final = "ips"
-ENTITY_TYPES: Final = (USERS, CLIENTS, IPS)
 _LONGEST: Final = 32_767
 """Bytes of a name that Kafka's protocol can carry: at one more a broker hangs up."""
 
@@ -47,7 +43,7 @@ class Entity:
 
     def order(self) -> tuple[tuple[int, str], ...]:
         """The one order in which entities are shown: absent, default, then by name; ips, then clients, then users."""
-        return tuple(_rank(name) for name in (self.user, self.client_id, self.ip))
+        return _rank(self.user), _rank(self.client_id), _rank(self.ip)
 
     def __str__(self) -> str:
         return " ".join(

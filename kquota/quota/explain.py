@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from kquota.errors import Invalid
 from kquota.quota.bucket import Per, per, shared
-from kquota.quota.capacity import STATIC_DEFAULTS, Cluster
+from kquota.quota.capacity import Capacity
 from kquota.quota.entity import Entity
 from kquota.quota.precedence import Client, Quotas, Rung, exceptions, ip_rungs, rungs, winner
-from kquota.terms import (
-    CLIENT_QUOTAS,
-    CONNECTION_CREATION_RATE,
-    CONSUMER_BYTE_RATE,
-    CONTROLLER_MUTATION_RATE,
-    PRODUCER_BYTE_RATE,
-    REQUEST_PERCENTAGE,
-)
+from kquota.quota_keys import QUOTA_KEYS, Model, QuotaKey, quotas_of
+from kquota.terms import IPS, USERS
 
-UNITS: Final[Mapping[str, str]] = {
-    PRODUCER_BYTE_RATE: "bytes per second, on each broker",
-    CONSUMER_BYTE_RATE: "bytes per second, on each broker",
-    REQUEST_PERCENTAGE: "percent of one thread, on each broker",
-    CONTROLLER_MUTATION_RATE: "partitions created or deleted per second, in the whole cluster",
-    CONNECTION_CREATION_RATE: "connections per second, on each broker",
-}
-NOTHING_KNOWN: Final = Cluster(brokers=None)
+NOTHING_KNOWN: Final = Capacity(brokers=None)
 """A cluster that told nothing but its quotas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class KeyAnswer:
     """What holds for one key. `limit` None: unlimited. Every other figure None: unlimited, or not known.
 
     `static` names the broker config that the limit is from, where no level sets one. `exceptions` would come first for
@@ -53,6 +39,11 @@ class Answer:
     burst_seconds: int | None
 
     @property
+    def row(self) -> QuotaKey:
+        """What the table says of the key."""
+        return QUOTA_KEYS[self.key]
+
+    @property
     def winner(self) -> Rung | None:
         """The level that binds; None where none is set."""
         return winner(self.rungs)
@@ -64,23 +55,23 @@ class Explanation:
 
     client: Client | None
     ip: str | None
-    cluster: Cluster
-    answers: tuple[Answer, ...]
+    cluster: Capacity
+    answers: tuple[KeyAnswer, ...]
     unresolved: tuple[str, ...]
 
 
-def explain(quotas: Quotas, cluster: Cluster, *, client: Client | None, ip: str | None = None) -> Explanation:
+def explain(quotas: Quotas, cluster: Capacity, *, client: Client | None, ip: str | None = None) -> Explanation:
     """Every key that can bind this client, this IP, or both. Raises Invalid for an IP that is none."""
-    answers = [] if client is None else [_client_answer(quotas, cluster, client, key) for key in CLIENT_QUOTAS]
+    answers = [] if client is None else [_client_answer(quotas, cluster, client, key) for key in quotas_of([USERS])]
     unresolved: tuple[str, ...] = ()
     if ip is not None:
         wanted = address(ip)
         if wanted is None:
-            raise Invalid(f"--ip {ip!r} is not an IP address; brokers compare addresses, not names")
+            raise Invalid(f"{ip!r} is not an IP address; brokers compare addresses, not names")
         named = [entity for entity in sorted(quotas, key=Entity.order) if isinstance(entity.ip, str)]
         own = next((entity for entity in named if address(str(entity.ip)) == wanted), None)
         unresolved = tuple(str(entity.ip) for entity in named if address(str(entity.ip)) is None)
-        answers.append(_ip_answer(quotas, cluster, own))
+        answers += [_ip_answer(quotas, cluster, own, key) for key in quotas_of([IPS])]
     return Explanation(client=client, ip=ip, cluster=cluster, answers=tuple(answers), unresolved=unresolved)
 
 
@@ -97,54 +88,55 @@ def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     return mapped or found
 
 
-def _client_answer(quotas: Quotas, cluster: Cluster, client: Client, key: str) -> Answer:
+def _client_answer(quotas: Quotas, cluster: Capacity, client: Client, key: str) -> KeyAnswer:
     found = rungs(quotas, client, key)
     won = winner(found)
-    limit = None if won is None else won.value
-    static = None
-    if limit is None and client.client_id != "" and (limit := cluster.static(key)) is not None:
-        static = STATIC_DEFAULTS[key]
+    static = QUOTA_KEYS[key].static if won is None and client.client_id != "" and cluster.static(key) else None
+    # A static default has the bucket of the last level, which is the client-id's.
+    level = won.level if won is not None else len(found) if static else None
+    bucket = None if level is None else (per(level), shared(level, client))
+    return _answer(cluster, key, found, bucket, static, exceptions(quotas, client, key))
+
+
+def _ip_answer(quotas: Quotas, cluster: Capacity, own: Entity | None, key: str) -> KeyAnswer:
+    found = ip_rungs(quotas, own, key)
+    whose = f"all new {QUOTA_KEYS[key].counts} from this IP, on all listeners; each IP has its own"
+    return _answer(cluster, key, found, None if winner(found) is None else (Per.IP, whose))
+
+
+def _answer(
+    cluster: Capacity,
+    key: str,
+    found: tuple[Rung, ...],
+    bucket: tuple[Per, str] | None,
+    static: str | None = None,
+    others: tuple[Entity, ...] = (),
+) -> KeyAnswer:
+    won = winner(found)
+    limit = won.value if won is not None else cluster.static(key) if static else None
     seconds = _burst_seconds(cluster, key)
-    return Answer(
+    return KeyAnswer(
         key=key,
         rungs=found,
         limit=limit,
         static=static,
-        per=Per.CLIENT if static else None if won is None else per(won.level),
-        shared=shared(len(found), client) if static else None if won is None else shared(won.level, client),
-        exceptions=exceptions(quotas, client, key),
-        cluster=limit if key == CONTROLLER_MUTATION_RATE else _times(limit, cluster.size),
+        per=bucket and bucket[0],
+        shared=bucket and bucket[1],
+        exceptions=others,
+        cluster=limit if QUOTA_KEYS[key].model is Model.BUCKET else _times(limit, cluster.size),
         burst=_times(limit, seconds),
         burst_seconds=seconds,
     )
 
 
-def _ip_answer(quotas: Quotas, cluster: Cluster, own: Entity | None) -> Answer:
-    found = ip_rungs(quotas, own, CONNECTION_CREATION_RATE)
-    won = winner(found)
-    limit = None if won is None else won.value
-    seconds = _burst_seconds(cluster, CONNECTION_CREATION_RATE)
-    return Answer(
-        key=CONNECTION_CREATION_RATE,
-        rungs=found,
-        limit=limit,
-        static=None,
-        per=None if won is None else Per.IP,
-        shared=None if won is None else "all new connections from this IP, on all listeners; each IP has its own",
-        exceptions=(),
-        cluster=_times(limit, cluster.size),
-        burst=_times(limit, seconds),
-        burst_seconds=seconds,
-    )
-
-
-def _burst_seconds(cluster: Cluster, key: str) -> int | None:
-    if key == REQUEST_PERCENTAGE:
-        return None
-    window = cluster.mutation_window if key == CONTROLLER_MUTATION_RATE else cluster.window
-    if window is None:
-        return None
-    return window.bucket_seconds if key == CONTROLLER_MUTATION_RATE else window.burst_seconds
+def _burst_seconds(cluster: Capacity, key: str) -> int | None:
+    match QUOTA_KEYS[key].model:
+        case Model.SHARE:
+            return None
+        case Model.BUCKET:
+            return None if cluster.mutation_window is None else cluster.mutation_window.bucket_seconds
+        case Model.RATE:
+            return None if cluster.window is None else cluster.window.burst_seconds
 
 
 def _times(limit: float | None, factor: int | None) -> float | None:

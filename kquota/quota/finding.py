@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kquota.quota.change import Change
+from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class QuotaFinding:
     """One thing to look at: of whom and which key (None: of the whole entity, or of the brokers), and what helps.
 
     `cure` are the changes that would do what `do` says, in order; () where only a person can tell what was meant.
@@ -21,10 +21,10 @@ class Finding:
     what: str
     why: str
     do: str
-    cure: tuple[Change, ...] = ()
+    cure: tuple[QuotaChange, ...] = ()
 
     @classmethod
-    def unreadable(cls, line: str) -> Finding:
+    def unreadable(cls, line: str) -> QuotaFinding:
         """What the store said of a node or a value that is left out of everything else here."""
         return cls(
             rule="unreadable",

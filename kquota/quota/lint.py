@@ -6,15 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from kquota.quota import lint_names, lint_values
-from kquota.quota.capacity import Cluster
+from kquota.quota.capacity import Capacity
 from kquota.quota.entity import Entity
-from kquota.quota.finding import Finding
-from kquota.quota.lint_values import Setting
+from kquota.quota.finding import QuotaFinding
+from kquota.quota.lint_values import LintedValue
 from kquota.quota.precedence import Quotas
 from kquota.terms import DEFAULT
 
 
-def lint(quotas: Quotas, cluster: Cluster) -> tuple[Finding, ...]:
+def lint(quotas: Quotas, cluster: Capacity) -> tuple[QuotaFinding, ...]:
     """Every finding: first those of the whole cluster, then entity by entity in the one order, key by key."""
     found = [*_callback(cluster), *_of_values(quotas, cluster)]
     for entity, limits in quotas.items():
@@ -23,11 +23,11 @@ def lint(quotas: Quotas, cluster: Cluster) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=_order))
 
 
-def _order(finding: Finding) -> tuple[object, ...]:
+def _order(finding: QuotaFinding) -> tuple[object, ...]:
     return (() if finding.entity is None else finding.entity.order(), finding.key or "", finding.rule)
 
 
-def _of_values(quotas: Quotas, cluster: Cluster) -> Iterator[Finding]:
+def _of_values(quotas: Quotas, cluster: Capacity) -> Iterator[QuotaFinding]:
     clients: dict[str, list[str]] = defaultdict(list)
     for entity in sorted(quotas, key=Entity.order):
         if entity.user is DEFAULT and isinstance(entity.client_id, str):
@@ -36,7 +36,7 @@ def _of_values(quotas: Quotas, cluster: Cluster) -> Iterator[Finding]:
     named = {key: tuple(ids) for key, ids in clients.items()}
     for entity, limits in quotas.items():
         for key, value in limits.items():
-            setting = Setting(
+            setting = LintedValue(
                 entity=entity,
                 key=key,
                 value=value,
@@ -48,9 +48,9 @@ def _of_values(quotas: Quotas, cluster: Cluster) -> Iterator[Finding]:
                 yield from rule(setting)
 
 
-def _callback(cluster: Cluster) -> Iterator[Finding]:
+def _callback(cluster: Capacity) -> Iterator[QuotaFinding]:
     if cluster.callback is not None:
-        yield Finding(
+        yield QuotaFinding(
             rule="quota-callback",
             entity=None,
             key=None,

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias
+from urllib.parse import quote, unquote
 
-from kquota.quota import names
-from kquota.quota.change import Change
-from kquota.quota.entity import CLIENTS, IPS, USERS, Entity, Name
+from kquota.quota.change import QuotaChange
+from kquota.quota.entity import Entity, Name
 from kquota.quota.explain import address
-from kquota.quota.finding import Finding
+from kquota.quota.finding import QuotaFinding
 from kquota.quota.limits import Limits
 from kquota.quota.precedence import Quotas
-from kquota.terms import DEFAULT
+from kquota.terms import CLIENTS, DEFAULT, IPS, USERS, WIRE_DEFAULT, Default
+
+_ENCODED: Final = re.compile(r"%[0-9A-F]{2}")
+_PRINCIPAL: Final = "User:"
 
 
-def _encoded(entity: Entity, limits: Limits, among: Quotas) -> Iterator[Finding]:
+def _encoded(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFinding]:
     for kind, name in entity.parts():
-        meant = names.decoded(name) if isinstance(name, str) else None
+        meant = _decoded(name) if isinstance(name, str) else None
         if meant is not None:
             who = f"the default {kind[:-1]}" if meant is DEFAULT else f"{kind[:-1]} {meant!r}"
             yield _renamed(
@@ -33,8 +37,8 @@ def _encoded(entity: Entity, limits: Limits, among: Quotas) -> Iterator[Finding]
             )
 
 
-def _typed(entity: Entity, limits: Limits, among: Quotas) -> Iterator[Finding]:
-    meant = names.without_type(entity.user) if isinstance(entity.user, str) else None
+def _typed(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFinding]:
+    meant = _without_type(entity.user) if isinstance(entity.user, str) else None
     if meant is not None:
         yield _renamed(
             "principal-type",
@@ -47,51 +51,53 @@ def _typed(entity: Entity, limits: Limits, among: Quotas) -> Iterator[Finding]:
         )
 
 
-def _spaced(entity: Entity, limits: Limits, among: Quotas) -> Iterator[Finding]:
+def _spaced(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFinding]:
     why = "brokers compare names to the letter"
     for kind, name in entity.parts():
-        meant = names.trimmed(name) if isinstance(name, str) else None
+        meant = _trimmed(name) if isinstance(name, str) else None
         if meant is not None:
             what = f"has white space around its {kind[:-1]}"
             yield _renamed("white-space", entity, limits, among, _with(entity, kind, meant), what, why)
         elif isinstance(name, str) and not name.strip():
-            yield Finding(
+            yield QuotaFinding(
                 rule="white-space",
                 entity=entity,
                 key=None,
                 what=f"has nothing but white space for its {kind[:-1]}",
                 why=why,
                 do="remove it, unless somebody is really called so",
-                cure=(Change(entity=entity, delete=tuple(limits)),),
+                cure=(QuotaChange(entity=entity, delete=tuple(limits)),),
             )
 
 
-def _host_names(quotas: Quotas) -> Iterator[Finding]:
+def _host_names(quotas: Quotas) -> Iterator[QuotaFinding]:
     for entity, limits in quotas.items():
         if isinstance(entity.ip, str) and address(entity.ip) is None:
-            yield Finding(
+            yield QuotaFinding(
                 rule="host-name",
                 entity=entity,
                 key=None,
                 what="is a host name, not an address",
                 why="each broker looks it up once, when it learns of the quota, and keeps that one address",
                 do="set the quota on the address, and remove this one",
-                cure=(Change(entity=entity, delete=tuple(limits)),),
+                cure=(QuotaChange(entity=entity, delete=tuple(limits)),),
             )
 
 
-def _renamed(rule: str, entity: Entity, limits: Limits, among: Quotas, meant: Entity, what: str, why: str) -> Finding:
+def _renamed(
+    rule: str, entity: Entity, limits: Limits, among: Quotas, meant: Entity, what: str, why: str
+) -> QuotaFinding:
     stands = sorted(set(limits) & set(among.get(meant, {})))
     new = {key: value for key, value in limits.items() if key not in stands and math.isfinite(value) and value > 0}
-    move = (Change(entity=meant, add=new),) if new else ()
-    return Finding(
+    move = (QuotaChange(entity=meant, add=new),) if new else ()
+    return QuotaFinding(
         rule=rule,
         entity=entity,
         key=None,
         what=what,
         why=why,
         do=f"{meant} has {', '.join(stands)} already; look which is right" if stands else "if that was meant, move it",
-        cure=(*move, Change(entity=entity, delete=tuple(limits))),
+        cure=(*move, QuotaChange(entity=entity, delete=tuple(limits))),
     )
 
 
@@ -99,13 +105,13 @@ def _with(entity: Entity, kind: str, name: Name) -> Entity:
     return replace(entity, **{{USERS: "user", CLIENTS: "client_id", IPS: "ip"}[kind]: name})
 
 
-def _twins(quotas: Quotas) -> Iterator[Finding]:
+def _twins(quotas: Quotas) -> Iterator[QuotaFinding]:
     for kind in (USERS, CLIENTS):
         seen = {name: e for e in sorted(quotas, key=Entity.order, reverse=True) for k, name in e.parts() if k == kind}
-        for name, others in names.twins([n for n in seen if isinstance(n, str)]).items():
+        for name, others in _alike([n for n in seen if isinstance(n, str)]).items():
             if name < others[0]:
                 alike = ", ".join(map(repr, others))
-                yield Finding(
+                yield QuotaFinding(
                     rule="look-alike",
                     entity=seen[name],
                     key=None,
@@ -115,25 +121,59 @@ def _twins(quotas: Quotas) -> Iterator[Finding]:
                 )
 
 
-def _same_address(quotas: Quotas) -> Iterator[Finding]:
+def _same_address(quotas: Quotas) -> Iterator[QuotaFinding]:
     first: dict[object, Entity] = {}
     for entity in sorted(quotas, key=Entity.order):
         where = address(entity.ip) if isinstance(entity.ip, str) else None
         if where is None:
             continue
         if where in first:
-            yield Finding(
+            yield QuotaFinding(
                 rule="same-address",
                 entity=entity,
                 key=None,
                 what=f"is the same address as {first[where]}",
                 why="brokers keep one of the two, whichever they learnt of last",
                 do="keep one; to remove this one",
-                cure=(Change(entity=entity, delete=tuple(quotas[entity])),),
+                cure=(QuotaChange(entity=entity, delete=tuple(quotas[entity])),),
             )
         first.setdefault(where, entity)
 
 
-Rule: TypeAlias = Callable[[Entity, Limits, Quotas], Iterator[Finding]]
+def _decoded(name: str) -> str | Default | None:
+    """What a name would be if it were a znode's, or None where it does not look like one.
+
+    A migration to KRaft took users' znode names for their names (KAFKA-16222), and the default's for a user
+    (KAFKA-16411).
+    """
+    if name == WIRE_DEFAULT:
+        return DEFAULT
+    if not _ENCODED.search(name):
+        return None
+    plain = unquote(name, errors="replace")
+    if not plain or quote(plain, safe="").replace("~", "%7E") != name:
+        return None
+    return DEFAULT if plain == WIRE_DEFAULT else plain
+
+
+def _without_type(name: str) -> str | None:
+    """The name in `User:alice`: a quota is for the principal's name, without its type (KafkaPrincipal)."""
+    return name.removeprefix(_PRINCIPAL) if name.startswith(_PRINCIPAL) and name != _PRINCIPAL else None
+
+
+def _trimmed(name: str) -> str | None:
+    """The name without the white space around it, or None where there is none or nothing else."""
+    return name.strip() if name.strip() not in ("", name) else None
+
+
+def _alike(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
+    """Names that differ only by case, by percent-encoding or by white space around them: each with its others."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(names):
+        groups.setdefault(unquote(name, errors="replace").strip().casefold(), []).append(name)
+    return {one: tuple(n for n in group if n != one) for group in groups.values() for one in group if len(group) > 1}
+
+
+Rule: TypeAlias = Callable[[Entity, Limits, Quotas], Iterator[QuotaFinding]]
 RULES: Final[tuple[Rule, ...]] = (_encoded, _typed, _spaced)
-SET_RULES: Final[tuple[Callable[[Quotas], Iterator[Finding]], ...]] = (_host_names, _twins, _same_address)
+SET_RULES: Final[tuple[Callable[[Quotas], Iterator[QuotaFinding]], ...]] = (_host_names, _twins, _same_address)

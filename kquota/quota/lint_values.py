@@ -3,43 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from kquota.quota.capacity import AS_SHIPPED, Cluster
-from kquota.quota.change import Change
+from kquota.quota.bucket import bucket
+from kquota.quota.capacity import AS_SHIPPED, Capacity
+from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
-from kquota.quota.finding import Finding
-from kquota.quota.limits import SINCE, plain
-from kquota.quota.precedence import Quotas, reach
-from kquota.quota.redundant import stand_in
-from kquota.terms import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+from kquota.quota.finding import QuotaFinding
+from kquota.quota.limits import dotted, plain
+from kquota.quota.precedence import Client, Quotas, Rung, reach, rungs, winner
+from kquota.quota_keys import QUOTA_KEYS, Model
+from kquota.terms import DEFAULT
 
 _KAFKAS_BATCH: Final = 1_048_588
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class LintedValue:
     """One value among all others."""
 
     entity: Entity
     key: str
     value: float
     among: Quotas
-    cluster: Cluster
+    cluster: Capacity
     clients_of_default_user: tuple[str, ...] = ()
 
-    def removed(self) -> tuple[Change, ...]:
+    def removed(self) -> tuple[QuotaChange, ...]:
         """The change that takes this value away."""
-        return (Change(entity=self.entity, delete=(self.key,)),)
+        return (QuotaChange(entity=self.entity, delete=(self.key,)),)
 
-    def finding(self, rule: str, what: str, why: str, do: str, cure: tuple[Change, ...]) -> Finding:
+    def finding(self, rule: str, what: str, why: str, do: str, cure: tuple[QuotaChange, ...]) -> QuotaFinding:
         """A finding about this value."""
-        return Finding(rule=rule, entity=self.entity, key=self.key, what=what, why=why, do=do, cure=cure)
+        return QuotaFinding(rule=rule, entity=self.entity, key=self.key, what=what, why=why, do=do, cure=cure)
 
 
-def _unreachable(one: Setting) -> Iterator[Finding]:
+def _unreachable(one: LintedValue) -> Iterator[QuotaFinding]:
     found = reach(one.among, one.entity, one.key)
     if found.hidden_by is None:
         return
@@ -61,8 +62,8 @@ def _unreachable(one: Setting) -> Iterator[Finding]:
         )
 
 
-def _redundant(one: Setting) -> Iterator[Finding]:
-    heir = stand_in(one.among, one.entity, one.key, one.clients_of_default_user)
+def _redundant(one: LintedValue) -> Iterator[QuotaFinding]:
+    heir = _stand_in(one.among, one.entity, one.key, one.clients_of_default_user)
     if heir is not None:
         yield one.finding(
             "redundant",
@@ -73,7 +74,54 @@ def _redundant(one: Setting) -> Iterator[Finding]:
         )
 
 
-def _no_limit(one: Setting) -> Iterator[Finding]:
+def _stand_in(quotas: Quotas, entity: Entity, key: str, client_ids: Iterable[str]) -> Entity | None:
+    """What would take the place of this entity's limit unnoticed, or None where somebody would notice.
+
+    `client_ids` are those that a default user's quota of this key names: they are what one client of a user can meet
+    and another cannot. A limit that is equal and counts in another bucket is noticed: clients begin to share.
+    """
+    if entity.ip is not None:
+        default = Entity(ip=DEFAULT)
+        same_ip = entity != default and quotas[entity].get(key) == quotas.get(default, {}).get(key)
+        return default if same_ip else None
+    heir = _heir(quotas, entity, key, _client(entity, None))
+    if heir is None:
+        return None
+    others = () if isinstance(entity.client_id, str) else client_ids
+    same = all(_binds_others(quotas, entity, key, c) or _heir(quotas, entity, key, c) for c in _clients(entity, others))
+    return heir if same else None
+
+
+def _clients(entity: Entity, client_ids: Iterable[str]) -> Iterable[Client]:
+    return (_client(entity, client_id) for client_id in client_ids)
+
+
+def _client(entity: Entity, client_id: str | None) -> Client:
+    """A client that the entity speaks of; the part that it leaves open has this client-id, or a name of no quota."""
+    return Client(
+        user=entity.user if isinstance(entity.user, str) else None,
+        client_id=entity.client_id if isinstance(entity.client_id, str) else client_id,
+    )
+
+
+def _binds_others(quotas: Quotas, entity: Entity, key: str, client: Client) -> bool:
+    won = winner(rungs(quotas, client, key))
+    return won is None or won.entity != entity
+
+
+def _heir(quotas: Quotas, entity: Entity, key: str, client: Client) -> Entity | None:
+    """Who would bind this client instead, if with the same limit from the same bucket."""
+    found = rungs(quotas, client, key)
+    won = winner(found)
+    if won is None or won.entity != entity:
+        return None
+    below: Rung | None = next((rung for rung in found[won.level :] if rung.value is not None), None)
+    if below is None or below.value != won.value or bucket(below.level, client) != bucket(won.level, client):
+        return None
+    return below.entity
+
+
+def _no_limit(one: LintedValue) -> Iterator[QuotaFinding]:
     if math.isfinite(one.value) and one.value > 0:
         return
     if one.value <= 0:
@@ -83,11 +131,11 @@ def _no_limit(one: Setting) -> Iterator[Finding]:
     yield one.finding("not-a-rate", what, why, "remove it, or set a rate", one.removed())
 
 
-def _low_rate(one: Setting) -> Iterator[Finding]:
+def _low_rate(one: LintedValue) -> Iterator[QuotaFinding]:
     window = one.cluster.window
     seconds = (window or AS_SHIPPED).burst_seconds
     batch = one.cluster.largest_batch or _KAFKAS_BATCH
-    if one.key not in (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE) or not 0 < one.value * seconds < batch:
+    if not QUOTA_KEYS[one.key].in_bytes or not 0 < one.value * seconds < batch:
         return
     assumed = " (Kafka's defaults; what the brokers have is unknown)" if window is None else ""
     yield one.finding(
@@ -95,23 +143,23 @@ def _low_rate(one: Setting) -> Iterator[Finding]:
         "is lower than one batch needs; a unit may have been lost",
         f"one batch of message.max.bytes={batch} is more than {seconds} s of it{assumed}",
         "if it was meant in kB/s:",
-        (Change(entity=one.entity, add={one.key: one.value * 1000}),),
+        (QuotaChange(entity=one.entity, add={one.key: one.value * 1000}),),
     )
 
 
-def _low_percentage(one: Setting) -> Iterator[Finding]:
-    if one.key == REQUEST_PERCENTAGE and 0 < one.value < 1:
+def _low_percentage(one: LintedValue) -> Iterator[QuotaFinding]:
+    if QUOTA_KEYS[one.key].model is Model.SHARE and 0 < one.value < 1:
         yield one.finding(
             "low-percentage",
             "is less than a hundredth of one thread",
-            f"request_percentage counts in percent: {plain(one.value)} is {plain(one.value)}% of a thread",
+            f"{one.key} counts in percent: {plain(one.value)} is {plain(one.value)}% of a thread",
             "if it was meant as a share of a thread:",
-            (Change(entity=one.entity, add={one.key: one.value * 100}),),
+            (QuotaChange(entity=one.entity, add={one.key: one.value * 100}),),
         )
 
 
-def _above_capacity(one: Setting) -> Iterator[Finding]:
-    if one.key != REQUEST_PERCENTAGE or not one.cluster.brokers:
+def _above_capacity(one: LintedValue) -> Iterator[QuotaFinding]:
+    if QUOTA_KEYS[one.key].model is not Model.SHARE or not one.cluster.brokers:
         return
     known = [broker.request_most for broker in one.cluster.brokers if broker.request_most is not None]
     if len(known) == len(one.cluster.brokers) and one.value > max(known):
@@ -124,9 +172,9 @@ def _above_capacity(one: Setting) -> Iterator[Finding]:
         )
 
 
-def _ignored(one: Setting) -> Iterator[Finding]:
+def _ignored(one: LintedValue) -> Iterator[QuotaFinding]:
     if one.cluster.ignores(one.key):
-        since, release = (".".join(map(str, version)) for version in (SINCE[one.key], one.cluster.release or ()))
+        since, release = dotted(QUOTA_KEYS[one.key].since), dotted(one.cluster.release or ())
         yield one.finding(
             "ignored",
             "limits nobody",
@@ -136,7 +184,7 @@ def _ignored(one: Setting) -> Iterator[Finding]:
         )
 
 
-Rule: TypeAlias = Callable[[Setting], Iterator[Finding]]
+Rule: TypeAlias = Callable[[LintedValue], Iterator[QuotaFinding]]
 RULES: Final[tuple[Rule, ...]] = (
     _unreachable,
     _redundant,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-from kquota.quota.change import Change
+from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits
 from kquota.quota.replacement import Replacement
 
 
-class Quotas(Protocol):
+class ClusterQuotas(Protocol):
     """The client quotas of one cluster."""
 
     def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
@@ -22,7 +22,7 @@ class Quotas(Protocol):
         """Every entity that has limits, in as few requests as the connection knows. May be stale."""
         ...
 
-    def alter(self, changes: Sequence[Change]) -> None:
+    def alter(self, changes: Sequence[QuotaChange]) -> None:
         """Make every change in force, whatever stood before, and touch nothing else; at most one change an entity.
 
         Raises Invalid for a name that this connection cannot carry (nothing written), Incomplete when some entities
@@ -47,7 +47,7 @@ Scram: TypeAlias = Mapping[str, Mapping[str, int | None]]
 """User to SCRAM mechanism (`SCRAM-SHA-256`) to its iterations, None where the connection keeps them to itself."""
 
 
-class Principals(Quotas, Protocol):
+class Principals(ClusterQuotas, Protocol):
     """What `kquota configs` asks besides: whom its users are known by, and which Kafka this is."""
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:

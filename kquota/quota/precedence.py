@@ -16,7 +16,7 @@ Quotas: TypeAlias = Mapping[Entity, Limits]
 """All limits that stand, by entity."""
 
 
-class Part(enum.Enum):
+class LevelPart(enum.Enum):
     """What a level says of a user or of a client-id."""
 
     NAMED = "named"
@@ -24,15 +24,15 @@ class Part(enum.Enum):
     ABSENT = "absent"
 
 
-LEVELS: Final[tuple[tuple[Part, Part], ...]] = (
-    (Part.NAMED, Part.NAMED),
-    (Part.NAMED, Part.DEFAULT),
-    (Part.NAMED, Part.ABSENT),
-    (Part.DEFAULT, Part.NAMED),
-    (Part.DEFAULT, Part.DEFAULT),
-    (Part.DEFAULT, Part.ABSENT),
-    (Part.ABSENT, Part.NAMED),
-    (Part.ABSENT, Part.DEFAULT),
+LEVELS: Final[tuple[tuple[LevelPart, LevelPart], ...]] = (
+    (LevelPart.NAMED, LevelPart.NAMED),
+    (LevelPart.NAMED, LevelPart.DEFAULT),
+    (LevelPart.NAMED, LevelPart.ABSENT),
+    (LevelPart.DEFAULT, LevelPart.NAMED),
+    (LevelPart.DEFAULT, LevelPart.DEFAULT),
+    (LevelPart.DEFAULT, LevelPart.ABSENT),
+    (LevelPart.ABSENT, LevelPart.NAMED),
+    (LevelPart.ABSENT, LevelPart.DEFAULT),
 )
 """(user, client-id) of each level, the one that wins first: level 1 is LEVELS[0]."""
 
@@ -48,7 +48,7 @@ class Client:
     client_id: str | None
 
 
-class State(enum.Enum):
+class LevelState(enum.Enum):
     """What one level means for one client and one key."""
 
     WINS = "wins"
@@ -64,7 +64,7 @@ class Rung:
     level: int
     entity: Entity | None
     value: float | None
-    state: State
+    state: LevelState
 
 
 def level_of(entity: Entity) -> int:
@@ -88,7 +88,7 @@ def ip_rungs(quotas: Quotas, own: Entity | None, key: str) -> tuple[Rung, ...]:
 
 def winner(found: Iterable[Rung]) -> Rung | None:
     """The level that binds, or None: unlimited."""
-    return next((rung for rung in found if rung.state is State.WINS), None)
+    return next((rung for rung in found if rung.state is LevelState.WINS), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,11 +139,11 @@ def _ladder(quotas: Quotas, levels: Iterable[tuple[Entity | None, bool]], key: s
     for level, (entity, applies) in enumerate(levels, 1):
         value = None if entity is None else quotas.get(entity, {}).get(key)
         if not applies:
-            state = State.INAPPLICABLE
+            state = LevelState.INAPPLICABLE
         elif value is None:
-            state = State.UNSET
+            state = LevelState.UNSET
         else:
-            state = State.SHADOWED if won else State.WINS
+            state = LevelState.SHADOWED if won else LevelState.WINS
             won = True
         found.append(Rung(level=level, entity=entity, value=value, state=state))
     return tuple(found)
@@ -155,25 +155,27 @@ def _levels(client: Client) -> tuple[tuple[Entity | None, bool], ...]:
     """Each level's entity for this client, None where a quota would have to name what none names; and if it applies."""
     found = []
     for user, client_id in LEVELS:
-        unnamed = (user is Part.NAMED and not client.user) or (client_id is Part.NAMED and not client.client_id)
+        unnamed = (user is LevelPart.NAMED and not client.user) or (
+            client_id is LevelPart.NAMED and not client.client_id
+        )
         entity = (
             None if unnamed else Entity(user=_said(user, client.user), client_id=_said(client_id, client.client_id))
         )
-        nameless = client.client_id == "" and client_id is not Part.ABSENT
+        nameless = client.client_id == "" and client_id is not LevelPart.ABSENT
         found.append((entity, entity is not None and not nameless))
     return tuple(found)
 
 
-def _said(part: Part, name: str | None) -> Name | None:
-    if part is Part.NAMED:
+def _said(part: LevelPart, name: str | None) -> Name | None:
+    if part is LevelPart.NAMED:
         return name
-    return DEFAULT if part is Part.DEFAULT else None
+    return DEFAULT if part is LevelPart.DEFAULT else None
 
 
-def _part(name: Name | None) -> Part:
+def _part(name: Name | None) -> LevelPart:
     if name is None:
-        return Part.ABSENT
-    return Part.DEFAULT if name is DEFAULT else Part.NAMED
+        return LevelPart.ABSENT
+    return LevelPart.DEFAULT if name is DEFAULT else LevelPart.NAMED
 
 
 def _name(name: Name | None) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kquota.quota.change import Change
+from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits
 
@@ -27,10 +27,10 @@ class Replacement:
                 yield key, old, new
 
     @property
-    def change(self) -> Change:
+    def change(self) -> QuotaChange:
         """The same as keys to set and keys to delete. Raises Invalid where nothing changes."""
         keys = list(self.differing())
-        return Change(
+        return QuotaChange(
             entity=self.entity,
             add={key: new for key, _, new in keys if new is not None},
             delete=tuple(key for key, _, new in keys if new is None),

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kquota.errors import Invalid
-from kquota.quota.entity import CLIENTS, ENTITY_TYPES, IPS, USERS, Entity, Name
-from kquota.terms import DEFAULT
+from kquota.quota.entity import Entity, Name
+from kquota.terms import CLIENTS, DEFAULT, ENTITY_TYPES, IPS, USERS
 
 _KINDS: Final = {"user": USERS, "client": CLIENTS, "ip": IPS}
 _DEFAULTS: Final = {f"default-{word}": kind for word, kind in _KINDS.items()}

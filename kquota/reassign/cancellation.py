@@ -1,4 +1,4 @@
-"""The order of reads and writes of --cancel: stop the moves of a plan, then give their throttle back."""
+"""The order of reads and writes of --cancel: stop the moves of a plan, then restore their throttle."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from kquota.errors import Incomplete, Unknown, Unreachable
 from kquota.reassign import guard, log_dir_actions, log_dirs, words
-from kquota.reassign.hold import wait_until
 from kquota.reassign.log_dir_actions import Started
 from kquota.reassign.moves import Replicas, moves
 from kquota.reassign.plan import Plan
-from kquota.reassign.port import Clock, Cluster, ReplicaDirs, Runs, Snapshot
+from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.run import covers
+from kquota.reassign.throttle_writes import wait_until
 from kquota.reassign.verification import Verification, verify
 from kquota.terms import SEEN_SECONDS, TopicPartition
 
@@ -31,14 +31,14 @@ class Cancellable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancellation:
-    """What was cancelled, and what was given back."""
+    """What was cancelled, and what was restored."""
 
     cancelled: tuple[TopicPartition, ...]
     log_dirs: Started
     verification: Verification
 
 
-def cancellable(cluster: Cluster, runs: Runs, plan: Plan, *, force: bool) -> Cancellable:
+def cancellable(cluster: MoveCluster, runs: Runs, plan: Plan, *, force: bool) -> Cancellable:
     """Check what can be checked. Raises Refused where too few replicas would be left in sync, unless `force`.
 
     Also moves that only add replicas are cancelled, which Kafka's tool left running in 3.7 to 4.0.
@@ -56,7 +56,7 @@ def cancellable(cluster: Cluster, runs: Runs, plan: Plan, *, force: bool) -> Can
 
 
 def cancel(
-    cluster: Cluster,
+    cluster: MoveCluster,
     runs: Runs,
     clock: Clock,
     what: Cancellable,
@@ -65,7 +65,7 @@ def cancel(
     preserve: bool = False,
     timeout: float = log_dir_actions.TIMEOUT,
 ) -> Cancellation:
-    """Cancel, in log dirs too, wait until it is seen, and give back what the moves had taken, unless `preserve`.
+    """Cancel, in log dirs too, wait until it is seen, and restore what the moves had taken, unless `preserve`.
 
     What the run had still to hand over is never handed over. Raises Incomplete for moves that the cluster would not
     cancel; Unknown when the end was not seen in time.
@@ -87,7 +87,7 @@ def cancel(
     return Cancellation(cancelled=cancelled, log_dirs=moved, verification=verification)
 
 
-def _submitted(cluster: Cluster, clock: Clock, what: Cancellable) -> Mapping[TopicPartition, str]:
+def _submitted(cluster: MoveCluster, clock: Clock, what: Cancellable) -> Mapping[TopicPartition, str]:
     if not what.targets:
         return {}
     lost: Exception | None = None

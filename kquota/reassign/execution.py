@@ -6,18 +6,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kquota.errors import Busy, Conflict, Incomplete, KquotaError, Refused, Unknown, Unreachable
+from kquota.errors import Busy, Conflict, Incomplete, KquotaError, NextStep, Parameter, Refused, Unknown, Unreachable
 from kquota.reassign import log_dir_actions, words
-from kquota.reassign.hold import Released, World, enforce, read, record, release, release_ended, wait_until
 from kquota.reassign.log_dir_actions import Started
 from kquota.reassign.moves import Replicas, moves
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import ReplicaDirs
 from kquota.reassign.preparation import Prepared
-from kquota.reassign.run import Run, covers, taking
+from kquota.reassign.run import Run, taking
+from kquota.reassign.throttle_writes import (
+    Released,
+    Unwitnessed,
+    World,
+    enforce,
+    on_record,
+    read,
+    record,
+    release,
+    release_ended,
+    wait_until,
+)
 from kquota.reassign.wave import first_full, lists_of, no_room, wanted, wave
 from kquota.terms import SEEN_SECONDS, TopicPartition
 
+_GO_ON: Final = (NextStep.RESUME, " goes on, ", NextStep.ABORT, " goes back")
 _BETWEEN_WAVES: Final = 2.0
 """Seconds between two looks at whether there is room for the next wave."""
 
@@ -85,7 +97,7 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
         run = enforce(world, run, prepared.wanted, prepared.now)
         refused = _submit(world, todo)
     except Unknown as error:
-        raise Unknown(f"{error}; {_stays_open(world, run)}") from error
+        raise Unknown(error, *_stays_open(world, run)) from error
     except Busy:  # another kquota has the run now, and what is to be taken back
         raise
     except KquotaError as error:
@@ -103,15 +115,15 @@ def _next_or_how_to_go_on(world: World, run: Run) -> tuple[Run, tuple[TopicParti
     except (Busy, Incomplete):
         raise
     except Unknown as error:
-        raise Unknown(f"{error}; {_stays_open(world, run)}") from error
+        raise Unknown(error, *_stays_open(world, run)) from error
     except KquotaError as error:
-        why = f"{error}; {len(run.waiting):,} partitions wait for their wave; {_stays_open(world, run)}"
-        raise Incomplete(why, done=[], undone=[str(error)]) from error
+        wait = f"; {len(run.waiting):,} partitions wait for their wave"
+        raise Incomplete((error, wait, *_stays_open(world, run)), done=[], undone=[str(error)]) from error
 
 
-def _stays_open(world: World, run: Run) -> str:
-    place = world.runs.place(run)
-    return f"run {run.id} stays open ({place}): kquota move resume goes on, kquota move abort goes back"
+def _stays_open(world: World, run: Run) -> tuple[str, ...]:
+    """The end of an error's message."""
+    return f"; run {run.id} stays open ({world.runs.place(run)}): ", *_GO_ON
 
 
 def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
@@ -132,7 +144,7 @@ def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
     entries = wanted(chosen) if lists else {}
     fresh = {move.partition: move.target for move in chosen if not move.submitted}
     if not (chosen or under_way) and (full := first_full(todo, now)):
-        raise Refused(no_room(full))
+        raise no_room(full)
     if fresh:
         run = record(world, run, taking(run, entries, now, world.others))
         run = enforce(world, run, entries, now)
@@ -146,9 +158,9 @@ def _handed_over(
     run = record(world, run, replace(run, handed_over=run.handed_over | todo.keys()))
     if refused:
         started = [str(name) for name in todo if name not in refused]
+        begun = f"{words.failed(refused)}; started: {', '.join(started) or 'none'}"
         raise Incomplete(
-            f"{words.failed(refused)}; started: {', '.join(started) or 'none'}; the throttle stays until --verify "
-            "finds that all have ended",
+            (begun, "; the throttle stays until ", Parameter("verify"), " finds that all have ended"),
             done=started,
             undone=[str(name) for name in refused],
         )
@@ -185,25 +197,19 @@ def _undone(world: World, run: Run, error: KquotaError, *, resumed: bool) -> Kqu
     """The error to raise once what a failed step wrote has been taken back, or cannot be."""
     place = world.runs.place(run)
     if resumed:
-        return Incomplete(
-            f"{error}; what run {run.id} had set before stands ({place}): kquota move resume goes on, "
-            "kquota move abort goes back",
-            done=[],
-            undone=[str(error)],
-        )
+        stands = f"; what run {run.id} had set before stands ({place}): "
+        return Incomplete((error, stands, *_GO_ON), done=[], undone=[str(error)])
     try:
-        # Merging again after a conflict may have put more on record than the run we began with.
-        run = covers(run.plan, world.runs.unfinished()) or run
-        released = release(world, run, certain=True)
+        released = release(world, on_record(world, run), certain=not isinstance(error, Unwitnessed))
     except KquotaError as second:
-        released = Released(given_back=(), pending=dict.fromkeys(run.taken, str(second)))
+        released = Released(restored=(), pending=dict.fromkeys(run.taken, str(second)))
     if not released.pending:
-        kind = type(error) if isinstance(error, (Conflict, Unreachable)) else Refused
-        return kind(f"{error}; no move was started and everything written was taken back")
+        kind = next((kind for kind in (Conflict, Unreachable) if isinstance(error, kind)), Refused)
+        return kind(error, "; no move was started and everything written was taken back")
     standing = [f"{setting} ({why})" for setting, why in released.pending.items()]
+    left = f"; no move was started, but this may still stand: {'; '.join(standing)}; "
     return Incomplete(
-        f"{error}; no move was started, but this may still stand: {'; '.join(standing)}; "
-        f"kquota move abort takes it back ({place})",
-        done=[str(change.setting) for change in released.given_back],
+        (error, left, NextStep.ABORT, f" takes it back ({place})"),
+        done=[str(change.setting) for change in released.restored],
         undone=standing,
     )

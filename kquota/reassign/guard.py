@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from kquota.errors import Refused
-from kquota.reassign.moves import Move, Partition
+from kquota.errors import Parameter, Refused
+from kquota.list_text import few, joined
+from kquota.reassign.moves import Move, PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
 from kquota.reassign.words import EXISTING
-from kquota.several import few, joined
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import TopicPartition
 
 _SHOWN = 5
 
@@ -56,8 +56,9 @@ def check_overridden(moving: Sequence[Move], found: Snapshot, own: Mapping[Topic
         now = found.partitions[move.partition]
         if now.moving and not move.submitted and now.target != own.get(move.partition):
             raise Refused(
-                f"{move.partition} is on its way to {joined(now.target)} already: cancel that move first, "
-                "or give --force to override it; nothing was written"
+                f"{move.partition} is on its way to {joined(now.target)} already: cancel that move first, or give ",
+                Parameter("force"),
+                " to override it; nothing was written",
             )
 
 
@@ -76,13 +77,14 @@ def check_replication_factor(plan: Plan, found: Snapshot) -> None:
     for name, target in plan.targets.items():
         if len(target) != (now := len(found.partitions[name].before)):
             raise Refused(
-                f"{name}: the plan has {len(target)} replicas, there are {now}: "
-                "--disallow-replication-factor-change forbids that; nothing was written"
+                f"{name}: the plan has {len(target)} replicas, there are {now}: ",
+                Parameter("disallow_replication_factor_change"),
+                " forbids that; nothing was written",
             )
 
 
 def check_return(
-    going_back: Mapping[TopicPartition, Partition], found: Snapshot, minimum_in_sync: Mapping[str, int]
+    going_back: Mapping[TopicPartition, PartitionReplicas], found: Snapshot, minimum_in_sync: Mapping[str, int]
 ) -> None:
     """Raises Refused where cancelling would leave a partition without enough replicas in sync (KAFKA-14424).
 
@@ -97,14 +99,10 @@ def check_return(
             raise Refused(
                 f"{name}: of its replicas before the move, {joined(now.before)}, "
                 f"{joined(sorted(left)) or 'none'} would be in sync and {least} must be: bring its brokers "
-                "back, let the move end, or give --force; nothing was written"
+                "back, let the move end, or give ",
+                Parameter("force"),
+                "; nothing was written",
             )
-
-
-def check_gone(brokers: Collection[BrokerId], found: Snapshot) -> None:
-    """Raises Refused where one of those said to be gone for good is alive."""
-    if alive := sorted(found.alive.intersection(brokers)):
-        raise Refused(f"--gone: broker {alive[0]} is alive, and gives back what was set on it; nothing was written")
 
 
 def named(partitions: Collection[TopicPartition]) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 from kquota.errors import KquotaError, Unknown, Unreachable
 from kquota.reassign import log_dirs
-from kquota.reassign.log_dirs import Reading, Wanted
+from kquota.reassign.log_dirs import LogDirReading, Wanted
 from kquota.reassign.port import Clock, ReplicaDirs
 from kquota.terms import ReplicaId
 
@@ -29,7 +29,7 @@ class Started:
     waiting: Mapping[ReplicaId, str] = field(default_factory=dict)
 
 
-def check(dirs: ReplicaDirs, wanted: Wanted, others: Collection[ReplicaId] = ()) -> Reading:
+def check(dirs: ReplicaDirs, wanted: Wanted, others: Collection[ReplicaId] = ()) -> LogDirReading:
     """Where the wanted replicas are, and `others`; to be called before the first write of a run.
 
     Raises Refused for a log dir that cannot be moved into, Unreachable when a broker does not tell its own.
@@ -45,7 +45,7 @@ def check(dirs: ReplicaDirs, wanted: Wanted, others: Collection[ReplicaId] = ())
     return reading
 
 
-def announce(dirs: ReplicaDirs, wanted: Wanted, reading: Reading) -> None:
+def announce(dirs: ReplicaDirs, wanted: Wanted, reading: LogDirReading) -> None:
     """Before a reassignment is submitted: tell brokers where the replicas shall be that they do not have yet.
 
     They are then made there at once. Kafka's tools below 2.6 did so; those after it ask only when the replica may be
@@ -57,7 +57,7 @@ def announce(dirs: ReplicaDirs, wanted: Wanted, reading: Reading) -> None:
 
 
 def start(
-    dirs: ReplicaDirs, clock: Clock, wanted: Wanted, timeout: float = TIMEOUT, before: Reading | None = None
+    dirs: ReplicaDirs, clock: Clock, wanted: Wanted, timeout: float = TIMEOUT, before: LogDirReading | None = None
 ) -> Started:
     """Bring every wanted replica on its way into its log dir, and see it there, within `timeout` seconds.
 
@@ -80,9 +80,9 @@ def _ask(
     dirs: ReplicaDirs,
     clock: Clock,
     replicas: Collection[ReplicaId],
-    todo: Callable[[Reading], Mapping[ReplicaId, str]],
+    todo: Callable[[LogDirReading], Mapping[ReplicaId, str]],
     timeout: float,
-    before: Reading | None,
+    before: LogDirReading | None,
 ) -> Started:
     """Ask for what is still to do by each new reading, until that is nothing or time is up."""
     give_up = clock.monotonic() + timeout

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from kquota.errors import Invalid, Refused
+from kquota.errors import Invalid, Parameter, Refused
 from kquota.measure import ByteRate
-from kquota.reassign.moves import Partition
+from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.progress import Progress
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
@@ -40,7 +40,7 @@ NOWHERE: Final = Place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class LogDirReading:
     """What brokers told of the replicas asked for, and of their log dirs: None, or why one takes no replica.
 
     A broker that did not answer is in `silent`, with the reason, and in nothing else.
@@ -54,16 +54,16 @@ class Reading:
         """Where it is; nowhere when its broker has none of it, or is silent."""
         return self.places.get(replica, NOWHERE)
 
-    def after(self, newer: Reading, asked: Collection[ReplicaId]) -> Reading:
+    def after(self, newer: LogDirReading, asked: Collection[ReplicaId]) -> LogDirReading:
         """This reading with what a newer one tells of the replicas it `asked` for."""
-        return Reading(
+        return LogDirReading(
             dirs={**self.dirs, **newer.dirs},
             places={**{r: place for r, place in self.places.items() if r not in asked}, **newer.places},
             silent={**{b: why for b, why in self.silent.items() if b not in newer.dirs}, **newer.silent},
         )
 
 
-class State(enum.Enum):
+class LogDirState(enum.Enum):
     """What has become of one wanted log dir: Kafka's five states. SILENT: its broker did not answer."""
 
     COMPLETED = "completed"
@@ -74,12 +74,12 @@ class State(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class LogDirStatus:
     """One replica that shall be in the log dir `target`."""
 
     partition: TopicPartition
     broker: BrokerId
-    state: State
+    state: LogDirState
     progress: Progress
     place: Place
     target: str
@@ -99,17 +99,17 @@ def replicas(plan: Plan) -> tuple[ReplicaId, ...]:
     return tuple((partition, broker) for partition, target in plan.targets.items() for broker in target)
 
 
-def current(reading: Reading, those: Iterable[ReplicaId]) -> dict[ReplicaId, str]:
+def current(reading: LogDirReading, those: Iterable[ReplicaId]) -> dict[ReplicaId, str]:
     """The log dir that each is in, as far as is known: the `log_dirs` of a rollback plan, as Kafka prints them."""
     return {replica: path for replica in those if (path := reading.place(replica).current) is not None}
 
 
-def with_dirs(plan: Plan, reading: Reading) -> Plan:
+def with_dirs(plan: Plan, reading: LogDirReading) -> Plan:
     """The plan with the log dir of every replica that is known, for the way back."""
     return Plan(targets=plan.targets, log_dirs=current(reading, replicas(plan)))
 
 
-def unsettled(wanted: Wanted, reading: Reading) -> dict[ReplicaId, str]:
+def unsettled(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
     """Those not in their log dir for good: on their way, elsewhere, not there yet, or not known."""
     return {
         replica: path
@@ -118,7 +118,7 @@ def unsettled(wanted: Wanted, reading: Reading) -> dict[ReplicaId, str]:
     }
 
 
-def unasked(wanted: Wanted, reading: Reading) -> dict[ReplicaId, str]:
+def unasked(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
     """Those that neither are in their log dir nor on their way into it: asking for the others again changes nothing."""
     return {
         replica: path
@@ -127,7 +127,7 @@ def unasked(wanted: Wanted, reading: Reading) -> dict[ReplicaId, str]:
     }
 
 
-def back(wanted: Wanted, reading: Reading) -> dict[ReplicaId, str]:
+def back(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
     """Of the wanted, those on their way anywhere, and the log dir they still are in: asking for it ends the copy."""
     active = {replica: reading.place(replica) for replica in wanted}
     return {
@@ -137,7 +137,7 @@ def back(wanted: Wanted, reading: Reading) -> dict[ReplicaId, str]:
     }
 
 
-def check(wanted: Wanted, reading: Reading) -> None:
+def check(wanted: Wanted, reading: LogDirReading) -> None:
     """Raises Refused for a log dir that its broker does not have or that takes no replica: nothing was written yet."""
     for (partition, broker), path in unasked(wanted, reading).items():
         if broker not in reading.dirs:
@@ -163,10 +163,10 @@ def brokers(those: Iterable[ReplicaId]) -> tuple[BrokerId, ...]:
 
 def statuses(
     wanted: Wanted,
-    reading: Reading,
-    partitions: Mapping[TopicPartition, Partition],
+    reading: LogDirReading,
+    partitions: Mapping[TopicPartition, PartitionReplicas],
     running: Collection[TopicPartition],
-) -> tuple[Status, ...]:
+) -> tuple[LogDirStatus, ...]:
     """One status for each wanted log dir, in Kafka's order: broker, topic, partition.
 
     `partitions` and `running` as in `progress.statuses`, of the same moment: a replica whose partition still moves may
@@ -175,12 +175,12 @@ def statuses(
     found = []
     for partition, broker in sorted(wanted, key=_in_order):
         place, target = reading.place((partition, broker)), wanted[partition, broker]
-        state = State.SILENT if broker in reading.silent else _state(place, target)
+        state = LogDirState.SILENT if broker in reading.silent else _state(place, target)
         now = partitions.get(partition)
         moving = partition in running or (now is not None and now.moving)
         held = now is not None and broker in now.replicas
         found.append(
-            Status(
+            LogDirStatus(
                 partition=partition,
                 broker=broker,
                 state=state,
@@ -192,23 +192,23 @@ def statuses(
     return tuple(found)
 
 
-def _state(place: Place, target: str) -> State:
+def _state(place: Place, target: str) -> LogDirState:
     if place.current is None:
-        return State.MISSING
+        return LogDirState.MISSING
     if place.future is not None:
-        return State.ACTIVE
-    return State.COMPLETED if place.current == target else State.CANCELLED
+        return LogDirState.ACTIVE
+    return LogDirState.COMPLETED if place.current == target else LogDirState.CANCELLED
 
 
-def _progress(state: State, *, moving: bool, held: bool) -> Progress:
+def _progress(state: LogDirState, *, moving: bool, held: bool) -> Progress:
     match state:
-        case State.COMPLETED:
+        case LogDirState.COMPLETED:
             return Progress.DONE
-        case State.ACTIVE:
+        case LogDirState.ACTIVE:
             return Progress.IN_PROGRESS
-        case State.SILENT:
+        case LogDirState.SILENT:
             return Progress.IN_PROGRESS if moving or held else Progress.ELSEWHERE
-        case State.CANCELLED | State.MISSING:
+        case LogDirState.CANCELLED | LogDirState.MISSING:
             return Progress.IN_PROGRESS if moving else Progress.ELSEWHERE
 
 
@@ -220,8 +220,9 @@ def must_have_brokers(plan: Plan) -> None:
     if plan.log_dirs:
         (partition, broker), path = next(iter(sorted(plan.log_dirs.items())))
         raise Invalid(
-            f"{ZOOKEEPER} {partition} names log dir {path} on broker {broker}: give --bootstrap-server, "
-            'or write "any" for every log dir'
+            f"{ZOOKEEPER} {partition} names log dir {path} on broker {broker}: give ",
+            Parameter("bootstrap_server"),
+            ', or write "any" for every log dir',
         )
 
 
@@ -252,28 +253,28 @@ def failed(errors: Mapping[ReplicaId, object]) -> str:
     return "; ".join(told)
 
 
-def status_lines(found: Iterable[Status]) -> str:
+def status_lines(found: Iterable[LogDirStatus]) -> str:
     """What --verify prints for log dirs; an empty text for none, which Kafka prints as an empty line."""
     return "\n".join(map(_status_line, found))
 
 
-def _status_line(status: Status) -> str:
+def _status_line(status: LogDirStatus) -> str:
     replica = f"Partition {status.partition} on broker {status.broker}"
     match status.state:
-        case State.COMPLETED:
+        case LogDirState.COMPLETED:
             return f"Reassignment of replica {_name((status.partition, status.broker))} completed successfully."
-        case State.ACTIVE if status.place.future == status.target:
+        case LogDirState.ACTIVE if status.place.future == status.target:
             return f"Reassignment of replica {_name((status.partition, status.broker))} is still in progress."
-        case State.ACTIVE:
+        case LogDirState.ACTIVE:
             return f"{replica} is being moved to log dir {status.place.future} instead of {status.target}."
-        case State.CANCELLED:
+        case LogDirState.CANCELLED:
             return f"{replica} is not being moved from log dir {status.place.current} to {status.target}."
-        case State.MISSING:
+        case LogDirState.MISSING:
             return (
                 f"Partition {status.partition} is not found in any live log dir on broker {status.broker}. "
                 "There is likely an offline log directory on the broker."
             )
-        case State.SILENT:
+        case LogDirState.SILENT:
             return f"Partition {status.partition} cannot be found in any live log directory on broker {status.broker}."
 
 

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan
-from kquota.reassign.throttle import Setting
+from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, REPLICATION_RATES, BrokerId, TopicPartition
 
 Replicas = tuple[BrokerId, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
+class PartitionReplicas:
     """Where a partition is. During a move `replicas` holds old and new ones together, as the cluster says (KIP-455).
 
     `leader` is None when the partition has none.
@@ -58,7 +58,7 @@ class Move(NamedTuple):
     submitted: bool
 
 
-def moves(plan: Plan, partitions: Mapping[TopicPartition, Partition]) -> tuple[Move, ...]:
+def moves(plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas]) -> tuple[Move, ...]:
     """The partitions of the plan that are not where it wants them, in its order; not those that are nowhere."""
     return tuple(
         _move(name, now, target)
@@ -67,13 +67,13 @@ def moves(plan: Plan, partitions: Mapping[TopicPartition, Partition]) -> tuple[M
     )
 
 
-def _move(name: TopicPartition, now: Partition, target: Replicas) -> Move:
+def _move(name: TopicPartition, now: PartitionReplicas, target: Replicas) -> Move:
     sources = now.before
     destinations = tuple([b for b in target if b not in sources])
     return Move(name, sources, destinations, target, now.moving and now.target == target)
 
 
-def rollback(plan: Plan, partitions: Mapping[TopicPartition, Partition]) -> Plan:
+def rollback(plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas]) -> Plan:
     """The plan that puts every partition of `plan` back where it is, or was before the move under way."""
     return Plan(targets={name: partitions[name].before for name in plan.targets})
 

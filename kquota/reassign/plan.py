@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from kquota import text_file
-from kquota.errors import Invalid
-from kquota.reassign import document
-from kquota.reassign.document import Value, brief, cut, repeated
+from kquota.errors import Invalid, Parameter
+from kquota.reassign import strict_json
+from kquota.reassign.strict_json import Value, brief, cut, repeated
 from kquota.terms import HIGHEST_ID, BrokerId, ReplicaId, TopicPartition, wrong_topic_name
 
 ANY: Final = "any"
@@ -45,7 +45,7 @@ class Plan:
         return tuple(dict.fromkeys(p.topic for p in self.targets))
 
     def text(self) -> str:
-        """The plan as Kafka's tools write it, one line, ordered: equal plans have equal text."""
+        """The plan as Kafka's tools print it, one line, ordered; a log dir that it does not name is "any"."""
         return "".join(self.pieces())
 
     def pieces(self) -> Iterator[str]:
@@ -55,22 +55,43 @@ class Plan:
         for (topic, number), replicas in self.targets.items():
             yield (
                 f'{before}{{"topic":{names[topic]},"partition":{number},"replicas":[{",".join(map(str, replicas))}],'
-                f'"log_dirs":[{(_ANY_TOO * len(replicas))[1:]}]}}'
+                f'"log_dirs":[{self._log_dirs(TopicPartition(topic, number), replicas)}]}}'
             )
             before = ","
         yield "]}" if self.targets else f"{before}]}}"
 
+    def _log_dirs(self, name: TopicPartition, replicas: Sequence[BrokerId]) -> str:
+        if not self.log_dirs:
+            return (_ANY_TOO * len(replicas))[1:]
+        # As Kafka's tools print them, which escape no letter.
+        return ",".join(json.dumps(self.log_dirs.get((name, b), ANY), ensure_ascii=False) for b in replicas)
+
 
 def run_id(plan: Plan, time: datetime) -> str:
-    """The name of a run of `plan` begun at `time`: UTC time and hash of the canonical plan; safe as a file's name.
+    """The name of a run of `plan` begun at `time`: UTC time and a hash of its targets; safe as a file's name.
 
     >>> run_id(Plan(targets={}), datetime(2026, 3, 1, 12, 30, tzinfo=UTC))
     '20260301T123000Z-c4eb806c53c4'
     """
     digest = hashlib.sha256()
-    for piece in plan.pieces():
+    for piece in Plan(targets=plan.targets).pieces():
         digest.update(piece.encode())
     return f"{time.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digest.hexdigest()[:12]}"
+
+
+def of_record(document: Any) -> Plan:
+    """The plan that `Plan.text` told, from its JSON object; a plan may be empty there. Raises Invalid for any other."""
+    topics: dict[str, str] = {}
+    targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
+    log_dirs: dict[ReplicaId, str] = {}
+    for entry in document["partitions"]:
+        target = _plain(entry, topics)
+        if not isinstance(target, tuple) or target[0] in targets:
+            raise Invalid(f"the plan on record has an entry that is not one of kquota's: {brief(entry)}")
+        partition, replicas, chosen = target
+        targets[partition] = replicas
+        log_dirs.update(chosen)
+    return Plan(targets=targets, log_dirs=log_dirs)
 
 
 def read(path: Path, warn: Callable[[str], None] = lambda _: None) -> Plan:
@@ -112,22 +133,28 @@ def parse(text: str, where: str, warn: Callable[[str], None] = lambda _: None) -
 def _load(text: str, where: str) -> Value:
     topics: dict[str, str] = {}
     try:
-        found = document.load(text, where, _EXAMPLE, lambda entry: _plain(entry, topics))
+        found = strict_json.load(text, where, _EXAMPLE, lambda entry: _plain(entry, topics))
     except Invalid as error:
         if _PROPOSED in text:
             raise Invalid(
-                f'{where}: is all that --generate printed; keep only the line below "{_PROPOSED}", and save the one '
-                f'below "{_CURRENT}" as the plan back'
+                f"{where}: is all that ",
+                Parameter("generate"),
+                f' printed; keep only the line below "{_PROPOSED}", and save the one '
+                f'below "{_CURRENT}" as the plan back',
             ) from error
         if _CURRENT in text:
             raise Invalid(
-                f'{where}: is all that --execute printed; keep only the line below "{_CURRENT}": it is the plan back'
+                f"{where}: is all that ",
+                Parameter("execute"),
+                f' printed; keep only the line below "{_CURRENT}": it is the plan back',
             ) from error
         raise
     if isinstance(found.value, tuple):
         raise found.wrong(f"is one entry; put it in a list, for example {_EXAMPLE}")
     if "topics" in found.fields() and "partitions" not in found.fields():
-        raise Invalid(f"{where}: names topics, not partitions: it is a file for --topics-to-move-json-file")
+        raise Invalid(
+            f"{where}: names topics, not partitions: it is a file for ", Parameter("topics_to_move_json_file")
+        )
     return found
 
 

@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import Protocol
 
 from kquota.errors import KquotaError
-from kquota.reassign.log_dirs import Reading
-from kquota.reassign.moves import Partition, Replicas
-from kquota.reassign.run import Run
-from kquota.reassign.throttle import Change, Setting
+from kquota.reassign.log_dirs import LogDirReading
+from kquota.reassign.moves import PartitionReplicas, Replicas
+from kquota.reassign.run import Owner, Run
+from kquota.settings.change import Change
+from kquota.settings.resource import Setting
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 
@@ -24,8 +25,8 @@ class Snapshot:
     """
 
     racks: Mapping[BrokerId, str | None]
-    partitions: Mapping[TopicPartition, Partition]
-    running: Mapping[TopicPartition, Partition]
+    partitions: Mapping[TopicPartition, PartitionReplicas]
+    running: Mapping[TopicPartition, PartitionReplicas]
     topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -34,7 +35,7 @@ class Snapshot:
         return frozenset(self.racks)
 
 
-class Cluster(Protocol):
+class MoveCluster(Protocol):
     """A cluster as a move sees it. Every method may raise Unreachable, after a bounded time."""
 
     @property
@@ -79,14 +80,37 @@ class Cluster(Protocol):
 class Runs(Protocol):
     """The record of runs on one cluster. What it says must survive a power cut from the moment a method returns."""
 
+    @property
+    def me(self) -> Owner:
+        """The process that writes."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether every host of a team sees the same runs. If not, another host may have set what no run here holds."""
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """The ids of runs on record that cannot be read: what they have set is unknown."""
+
+    @property
+    def late_seconds(self) -> float:
+        """For how long a write of the kquota that was taken over may still arrive at a broker; 0.0 without one."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether this host has nothing to add to the record of the team, and its own journals nothing to learn."""
+
     def unfinished(self) -> tuple[Run, ...]:
         """Oldest first. Raises Refused when a record cannot be understood."""
+
+    def every(self) -> tuple[Run, ...]:
+        """The same with those that have ended, as far as they are kept."""
 
     def begin(self, run: Run) -> None:
         """Write a new record. Raises Busy when there is one of this id."""
 
     def update(self, run: Run) -> None:
-        """Put the run in place of the record of its id, wholly or not at all."""
+        """Put the run in place of the record of its id, wholly or not at all. Raises Busy after a takeover."""
 
     def place(self, run: Run) -> str:
         """Where a person finds the record, the rollback plan in it."""
@@ -106,7 +130,7 @@ class Clock(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Altered:
+class AlteredLogDirs:
     """What brokers answered to the wish for other log dirs; a replica in neither is on its way, or there.
 
     `absent` are replicas that their broker does not have. It remembers the wish until it stops, and makes the replica
@@ -120,13 +144,13 @@ class Altered:
 class ReplicaDirs(Protocol):
     """The log dirs of replicas (KIP-113). Brokers are asked together, under one deadline; none holds up the others."""
 
-    def read(self, replicas: Collection[ReplicaId]) -> Reading:
+    def read(self, replicas: Collection[ReplicaId]) -> LogDirReading:
         """Where each of `replicas` is, and every log dir of their brokers.
 
         Raises Refused when a broker says that this user may not know.
         """
 
-    def alter(self, moves: Mapping[ReplicaId, str]) -> Altered:
+    def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
         """Ask each replica's broker to move it into this log dir, at the broker's own pace.
 
         Naming the dir that a replica is in ends the copy that is under way. Errors: Refused for what the broker

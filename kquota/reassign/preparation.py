@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kquota.errors import Refused
+from kquota.errors import Parameter, Refused
 from kquota.measure import ByteRate
 from kquota.reassign import guard, log_dir_actions, log_dirs
-from kquota.reassign.hold import World, read
-from kquota.reassign.log_dirs import Reading
+from kquota.reassign.log_dirs import LogDirReading
 from kquota.reassign.moves import Move, moves, rates, rollback, throttled_brokers
 from kquota.reassign.plan import Plan, run_id
-from kquota.reassign.port import Clock, Cluster, ReplicaDirs, Runs, Snapshot
+from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.run import Run, covers, others_than, recreated, taking, without_topics
-from kquota.reassign.throttle import Change, Setting, needed
+from kquota.reassign.throttle_writes import World, read
 from kquota.reassign.wave import first_full, lists_of, no_room, too_long, wanted, wave
+from kquota.settings.change import Change, needed
+from kquota.settings.resource import Setting
 from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, BrokerId, ReplicaId
 
 
@@ -24,7 +25,7 @@ class Asked:
     """What the operator wants besides the plan. Rates in bytes per second, None for no throttle.
 
     `whole_topics`: a topic whose list would be too long is throttled as a whole, by `*`. `force` overrides moves of the
-    plan's partitions that are on their way to somewhere else.
+    plan's partitions that are on their way to somewhere else. `reason` is kept with the run.
     """
 
     throttle: ByteRate | None = None
@@ -33,6 +34,7 @@ class Asked:
     same_replication_factor: bool = False
     whole_topics: bool = False
     force: bool = False
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,7 @@ class Prepared:
     moving: tuple[Move, ...] = ()
     wave: tuple[Move, ...] = ()
     log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
-    reading: Reading | None = None
+    reading: LogDirReading | None = None
     wanted: Mapping[Setting, tuple[str, ...]] = field(default_factory=dict)
     now: Mapping[Setting, str | None] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
@@ -60,7 +62,7 @@ class Prepared:
 
 
 def prepare(
-    cluster: Cluster, runs: Runs, clock: Clock, plan: Plan, asked: Asked, dirs: ReplicaDirs | None = None
+    cluster: MoveCluster, runs: Runs, clock: Clock, plan: Plan, asked: Asked, dirs: ReplicaDirs | None = None
 ) -> Prepared:
     """Check everything that can be checked. Raises Refused, or what the cluster answered; writes nothing.
 
@@ -75,13 +77,15 @@ def prepare(
     if dirs is not None and plan.log_dirs:
         reading = log_dir_actions.check(dirs, log_dirs.of(plan), log_dirs.replicas(back))
         back = log_dirs.with_dirs(back, reading)
+    if known is not None and known.aborting and plan.targets != known.goal.targets:
+        known = replace(known, aborting=False, handed_over=frozenset())  # on its way back, and called forth again
     if known is not None and not known.aborting:
         known = replace(known, plan=plan)  # with the log dirs that it names now
     return _prepared(world, plan, asked, found=found, known=known, back=back, reading=reading)
 
 
 def prepare_again(
-    cluster: Cluster, runs: Runs, clock: Clock, run: Run, dirs: ReplicaDirs | None = None, *, force: bool = False
+    cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, dirs: ReplicaDirs | None = None, *, force: bool = False
 ) -> Prepared:
     """The same for a run on record, on the way to its goal. A topic that was deleted since is left out."""
     found = cluster.snapshot(run.goal.topics)
@@ -110,7 +114,7 @@ def _prepared(
     found: Snapshot,
     known: Run | None,
     back: Plan,
-    reading: Reading | None,
+    reading: LogDirReading | None,
 ) -> Prepared:
     moving = moves(plan, found.partitions)
     unsettled = {} if reading is None else log_dirs.unsettled(log_dirs.of(plan), reading)
@@ -126,7 +130,7 @@ def _prepared(
     now = read(world.cluster, {**dict.fromkeys(lists, ()), **limits})
     first, entries = _first_wave(world.cluster, moving, {s: now[s] for s in lists}, asked)
     everything = {**entries, **limits}
-    run = _asked_for(known or _new(plan, back, found, world.clock), plan, moving, asked)
+    run = _asked_for(known or _new(world, plan, back, found, asked), plan, moving, asked)
     return Prepared(
         world=world,
         plan=plan,
@@ -145,8 +149,9 @@ def _prepared(
     )
 
 
-def _new(plan: Plan, back: Plan, found: Snapshot, clock: Clock) -> Run:
-    begun = clock.now()
+def _new(world: World, plan: Plan, back: Plan, found: Snapshot, asked: Asked) -> Run:
+    begun = world.clock.now()
+    on_record = {name for other in world.others for name in other.goal.targets}
     return Run(
         id=run_id(plan, begun),
         begun=begun,
@@ -155,6 +160,9 @@ def _new(plan: Plan, back: Plan, found: Snapshot, clock: Clock) -> Run:
         rate=None,
         taken={},
         topic_ids={topic: found.topic_ids[topic] for topic in plan.topics if topic in found.topic_ids},
+        owner=world.runs.me,
+        reason=asked.reason,
+        crowded=any(name not in on_record for name in found.running),
     )
 
 
@@ -168,7 +176,7 @@ def _asked_for(run: Run, plan: Plan, moving: Sequence[Move], asked: Asked) -> Ru
     )
 
 
-def _check(cluster: Cluster, moving: Sequence[Move], found: Snapshot, asked: Asked, known: Run | None) -> None:
+def _check(cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked: Asked, known: Run | None) -> None:
     going_back = {
         move.partition: now
         for move in moving
@@ -177,7 +185,9 @@ def _check(cluster: Cluster, moving: Sequence[Move], found: Snapshot, asked: Ask
     if going_back and cluster.largest_submission is not None:
         raise Refused(
             f"{guard.named(going_back)}: Kafka takes nothing back through ZooKeeper while it moves (KIP-236): wait for "
-            "its end, or use --bootstrap-server; nothing was written"
+            "its end, or use ",
+            Parameter("bootstrap_server"),
+            "; nothing was written",
         )
     guard.check_brokers([move for move in moving if move.partition not in going_back], found)
     if going_back and not asked.force:
@@ -211,7 +221,7 @@ def _limits(
 
 
 def _first_wave(
-    cluster: Cluster, moving: tuple[Move, ...], lists: Mapping[Setting, str | None], asked: Asked
+    cluster: MoveCluster, moving: tuple[Move, ...], lists: Mapping[Setting, str | None], asked: Asked
 ) -> tuple[tuple[Move, ...], dict[Setting, tuple[str, ...]]]:
     """The moves to hand over first, and their list entries. Raises Refused where a list has no room at all."""
     whole = too_long(moving, lists) if asked.whole_topics and lists else frozenset()
@@ -221,6 +231,9 @@ def _first_wave(
         chosen = tuple(move for move in chosen if move.submitted)
     if not chosen and (full := first_full(moving, by_entries)):
         raise Refused(
-            f"{no_room(full)}, or give --throttle-whole-topics to throttle the whole topic; nothing was written"
+            no_room(full),
+            ", or give ",
+            Parameter("throttle_whole_topics"),
+            " to throttle the whole topic; nothing was written",
         )
     return chosen, wanted(chosen, whole) if lists else {}

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kquota.reassign.moves import Partition, Replicas
+from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
 from kquota.terms import TopicPartition
 
@@ -20,7 +20,7 @@ class Progress(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class PartitionStatus:
     """One partition of a plan, its replicas now and as planned; no replicas when it does not exist any more."""
 
     partition: TopicPartition
@@ -30,22 +30,22 @@ class Status:
 
 
 def statuses(
-    plan: Plan, partitions: Mapping[TopicPartition, Partition], running: Collection[TopicPartition]
-) -> tuple[Status, ...]:
+    plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas], running: Collection[TopicPartition]
+) -> tuple[PartitionStatus, ...]:
     """One status for each partition of the plan, in its order."""
     return tuple(_status(name, target, partitions.get(name), name in running) for name, target in plan.targets.items())
 
 
-def _status(name: TopicPartition, target: Replicas, now: Partition | None, running: bool) -> Status:
+def _status(name: TopicPartition, target: Replicas, now: PartitionReplicas | None, running: bool) -> PartitionStatus:
     replicas = now.replicas if now else ()
     if running or (now and now.moving):
         progress = Progress.IN_PROGRESS
     else:
         progress = Progress.DONE if replicas == target else Progress.ELSEWHERE
-    return Status(partition=name, progress=progress, replicas=replicas, target=target)
+    return PartitionStatus(partition=name, progress=progress, replicas=replicas, target=target)
 
 
-def verdict(found: Sequence[Status]) -> Progress:
+def verdict(found: Sequence[PartitionStatus]) -> Progress:
     """The plan as a whole: in progress while any partition is, else elsewhere if any ended there, else done."""
     return overall(status.progress for status in found)
 

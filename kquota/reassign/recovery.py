@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from kquota.reassign.execution import Execution, carry_out
-from kquota.reassign.port import Clock, Cluster, ReplicaDirs, Runs, Snapshot
+from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.preparation import Prepared
 from kquota.reassign.progress import Progress, statuses, verdict
 from kquota.reassign.run import Run
 from kquota.reassign.verification import Verification, verify
 
 
-class State(enum.Enum):
+class RunState(enum.Enum):
     """How far a run is, as the cluster and its record tell."""
 
     NOT_SUBMITTED = "begun, not submitted"
@@ -33,19 +33,19 @@ class Recovery:
     verification: Verification
 
 
-def state(run: Run, found: Snapshot) -> State:
+def state(run: Run, found: Snapshot) -> RunState:
     """How far the run is; `found` holds the topics of its plan."""
     if run.finished is not None:
-        return State.FINISHED
+        return RunState.FINISHED
     if run.aborting:
-        return State.ABORTING
+        return RunState.ABORTING
     moving = any(name in found.running for name in run.plan.targets)
     waiting = [name for name in run.waiting if name in found.partitions]
     at_rest = [s for s in statuses(run.plan, found.partitions, found.running) if s.partition in set(waiting)]
     left = bool(at_rest) and verdict(at_rest) is not Progress.DONE
     if left:
-        return State.WAITING if moving or len(waiting) < len(run.plan.targets) else State.NOT_SUBMITTED
-    return State.MOVING if moving else State.ENDED
+        return RunState.WAITING if moving or len(waiting) < len(run.plan.targets) else RunState.NOT_SUBMITTED
+    return RunState.MOVING if moving else RunState.ENDED
 
 
 def backwards(run: Run) -> Run:
@@ -54,7 +54,7 @@ def backwards(run: Run) -> Run:
 
 
 def recover(
-    cluster: Cluster,
+    cluster: MoveCluster,
     runs: Runs,
     clock: Clock,
     run: Run,
@@ -62,7 +62,7 @@ def recover(
     told: Callable[[str], None],
     dirs: ReplicaDirs | None = None,
 ) -> Recovery:
-    """Bring the run to where an undisturbed one would be by now, and give back what has ended.
+    """Bring the run to where an undisturbed one would be by now, and restore what has ended.
 
     A replica that an abort cannot simply forget is copied back, at the run's rate.
     """

@@ -1,4 +1,4 @@
-"""A run: one throttled execution of a plan, with everything needed to go on, to go back, and to give back."""
+"""A run: one throttled execution of a plan, and what is needed to continue it, undo it and restore its throttle."""
 
 from __future__ import annotations
 
@@ -9,17 +9,11 @@ from datetime import datetime
 
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan
-from kquota.reassign.throttle import (
-    Change,
-    Setting,
-    Taken,
-    entries,
-    entry_partition,
-    given_back,
-    handed_over,
-    take,
-)
-from kquota.terms import BrokerId, TopicPartition
+from kquota.reassign.throttle import Taken, maybe_unseen, passed_on, restored_value, take
+from kquota.settings.change import Change
+from kquota.settings.resource import Setting
+from kquota.settings.throttled_lists import entries, replica
+from kquota.terms import EVERY_REPLICA, BrokerId, TopicPartition
 
 
 class Purpose(enum.Enum):
@@ -30,11 +24,44 @@ class Purpose(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """A process that writes runs: its user and host, its number there, and since when it runs (UTC)."""
+
+    user: str
+    host: str
+    pid: int
+    since: datetime
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.host}, pid {self.pid}"
+
+    def same_person(self, other: Owner) -> bool:
+        """Whether it is the same user on the same host."""
+        return (self.user, self.host) == (other.user, other.host)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """One write of a run. The version grows by one with every write, whichever host makes it.
+
+    `record` identifies the shared record that the write went to, None for the journal of one host only. `by` and `at`
+    are None for a journal that kquota 0.1 wrote.
+    """
+
+    version: int
+    by: Owner | None = None
+    at: datetime | None = None
+    record: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """`rollback` is the plan back; `rate` bytes per second, None without a throttle; `finished` None while open.
 
     `handed_over` are the partitions that the cluster has taken or refused to move, and those that were there already.
-    A run that is `aborting` is on its way to `rollback`. `topic_ids` tell a topic from a later one of its name.
+    A run that is `aborting` is on its way to `rollback`. `topic_ids`, as Kafka prints them, tell a topic from a later
+    one of its name. `owner` began the run, for `reason`. `crowded`: moves that were not on record ran when it took its
+    throttle, so a prior rate may be one of theirs. `stamp` is the last write on record, and does not make runs differ.
     """
 
     id: str
@@ -49,6 +76,10 @@ class Run:
     handed_over: frozenset[TopicPartition] = frozenset()
     aborting: bool = False
     finished: datetime | None = None
+    owner: Owner | None = None
+    reason: str | None = None
+    crowded: bool = False
+    stamp: Stamp | None = field(default=None, compare=False)
 
     @property
     def goal(self) -> Plan:
@@ -85,30 +116,28 @@ def taking(
     return replace(run, taken=dict(sorted({**run.taken, **fresh}.items())))
 
 
-def giving_back(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Change, ...]:
+def restore_changes(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Change, ...]:
     """The changes that end the run's throttle; a setting that is not in `now` (nobody could read it) is left out."""
     changes = (
-        Change(setting=setting, before=now[setting], after=given_back(taken, now[setting], held(others, setting)))
+        Change(setting=setting, before=now[setting], after=restored_value(taken, now[setting], held(others, setting)))
         for setting, taken in run.taken.items()
         if setting in now
     )
     return tuple(change for change in changes if change.before != change.after)
 
 
-def restating(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Change, ...]:
-    """The prior values to write once more, because a read of them does not prove that the run's own are not there.
+def repeat_changes(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Change, ...]:
+    """The values to write once more, because a read of them does not prove that the run's own are not there.
 
     The kquota that wrote them may have died before it saw them, and a broker that replays KRaft's log slowly still
     shows what was before (20 s on a busy machine).
     """
     return tuple(
-        Change(setting=setting, before=taken.prior, after=taken.prior)
+        Change(setting=setting, before=now[setting], after=now[setting])
         for setting, taken in run.taken.items()
-        if taken.ours
-        and setting in now
-        and now[setting] == taken.prior
-        and not set(taken.ours) & ({*entries(taken.prior)} if setting.is_list else {taken.prior})
-        and not any(other.ours for other in held(others, setting))
+        if setting in now
+        and maybe_unseen(taken, now[setting], held(others, setting))
+        and restored_value(taken, now[setting], held(others, setting)) == now[setting]
     )
 
 
@@ -120,14 +149,14 @@ def part_of(run: Run, ended: Collection[TopicPartition]) -> Run:
     taken = {}
     for setting, mine in run.taken.items():
         if setting.is_list:
-            ours = tuple(e for e in mine.ours if (n := entry_partition(setting, e)) is not None and n in ended)
+            ours = tuple(e for e in mine.ours if (named := replica(setting, e)) is not None and named[0] in ended)
             if ours:
                 taken[setting] = replace(mine, ours=ours)
     return replace(run, taken=taken)
 
 
-def less(run: Run, released: Mapping[Setting, Taken]) -> Run:
-    """The run without the values in `released`, which it has given back."""
+def without_values(run: Run, released: Mapping[Setting, Taken]) -> Run:
+    """The run without the values in `released`, which it has restored."""
     taken = dict(run.taken)
     for setting, gone in released.items():
         ours = tuple(value for value in taken[setting].ours if value not in gone.ours)
@@ -136,7 +165,7 @@ def less(run: Run, released: Mapping[Setting, Taken]) -> Run:
 
 
 def held_on(run: Run, brokers: Collection[BrokerId]) -> dict[Setting, Taken]:
-    """What the run still has to give back on these brokers."""
+    """What the run still has to restore on these brokers."""
     names = {str(broker) for broker in brokers}
     return {s: taken for s, taken in run.taken.items() if s.kind == "broker" and s.name in names and taken.ours}
 
@@ -165,10 +194,32 @@ def changed_by_others(run: Run, now: Mapping[Setting, str | None], others: Seque
     )
 
 
-def handing_over(run: Run, now: Mapping[Setting, str | None], other: Run) -> Run:
-    """`other`, still open, with the rates of `run` that it now has to give back in its place."""
+def replacing(run: Run, changes: Sequence[Change], others: Sequence[Run]) -> tuple[Run, ...]:
+    """The other open runs once `changes` of `run` replace what somebody has set in the place of theirs.
+
+    Whichever of them ends last must restore that, and not what it once found itself. Of lists this concerns `*`.
+    """
+    open_runs, found = (run, *others), []
+    for other in others:
+        taken = dict(other.taken)
+        for change in changes:
+            mine = other.taken.get(change.setting)
+            if mine is not None and mine.ours and _replaces(change, held(open_runs, change.setting), mine):
+                taken[change.setting] = replace(mine, prior=run.taken[change.setting].prior)
+        found.append(replace(other, taken=taken))
+    return tuple(found)
+
+
+def _replaces(change: Change, every: Sequence[Taken], mine: Taken) -> bool:
+    if not change.setting.is_list:
+        return not any(change.before in taken.ours for taken in every)
+    return EVERY_REPLICA in mine.ours and EVERY_REPLICA not in entries(change.before)
+
+
+def passing_on(run: Run, now: Mapping[Setting, str | None], other: Run) -> Run:
+    """`other`, still open, with the rates of `run` that it now has to restore in its place."""
     shared = {
-        setting: handed_over(run.taken[setting], now[setting], taken)
+        setting: passed_on(run.taken[setting], now[setting], taken)
         for setting, taken in other.taken.items()
         if setting in run.taken and setting in now and taken.ours
     }

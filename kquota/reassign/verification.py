@@ -1,4 +1,4 @@
-"""The order of reads and writes of --verify: what has become of a plan, and everything that has ended given back."""
+"""The order of reads and writes of --verify: what has become of a plan, and restoring what has ended."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kquota.reassign import log_dirs
-from kquota.reassign.hold import Released, World, record, release, release_ended, wait_until, written
 from kquota.reassign.moves import Move
+from kquota.reassign.ownership import proven_removals
 from kquota.reassign.plan import Plan
-from kquota.reassign.port import Clock, Cluster, ReplicaDirs, Runs, Snapshot
-from kquota.reassign.progress import Progress, Status, overall, statuses, verdict
-from kquota.reassign.proof import proven
+from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
+from kquota.reassign.progress import PartitionStatus, Progress, overall, statuses, verdict
 from kquota.reassign.run import Run, covers, held, others_than, part_of, recreated, without_topics
-from kquota.reassign.throttle import Change, Setting, entries
+from kquota.reassign.throttle_writes import Released, World, record, release, release_ended, wait_until, written
+from kquota.settings.change import Change
+from kquota.settings.resource import Setting
+from kquota.settings.throttled_lists import entries
 from kquota.terms import EVERY_REPLICA, REPLICATION_RATES, THROTTLE_LISTS, THROTTLE_RATES, TopicPartition
 
 SETTLED: Final = 3.0
@@ -23,23 +25,30 @@ SETTLED: Final = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What --verify found and gave back; `pending` are settings still to be given back, and why not now.
+    """What --verify found and restored; `pending` are settings still to be restored, and why not now.
 
-    `waiting` are partitions that no kquota has handed over yet, because the one that was to do it died.
+    `waiting` are partitions that no kquota has handed over yet, because the one that was to do it died. `unknown` are
+    throttles that stay, each with its value: another host may have set them, whose runs cannot be seen from here.
+    `lost` is what somebody else has removed of the run's throttle while it is needed. With `clear_all`, `cleared_of`
+    are the ids of the open runs that had set what was cleared; nothing was cleared while moves run (`too_early`).
     """
 
-    statuses: tuple[Status, ...]
+    statuses: tuple[PartitionStatus, ...]
     verdict: Progress
-    log_dirs: tuple[log_dirs.Status, ...] = ()
-    given_back: tuple[Change, ...] = ()
+    log_dirs: tuple[log_dirs.LogDirStatus, ...] = ()
+    restored: tuple[Change, ...] = ()
     pending: Mapping[Setting, str] = field(default_factory=dict)
     waiting: tuple[TopicPartition, ...] = ()
     run: Run | None = None
+    unknown: Mapping[Setting, str] = field(default_factory=dict)
+    lost: tuple[Setting, ...] = ()
+    cleared_of: tuple[str, ...] = ()
+    too_early: bool = False
     notes: tuple[str, ...] = ()
 
 
 def verify(
-    cluster: Cluster,
+    cluster: MoveCluster,
     runs: Runs,
     clock: Clock,
     plan: Plan,
@@ -49,41 +58,133 @@ def verify(
     clear_all: bool = False,
     cancelled: Iterable[Move] = (),
 ) -> Verification:
-    """What has become of the plan. What its run took is given back: per partition at once, the rates with the last.
+    """What has become of the plan. What its run took is restored: per partition at once, the rates with the last.
 
-    Ended elsewhere gives back, too. Without a run of this plan on record, list entries go that the plan alone proves to
+    So is what ended elsewhere. Without a run of this plan on record, list entries go that the plan alone proves to
     be its own, or the plan and the moves that were `cancelled` just now. With `preserve` nothing is written; with
     `clear_all` what Kafka's own tool takes away goes as well: once no move runs anywhere, every rate of every live
     broker, and the lists of the plan's topics. Raises Unreachable.
     """
     found, seen = _settled(cluster, clock, plan)
-    in_dirs = _log_dirs(dirs, plan, seen)
-    outcome = overall([verdict(found), *(status.progress for status in in_dirs)])
+    look = _looked(seen, found, plan, dirs)
     if preserve:
-        return Verification(statuses=found, verdict=outcome, log_dirs=in_dirs)
+        return look.verification
     unfinished = runs.unfinished()
     run = covers(plan, unfinished)
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, unfinished))
     if run is not None:
-        copying = {status.partition for status in in_dirs if status.progress is Progress.IN_PROGRESS}
-        done = _of_a_run(world, run, found, seen, copying)
+        done = _of_a_run(world, run, look)
     else:
-        done = _without_a_record(world, plan, found, seen, {move.partition: move for move in cancelled})
+        done = _without_a_record(world, _provable(world, plan, look, cancelled))
     if clear_all:
-        done = _cleared(world, plan, seen, done, unfinished)
-    return replace(done, statuses=found, verdict=outcome, log_dirs=in_dirs)
+        done = _cleared(world, plan, look.seen, done, unfinished)
+    return _reported(world, plan, look, done, runs.unfinished())
 
 
-def _log_dirs(dirs: ReplicaDirs | None, plan: Plan, seen: Snapshot) -> tuple[log_dirs.Status, ...]:
+def unless_it_writes(
+    cluster: MoveCluster, runs: Runs, clock: Clock, plan: Plan, dirs: ReplicaDirs | None = None
+) -> Verification | None:
+    """As `verify`, for a caller that does not hold the lock: None where `verify` would write, or may see more.
+
+    A plan that is not done may be under way in another kquota, which holds the lock.
+    """
+    unfinished = runs.unfinished()
+    if covers(plan, unfinished) is not None or not runs.settled:
+        return None
+    seen = cluster.snapshot(plan.topics)
+    look = _looked(seen, statuses(plan, seen.partitions, seen.running), plan, dirs)
+    world = World(cluster=cluster, runs=runs, clock=clock, others=unfinished)
+    if look.verdict is not Progress.DONE or _provable(world, plan, look, ()):
+        return None
+    unfinished = runs.unfinished()
+    if covers(plan, unfinished) is not None:  # it began after the first look, and has arrived
+        return None
+    return _reported(world, plan, look, _of_released(Released(restored=())), unfinished)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What the cluster says of a plan."""
+
+    statuses: tuple[PartitionStatus, ...]
+    seen: Snapshot
+    log_dirs: tuple[log_dirs.LogDirStatus, ...]
+
+    @property
+    def verdict(self) -> Progress:
+        return overall([verdict(self.statuses), *(status.progress for status in self.log_dirs)])
+
+    @property
+    def verification(self) -> Verification:
+        return Verification(statuses=self.statuses, verdict=self.verdict, log_dirs=self.log_dirs)
+
+
+def _looked(seen: Snapshot, found: Sequence[PartitionStatus], plan: Plan, dirs: ReplicaDirs | None) -> _Look:
+    return _Look(statuses=tuple(found), seen=seen, log_dirs=_log_dirs(dirs, plan, seen))
+
+
+def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinished: Sequence[Run]) -> Verification:
+    """What was done, with what has become of the plan, and with the throttles that stay. `unfinished`: the runs now."""
+    shared = world.runs.shared
+    staying: Mapping[Setting, str] = {}
+    known = done.run
+    if known is None and shared:
+        # Ended runs are many, and their plans long: they are read only if something is left to explain.
+        staying = _staying(world.cluster, plan, look.seen, None, unfinished)
+        known = _ended(world.runs, plan) if staying or unfinished else None
+    elif not shared:
+        known = known or _ended(world.runs, plan)
+        staying = _staying(world.cluster, plan, look.seen, known, unfinished)
+    done = replace(done, statuses=look.statuses, verdict=look.verdict, log_dirs=look.log_dirs)
+    if look.verdict is not Progress.IN_PROGRESS:
+        done = replace(done, notes=(*done.notes, *_kept(known, unfinished)))
+    if shared or look.verdict is Progress.IN_PROGRESS:
+        return replace(done, notes=(*done.notes, *_foreign(staying, known)))
+    return replace(done, unknown=staying)
+
+
+def _ended(runs: Runs, plan: Plan) -> Run | None:
+    """The last run of this plan that is on record and has ended."""
+    of_plan = [
+        run for run in runs.every() if run.finished is not None and plan.targets in (run.plan.targets, run.goal.targets)
+    ]
+    return of_plan[-1] if of_plan else None
+
+
+def _staying(
+    cluster: MoveCluster, plan: Plan, seen: Snapshot, run: Run | None, unfinished: Sequence[Run]
+) -> dict[Setting, str]:
+    """The throttles that stay and that no open run on record holds.
+
+    Of a run on record these are its rates, unless they are again what was set before it. Without one they are every
+    rate of the live brokers, and every list of the plan's topics.
+    """
+    if run is None:
+        settings = [
+            *(Setting.of_topic(topic, key) for topic in plan.topics for key in THROTTLE_LISTS),
+            *(Setting.of_broker(broker, key) for broker in sorted(seen.alive) for key in REPLICATION_RATES),
+        ]
+    else:
+        settings = [s for s, taken in run.taken.items() if s.key in REPLICATION_RATES]
+    priors = {} if run is None or run.crowded else {s: taken.prior for s, taken in run.taken.items()}
+    now = cluster.values(settings)
+    return {
+        setting: value
+        for setting in settings
+        if (value := now.get(setting)) and value != priors.get(setting) and not held(unfinished, setting)
+    }
+
+
+def _log_dirs(dirs: ReplicaDirs | None, plan: Plan, seen: Snapshot) -> tuple[log_dirs.LogDirStatus, ...]:
     wanted = log_dirs.of(plan)
     if dirs is None or not wanted:
         return ()
     return tuple(log_dirs.statuses(wanted, dirs.read(wanted.keys()), seen.partitions, seen.running))
 
 
-def _settled(cluster: Cluster, clock: Clock, plan: Plan) -> tuple[tuple[Status, ...], Snapshot]:
+def _settled(cluster: MoveCluster, clock: Clock, plan: Plan) -> tuple[tuple[PartitionStatus, ...], Snapshot]:
     """Statuses in which "elsewhere" is no stale read: a KRaft broker may still show what was before the move's end."""
-    found: tuple[Status, ...] = ()
+    found: tuple[PartitionStatus, ...] = ()
     seen: Snapshot | None = None
 
     def certain() -> bool:
@@ -97,13 +198,12 @@ def _settled(cluster: Cluster, clock: Clock, plan: Plan) -> tuple[tuple[Status, 
     return found, seen
 
 
-def _of_a_run(
-    world: World, run: Run, found: Sequence[Status], seen: Snapshot, copying: Collection[TopicPartition]
-) -> Verification:
-    """`copying` are partitions that a broker still copies between its log dirs: their run's rates serve them."""
-    moving = {*copying} | {status.partition for status in found if status.progress is Progress.IN_PROGRESS}
-    at_rest = {status.partition for status in found if status.progress is Progress.ELSEWHERE and status.replicas}
-    gone = recreated(run, seen.topic_ids)
+def _of_a_run(world: World, run: Run, look: _Look) -> Verification:
+    """The rates of a run serve also the partitions that a broker still copies between its log dirs."""
+    moving = {status.partition for status in look.statuses if status.progress is Progress.IN_PROGRESS}
+    moving |= {status.partition for status in look.log_dirs if status.progress is Progress.IN_PROGRESS}
+    at_rest = {s.partition for s in look.statuses if s.progress is Progress.ELSEWHERE and s.replicas}
+    gone = recreated(run, look.seen.topic_ids)
     run = record(world, run, without_topics(run, gone))
     waiting = tuple(name for name in run.waiting if name in at_rest and name.topic not in gone)
     if moving:
@@ -111,11 +211,11 @@ def _of_a_run(
         lost = _lost(world, run, moving)
     else:
         released, lost = release(world, run, close=not waiting), ()
-    notes = (*(f"topic {topic} was deleted and made again since: it is left alone" for topic in gone), *lost)
-    return _told(released, run=run, waiting=waiting, notes=notes)
+    notes = tuple(f"topic {topic} was deleted and made again since: it is left alone" for topic in gone)
+    return replace(_of_released(released, run=run, waiting=waiting, notes=notes), lost=lost)
 
 
-def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[str, ...]:
+def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[Setting, ...]:
     """What somebody else has taken away of a throttle that is still needed. It comes back only when it is asked for."""
     now = world.cluster.values(list(run.taken))
     lost = [
@@ -124,39 +224,32 @@ def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[s
         if setting in now and not {*taken.ours, EVERY_REPLICA} & {*entries(now[setting])}
     ]
     lost += [s for s, taken in run.taken.items() if not s.is_list and taken.ours and s in now and now[s] is None]
-    if not lost:
-        return ()
-    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-    return (
-        f"warning: somebody took away {lost[0]}{more}, which run {run.id} had set: the move goes on without; "
-        "--execute the same plan again to set it again",
-    )
+    return tuple(lost)
 
 
-def _without_a_record(
-    world: World, plan: Plan, found: Sequence[Status], seen: Snapshot, cancelled: Mapping[TopicPartition, Move]
-) -> Verification:
-    """What the plan alone proves goes; of everything else that stands there is only word. All runs are others'."""
-    unfinished = world.others
+def _provable(world: World, plan: Plan, look: _Look, cancelled: Iterable[Move]) -> list[Change]:
+    """What takes away the list entries that the plan alone proves to be its own. All runs are of others."""
     settings = [Setting.of_topic(topic, key) for topic in plan.topics for key in THROTTLE_LISTS]
     now = world.cluster.values(settings)
-    done = {status.partition: status.target for status in found if status.progress is Progress.DONE}
-    changes = [
+    done = {status.partition: status.target for status in look.statuses if status.progress is Progress.DONE}
+    return [
         change
-        for change in proven(done, now, cancelled)
-        if not any(taken.ours for taken in held(unfinished, change.setting))
+        for change in proven_removals(done, now, {move.partition: move for move in cancelled})
+        if not any(taken.ours for taken in held(world.others, change.setting))
     ]
+
+
+def _without_a_record(world: World, changes: Sequence[Change]) -> Verification:
     errors = written(world, changes)
     given = tuple(change for change in changes if change.setting not in errors)
-    standing = _standing(world.cluster, plan, seen, unfinished)
     pending = {setting: str(error) for setting, error in errors.items()}
-    return _told(Released(given_back=given, pending=pending), notes=standing)
+    return _of_released(Released(restored=given, pending=pending))
 
 
 def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]) -> Verification:
     """As Kafka's own --verify: whoever set it, once no move runs anywhere."""
     if seen.running:
-        return replace(done, notes=(*done.notes, "moves are running, so --clear-all took nothing else away, as Kafka"))
+        return replace(done, too_early=True)
     settings = [
         *(Setting.of_topic(topic, key) for topic in plan.topics for key in THROTTLE_LISTS),
         *(Setting.of_broker(broker, key) for broker in sorted(seen.alive) for key in THROTTLE_RATES),
@@ -165,16 +258,16 @@ def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfin
     changes = [Change(setting=s, before=now[s], after=None) for s in settings if now.get(s) is not None]
     errors = written(world, changes)
     given = tuple(change for change in changes if change.setting not in errors)
-    robbed = {run.id for change in given for run in unfinished if held([run], change.setting)}
+    cleared_of = {run.id for change in given for run in unfinished if held([run], change.setting)}
     return replace(
         done,
-        given_back=(*done.given_back, *given),
+        restored=(*done.restored, *given),
         pending={**done.pending, **{setting: str(error) for setting, error in errors.items()}},
-        notes=(*done.notes, *(f"--clear-all took away what run {run} had set" for run in sorted(robbed))),
+        cleared_of=tuple(sorted(cleared_of)),
     )
 
 
-def _told(
+def _of_released(
     released: Released,
     *,
     run: Run | None = None,
@@ -184,7 +277,7 @@ def _told(
     return Verification(
         statuses=(),
         verdict=Progress.DONE,
-        given_back=released.given_back,
+        restored=released.restored,
         pending=released.pending,
         waiting=waiting,
         run=run,
@@ -192,21 +285,29 @@ def _told(
     )
 
 
-def _standing(cluster: Cluster, plan: Plan, seen: Snapshot, unfinished: Sequence[Run]) -> tuple[str, ...]:
-    """A throttle on the plan's topics and the live brokers that no unfinished run holds."""
-    settings = [
-        *(Setting.of_topic(topic, key) for topic in plan.topics for key in THROTTLE_LISTS),
-        *(Setting.of_broker(broker, key) for broker in sorted(seen.alive) for key in REPLICATION_RATES),
-    ]
-    now = cluster.values(settings)
+def _foreign(staying: Mapping[Setting, str], run: Run | None) -> tuple[str, ...]:
+    """One line for throttles that stay while a move runs, or that no host has set with kquota."""
+    if not staying or run is not None:
+        return ()
+    return (f"a throttle is set that no open run on record holds: {named(staying)}; kquota leaves it as it is",)
+
+
+def _kept(run: Run | None, unfinished: Sequence[Run]) -> tuple[str, ...]:
+    """A line for each other run that still holds rates which this run took."""
+    if run is None:
+        return ()
+    lines = []
+    for other in others_than(run, unfinished):
+        both = [s for s in run.taken if s.key in REPLICATION_RATES and s in other.taken and other.taken[s].ours]
+        if both:
+            whose = "" if other.owner is None else f" of {other.owner}"
+            lines.append(f"run {other.id}{whose} is open and holds rates too: {named(both)}; they stay until it ends")
+    return tuple(lines)
+
+
+def named(settings: Iterable[Setting]) -> str:
+    """Settings in a line: each key with the brokers or topics that have it."""
     names: dict[tuple[str, str], list[str]] = {}
     for setting in settings:
-        if now.get(setting) and not held(unfinished, setting):
-            names.setdefault((setting.key, setting.kind), []).append(setting.name)
-    if not names:
-        return ()
-    what = "; ".join(f"{key} on {kind} {','.join(those)}" for (key, kind), those in names.items())
-    return (
-        f"a throttle stands that no unfinished run of kquota here set: {what}; left as it is "
-        "(kquota throttle doctor says whether anybody needs it)",
-    )
+        names.setdefault((setting.key, setting.kind), []).append(setting.name)
+    return "; ".join(f"{key} on {kind} {','.join(those)}" for (key, kind), those in names.items())

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from kquota.errors import NextStep, Refused
 from kquota.reassign.moves import Move, list_entries
-from kquota.reassign.throttle import Setting, entries
+from kquota.settings.resource import Setting
+from kquota.settings.throttled_lists import entries
 from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, LONGEST_VALUE
 
 _MOVE_BYTES: Final = 48
@@ -61,9 +63,10 @@ def first_full(moving: Iterable[Move], now: Mapping[Setting, str | None]) -> Set
     return next(full, None)
 
 
-def no_room(full: Setting) -> str:
-    """What to do about a list that is full of others' entries."""
-    return f"{full} has no room for another entry: take away what nobody needs (kquota throttle doctor)"
+def no_room(full: Setting) -> Refused:
+    """The error for a list that is full of others' entries."""
+    why = f"{full} has no room for another entry: take away what nobody needs ("
+    return Refused(why, NextStep.EXAMINE_THROTTLES, ")")
 
 
 def lists_of(moving: Iterable[Move]) -> tuple[Setting, ...]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
+from kquota.list_text import joined
 from kquota.measure import ByteRate
-from kquota.reassign.moves import Partition
+from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
-from kquota.reassign.progress import Progress, Status
-from kquota.several import joined
+from kquota.reassign.progress import PartitionStatus, Progress
 from kquota.terms import BrokerId, TopicPartition
 
 EXISTING: Final = (
@@ -24,29 +23,15 @@ RUN_VERIFY: Final = (
 NONE_CANCELLED: Final = "None of the specified partition reassignments are active."
 
 
-def assignment(plan: Plan) -> str:
-    """A plan as Kafka's tools print it: as `Plan.text`, but with the log dirs that it names."""
-    partitions = [
-        {
-            "topic": name.topic,
-            "partition": name.partition,
-            "replicas": replicas,
-            "log_dirs": [plan.log_dirs.get((name, broker), "any") for broker in replicas],
-        }
-        for name, replicas in plan.targets.items()
-    ]
-    return json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":"), ensure_ascii=False)
-
-
 def generated(current: Plan, proposed: Plan) -> str:
     """What --generate prints; from 4.2 on `current` with the log dir of every replica."""
     return (
-        f"Current partition replica assignment\n{assignment(current)}\n\n"
-        f"Proposed partition reassignment configuration\n{assignment(proposed)}"
+        f"Current partition replica assignment\n{current.text()}\n\n"
+        f"Proposed partition reassignment configuration\n{proposed.text()}"
     )
 
 
-def running(moves: Mapping[TopicPartition, Partition]) -> str:
+def running(moves: Mapping[TopicPartition, PartitionReplicas]) -> str:
     """What --list prints."""
     if not moves:
         return "No partition reassignments found."
@@ -55,7 +40,7 @@ def running(moves: Mapping[TopicPartition, Partition]) -> str:
     )
 
 
-def _running_line(name: TopicPartition, now: Partition) -> str:
+def _running_line(name: TopicPartition, now: PartitionReplicas) -> str:
     adding = f" adding: {joined(now.adding)}." if now.adding else ""
     removing = f" removing: {joined(now.removing)}." if now.removing else ""
     return f"{name}: replicas: {joined(now.replicas)}.{adding}{removing}"
@@ -64,7 +49,7 @@ def _running_line(name: TopicPartition, now: Partition) -> str:
 def current_assignment(rollback: Plan) -> str:
     """What --execute prints first: the way back."""
     return (
-        f"Current partition replica assignment\n\n{assignment(rollback)}\n\n"
+        f"Current partition replica assignment\n\n{rollback.text()}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback"
     )
 
@@ -97,12 +82,12 @@ def not_cancelled(errors: Mapping[TopicPartition, str]) -> str:
     return f"Error cancelling partition reassignment{plural} for: {_errors(errors)}"
 
 
-def status_lines(found: Iterable[Status]) -> str:
+def status_lines(found: Iterable[PartitionStatus]) -> str:
     """What --verify prints first."""
     return "\n".join(("Status of partition reassignment:", *map(_status_line, found)))
 
 
-def _status_line(status: Status) -> str:
+def _status_line(status: PartitionStatus) -> str:
     match status.progress:
         case Progress.DONE:
             return f"Reassignment of partition {status.partition} is completed."

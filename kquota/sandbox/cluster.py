@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from kquota import java
-from kquota.errors import Invalid, Refused
+from kquota.errors import Invalid, Parameter, Refused
 from kquota.java import Java
 from kquota.sandbox import jars, places, readiness, servers
 from kquota.sandbox.jars import Tell
 from kquota.sandbox.processes import Process, in_folder, stop_folder, told
-from kquota.sandbox.servers import HOST, Broker
+from kquota.sandbox.servers import HOST, SandboxBroker
 
 BROKERS: Final = 3
 """Unless it is told how many."""
@@ -27,7 +27,7 @@ _PLAN: Final = "cluster.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class Sandbox:
     """The servers of one sandbox. `kafka` is its version, None when it is a ZooKeeper alone; ports are on loopback."""
 
     name: str
@@ -35,7 +35,7 @@ class Cluster:
     directory: Path
     zookeeper_port: int | None
     controller_port: int | None
-    brokers: tuple[Broker, ...]
+    brokers: tuple[SandboxBroker, ...]
     properties: Mapping[str, str]
     ready: bool
     """All servers have answered once. False in what a killed `up` left behind."""
@@ -66,7 +66,7 @@ class Cluster:
         """Every server was seen ready, and runs."""
         return self.ready and all(process.pid is not None for process in self.processes)
 
-    def broker(self, broker_id: int) -> Broker:
+    def broker(self, broker_id: int) -> SandboxBroker:
         """The broker of that id. Raises Invalid when there is none."""
         for broker in self.brokers:
             if broker.id == broker_id:
@@ -108,7 +108,7 @@ def up(
     properties: Mapping[str, str] | None = None,
     owner_pid: int | None = None,
     tell: Tell = silent,
-) -> Cluster:
+) -> Sandbox:
     """Start a sandbox and wait until every server answers: `kafka` of that version, or with None a ZooKeeper alone.
 
     `properties` go into every broker's configuration, or into that of a ZooKeeper alone. The servers outlive the
@@ -120,7 +120,7 @@ def up(
     if kafka is not None:
         jars.release(kafka)
         if not 1 <= brokers <= MOST_BROKERS:
-            raise Invalid(f"--brokers {brokers}: a sandbox has 1 to {MOST_BROKERS} brokers")
+            raise Invalid(Parameter("brokers"), f" {brokers}: a sandbox has 1 to {MOST_BROKERS} brokers")
     with places.alone(name):
         _refuse_running(name, directory)
         # Spark's extra is named first where a Java is missing, too.
@@ -155,13 +155,13 @@ def down(name: str = "default") -> bool:
     return True
 
 
-def find(name: str = "default") -> Cluster | None:
+def find(name: str = "default") -> Sandbox | None:
     """The sandbox of that name, running or not; None when there is none."""
     directory = places.directory(name)
     return _read(directory) if (directory / _PLAN).exists() else None
 
 
-def kafka_tool(kafka: Cluster | str, main_class: str, *arguments: str) -> list[str]:
+def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[str]:
     """The command line of one of Kafka's own tools, of the sandbox's version or of the version named.
 
     Raises Invalid for a sandbox of ZooKeeper alone.
@@ -179,10 +179,10 @@ def _refuse_running(name: str, directory: Path) -> None:
         raise Refused(f"sandbox {name} is up already ({', '.join(alive)}); {use}")
 
 
-def _planned(name: str, kafka: str | None, brokers: int, properties: Mapping[str, str], directory: Path) -> Cluster:
+def _planned(name: str, kafka: str | None, brokers: int, properties: Mapping[str, str], directory: Path) -> Sandbox:
     with_zookeeper = kafka is None or jars.release(kafka).on_zookeeper
     first, *rest = servers.free_ports(1 + brokers)
-    return Cluster(
+    return Sandbox(
         name=name,
         kafka=kafka,
         directory=directory,
@@ -194,7 +194,7 @@ def _planned(name: str, kafka: str | None, brokers: int, properties: Mapping[str
     )
 
 
-def _start(plan: Cluster, where: Java, tell: Tell) -> None:
+def _start(plan: Sandbox, where: Java, tell: Tell) -> None:
     """ZooKeeper first: a broker that asks it too early loses 6 s. Then all brokers at once, they find each other."""
     tell(f"starting {_described(plan)}", None)
     if plan.keeper and plan.zookeeper_port:
@@ -214,7 +214,7 @@ def _start(plan: Cluster, where: Java, tell: Tell) -> None:
         _lay_out(plan, where)
 
 
-def _lay_out(plan: Cluster, where: Java) -> None:
+def _lay_out(plan: Sandbox, where: Java) -> None:
     """A ZooKeeper without brokers gets the znodes that a first broker makes, so that quotas can be written."""
     assert plan.zookeeper_port
     shell = servers.zookeeper_shell(where.executable, jars.pyspark_jars(), plan.zookeeper_port)
@@ -225,20 +225,20 @@ def _lay_out(plan: Cluster, where: Java) -> None:
         raise Refused(f"ZooKeeper could not be laid out as Kafka's: {told(answer.stdout + answer.stderr)}")
 
 
-def _described(plan: Cluster) -> str:
+def _described(plan: Sandbox) -> str:
     if plan.kafka is None:
         return "ZooKeeper"
     return f"Kafka {plan.kafka}, {len(plan.brokers)} broker(s), on {'ZooKeeper' if plan.keeper else 'KRaft'}"
 
 
-def _metadata(plan: Cluster, broker: Broker) -> dict[str, Any]:
+def _metadata(plan: Sandbox, broker: SandboxBroker) -> dict[str, Any]:
     if plan.zookeeper:
         return servers.on_zookeeper(broker, plan.zookeeper)
     assert plan.controller_port
     return servers.on_kraft(broker, plan.controller_port)
 
 
-def _format(plan: Cluster, where: Java) -> None:
+def _format(plan: Sandbox, where: Java) -> None:
     assert plan.kafka
     cluster_id = servers.new_id()
     controller, *others = plan.brokers
@@ -252,13 +252,13 @@ def _format(plan: Cluster, where: Java) -> None:
         raise Refused(f"broker {controller.id} could not be prepared: {said}; its folder: {plan.directory}")
 
 
-def _start_broker(plan: Cluster, broker: Broker, where: Java) -> None:
+def _start_broker(plan: Sandbox, broker: SandboxBroker, where: Java) -> None:
     assert plan.kafka
     kafka = jars.kafka(plan.kafka, silent)
     broker.process.start(servers.broker_command(where.executable, kafka, broker))
 
 
-def _tie(plan: Cluster, owner_pid: int) -> None:
+def _tie(plan: Sandbox, owner_pid: int) -> None:
     """A process that stops the sandbox when its owner has ended: even `kill -9` of the owner leaves nothing."""
     process = Process(name="owner", directory=plan.directory)
     process.start([sys.executable, "-m", "kquota.sandbox.owner", plan.name, str(owner_pid), process.mark])
@@ -270,7 +270,7 @@ def _write(files: Mapping[Path, str]) -> None:
         path.write_text(text)
 
 
-def _save(cluster: Cluster) -> None:
+def _save(cluster: Sandbox) -> None:
     document = {
         "name": cluster.name,
         "kafka": cluster.kafka,
@@ -285,11 +285,11 @@ def _save(cluster: Cluster) -> None:
     partial.replace(cluster.directory / _PLAN)
 
 
-def _read(directory: Path) -> Cluster:
+def _read(directory: Path) -> Sandbox:
     try:
         plan = json.loads((directory / _PLAN).read_text())
         brokers = tuple(servers.broker_plan(b["id"], b["port"], directory) for b in plan.pop("brokers"))
-        return Cluster(directory=directory, brokers=brokers, **plan)
+        return Sandbox(directory=directory, brokers=brokers, **plan)
     except (OSError, ValueError, KeyError, TypeError) as error:
         again = f"remove it with: kquota sandbox down {directory.name}"
         raise Refused(f"{directory / _PLAN} is not a sandbox's file ({error}); {again}") from error

@@ -1,4 +1,6 @@
-"""The whole story on a fresh sandbox: a client throttled, a move predicted, executed, verified, nothing left."""
+"""The whole story on a fresh sandbox: a client throttled, a move predicted, executed, seen from a second host, and
+verified; nothing is left.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from kquota.errors import KquotaError, Unreachable
 from kquota.measure import human_bytes, human_duration, human_rate
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import traffic
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from kquota.sandbox.jars import Tell
 
 NAME: Final = "demo"
@@ -28,15 +30,21 @@ _LOADED: Final = 400_000_000
 _WRITES: Final = 1_000_000
 _THROTTLE: Final = "12MB/s"
 _CLIENT_QUOTA: Final = "1MB/s"
+_REASON: Final = "broker 2 gets new disks"
+_OTHER_HOST: Final = "--state-dir other-host"
+"""A host is a state folder: another host has another one."""
 _MOVE_SECONDS: Final = 240.0
 _NOT_YET: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Where the demo tells: `line` is its text, `progress` a bar that comes and goes (text, share or None)."""
+    """Where the demo tells: `line` takes the parts of a line, `progress` shows a bar (text, share or None).
 
-    line: Callable[[str], None]
+    An error may be a part of a line, as it may be of another error.
+    """
+
+    line: Callable[..., None]
     progress: Tell
 
 
@@ -50,7 +58,7 @@ def demo(story: Story) -> bool:
             story.line("A sandbox: three real brokers of Kafka 4.3.1 (KRaft) on this machine.")
             found = sandbox.up(name=NAME, owner_pid=os.getpid(), tell=story.progress)
         except Unreachable as error:
-            story.line(f"Kafka cannot be had here: {error}")
+            story.line("Kafka cannot be had here: ", error)
             return _on_zookeeper_alone(story, Path(folder))
         try:
             cast = _Cast(story, {"KQUOTA_BOOTSTRAP_SERVER": found.bootstrap}, Path(folder))
@@ -95,7 +103,7 @@ class _Cast:
         return ran.stdout
 
 
-def _quota(cast: _Cast, found: Cluster) -> None:
+def _quota(cast: _Cast, found: Sandbox) -> None:
     cast.story.line("\n1. A quota, and a client that meets it")
     traffic.create(found.bootstrap, "greetings", [[1]])
     entity = "--entity-type clients --entity-name greedy"
@@ -112,7 +120,7 @@ def _quota(cast: _Cast, found: Cluster) -> None:
     cast.kquota(f"configs --alter --delete-config producer_byte_rate {entity}")
 
 
-def _load(cast: _Cast, found: Cluster) -> None:
+def _load(cast: _Cast, found: Sandbox) -> None:
     story = cast.story
     story.line(f"\n2. {human_bytes(_LOADED)} in topic {_MOVING} on brokers 1 and 2, and its sizes kept")
     traffic.create(found.bootstrap, _STAYING, [[2, 3]] * _PARTITIONS)
@@ -121,9 +129,11 @@ def _load(cast: _Cast, found: Cluster) -> None:
     loading = f"loading {human_bytes(_LOADED)}"
     traffic.load(found.bootstrap, _MOVING, _PARTITIONS, _LOADED, lambda share: story.progress(loading, share))
     cast.kquota("log-dirs --snapshot history")
+    story.line("\n  Several hosts will look after moves of this cluster, so they share a record of its runs.")
+    cast.kquota("record share")
 
 
-def _move(cast: _Cast, found: Cluster) -> None:
+def _move(cast: _Cast, found: Sandbox) -> None:
     cast.story.line(
         f"\n3. Topic {_MOVING} moves from broker 2 to broker 3 while clients write {human_rate(_WRITES)} to it; "
         "its replicas on broker 1 stay"
@@ -138,11 +148,12 @@ def _move(cast: _Cast, found: Cluster) -> None:
         predicted = json.loads(cast.kquota(f"{estimate} --output json", show=False))
         again = f"{human_duration(predicted['expected_seconds'])} for {human_bytes(predicted['bytes_to_copy'])}"
         cast.story.line(f"\n  Asked again just before the start, since clients went on writing: {again}.")
-        cast.kquota(f"reassign-partitions --execute {plan} --throttle {_THROTTLE}")
+        cast.kquota(f"reassign-partitions --execute {plan} --throttle {_THROTTLE} --reason '{_REASON}'")
         began = time.monotonic()
         if not traffic.throttles(found.bootstrap, [_MOVING], [1, 2, 3]):
             raise KquotaError("demo: the move runs, and no throttle is to be seen")
         cast.kquota(f"reassign-partitions --verify {plan}", _NOT_YET)
+        _seen_elsewhere(cast)
         actual = _watched(cast, found, began, predicted)
         cast.kquota(f"reassign-partitions --verify {plan}")
     left = traffic.throttles(found.bootstrap, [_MOVING, _STAYING], [1, 2, 3])
@@ -150,9 +161,18 @@ def _move(cast: _Cast, found: Cluster) -> None:
         raise KquotaError(f"demo: the move is done, and a throttle is left: {'; '.join(left)}")
     cast.story.line("\n  Seen by another client: no throttle is left on any topic or broker.")
     _judge(cast.story, predicted["expected_seconds"], actual)
+    cast.story.line("\n  The second host asks again.")
+    cast.kquota(f"move status {_OTHER_HOST}")
 
 
-def _watched(cast: _Cast, found: Cluster, began: float, predicted: dict[str, Any]) -> float:
+def _seen_elsewhere(cast: _Cast) -> None:
+    cast.story.line("\n  A second host, which has no journal of the run, asks what is going on.")
+    told = cast.kquota(f"move status {_OTHER_HOST}", _NOT_YET)
+    if _REASON not in told:
+        raise KquotaError(f"demo: the second host does not see the run: {told!r}")
+
+
+def _watched(cast: _Cast, found: Sandbox, began: float, predicted: dict[str, Any]) -> float:
     """Seconds from `began` until every client sees the new replicas, with a bar of the bytes that arrived."""
     client, expected = traffic.admin(found.bootstrap), predicted["expected_seconds"]
     coming = predicted["bytes_to_copy"] + expected * _WRITES

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from kquota import folders, java
-from kquota.errors import Invalid, KquotaError, Refused, Unreachable
+from kquota.errors import Invalid, KquotaError, Parameter, Refused, Unreachable
 
 Tell = Callable[[str, float | None], None]
 """Takes what is being done and, where it is known, which share of it is done (0 to 1)."""
@@ -65,7 +65,7 @@ _TOOLS: Final = (
 def release(version: str) -> Release:
     """The release of that version. Raises Invalid, naming those there are."""
     if version not in RELEASES:
-        raise Invalid(f"--kafka {version}: the sandbox runs {', '.join(RELEASES)}")
+        raise Invalid(Parameter("kafka"), f" {version}: the sandbox runs {', '.join(RELEASES)}")
     return RELEASES[version]
 
 
@@ -182,5 +182,7 @@ def _failure(wanted: Release, code: int, said: list[str]) -> KquotaError:
         why = f"no answer for {_PATIENCE:.0f} s"
     return Unreachable(
         f"Kafka {wanted.version} could not be downloaded from Maven Central ({why or f'Ivy ended with {code}'}); "
-        "try again with a network, or use --zookeeper-only, which downloads nothing"
+        "try again with a network, or use ",
+        Parameter("zookeeper_only"),
+        ", which downloads nothing",
     )

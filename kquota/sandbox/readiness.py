@@ -10,7 +10,7 @@ from typing import Final
 
 from kquota.errors import Refused
 from kquota.sandbox.processes import Process
-from kquota.sandbox.servers import HOST, Broker
+from kquota.sandbox.servers import HOST, SandboxBroker
 
 _PATIENCE: Final = 180.0
 """Seconds; a machine with two busy cores has needed 60."""
@@ -22,12 +22,12 @@ def zookeeper(process: Process, port: int) -> None:
     _until(lambda: "Mode:" in _four_letters(port, b"srvr"), [process])
 
 
-def unregistered(keeper: Process, port: int, broker: Broker) -> None:
+def unregistered(keeper: Process, port: int, broker: SandboxBroker) -> None:
     """Return when ZooKeeper knows no session of this broker any more: after a crash it would refuse the next one."""
     _until(lambda: f"/brokers/ids/{broker.id}\n" not in _four_letters(port, b"dump"), [keeper])
 
 
-def brokers(all_of_them: Sequence[Broker], wanted: Sequence[Broker]) -> None:
+def brokers(all_of_them: Sequence[SandboxBroker], wanted: Sequence[SandboxBroker]) -> None:
     """Return when each of `wanted` itself answers that it sees all of the live brokers, and their controller.
 
     Raises Refused when one dies, or is not ready in time.

@@ -28,7 +28,7 @@ _given: Final[set[int]] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broker:
+class SandboxBroker:
     """One broker. Its data, configuration and log are in `directory`, the sandbox's own."""
 
     id: BrokerId
@@ -67,9 +67,9 @@ class Broker:
         return self.directory / f"broker-{self.id}.properties"
 
 
-def broker_plan(number: int, port: int, directory: Path) -> Broker:
+def broker_plan(number: int, port: int, directory: Path) -> SandboxBroker:
     """Broker `number` of a sandbox, counted from 1; the racks go round."""
-    return Broker(id=BrokerId(number), port=port, rack=f"rack-{(number - 1) % RACKS + 1}", directory=directory)
+    return SandboxBroker(id=BrokerId(number), port=port, rack=f"rack-{(number - 1) % RACKS + 1}", directory=directory)
 
 
 def free_ports(count: int) -> list[int]:
@@ -163,7 +163,7 @@ def zookeeper_shell(java: Path, jars: Path, port: int) -> list[str]:
 _LISTENERS: Final = ("listeners", "advertised.listeners", "listener.security.protocol.map")
 
 
-def broker_files(broker: Broker, metadata: Mapping[str, Any], extra: Mapping[str, str]) -> dict[Path, str]:
+def broker_files(broker: SandboxBroker, metadata: Mapping[str, Any], extra: Mapping[str, str]) -> dict[Path, str]:
     """A broker's configuration: Kafka's defaults, except where a small cluster that starts fast needs other values.
 
     Listeners in `extra` come on top of the sandbox's own, without which it could not be found again.
@@ -188,7 +188,7 @@ def broker_files(broker: Broker, metadata: Mapping[str, Any], extra: Mapping[str
     return {broker.configuration: _lines(ours | dict(extra) | listeners)}
 
 
-def on_zookeeper(broker: Broker, zookeeper: str) -> dict[str, Any]:
+def on_zookeeper(broker: SandboxBroker, zookeeper: str) -> dict[str, Any]:
     """How a broker below 4.0 finds its cluster."""
     return {
         "broker.id": broker.id,
@@ -198,7 +198,7 @@ def on_zookeeper(broker: Broker, zookeeper: str) -> dict[str, Any]:
     }
 
 
-def on_kraft(broker: Broker, controller_port: int) -> dict[str, Any]:
+def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
     """How a broker finds its cluster without ZooKeeper: broker 1 is the controller as well."""
     kraft: dict[str, Any] = {
         "node.id": broker.id,
@@ -217,20 +217,20 @@ def on_kraft(broker: Broker, controller_port: int) -> dict[str, Any]:
     return kraft
 
 
-def broker_command(java: Path, jars: Path, broker: Broker) -> list[str]:
+def broker_command(java: Path, jars: Path, broker: SandboxBroker) -> list[str]:
     """A broker, its log at INFO on stderr."""
     options = ["-Xmx384m", *_LEAN, *_logging("info"), broker.process.mark]
     return [str(java), *options, "-cp", f"{jars}/*", "kafka.Kafka", str(broker.configuration)]
 
 
-def format_command(java: Path, jars: Path, broker: Broker, cluster_id: str) -> list[str]:
+def format_command(java: Path, jars: Path, broker: SandboxBroker, cluster_id: str) -> list[str]:
     """What prepares the folders of the KRaft controller: only Kafka's own tool writes its first metadata."""
     return tool_command(
         java, jars, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(broker.configuration)
     )
 
 
-def formatted(broker: Broker, cluster_id: str) -> dict[Path, str]:
+def formatted(broker: SandboxBroker, cluster_id: str) -> dict[Path, str]:
     """What prepares the folders of a KRaft broker that is no controller: the same `meta.properties` as Kafka's tool's.
 
     Written by hand, because the tool takes more than a second for each broker.

@@ -24,7 +24,7 @@ _PAYLOAD: Final = os.urandom(MESSAGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Throttling:
+class ClientThrottling:
     """What one client met: how often a broker asked it to wait (KIP-219), how long at most, and its rate in bytes/s."""
 
     times: int
@@ -109,7 +109,7 @@ def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[N
         thread.join(_SECONDS)
 
 
-def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> Throttling:
+def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> ClientThrottling:
     """Write as fast as the brokers allow, until one throttles this client or `most` bytes went through."""
     times: list[int] = []
     producer = Producer(
@@ -130,7 +130,9 @@ def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> Thr
             producer.poll(0.05)
     producer.flush(_SECONDS)
     waits = [wait for wait in times if wait]
-    return Throttling(times=len(waits), longest_ms=max(waits, default=0), rate=sent / (time.monotonic() - started))
+    return ClientThrottling(
+        times=len(waits), longest_ms=max(waits, default=0), rate=sent / (time.monotonic() - started)
+    )
 
 
 def throttles(bootstrap: str, topics: Collection[str], brokers: Collection[int]) -> list[str]:

@@ -8,13 +8,17 @@ from typing import Final
 
 from kquota.errors import Invalid
 from kquota.simulate.curve import Curve
-from kquota.simulate.load import Admission, Client, Manner, Quotas, Request, Round, Sent, rounds
+from kquota.simulate.load import Admission, Manner, Quotas, Request, Round, Sent, SimulatedClient, rounds
 from kquota.terms import SAMPLE_MS
 
 LONGEST_MS: Final = 30 * 86_400_000
 _HIGHEST: Final = 2**63
 _COSTS: Final = ("bytes", "thread_ms", "mutations")
 _COUNTS: Final = ("admitted", "rejected", "delayed", "bytes", "mutations", "total_wait")
+
+
+class NoRate(Invalid):
+    """No mutation rate is high enough for a deploy in a given time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +83,7 @@ def rate_within(
     while late(high):
         low, high = high, high * 2
         if high > _HIGHEST:
-            raise Invalid("no mutation rate is enough: the request percentage alone takes longer than --within")
+            raise NoRate("no mutation rate is enough: the request percentage alone takes longer")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if late(middle) else (low, middle)
@@ -144,7 +148,7 @@ class Walk:
 
     quotas: Quotas
     closed_loop: bool = False
-    _client: Client = field(init=False)
+    _client: SimulatedClient = field(init=False)
     _begin: int | None = None
     _end: int = 0
     _counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTS, 0))
@@ -157,7 +161,7 @@ class Walk:
     _mutations: Curve = field(default_factory=Curve)
 
     def __post_init__(self) -> None:
-        self._client = Client(quotas=self.quotas, closed_loop=self.closed_loop)
+        self._client = SimulatedClient(quotas=self.quotas, closed_loop=self.closed_loop)
 
     def take(self, request: Request) -> None:
         """The next request; what comes once its waits are longer than a month is passed over."""

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
+from kquota.quota_keys import Model
 from kquota.simulate.bucket import Bucket
 from kquota.simulate.rate import Rate
 from kquota.terms import SAMPLES
@@ -59,15 +60,10 @@ class Throughput:
         return max(1, int(self.bound * (self.rate.samples - 1) * self.rate.sample_ms / 1_000))
 
 
-def byte_rate(bound: float, samples: int = SAMPLES) -> Throughput:
-    """producer_byte_rate or consumer_byte_rate on one broker, in bytes per second."""
-    return Throughput(bound=bound, rate=Rate(samples=samples))
-
-
-def request_percentage(bound: float, samples: int = SAMPLES) -> Throughput:
-    """request_percentage on one broker: record `percent` of each request."""
+def throughput(model: Model, bound: float, samples: int = SAMPLES) -> Throughput:
+    """A limit of this model on one broker: RATE of bytes per second, SHARE of what is `percent` of each request."""
     rate = Rate(samples=samples)
-    return Throughput(bound=bound, longest_ms=rate.sample_ms, rate=rate)
+    return Throughput(bound=bound, longest_ms=rate.sample_ms if model is Model.SHARE else None, rate=rate)
 
 
 @dataclass(slots=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from kquota.errors import Invalid
+from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.simulate.bucket import Bucket
-from kquota.simulate.delay import Mutations, Throughput, byte_rate, percent, request_percentage
+from kquota.simulate.delay import Mutations, Throughput, percent, throughput
 from kquota.simulate.rate import must_be_positive, must_be_whole
-from kquota.terms import CLIENT_QUOTAS, SAMPLES
+from kquota.terms import SAMPLES
 
 BYTE_RATE: Final = "byte rate"
 REQUEST: Final = "request percentage"
@@ -43,33 +44,45 @@ class Sent(NamedTuple):
     served: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Quotas:
-    """What holds a client on one broker, per second; None is no quota. A client produces or consumes, not both.
+    """What holds a client on one broker, per second, by quota key: `Quotas(producer_byte_rate=10e6)`; None is no quota.
 
-    `strict`: its mutations are rejected; a client too old for that is only delayed (KIP-599). `samples` is
-    quota.window.num and controller.quota.window.num. Raises Invalid for both sides, for what is not more than 0 and
-    finite, and for less than 1 sample.
+    A client produces or consumes, not both. `strict`: its mutations are rejected; a client too old for that is only
+    delayed (KIP-599). `samples` is quota.window.num and controller.quota.window.num. Raises Invalid for a key that is
+    not simulated, for two of one model, for what is not more than 0 and finite, and for less than 1 sample.
     """
 
-    producer_byte_rate: float | None = None
-    consumer_byte_rate: float | None = None
-    request_percentage: float | None = None
-    controller_mutation_rate: float | None = None
-    strict: bool = True
-    samples: int = SAMPLES
+    limits: Mapping[str, float]
+    strict: bool
+    samples: int
 
-    def __post_init__(self) -> None:
-        if self.producer_byte_rate is not None and self.consumer_byte_rate is not None:
-            raise Invalid("one connection produces or consumes: producer_byte_rate or consumer_byte_rate, not both")
-        for name in CLIENT_QUOTAS:
-            if (value := getattr(self, name)) is not None:
-                must_be_positive(value, name)
-        must_be_whole(self.samples, "samples")
+    def __init__(self, *, strict: bool = True, samples: int = SAMPLES, **limits: float | None) -> None:
+        known = {key: row for key, row in QUOTA_KEYS.items() if row.simulated is not None}
+        if unknown := limits.keys() - known.keys():
+            raise Invalid(f"{', '.join(sorted(unknown))}: not simulated; these keys are: {', '.join(known)}")
+        held = {key: limit for key in known if (limit := limits.get(key)) is not None}
+        for model in Model:
+            if len(rivals := [key for key in held if known[key].model is model]) > 1:
+                raise Invalid(f"one connection produces or consumes: {' or '.join(rivals)}, not both")
+        for key, limit in held.items():
+            must_be_positive(limit, key)
+        must_be_whole(samples, "samples")
+        for name, value in (("limits", held), ("strict", strict), ("samples", samples)):
+            object.__setattr__(self, name, value)
+
+    def limit(self, model: Model) -> float | None:
+        """The limit that this model holds the client to; None where none does."""
+        return next((limit for key, limit in self.limits.items() if QUOTA_KEYS[key].model is model), None)
+
+    def throughput(self, model: Model) -> Throughput | None:
+        """The broker's part in that limit, with nothing counted yet."""
+        bound = self.limit(model)
+        return None if bound is None else throughput(model, bound, self.samples)
 
 
 @dataclass(slots=True, kw_only=True)
-class Client:
+class SimulatedClient:
     """One connection that sends in order, each request once it is there and the mute of the one before is over.
 
     `closed_loop`: it thinks between two requests for as long as its load says, so every wait moves all that follows;
@@ -81,6 +94,7 @@ class Client:
     quotas: Quotas
     closed_loop: bool = False
     starved: bool = False
+    _fetches: bool = field(init=False)
     _bytes: Throughput | None = field(init=False)
     _requests: Throughput | None = field(init=False)
     _mutations: Mutations | None = field(init=False)
@@ -88,12 +102,10 @@ class Client:
     _moved: int = 0
 
     def __post_init__(self) -> None:
-        held, samples = self.quotas, self.quotas.samples
-        bound = held.producer_byte_rate if held.consumer_byte_rate is None else held.consumer_byte_rate
-        percentage, rate = held.request_percentage, held.controller_mutation_rate
-        self._bytes = None if bound is None else byte_rate(bound, samples)
-        self._requests = None if percentage is None else request_percentage(percentage, samples)
-        self._mutations = None if rate is None else Mutations(Bucket(rate=rate, samples=samples))
+        quotas, rate = self.quotas, self.quotas.limit(Model.BUCKET)
+        self._fetches = any(QUOTA_KEYS[key].fetches for key in quotas.limits)
+        self._bytes, self._requests = quotas.throughput(Model.RATE), quotas.throughput(Model.SHARE)
+        self._mutations = None if rate is None else Mutations(Bucket(rate=rate, samples=quotas.samples))
 
     def send(self, request: Request) -> Iterator[Sent]:
         """Every try until all of it went through; what is sent later must not be there earlier.
@@ -124,7 +136,7 @@ class Client:
             self._moved += now - start
 
     def _tried(self, request: Request, left: int, now: int) -> Sent:
-        fetches = self.quotas.consumer_byte_rate is not None and not request.mutations
+        fetches = self._fetches and not request.mutations
         told, by = 0, REQUEST
         if self._requests is not None:
             told = self._requests.record(percent(request.thread_ms), now)
@@ -152,13 +164,6 @@ class Client:
         return (0, True) if wait is None else (max(1, wait), False)
 
 
-def stream(requests: Iterable[Request], quotas: Quotas, *, closed_loop: bool = False) -> Iterator[Sent]:
-    """What one client sends, try by try."""
-    client = Client(quotas=quotas, closed_loop=closed_loop)
-    for one in requests:
-        yield from client.send(one)
-
-
 class Admission(Protocol):
     """A quota on mutations: `Mutations` as shipped, and the drafts."""
 
@@ -184,24 +189,19 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """How a client deploys: `strict` when it can be rejected; topics in each request, None for all that are left; and
-    what each request costs a thread of a broker that has a request quota for it, in percent (None: no quota).
+    """How a client deploys: topics in each request, None for all that are left; and what each request costs a thread.
 
-    Raises Invalid for less than 1 topic or sample, and for a quota that is not more than 0 and finite.
+    Of `quotas` a request percentage counts, and whether the client can be rejected. Raises Invalid for less than 1
+    topic.
     """
 
-    strict: bool = True
+    quotas: Quotas = field(default_factory=Quotas)
     per_request: int | None = None
-    request_percentage: float | None = None
     thread_ms: float = 0.0
-    samples: int = SAMPLES
 
     def __post_init__(self) -> None:
         if self.per_request is not None:
             must_be_whole(self.per_request, "per_request")
-        if self.request_percentage is not None:
-            must_be_positive(self.request_percentage, "request_percentage")
-        must_be_whole(self.samples, "samples")
 
 
 def rounds(items: Sequence[int], quota: Admission, manner: Manner = Manner()) -> Iterator[Round]:
@@ -210,12 +210,11 @@ def rounds(items: Sequence[int], quota: Admission, manner: Manner = Manner()) ->
     Each item is a topic and its number of partitions. KIP-599's wait is the least of the rejected items', who are all
     told the same, or the request quota's where that is longer.
     """
-    percentage = manner.request_percentage
-    requests = None if percentage is None else request_percentage(percentage, manner.samples)
+    requests = manner.quotas.throughput(Model.SHARE)
     now, first = 0, 0
     while first < len(items):
         last = min(first + (manner.per_request or len(items)), len(items))
-        after, wait = (_admitted if manner.strict else _let_through)(items, first, last, quota, now)
+        after, wait = (_admitted if manner.quotas.strict else _let_through)(items, first, last, quota, now)
         if requests is not None:
             wait = max(wait, requests.record(percent(manner.thread_ms), now))
         mutations = sum(items[first:after])

@@ -21,7 +21,7 @@ _WHOLE: Final = re.compile(WHOLE)
 _DECIMAL: Final = re.compile(DECIMAL)
 
 
-class Stream(NamedTuple):
+class TraceStream(NamedTuple):
     """Who asks: one connection of one client to one broker, with quotas of its own. Empty is "nobody said"."""
 
     broker: str
@@ -33,7 +33,7 @@ class Stream(NamedTuple):
 class Answered:
     """What one stream of a trace comes to."""
 
-    stream: Stream
+    stream: TraceStream
     flow: Flow
 
 
@@ -69,7 +69,7 @@ def of_json(line: str) -> Mapping[str, str | None] | None:
     return found if isinstance(found, dict) and all(isinstance(found.get(n), str | None) for n in COLUMNS) else None
 
 
-def request(row: Mapping[str, str | None]) -> tuple[Stream, Request] | None:
+def request(row: Mapping[str, str | None]) -> tuple[TraceStream, Request] | None:
     """A row as values. None where it is bad: no whole `ms`, a number that is none or negative, and mutations together
     with bytes, for no request has both."""
     told = {name: (row.get(name) or "").strip(" ") for name in COLUMNS}
@@ -79,12 +79,12 @@ def request(row: Mapping[str, str | None]) -> tuple[Stream, Request] | None:
     found = Request(int(ms), int(size), float(cost), int(mutations))
     if found.bytes and found.mutations:
         return None
-    return Stream(told["broker"], told["user"], told["client_id"]), found
+    return TraceStream(told["broker"], told["user"], told["client_id"]), found
 
 
-def answered(rows: Iterable[tuple[Stream, Request]], quotas: Quotas, *, closed_loop: bool) -> list[Answered]:
+def answered(rows: Iterable[tuple[TraceStream, Request]], quotas: Quotas, *, closed_loop: bool) -> list[Answered]:
     """Each stream by itself, in the order of their names. Its requests go by their time, at one time by their size."""
-    streams: dict[Stream, list[Request]] = {}
+    streams: dict[TraceStream, list[Request]] = {}
     for stream, one in rows:
         streams.setdefault(stream, []).append(one)
     found = []

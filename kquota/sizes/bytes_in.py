@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Parameter
 from kquota.measure import byte_rate
 from kquota.sizes import prometheus
 from kquota.terms import BrokerId, is_id
@@ -51,10 +51,13 @@ def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
     for text in texts:
         broker, equals, rate = text.partition("=")
         if not equals or not is_id(broker):
-            raise Invalid(f"--bytes-in {text!r}: write a broker's id and a rate, as 1=3MB/s")
+            raise Invalid(Parameter("bytes_in"), f" {text!r}: write a broker's id and a rate, as 1=3MB/s")
         if BrokerId(int(broker)) in rates:
-            raise Invalid(f"--bytes-in {text!r}: broker {int(broker)} has a rate already")
-        rates[BrokerId(int(broker))] = BytesIn(mean=_rate(rate, f"--bytes-in {broker}"))
+            raise Invalid(Parameter("bytes_in"), f" {text!r}: broker {int(broker)} has a rate already")
+        try:
+            rates[BrokerId(int(broker))] = BytesIn(mean=_rate(rate, broker))
+        except Invalid as error:
+            raise Invalid(Parameter("bytes_in"), f" {error}") from error
     return rates
 
 

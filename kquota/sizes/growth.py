@@ -1,16 +1,20 @@
-"""How much was written to a replica between two snapshots: the reference that the Spark job is held equal to."""
+"""How much was written between two readings of the logs: the reference for Spark, and rates on a live cluster."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
+
+from kquota.sizes.replica import LogDir, Replica
+from kquota.terms import TopicPartition
 
 MOST: Final = 2**63 - 1
 """More bytes than a column can hold are not believed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ReplicaReading:
     """One replica in one snapshot. Size in bytes; None is "nobody told"."""
 
     size: int
@@ -19,7 +23,7 @@ class Reading:
     in_sync: bool | None = None
 
 
-def grown(before: Reading | None, now: Reading) -> int | None:
+def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
     """Bytes written to the replica since the snapshot before, never negative; None where that cannot be told.
 
     A shrink is retention, not traffic. What a replica gains while it catches up is a copy's traffic, not producers'.
@@ -40,3 +44,39 @@ def grown(before: Reading | None, now: Reading) -> int | None:
     held = now.end_offset - now.start_offset
     estimate = written * now.size // held if held > 0 else MOST + 1
     return estimate if estimate <= MOST else None
+
+
+def write_rates(
+    first: Iterable[LogDir], second: Iterable[LogDir], seconds: float
+) -> dict[TopicPartition, float | None]:
+    """Bytes per second written to each partition that has a leader in the second of two detailed readings.
+
+    `seconds` lie between the readings. What was written is `grown` of the log that leads now; None, not
+    0, where that cannot be told.
+    """
+    leaders = {
+        (log_dir.broker, replica.partition): replica
+        for log_dir in second
+        for replica in log_dir.replicas
+        if replica.leader and not replica.future
+    }
+    before = {
+        (log_dir.broker, replica.partition): _reading(replica)
+        for log_dir in first
+        for replica in log_dir.replicas
+        if (log_dir.broker, replica.partition) in leaders and not replica.future
+    }
+    written = {key: grown(before.get(key), _reading(leader)) for key, leader in leaders.items()}
+    return {
+        partition: None if more is None else more / seconds
+        for (_, partition), more in sorted(written.items(), key=lambda item: item[0][1])
+    }
+
+
+def _reading(replica: Replica) -> ReplicaReading:
+    return ReplicaReading(
+        size=replica.size,
+        start_offset=replica.start_offset,
+        end_offset=replica.end_offset,
+        in_sync=replica.in_sync,
+    )

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from kquota.errors import Invalid
+from kquota.errors import Invalid, NextStep, Parameter
 from kquota.sizes.snapshot import STAMP
 
 VERSION: Final = 1
@@ -21,7 +21,7 @@ ROLLED: Final = f"rolled/v{VERSION}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Taken:
+class SnapshotKey:
     """Which cluster a snapshot shows, and when it was taken: UTC, to the second."""
 
     cluster: str
@@ -33,23 +33,21 @@ class Taken:
         return self.time.strftime(STAMP)
 
 
-def taken(row: str | bytes, where: str) -> Taken:
+def taken(row: str | bytes, where: str) -> SnapshotKey:
     """What a snapshot's first row tells of the whole. Raises Invalid, naming `where`, for what is no such row."""
     try:
         told = json.loads(row)
         return _taken(told)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Invalid(
-            f"{where}: its first line is not a row of a snapshot; take one with: kquota log-dirs --snapshot DIR"
-        ) from error
+        raise Invalid(f"{where}: its first line is not a row of a snapshot; ", NextStep.TAKE_SNAPSHOT) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
     """The time that a snapshot tells of: since the one before of its cluster, None for a cluster's first."""
 
-    taken: Taken
-    before: Taken | None
+    taken: SnapshotKey
+    before: SnapshotKey | None
 
     @property
     def seconds(self) -> int | None:
@@ -64,8 +62,8 @@ class Listing:
     """
 
     rolled: tuple[str, ...]
-    held: frozenset[Taken]
-    waiting: Mapping[Path, Taken]
+    held: frozenset[SnapshotKey]
+    waiting: Mapping[Path, SnapshotKey]
     late: tuple[Path, ...] = ()
 
     def clusters(self) -> list[str]:
@@ -81,7 +79,7 @@ class Listing:
             waiting={path: each for path, each in self.waiting.items() if each.cluster == cluster},
         )
 
-    def newest(self) -> dict[str, Taken]:
+    def newest(self) -> dict[str, SnapshotKey]:
         """The last snapshot of each cluster that is rolled."""
         return {each.cluster: each for each in sorted(self.held)}
 
@@ -98,20 +96,22 @@ def chosen(clusters: Collection[str], asked: str | None) -> str:
     """The one cluster of a history, or the one `asked` for. Raises Invalid where that is none."""
     known = ", ".join(clusters)
     if not clusters:
-        raise Invalid("the history holds no snapshot; take one with: kquota log-dirs --snapshot DIR")
+        raise Invalid("the history holds no snapshot; ", NextStep.TAKE_SNAPSHOT)
     if asked is None and len(clusters) > 1:
-        raise Invalid(f"the history holds {len(clusters)} clusters; name one with --cluster-id: {known}")
+        raise Invalid(
+            f"the history holds {len(clusters)} clusters; name one with ", Parameter("cluster_id"), f": {known}"
+        )
     if asked is not None and asked not in clusters:
-        raise Invalid(f"--cluster-id {asked}: the history holds {known}")
+        raise Invalid(Parameter("cluster_id"), f" {asked}: the history holds {known}")
     return asked or next(iter(clusters))
 
 
-def listing(rolled: Iterable[str], held: Collection[Taken], snapshots: Mapping[Path, Taken]) -> Listing:
+def listing(rolled: Iterable[str], held: Collection[SnapshotKey], snapshots: Mapping[Path, SnapshotKey]) -> Listing:
     """Snapshots that `held` lacks, told into waiting and late. Raises Invalid where two files show the same."""
     rolled_to = {each.cluster: each.time for each in sorted(held)}
-    waiting: dict[Path, Taken] = {}
+    waiting: dict[Path, SnapshotKey] = {}
     late: list[Path] = []
-    first: dict[Taken, Path] = {}
+    first: dict[SnapshotKey, Path] = {}
     for path, each in sorted(snapshots.items()):
         if each in held:
             continue
@@ -124,19 +124,19 @@ def listing(rolled: Iterable[str], held: Collection[Taken], snapshots: Mapping[P
     return Listing(rolled=tuple(rolled), held=frozenset(held), waiting=waiting, late=tuple(late))
 
 
-def batch_name(snapshots: Collection[Taken]) -> str:
+def batch_name(snapshots: Collection[SnapshotKey]) -> str:
     """A batch's folder: when its last snapshot was taken, and a mark of what it holds: histories can be merged."""
     mark = hashlib.sha256("\n".join(f"{each.cluster} {each.stamp}" for each in sorted(snapshots)).encode())
     return f"batch={max(each.time for each in snapshots):%Y%m%dT%H%M%SZ}-{mark.hexdigest()[:8]}"
 
 
-def manifest(snapshots: Collection[Taken]) -> str:
+def manifest(snapshots: Collection[SnapshotKey]) -> str:
     """What a batch holds, as one JSON object."""
     rows = [{"cluster": each.cluster, "time": each.stamp} for each in sorted(snapshots)]
     return json.dumps({"version": VERSION, "snapshots": rows}, indent=1) + "\n"
 
 
-def manifested(text: str, where: str) -> frozenset[Taken]:
+def manifested(text: str, where: str) -> frozenset[SnapshotKey]:
     """The snapshots that a manifest names. Raises Invalid, naming `where`, for what is none."""
     try:
         found = json.loads(text)
@@ -147,5 +147,5 @@ def manifested(text: str, where: str) -> frozenset[Taken]:
     raise Invalid(f"{where}: version {found['version']} is newer than this kquota; use a newer one")
 
 
-def _taken(row: Mapping[str, str]) -> Taken:
-    return Taken(str(row["cluster"]), datetime.strptime(str(row["time"]), STAMP).replace(tzinfo=UTC))
+def _taken(row: Mapping[str, str]) -> SnapshotKey:
+    return SnapshotKey(str(row["cluster"]), datetime.strptime(str(row["time"]), STAMP).replace(tzinfo=UTC))

@@ -1,4 +1,4 @@
-"""The job behind `log-dirs --compact`: in one pass over snapshots, the two tables of a history."""
+"""The job that rolls a history: in one pass over snapshots, the two tables of a history."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from kquota.errors import Invalid, Refused, Unreachable
+from kquota.errors import Invalid, Parameter, Refused, Unreachable
 from kquota.spark.engine import Engine
 
 if TYPE_CHECKING:
@@ -29,8 +29,9 @@ def starting(engine: Engine, options: Mapping[str, str]) -> Iterator[Callable[[]
     """
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise Refused(
-            f"--spark-remote needs Spark Connect's client ({', '.join(missing)} missing): in an environment of its own "
-            "pip install 'kquota[connect]'; beside Spark itself pip install 'pyspark[connect]'"
+            Parameter("spark_remote"),
+            f" needs Spark Connect's client ({', '.join(missing)} missing): in an environment of its own "
+            "pip install 'kquota[connect]'; beside Spark itself pip install 'pyspark[connect]'",
         )
     # Somebody's Spark, set up in the environment, must not change which server this is.
     before = {name: os.environ.pop(name) for name in _OURS if name in os.environ}
@@ -66,7 +67,7 @@ def _connected(engine: Engine, options: Mapping[str, str]) -> SparkSession:
 
         spark: SparkSession = SparkSession.builder.remote(engine.remote).create()
     except PySparkException as error:
-        raise Invalid(f"--spark-remote {engine.name!r}: {str(error).splitlines()[0]}") from error
+        raise Invalid(Parameter("spark_remote"), f" {engine.name!r}: {str(error).splitlines()[0]}") from error
     # One that dies must not be waited for any longer than one that is not there.
     spark.client.set_retry_policies([DefaultPolicy(max_retries=6)])
     _set(spark, {"spark.sql.session.timeZone": "UTC", **options, **engine.conf})
@@ -97,4 +98,5 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
         try:
             spark.conf.set(key, value)
         except PySparkException as error:
-            raise Invalid(f"--conf {key}: the server refuses it: {str(error).splitlines()[0]}") from error
+            refusal = f" {key}: the server refuses it: {str(error).splitlines()[0]}"
+            raise Invalid(Parameter("conf"), refusal) from error

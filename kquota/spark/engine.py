@@ -6,17 +6,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Parameter
 
 EMBEDDED_MASTER: Final = "local[*]"
 MEMORY: Final = "spark.driver.memory"
+_MASTER: Final = Parameter("spark_master")
+_REMOTE: Final = Parameter("spark_remote")
+_CONF: Final = Parameter("conf")
 _OURS: Final = {
-    "spark.master": "give --spark-master",
-    "spark.remote": "give --spark-remote",
-    "spark.submit.deployMode": "the driver is here",
-    "spark.driver.extraClassPath": "give spark.jars or spark.jars.packages",
-    "spark.driver.extraJavaOptions": "kquota starts the JVM itself; JDK_JAVA_OPTIONS in the environment reaches it",
-    "spark.local.dir": "it is in a folder that goes with the command; TMPDIR says where",
+    "spark.master": ("give ", _MASTER),
+    "spark.remote": ("give ", _REMOTE),
+    "spark.submit.deployMode": ("the driver is here",),
+    "spark.driver.extraClassPath": ("give spark.jars or spark.jars.packages",),
+    "spark.driver.extraJavaOptions": ("kquota starts the JVM itself; JDK_JAVA_OPTIONS in the environment reaches it",),
+    "spark.local.dir": ("it is in a folder that goes with the command; TMPDIR says where",),
 }
 _FIXED_ON_A_SERVER: Final = ("spark.driver.", "spark.executor.", "spark.jars", "spark.local.", "spark.hadoop.")
 
@@ -54,17 +57,17 @@ EMBEDDED: Final = Engine()
 def engine(master: str | None, remote: str | None, conf: Iterable[str]) -> Engine:
     """The engine that the options name. Raises Invalid for two of them, and for a setting that has no effect there."""
     if master is not None and remote is not None:
-        raise Invalid("give --spark-master or --spark-remote, not both")
+        raise Invalid("give ", _MASTER, " or ", _REMOTE, ", not both")
     if master is not None and not _names_a_master(master):
-        raise Invalid(f"--spark-master {master!r}: write spark://HOST:PORT, yarn, k8s://URL or local[N]")
+        raise Invalid(_MASTER, f" {master!r}: write spark://HOST:PORT, yarn, k8s://URL or local[N]")
     if remote is not None and not remote.startswith("sc://"):
-        raise Invalid(f"--spark-remote {remote!r}: write sc://HOST:PORT")
+        raise Invalid(_REMOTE, f" {remote!r}: write sc://HOST:PORT")
     settings: dict[str, str] = {}
     for text in conf:
         key, equals, value = (part.strip() for part in text.partition("="))
         _check(text, key, equals, remote)
         if key in settings:
-            raise Invalid(f"--conf {text!r}: {key} is given already")
+            raise Invalid(_CONF, f" {text!r}: {key} is given already")
         settings[key] = value
     return Engine(master=master, remote=remote, conf=settings)
 
@@ -75,8 +78,8 @@ def _names_a_master(text: str) -> bool:
 
 def _check(text: str, key: str, equals: str, remote: str | None) -> None:
     if not equals or not key.startswith("spark."):
-        raise Invalid(f"--conf {text!r}: write one of Spark's settings, as spark.sql.shuffle.partitions=64")
+        raise Invalid(_CONF, f" {text!r}: write one of Spark's settings, as spark.sql.shuffle.partitions=64")
     if key in _OURS:
-        raise Invalid(f"--conf {key}: cannot be set: {_OURS[key]}")
+        raise Invalid(_CONF, f" {key}: cannot be set: ", *_OURS[key])
     if remote is not None and key.startswith(_FIXED_ON_A_SERVER):
-        raise Invalid(f"--conf {key}: is fixed when a Spark Connect server starts: set it there")
+        raise Invalid(_CONF, f" {key}: is fixed when a Spark Connect server starts: set it there")

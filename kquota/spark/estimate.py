@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Parameter
 from kquota.pace.allot import Allotment, allotment
-from kquota.pace.room import Arrival
+from kquota.pace.disk_space import Arrival
 from kquota.pace.split import Split
 from kquota.pace.waves import Wave
 from kquota.pace.work import Work
-from kquota.sizes.moved import Moved
+from kquota.sizes.move_effect import Moved
 from kquota.spark.files import Files
 from kquota.spark.flows import LED, Rate, flows, part, summed
-from kquota.spark.moved import moved
+from kquota.spark.move_effect import moved
 from kquota.spark.partitions import KEY, Health, health, judged, partitions
-from kquota.spark.plans import Planned, first_wrong
+from kquota.spark.plans import PlanFrame, first_wrong
 from kquota.spark.reader import Reader
-from kquota.spark.waves import in_waves
 from kquota.terms import BrokerId
 
 _NAMED: Final = 5
@@ -93,7 +92,7 @@ class Measured:
 def measure(
     replicas: DataFrame,
     files: Files,
-    plan: Planned,
+    plan: PlanFrame,
     writes: Writes,
     reader: Reader,
     *,
@@ -158,8 +157,8 @@ def _beside(work: Callable[[], _T]) -> Callable[[], _T]:
     return done.result
 
 
-def _waves(told: DataFrame, plan: Planned, split: Split, rate: Rate, reader: Reader) -> tuple[Wave, ...]:
-    waves = in_waves(told.where(F.size("adds") > 0), split, reader)
+def _waves(told: DataFrame, plan: PlanFrame, split: Split, rate: Rate, reader: Reader) -> tuple[Wave, ...]:
+    waves = _in_waves(told.where(F.size("adds") > 0), split, reader)
     flow = flows(summed(waves.moving, plan.places), rate)
     return tuple(
         Wave(first=first, last=last, partitions=flow.partitions[n], work=flow.waves[n])
@@ -167,7 +166,45 @@ def _waves(told: DataFrame, plan: Planned, split: Split, rate: Rate, reader: Rea
     )
 
 
-def _refuse(leaders: Collection[Row], told: DataFrame, plan: Planned) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WaveFrames:
+    """Moving partitions with their `wave`, from 1; and by its number the first and the last partition of each."""
+
+    moving: DataFrame
+    ends: Mapping[int, tuple[str, str]]
+
+
+def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
+    """The partitions that move, in the order of topic and partition, cut by `split`."""
+    ordered = moving.withColumn("n", F.row_number().over(Window.orderBy(*KEY)) - 1)
+    # Only bytes leave Spark, as one list: a million names would be a hundred times as much.
+    copied = F.struct("n", (F.col("size") * F.size("adds")).alias("bytes"))
+    listed = ordered.agg(F.sort_array(F.collect_list(copied)).alias("every"))
+    sizes = listed.select("every.bytes").collect()[0][0]
+    starts = split.starts(sizes)
+    stops = [*starts[1:], len(sizes)]
+    cuts = list(zip(starts, stops, strict=False))
+    wanted = {n for start, stop in cuts for n in (start, stop - 1)}
+    found = ordered.where(F.col("n").isin(sorted(wanted))).select("n", *KEY).collect() if cuts else []
+    names = {n: f"{topic}-{partition}" for n, topic, partition in found}
+    step = max(1, len(sizes) // max(1, len(cuts)))
+    table = reader.objects("waves", _rows(cuts, step), "step int, start int, stop int, wave int")
+    same = F.floor(F.col("n") / step) == F.col("step")
+    within = (F.col("n") >= F.col("start")) & (F.col("n") < F.col("stop"))
+    return _WaveFrames(
+        moving=ordered.join(F.broadcast(table), same & within),
+        ends={wave: (names[start], names[stop - 1]) for wave, (start, stop) in enumerate(cuts, 1)},
+    )
+
+
+def _rows(cuts: Iterable[tuple[int, int]], step: int) -> Iterator[str]:
+    """Each wave in every step that it touches: a join finds it by the step, however many waves there are."""
+    for wave, (start, stop) in enumerate(cuts, 1):
+        for touched in range(start // step, (stop - 1) // step + 1):
+            yield f'{{"step":{touched},"start":{start},"stop":{stop},"wave":{wave}}}'
+
+
+def _refuse(leaders: Collection[Row], told: DataFrame, plan: PlanFrame) -> None:
     if _sum(leaders, "wrong"):
         raise first_wrong(told, plan)
     if not (planned := _sum(leaders, "planned")):
@@ -177,7 +214,9 @@ def _refuse(leaders: Collection[Row], told: DataFrame, plan: Planned) -> None:
     if unknown == planned:
         raise Invalid(f"the sizes hold none of the plan's {planned} partitions: are they of another cluster?")
     named = _unsized(told, F.col("leader").isNull(), unknown)
-    raise Invalid(f"the plan names partitions that the sizes do not hold: {named}; give --assume-size, as 10GB")
+    raise Invalid(
+        f"the plan names partitions that the sizes do not hold: {named}; give ", Parameter("assume_size"), ", as 10GB"
+    )
 
 
 def _unsized(told: DataFrame, which: Column, count: int) -> Unsized:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Final
 
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.spark.engine import Engine
 from kquota.spark.jvm import MORE_MEMORY, Jvm
 
-_ADVICE: Final = {
-    "No space left on device": "Spark's scratch files are in TMPDIR (else /tmp): name a folder with more room",
-    "File too large": "Spark's scratch files are in TMPDIR (else /tmp), where files may not grow any more (ulimit -f)",
-    "Disk quota exceeded": "Spark's scratch files are in TMPDIR (else /tmp): name a folder with more room",
+_ROOM: Final = ("Spark's scratch files are in TMPDIR (else /tmp): name a folder with more room",)
+_LIMIT: Final = ("Spark's scratch files are in TMPDIR (else /tmp), where files may not grow any more (ulimit -f)",)
+_VERSIONS: Final = ("the cluster's Spark is another version than the PySpark here",)
+_ADVICE: Final[Mapping[str, tuple[str, ...]]] = {
+    "No space left on device": _ROOM,
+    "File too large": _LIMIT,
+    "Disk quota exceeded": _ROOM,
     "OutOfMemoryError": MORE_MEMORY,
     "SparkOutOfMemoryError": MORE_MEMORY,
-    "serialVersionUID": "the cluster's Spark is another version than the PySpark here",
-    "InvalidClassException": "the cluster's Spark is another version than the PySpark here",
+    "serialVersionUID": _VERSIONS,
+    "InvalidClassException": _VERSIONS,
 }
 
 
@@ -49,11 +53,11 @@ def _told(error: Exception, jvm: Jvm | None, engine: Engine) -> KquotaError:
     text = str(error)
     gone = jvm.ended() if jvm is not None and not isinstance(error, PySparkException) else None
     if gone is not None:
-        return Refused(f"Spark's JVM went away: {gone}; nothing was written")
+        return Refused("Spark's JVM went away: ", *gone, "; nothing was written")
     if engine.remote is not None and "UNAVAILABLE" in text:
         return Unreachable(f"the Spark Connect server {engine.name} went away; nothing was written")
-    advice = next((f"; {advice}" for mark, advice in _ADVICE.items() if mark in text), "")
-    return Refused(f"Spark could not finish: {cause(_details(error) or text)}{advice}; nothing was written")
+    advice = next((("; ", *advice) for mark, advice in _ADVICE.items() if mark in text), ())
+    return Refused(f"Spark could not finish: {cause(_details(error) or text)}", *advice, "; nothing was written")
 
 
 def _details(error: Exception) -> str | None:
@@ -86,7 +90,16 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 def cause(text: str) -> str:
-    """The innermost "Caused by" of a Java stack trace; without one, its first line."""
+    """What a Python worker raised, else the innermost "Caused by" of a Java stack trace, else the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    if (python := _python(lines)) is not None:
+        return python
     return (causes or lines or ["it gave no reason"])[-1 if causes else 0]
+
+
+def _python(lines: Sequence[str]) -> str | None:
+    """The last line of the last Python traceback, before Java's frames."""
+    begins = [number for number, line in enumerate(lines) if line.endswith("Traceback (most recent call last):")]
+    raised = list(takewhile(lambda line: not line.startswith("at "), lines[begins[-1] + 1 :])) if begins else []
+    return raised[-1] if raised else None

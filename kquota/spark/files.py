@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kquota.errors import Invalid
+from kquota.errors import Invalid, NextStep, Parameter
 from kquota.text_file import is_folder
 
 _GZIP: Final = b"\x1f\x8b"
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 MUCH: Final = 2**40
-_TAKE: Final = "take it again with kafka-log-dirs --describe or kquota log-dirs --describe"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,25 +60,25 @@ def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
     """kafka-log-dirs' output in files or globs, plain or gzipped. Raises Invalid for none, and for one without JSON."""
     given = list(dict.fromkeys(patterns))
     paths = dict.fromkeys(
-        path for pattern in given if not is_elsewhere(pattern) for path in matching(pattern, "--log-dirs")
+        path for pattern in given if not is_elsewhere(pattern) for path in matching(pattern, Parameter("log_dirs"))
     )
     files = laid_out(paths, scratch / "log-dirs", ".json", elsewhere=filter(is_elsewhere, given))
     for link, name in files.names.items():
         if not any(line.lstrip().startswith(b"{") for line in _lines(files.folder / link, name)):
-            raise Invalid(f"{name}: holds no line of kafka-log-dirs' JSON; {_TAKE}")
+            raise Invalid(f"{name}: holds no line of kafka-log-dirs' JSON; ", NextStep.TAKE_SIZES)
     return files
 
 
-def matching(pattern: str, option: str, what: str = "file") -> list[Path]:
-    """The files that a name or a glob means, or what else is wanted. Raises Invalid, naming `option`, for none."""
+def matching(pattern: str, name: Parameter, what: str = "file") -> list[Path]:
+    """The files that a name or a glob means, or what else is wanted. Raises Invalid, naming the parameter, for none."""
     try:
         # A name that exists is itself, though it may look like a glob.
         known = bool(pattern) and is_folder(Path(pattern)) is not None
     except Invalid as error:
-        raise Invalid(f"{option} {error}") from error
+        raise Invalid(name, f" {error}") from error
     paths = [Path(pattern)] if known else [Path(p) for p in sorted(glob.glob(pattern))]  # noqa: PTH207
     if not paths:
-        raise Invalid(f"{option} {pattern}: there is no such {what}")
+        raise Invalid(name, f" {pattern}: there is no such {what}")
     return paths
 
 

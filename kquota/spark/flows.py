@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from kquota.pace.allot import Led
-from kquota.pace.room import Arrival
+from kquota.pace.disk_space import Arrival
 from kquota.pace.work import Link, Work, total, work
 from kquota.spark.partitions import KEY
 

@@ -118,7 +118,7 @@ def rolled(reader: Reader, listing: Listing, table: str) -> DataFrame:
     columns, pattern = {"replicas": REPLICAS, "brokers": BROKERS}[table], f"{table}-*.parquet"
     sent = [path for path in listing.rolled if reader.uploads and not is_elsewhere(path)]
     read = [path for path in listing.rolled if path not in sent]
-    frames = [reader.hive(Path(path), pattern, ("batch", "cluster", "date"), "--history") for path in sent]
+    frames = [reader.hive(Path(path), pattern, ("batch", "cluster", "date")) for path in sent]
     if read:
         files = reader.spark.read.schema(schema(columns)).option("pathGlobFilter", pattern)
         frames.append(files.parquet(*read))

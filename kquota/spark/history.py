@@ -10,10 +10,10 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Parameter
 from kquota.measure import human_duration
 from kquota.sizes.bytes_in import ENOUGH, BytesIn
-from kquota.sizes.history import Listing, Taken, listing
+from kquota.sizes.history import Listing, SnapshotKey, listing
 from kquota.spark.files import Files, is_elsewhere
 from kquota.spark.growth import NO_REPLICA, before, by_broker, marked, rolled, spanned, with_growth
 from kquota.spark.reader import Reader
@@ -67,10 +67,12 @@ class History:
         """Raises Invalid where the history does not reach so many seconds back from its newest snapshot."""
         covered = (self.last - self.first).total_seconds()
         if window is not None and covered < window:
-            names = f"{Taken('', self.first).stamp} to {Taken('', self.last).stamp}"
+            names = f"{SnapshotKey('', self.first).stamp} to {SnapshotKey('', self.last).stamp}"
             raise Invalid(
-                f"--history-window {human_duration(window)}: the history covers {human_duration(covered)} of cluster "
-                f"{self.cluster}, {names}; ask for less, or for all there is: without --history-window"
+                Parameter("history_window"),
+                f" {human_duration(window)}: the history covers {human_duration(covered)} of cluster {self.cluster}, "
+                f"{names}; ask for less, or for all there is: without ",
+                Parameter("history_window"),
             )
 
     def _in(self, window: float | None) -> Column:
@@ -112,7 +114,7 @@ def opened(reader: Reader, found: Listing, files: Files, cluster: str | None = N
         last=max(times),
         replicas=replicas,
         brokers=brokers,
-        newest=_newest(reader, known, files, replicas, Taken(name, max(times))),
+        newest=_newest(reader, known, files, replicas, SnapshotKey(name, max(times))),
         bad=bad,
     )
 
@@ -127,17 +129,18 @@ def _known(reader: Reader, found: Listing) -> Listing:
         return found
     brokers = rolled(reader, replace(found, rolled=elsewhere), "brokers")
     rows = brokers.select("cluster", F.unix_seconds("time")).distinct().collect()
-    there = {Taken(cluster, datetime.fromtimestamp(second, UTC)) for cluster, second in rows}
+    there = {SnapshotKey(cluster, datetime.fromtimestamp(second, UTC)) for cluster, second in rows}
     known = listing(found.rolled, found.held | there, found.waiting)
     if known.late:
         raise Invalid(
-            f"--history {known.late[0]}: is older than what is rolled of its cluster in {', '.join(elsewhere)}, and "
-            "not in it: leave it out, or roll all snapshots again"
+            Parameter("history"),
+            f" {known.late[0]}: is older than what is rolled of its cluster in {', '.join(elsewhere)}, and "
+            "not in it: leave it out, or roll all snapshots again",
         )
     return replace(known, late=found.late)
 
 
-def _newest(reader: Reader, listing: Listing, files: Files, replicas: DataFrame, taken: Taken) -> DataFrame:
+def _newest(reader: Reader, listing: Listing, files: Files, replicas: DataFrame, taken: SnapshotKey) -> DataFrame:
     link = next((link for link, path in files.names.items() if listing.waiting.get(Path(path)) == taken), None)
     if link is not None:
         # Without the growth, which would take all the others.

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from kquota import java
-from kquota.errors import Refused
+from kquota.errors import Parameter, Refused
 
 START_SECONDS: Final = 90
 LOOPBACK: Final = "127.0.0.1"
 OUT_OF_MEMORY: Final = "OutOfMemoryError"
-MORE_MEMORY: Final = "give it more, as --conf spark.driver.memory=8g"
+MORE_MEMORY: Final = ("give it more, as ", Parameter("conf"), " spark.driver.memory=8g")
 _DYING_SECONDS: Final = 2.0
 _OPENED: Final = (
     # What Spark's own launcher opens (org.apache.spark.launcher.JavaModuleOptions): a test compares the two.
@@ -43,6 +43,8 @@ QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 # Most of what Spark runs often enough to be compiled is its planning, not the rows: half of a job's time went there.
 # A heap of small pages costs one and a half seconds more in the kernel for a million partitions.
 STEADY: Final = ("-XX:+UseParallelGC", "-XX:CompileThresholdScaling=4", "-XX:+UseTransparentHugePages")
+_MOST: Final = 2 << 30
+_LEAST: Final = 512 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +63,9 @@ def home() -> Path:
     found = Path(spec.origin).parent
     if not (found / "jars").is_dir():
         raise Refused(
-            "this environment has only Spark Connect's client: give --spark-remote sc://HOST:PORT, or install Spark "
-            "itself in an environment of its own with: pip install 'kquota[spark]'"
+            "this environment has only Spark Connect's client: give ",
+            Parameter("spark_remote"),
+            " sc://HOST:PORT, or install Spark itself in an environment of its own with: pip install 'kquota[spark]'",
         )
     return found
 
@@ -80,13 +83,13 @@ class Jvm:
         while not self._told.exists():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(0.02)
-                raise Refused(f"Spark's JVM ended while starting: {self._why_ended()}")
+                raise Refused("Spark's JVM ended while starting: ", *self._why_ended())
             if time.monotonic() > deadline:
                 raise Refused(f"Spark's JVM did not start within {START_SECONDS} s: {last_words(self._log)}")
         answer = self._told.read_bytes()
         return Gateway(port=int.from_bytes(answer[:4], "big"), secret=answer[8:].decode())
 
-    def ended(self) -> str | None:
+    def ended(self) -> tuple[str, ...] | None:
         """Why it is not there any more; None when it is. One that is just dying is waited for."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_DYING_SECONDS)
@@ -104,13 +107,13 @@ class Jvm:
             return self._process.returncode == 0
         return False
 
-    def _why_ended(self) -> str:
+    def _why_ended(self) -> tuple[str, ...]:
         code = self._process.returncode
         if OUT_OF_MEMORY in self._log.read_text(errors="replace"):
-            return f"it ran out of memory; {MORE_MEMORY}"
+            return ("it ran out of memory; ", *MORE_MEMORY)
         if code == -signal.SIGKILL:
-            return "it was killed (SIGKILL), by somebody or by a kernel that is short of memory"
-        return f"code {code}: {last_words(self._log)}"
+            return ("it was killed (SIGKILL), by somebody or by a kernel that is short of memory",)
+        return (f"code {code}: {last_words(self._log)}",)
 
 
 @contextlib.contextmanager
@@ -171,3 +174,36 @@ def last_words(log: Path) -> str:
     """The end of a log, for one line of complaint."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return " | ".join(lines[-3:]) or "it said nothing"
+
+
+def heap() -> int:
+    """Bytes of heap: half of what this machine or its cgroup has, and never so much that the process passes 3 GB."""
+    return max(_LEAST, min(_MOST, min(_memories()) // 2))
+
+
+def _memories() -> Iterator[int]:
+    yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in _limits():
+        try:
+            text = limit.read_text().strip()
+        except OSError:
+            continue
+        # "max" is a cgroup that limits nothing.
+        if text.isdigit():
+            yield int(text)
+
+
+def _limits() -> Iterator[Path]:
+    """The files that limit this process's cgroup and those above it, of both versions."""
+    try:
+        own = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in own:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        root, name = ("memory", "memory.limit_in_bytes") if controllers else ("", "memory.max")
+        inner = Path("/sys/fs/cgroup") / root / path.strip("/")
+        # Inside a container the path may be the host's: its root is there in any case.
+        yield from (folder / name for folder in (inner, *inner.parents) if folder.is_relative_to("/sys/fs/cgroup"))

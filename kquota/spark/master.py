@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from kquota.addresses import is_host, is_port
-from kquota.errors import Invalid, Refused, Unreachable
+from kquota.errors import Invalid, Parameter, Refused, Unreachable
 from kquota.spark.engine import Engine
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _address(place: str) -> tuple[str, int]:
     host, _, port = place.rpartition(":") if re.search(r":[0-9]+$", place) else (place, ":", "7077")
     host = host.strip("[]")
     if not is_host(host) or not is_port(port):
-        raise Invalid(f"--spark-master: {place!r} is not HOST:PORT")
+        raise Invalid(Parameter("spark_master"), f": {place!r} is not HOST:PORT")
     return host, int(port)
 
 
@@ -61,6 +61,8 @@ def await_executors(spark: SparkSession) -> None:
         if time.monotonic() > deadline:
             raise Refused(
                 f"Spark's master {context.master} gave no executor in {EXECUTOR_SECONDS:.0f} s: check that its workers "
-                "have free cores and memory (--conf spark.executor.memory=…), and reach this machine"
+                "have free cores and memory (",
+                Parameter("conf"),
+                " spark.executor.memory=…), and reach this machine",
             )
         time.sleep(0.1)

@@ -10,10 +10,11 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from kquota.errors import Invalid
-from kquota.pace.room import Volume
+from kquota.errors import Invalid, Parameter
+from kquota.pace.disk_space import Volume
 from kquota.spark.files import Files
-from kquota.spark.plans import Planned
+from kquota.spark.plans import PlanFrame
+from kquota.spark.sizes import SNAPSHOT
 
 KEY: Final = ("topic", "partition")
 _USED: Final = ("cluster", "time", *KEY, "size", "leader", "in_sync", "file", "problem")
@@ -69,7 +70,8 @@ def health(rows: DataFrame, files: Files) -> Health:
     found = told.collect()
     if any(row["problems"] for row in found):
         file, problem = rows.where(F.col("problem").isNotNull()).agg(F.max(F.struct("file", "problem"))).collect()[0][0]
-        raise Invalid(f"{files.name(file)}: {problem}")
+        cure = ("; name its folder with ", Parameter("history")) if problem == SNAPSHOT else ()
+        raise Invalid(f"{files.name(file)}: {problem}", *cure)
     everything = ", ".join(files.told()) or "the history"
     if not any(row["good"] for row in found):
         raise Invalid(f"{everything}: holds no replica")
@@ -101,7 +103,7 @@ def _volumes(found: Iterable[Row]) -> tuple[Volume, ...]:
 
 
 def partitions(
-    rows: DataFrame, plan: Planned, rates: DataFrame | None, assumed_size: int | None, *, detailed: bool
+    rows: DataFrame, plan: PlanFrame, rates: DataFrame | None, assumed_size: int | None, *, detailed: bool
 ) -> DataFrame:
     """One row a partition of the judged rows and of the plan; `rates` has `w`, the writes in bytes per second.
 
@@ -114,7 +116,7 @@ def partitions(
     return found if detailed else found.drop("replicas", "targets")
 
 
-def _joined(rows: DataFrame, plan: Planned, rates: DataFrame | None) -> DataFrame:
+def _joined(rows: DataFrame, plan: PlanFrame, rates: DataFrame | None) -> DataFrame:
     """All that is told of a partition, side by side. One exchange of rows: a join would sort both of its sides."""
     held = rows.where(F.col("why").isNull()).withColumn("replica", F.struct("broker", "size", "leader", "in_sync"))
     # An entry that breaks a rule wants no replicas: no other does.

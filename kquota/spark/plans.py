@@ -29,7 +29,7 @@ _READ: Final = "the plan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class PlanFrame:
     """A plan's columns: topic, partition, targets, and in an entry that breaks a rule `wrong`: its place, and why.
 
     `name` is what its operator calls it. `places`, where it names log dirs: topic, partition, broker, log_dir.
@@ -40,20 +40,20 @@ class Planned:
     places: DataFrame | None = None
 
 
-def planned(reader: Reader, plan: Plan) -> Planned:
+def planned(reader: Reader, plan: Plan) -> PlanFrame:
     """A plan that was read and judged already."""
     frame = reader.objects("plan", _rows(plan), _PLAN).withColumn("wrong", _no_complaint())
     if not plan.log_dirs:
-        return Planned(name=_READ, frame=frame)
+        return PlanFrame(name=_READ, frame=frame)
     places = (
         json.dumps({"topic": p.topic, "partition": p.partition, "broker": broker, "log_dir": log_dir})
         for (p, broker), log_dir in plan.log_dirs.items()
     )
     schema = "topic string, `partition` int, broker int, log_dir string"
-    return Planned(name=_READ, frame=frame, places=reader.objects("places", places, schema))
+    return PlanFrame(name=_READ, frame=frame, places=reader.objects("places", places, schema))
 
 
-def stored(reader: Reader, plan: PlanFiles) -> Planned:
+def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
     """A plan that only Spark reads; `measure` raises Invalid for its first entry that is wrong.
 
     Raises Invalid at once for Parquet without the columns topic, partition and replicas.
@@ -81,7 +81,7 @@ def stored(reader: Reader, plan: PlanFiles) -> Planned:
         F.when(fine, F.col("replicas").try_cast("array<int>")).alias("targets"),
         F.when(~fine, F.struct("place", "why")).otherwise(_no_complaint()).alias("wrong"),
     )
-    return Planned(name=plan.name, frame=frame)
+    return PlanFrame(name=plan.name, frame=frame)
 
 
 def _rows(plan: Plan) -> Iterator[str]:
@@ -122,7 +122,7 @@ def _complaint() -> Column:
     )
 
 
-def first_wrong(partitions: DataFrame, plan: Planned) -> Invalid:
+def first_wrong(partitions: DataFrame, plan: PlanFrame) -> Invalid:
     """The error to raise for partitions of which some break a rule: that of the plan's first entry that does."""
     wrong = plan.frame.agg(F.min("wrong")).collect()[0][0]
     if wrong is not None:

@@ -12,7 +12,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kquota.errors import Invalid, Refused
+from kquota.errors import Invalid, Parameter, Refused
 from kquota.measure import human_bytes
 from kquota.spark.failure import answered, cause
 from kquota.spark.files import Files
@@ -21,6 +21,7 @@ from kquota.spark.upload import uploaded
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_HISTORY: Final = Parameter("history")
 _MOST_SENT: Final = 100_000_000
 """Bytes of Parquet as stored; a client and a driver hold their rows several times over."""
 
@@ -70,29 +71,32 @@ class Reader:
     def parquet(self, files: Files, name: str) -> DataFrame:
         """The rows of Parquet files, with all their columns. Raises Invalid, naming `name`, where they differ."""
         if self.uploads and files.names:
-            return self._sent(str(files.folder), name)
+            return self._sent(str(files.folder), (name,))
         try:
             paths = [str(files.folder)] if files.names else list(files.elsewhere)
             return self.spark.read.option("mergeSchema", len(files.names) != 1).parquet(*paths)
         except answered() as error:
             raise Invalid(f"{name}: cannot be read as Parquet: {cause(str(error))}") from error
 
-    def hive(self, folder: Path, pattern: str, partitions: Iterable[str], name: str) -> DataFrame:
-        """The rows of the Parquet files below a folder of this machine, and the columns that its folders tell.
+    def hive(self, folder: Path, pattern: str, partitions: Iterable[str]) -> DataFrame:
+        """The rows of the Parquet files of a history on this machine, and the columns that its folders tell.
 
-        For an engine that is sent them. Raises Refused, naming `name`, for more than can be sent.
+        For an engine that is sent them. Raises Refused for more than can be sent.
         """
         files = sorted(folder.rglob(pattern))
         if sum(file.stat().st_size for file in files) > _MOST_SENT:
             raise Refused(
-                f"{name} {folder}: more than {human_bytes(_MOST_SENT)} of Parquet is not sent to Spark elsewhere: copy "
-                "it to a place that it reads, and name that (s3a://BUCKET/history), or leave out --spark-master and "
-                "--spark-remote"
+                _HISTORY,
+                f" {folder}: more than {human_bytes(_MOST_SENT)} of Parquet is not sent to Spark elsewhere: copy "
+                "it to a place that it reads, and name that (s3a://BUCKET/history), or leave out ",
+                Parameter("spark_master"),
+                " and ",
+                Parameter("spark_remote"),
             )
-        return self._sent(list(map(str, files)), f"{name} {folder}", base=folder, partitions=partitions)
+        return self._sent(list(map(str, files)), (_HISTORY, f" {folder}"), base=folder, partitions=partitions)
 
     def _sent(
-        self, files: str | list[str], name: str, *, base: Path | None = None, partitions: Iterable[str] = ()
+        self, files: str | list[str], name: tuple[str, ...], *, base: Path | None = None, partitions: Iterable[str] = ()
     ) -> DataFrame:
         """Raises Refused without pyarrow, which reads Parquet here: only Spark Connect's client brings it."""
         try:
@@ -100,8 +104,9 @@ class Reader:
             from pyarrow import dataset
         except ImportError as error:
             raise Refused(
-                f"{name}: Parquet that lies here is sent to Spark with pyarrow, which is not installed: pip install "
-                "pyarrow, give the same as JSON lines, or name a place that Spark reads itself (s3a://, hdfs://)"
+                *name,
+                ": Parquet that lies here is sent to Spark with pyarrow, which is not installed: pip install "
+                "pyarrow, give the same as JSON lines, or name a place that Spark reads itself (s3a://, hdfs://)",
             ) from error
         told = pyarrow.schema([(column, pyarrow.string()) for column in partitions])
         hive = dataset.partitioning(told, flavor="hive")
@@ -110,7 +115,7 @@ class Reader:
                 files, format="parquet", partitioning=hive, partition_base_dir=None if base is None else str(base)
             ).to_table()
         except (pyarrow.ArrowException, OSError) as error:
-            raise Invalid(f"{name}: cannot be read as Parquet: {cause(str(error))}") from error
+            raise Invalid(*name, f": cannot be read as Parquet: {cause(str(error))}") from error
         return self.spark.createDataFrame(found)
 
     def table(self, name: str, rows: Iterable[Mapping[str, object]], schema: str) -> DataFrame:

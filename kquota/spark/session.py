@@ -13,15 +13,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from kquota.spark import archive, connect, master, stages
+from kquota.spark import archive, connect, master
 from kquota.spark.engine import EMBEDDED, EMBEDDED_MASTER, MEMORY, Engine
 from kquota.spark.failure import in_one_line
 from kquota.spark.files import Files
-from kquota.spark.heap import heap
-from kquota.spark.jvm import LOOPBACK, QUICK, STEADY, Gateway, Jvm, home, jvm
-from kquota.spark.stages import Told
+from kquota.spark.jvm import LOOPBACK, QUICK, STEADY, Gateway, Jvm, heap, home, jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,6 +52,9 @@ _LARGE_OPTIONS: Final = {
 # Bytes of input (gzipped, ten times as much text) up to which a job is small.
 _SMALL: Final = 16_000_000
 _END_SECONDS: Final = 2.0
+Told: TypeAlias = Callable[[int, int, int], None]
+"""Is told of the newest stage: its number, how many of its tasks are done, and how many it has."""
+_LOOK_SECONDS: Final = 0.2
 
 
 class Start:
@@ -156,10 +157,44 @@ def session(
         with in_one_line(start.jvm, engine):
             spark = start.session()
             if told is not None:
-                stack.enter_context(stages.watched(spark, told, remote=engine.remote is not None))
+                stack.enter_context(_watched(spark, told, remote=engine.remote is not None))
             yield spark
             if engine.uploads:
                 spark.stop()
+
+
+@contextlib.contextmanager
+def _watched(spark: SparkSession, told: Told, *, remote: bool) -> Iterator[None]:
+    """Tells `told`, from another thread, as long as the block runs."""
+    if remote:
+
+        def handler(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001 - by name
+            if stages:
+                newest = max(stages, key=lambda stage: stage.stage_id)
+                told(newest.stage_id, newest.num_completed_tasks, newest.num_tasks)
+
+        spark.registerProgressHandler(cast("Any", handler))
+        yield
+        return
+    over = threading.Event()
+    look = threading.Thread(target=_look, args=(spark, told, over), name="spark-stages", daemon=True)
+    look.start()
+    try:
+        yield
+    finally:
+        over.set()
+        look.join()
+
+
+def _look(spark: SparkSession, told: Told, over: threading.Event) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    # The JVM may go away meanwhile, and then whoever waits for the job hears why.
+    with contextlib.suppress(Exception):
+        while not over.wait(_LOOK_SECONDS):
+            if active := tracker.getActiveStageIds():
+                newest = tracker.getStageInfo(max(active))
+                if newest is not None:
+                    told(newest.stageId, newest.numCompletedTasks, newest.numTasks)
 
 
 def _connected(process: Jvm, engine: Engine) -> SparkSession:

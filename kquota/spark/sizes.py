@@ -38,14 +38,14 @@ _CORRUPT: Final = "corrupt"
 _SNAPSHOT: Final = ", ".join(
     f"`{name}` {kind}" for name, kind in {"version": "int", **_COLUMNS, _CORRUPT: "string"}.items()
 )
-_KQUOTAS: Final = "is a snapshot of kquota log-dirs; name its folder with --history"
+SNAPSHOT: Final = "is a snapshot of kquota log-dirs"
 _PARTITION: Final = "struct<`partition`: string, size: bigint, offsetLag: bigint, isFuture: boolean>"
 _LOG_DIR: Final = f"struct<logDir: string, error: string, partitions: array<{_PARTITION}>>"
 _LOG_DIRS: Final = f"version int, brokers array<struct<broker: int, logDirs: array<{_LOG_DIR}>>>, {_CORRUPT} string"
 
 
 def from_snapshots(reader: Reader, files: Files) -> DataFrame:
-    """The rows of gzipped JSON lines, one flat object a replica, written by `kquota log-dirs --snapshot`."""
+    """The rows of gzipped JSON lines, one flat object a replica, written by `kquota log-dirs`."""
     rows = reader.json_lines(files, _SNAPSHOT, _CORRUPT)
     return rows.select(
         *ROW, "file", _problem(F.col(_CORRUPT), F.col("version")).alias("problem"), F.lit(False).alias("offline")
@@ -63,7 +63,7 @@ def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
     snapshot = F.get_json_object("value", "$.log_dir").isNotNull()
     brokers = lines.select("file", "value", told.alias("told")).select(
         "file",
-        F.when(F.col("told.brokers").isNull() & snapshot, F.lit(_KQUOTAS))
+        F.when(F.col("told.brokers").isNull() & snapshot, F.lit(SNAPSHOT))
         .otherwise(_problem(F.col(f"told.{_CORRUPT}"), F.col("told.version"), F.col("told.brokers").isNull()))
         .alias("problem"),
         F.explode_outer("told.brokers").alias("b"),

@@ -1,4 +1,4 @@
-"""The job behind `quota simulate --trace`: each stream of a trace is walked through in order, all of them side by side.
+"""The job of a large trace: each of its streams is walked through in order, all of them side by side.
 
 What a broker answers depends on all that it answered before, and what it rejects comes again: no sum over columns says
 that. So here alone Python runs inside Spark: the very walk that a small trace takes. It goes there by value, and a
@@ -15,11 +15,12 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 import kquota.errors
+import kquota.quota_keys
 import kquota.simulate
 from kquota.simulate.answer import Flow, Walk
 from kquota.simulate.curve import Curve
 from kquota.simulate.load import Quotas, Request
-from kquota.simulate.trace import COLUMNS, DECIMAL, WHOLE, Answered, Stream
+from kquota.simulate.trace import COLUMNS, DECIMAL, WHOLE, Answered, TraceStream
 from kquota.spark.reader import Reader
 from kquota.spark.trace_files import Bad, TraceFiles
 
@@ -39,14 +40,14 @@ _FLOW: Final = {
     **dict.fromkeys(("bytes_curve", "mutations_curve"), _CURVE),
 }
 _ANSWER: Final = ", ".join(
-    f"`{name}` {kind}" for name, kind in (dict.fromkeys(Stream._fields, "string") | _FLOW).items()
+    f"`{name}` {kind}" for name, kind in (dict.fromkeys(TraceStream._fields, "string") | _FLOW).items()
 )
 
 
 def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, closed_loop: bool) -> list[Answered]:
     """What `simulate.trace.answered` says of the same rows, to the millisecond; bad rows are told to `bad`."""
     rows = _rows(reader, trace)
-    streams, requests = Stream._fields, Request._fields
+    streams, requests = TraceStream._fields, Request._fields
     minute = F.expr(f"at div {_CHUNK_MS}").alias("minute")
     in_order = F.sort_array(F.collect_list(F.struct(*requests))).alias("told")
     # Shuffled once, by stream: what follows needs nothing else.
@@ -79,7 +80,7 @@ def _rows(reader: Reader, trace: TraceFiles) -> DataFrame:
     text = found.select(
         "file", "value", F.col(f"told.{_CORRUPT}"), *(cells.get(name, F.lit("")).alias(name) for name in COLUMNS)
     )
-    return text.select(*Stream._fields, *_request(), "file", "value", _is_bad().alias("bad"))
+    return text.select(*TraceStream._fields, *_request(), "file", "value", _is_bad().alias("bad"))
 
 
 def _is_bad() -> Column:
@@ -118,11 +119,13 @@ def _walking(quotas: Quotas, *, closed_loop: bool) -> UserDefinedTableFunction:
                 self.walk.take(Request(*told))
 
         def terminate(self) -> Iterator[tuple[object, ...]]:
+            if not self.stream:  # Spark calls it also in a partition without a row
+                return
             flow = self.walk.flow()
             curves = ((c.seconds, c.first, c.cells) for c in (flow.bytes_curve, flow.mutations_curve))
             yield (*self.stream, *(getattr(flow, name) for name in names[:-2]), *curves)
 
-    for module in (kquota.simulate, kquota.errors):
+    for module in (kquota.simulate, kquota.quota_keys, kquota.errors):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     return cast("UserDefinedTableFunction", F.udtf(Walking, returnType=_ANSWER, useArrow=False))
 
@@ -133,4 +136,4 @@ def _answered(row: Row) -> Answered:
         told[name] = tuple(told[name])
     for name in ("bytes_curve", "mutations_curve"):
         told[name] = Curve(**told[name].asDict())
-    return Answered(stream=Stream(*(row[name] for name in Stream._fields)), flow=Flow(**told))
+    return Answered(stream=TraceStream(*(row[name] for name in TraceStream._fields)), flow=Flow(**told))

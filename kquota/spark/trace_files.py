@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Parameter
 from kquota.simulate import trace
 from kquota.simulate.load import Request
-from kquota.simulate.trace import Stream
+from kquota.simulate.trace import TraceStream
 from kquota.spark import files
 from kquota.spark.files import Files, is_elsewhere, is_packed
 
 _PACKED: Final = 10
 """As many bytes of text are in one that is packed, about."""
+
+_TRACE: Final = Parameter("trace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,19 +61,23 @@ def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
     """
     given = list(dict.fromkeys("/dev/stdin" if pattern == "-" else pattern for pattern in patterns))
     here = [pattern for pattern in given if not is_elsewhere(pattern)]
-    paths = dict.fromkeys(path for pattern in here for path in files.matching(pattern, "--trace"))
+    paths = dict.fromkeys(path for pattern in here for path in files.matching(pattern, _TRACE))
     found = files.laid_out(paths, scratch / "trace", ".json", elsewhere=filter(is_elsewhere, given))
     heads = {found.name(link): _first(found, link) for link in found.names}
     tables = {name: line for name, line in heads.items() if not line.lstrip(" ").startswith("{")}
     if not tables:
         return TraceFiles(files=found)
     if len(tables) < len(heads) or found.elsewhere or len(set(tables.values())) > 1:
-        raise Invalid("--trace: these files differ: give JSON lines only, or CSV with the same first line")
+        raise Invalid(_TRACE, ": these files differ: give JSON lines only, or CSV with the same first line")
     name, line = next(iter(tables.items()))
-    return TraceFiles(files=found, names=trace.header(line, f"--trace {name}"), header=line)
+    try:
+        names = trace.header(line, name)
+    except Invalid as error:
+        raise Invalid(_TRACE, f" {error}") from error
+    return TraceFiles(files=found, names=names, header=line)
 
 
-def rows(found: TraceFiles, bad: Bad) -> Iterator[tuple[Stream, Request]]:
+def rows(found: TraceFiles, bad: Bad) -> Iterator[tuple[TraceStream, Request]]:
     """Every good row; the others are told to `bad`. Raises Invalid for a file that is damaged."""
     for link in found.files.names:
         for line in _lines(found.files, link):
@@ -88,7 +94,7 @@ def rows(found: TraceFiles, bad: Bad) -> Iterator[tuple[Stream, Request]]:
 def _first(found: Files, link: str) -> str:
     line = next((line for line in _lines(found, link) if line.strip(" ")), None)
     if line is None:
-        raise Invalid(f"--trace {found.name(link)}: holds no row")
+        raise Invalid(_TRACE, f" {found.name(link)}: holds no row")
     return line
 
 
@@ -101,4 +107,4 @@ def _lines(found: Files, link: str) -> Iterator[str]:
             for line in file:
                 yield line.rstrip("\n")
     except (OSError, EOFError, zlib.error) as error:
-        raise Invalid(f"--trace {found.name(link)}: cannot be read: {error}") from error
+        raise Invalid(_TRACE, f" {found.name(link)}: cannot be read: {error}") from error

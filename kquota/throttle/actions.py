@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kquota.config import ignored
-from kquota.config.actions import describe_all
-from kquota.config.resource import BROKERS, TOPICS, Entry
-from kquota.reassign.hold import World, written
 from kquota.reassign.port import Clock
 from kquota.reassign.run import Run
-from kquota.reassign.throttle import Change, Setting, lists_first
+from kquota.reassign.throttle_writes import World, written
+from kquota.settings.actions import describe_all
+from kquota.settings.change import Change, lists_first
+from kquota.settings.rates import StoredRate, stored_rates
+from kquota.settings.resource import BROKERS, TOPICS, Setting
 from kquota.sizes.port import LogDirs
-from kquota.terms import THROTTLE_RATES, BrokerId, Default
-from kquota.throttle.cure import Sightings, Values, changes, removable, seen
-from kquota.throttle.flow import Flow, Reading, measured, reading
+from kquota.terms import BrokerId, Default
+from kquota.throttle.fixes import Sightings, Values, changes, removable, seen
 from kquota.throttle.port import Ports
-from kquota.throttle.standing import SIDES, Limit, Standing, Where
+from kquota.throttle.standing import SIDES, Standing, Where
+from kquota.throttle.throughput import FlowReading, MeasuredFlow, measured, reading
 
 
 def read(ports: Ports) -> Standing:
@@ -32,11 +32,11 @@ def read(ports: Ports) -> Standing:
     described, _ = describe_all(ports.configs, BROKERS)
     snapshot = ports.cluster.snapshot(None)
     release = ports.configs.release()
-    limits: dict[Where, Mapping[str, Limit]] = {}
+    limits: dict[Where, Mapping[str, StoredRate]] = {}
     misplaced: dict[Where, tuple[str, ...]] = {}
     for resource, entries in described.items():
         where: Where = resource.name if isinstance(resource.name, Default) else BrokerId(int(resource.name))
-        held = _limits(entries, release)
+        held = stored_rates(entries, release)
         if held or not isinstance(where, Default):
             limits[where] = held
         if lists := tuple(entry.key for entry in entries if entry.key in SIDES and entry.dynamic):
@@ -53,7 +53,7 @@ def read(ports: Ports) -> Standing:
     )
 
 
-def sample(ports: Ports, standing: Standing, seconds: float, clock: Clock) -> Flow | None:
+def sample(ports: Ports, standing: Standing, seconds: float, clock: Clock) -> MeasuredFlow | None:
     """What flows through what is listed, from two readings so far apart; None where nobody tells.
 
     Raises Unreachable when a live broker does not answer.
@@ -109,19 +109,10 @@ def remove(ports: Ports, clock: Clock, wanted: Sequence[Change]) -> Removal:
     return Removal(done=tuple(done), undone=undone)
 
 
-def _limits(entries: Iterable[Entry], release: tuple[int, ...] | None) -> dict[str, Limit]:
-    """A deleted rate that a broker of 4.3.1 still tells has no synonym, and is none."""
-    return {
-        entry.key: Limit(value=entry.value, source=entry.source, in_force=ignored.in_force(entry, release))
-        for entry in entries
-        if entry.key in THROTTLE_RATES and entry.value is not None and entry.synonyms
-    }
-
-
-def _reading(log_dirs: LogDirs, topics: Sequence[str], clock: Clock) -> Reading:
+def _reading(log_dirs: LogDirs, topics: Sequence[str], clock: Clock) -> FlowReading:
     """The ends of the logs are told last, so they are as old as the reading says."""
     if not topics:
-        return Reading(at=clock.monotonic(), ends={}, starts={}, sizes={})
+        return FlowReading(at=clock.monotonic(), ends={}, starts={}, sizes={})
     detailed = log_dirs.detailed(log_dirs.describe(log_dirs.brokers(), topics))
     return reading(clock.monotonic(), detailed)
 

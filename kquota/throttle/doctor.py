@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from kquota.reassign.run import Purpose
 from kquota.throttle import doctor_lists, doctor_rates
-from kquota.throttle.finding import Finding
+from kquota.throttle.finding import Finding, Remedy
 from kquota.throttle.standing import Standing
 
 Rule: TypeAlias = Callable[[Standing], Iterator[Finding]]
@@ -28,9 +28,7 @@ def ended_runs(standing: Standing) -> Iterator[Finding]:
             effect=f"the throttle that it set on {len({(s.kind, s.name) for s in run.taken})} topics and brokers stands"
             if run.taken
             else "its record stays open",
-            do="kquota move resume"
-            if waiting
-            else "kquota reassign-partitions --verify with its plan, or kquota move resume",
+            remedy=Remedy.RESUME_RUN if waiting else Remedy.END_RUN,
         )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from kquota.reassign.throttle import Setting, entries
-from kquota.several import few, joined, named_brokers
+from kquota.list_text import few, named_brokers
+from kquota.settings.resource import Setting
+from kquota.settings.throttled_lists import parts, replica
 from kquota.terms import DEFAULT, EVERY_REPLICA, FOLLOWER_REPLICAS, LONGEST_VALUE
-from kquota.throttle.doctor_rates import FIX
-from kquota.throttle.finding import Finding
-from kquota.throttle.standing import SHORT, SIDES, Standing, replica
+from kquota.throttle.finding import Finding, Remedy
+from kquota.throttle.standing import SHORT, SIDES, Standing
 
 _NEARLY: Final = 0.9
 _SHOWN: Final = 6
@@ -33,9 +33,8 @@ def without_rates(standing: Standing) -> Iterator[Finding]:
                 where=str(setting),
                 what=f"lists replicas of {named_brokers(unlimited)}, where no {SHORT[key]} rate is in force",
                 effect="its move runs unthrottled there" if moving else "limits nothing there",
-                do=f"kquota throttle set --throttle RATE --broker {joined(sorted(unlimited))}"
-                if moving
-                else f"{FIX}, or kquota throttle set --throttle RATE",
+                remedy=Remedy.SET_RATE if moving else Remedy.REMOVE_OR_SET_RATE,
+                brokers=tuple(sorted(unlimited)),
                 values={setting: tuple(dict.fromkeys(unlimited.values()))},
             )
 
@@ -83,7 +82,7 @@ def wildcard(standing: Standing) -> Iterator[Finding]:
                 where=str(setting),
                 what="* lists every replica of the topic, and none of its partitions moves",
                 effect="every replica that falls behind comes back slowly",
-                do=FIX,
+                remedy=Remedy.REMOVE,
                 values={setting: (EVERY_REPLICA,)},
                 fixable=True,
             )
@@ -92,32 +91,34 @@ def wildcard(standing: Standing) -> Iterator[Finding]:
 def on_brokers(standing: Standing) -> Iterator[Finding]:
     """Lists that were set on a broker, as KIP-73's own text does: they are configs of topics."""
     for where, keys in standing.misplaced.items():
-        option = "--broker-defaults" if where is DEFAULT else f"--broker {where}"
         yield Finding(
             rule="list-on-broker",
             where="default broker" if where is DEFAULT else f"broker {where}",
             what=f"has {', '.join(keys)}",
             effect="a broker ignores it: these lists are configs of topics",
-            do=f"kquota configs --alter --delete-config {','.join(keys)} {option}",
+            remedy=Remedy.REMOVE_FROM_BROKER,
+            keys=tuple(keys),
+            brokers=(where,),
         )
 
 
 def malformed(standing: Standing) -> Iterator[Finding]:
     """Lists with empty or repeated entries, and entries that are no `partition:broker`."""
     for setting, text in standing.lists.items():
-        parts = text.split(",") if text else []
+        found = parts(text)
+        empty = text.count(",") + 1 - len(found) if text else 0
         wrong = [
             words
-            for words, found in {
+            for words, is_so in {
                 "begins with a comma": text.startswith(","),
-                "has an empty entry": any(not part.strip() for part in parts[1:]),
-                "has an entry twice": len(set(parts)) < len(parts),
+                "has an empty entry": empty > text.startswith(","),
+                "has an entry twice": len(set(found)) < len(found),
                 "has an entry that is no partition:broker": any(
-                    replica(setting, entry) is None for entry in entries(text) if entry != EVERY_REPLICA
+                    replica(setting, entry) is None for entry in found if entry != EVERY_REPLICA
                 ),
-                "has entries beside *": EVERY_REPLICA in entries(text) and len(entries(text)) > 1,
+                "has entries beside *": EVERY_REPLICA in found and len(found) > 1,
             }.items()
-            if found
+            if is_so
         ]
         if wrong:
             yield Finding(
@@ -125,8 +126,9 @@ def malformed(standing: Standing) -> Iterator[Finding]:
                 where=str(setting),
                 what=" and ".join(wrong),
                 effect="before Kafka 3.4 the throttle is silently off, and a broker may not start again",
-                do=f"kquota configs --alter --add-config '{setting.key}=[P:B,…]' --topic {setting.name}, "
-                "or --delete-config",
+                remedy=Remedy.CORRECT_LIST,
+                keys=(setting.key,),
+                topic=setting.name,
             )
 
 
@@ -141,7 +143,7 @@ def too_long(standing: Standing) -> Iterator[Finding]:
                 where=str(setting),
                 what=f"is {size:,} bytes long, a broker holds {LONGEST_VALUE:,}",
                 effect="brokers cannot describe the topic" if over else "the next move of this topic may not fit in",
-                do="take entries away, or throttle the whole topic: kquota throttle set --topic",
+                remedy=Remedy.SHORTEN_LIST,
             )
 
 
@@ -178,7 +180,7 @@ def _of_entries(
                 where=str(setting),
                 what=f"{few(found, _SHOWN, ',')}: {what}",
                 effect=effect,
-                do=FIX,
+                remedy=Remedy.REMOVE,
                 values={setting: found},
                 fixable=True,
             )

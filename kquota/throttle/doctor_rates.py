@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final
 
-from kquota.reassign.throttle import Setting
-from kquota.several import joined, named_brokers
+from kquota.list_text import joined, named_brokers
+from kquota.settings.resource import Setting
 from kquota.terms import (
     DEFAULT,
     DYNAMIC_BROKER,
@@ -18,10 +17,8 @@ from kquota.terms import (
     THROTTLE_LISTS,
     BrokerId,
 )
-from kquota.throttle.finding import Finding
+from kquota.throttle.finding import Finding, Remedy
 from kquota.throttle.standing import SHORT, Standing, written
-
-FIX: Final = "kquota throttle doctor --fix"
 
 
 def without_lists(standing: Standing) -> Iterator[Finding]:
@@ -39,7 +36,7 @@ def without_lists(standing: Standing) -> Iterator[Finding]:
                 what=", ".join(f"{SHORT[s.key]} rate {written(value)}" for s, (value,) in values.items())
                 + " and no list names a replica of this broker",
                 effect="limits nothing now, and whatever is listed next",
-                do=FIX if idle else f"when no move runs any more: {FIX}",
+                remedy=Remedy.REMOVE if idle else Remedy.REMOVE_AFTER_MOVES,
                 values=values,
                 fixable=idle,
             )
@@ -62,7 +59,8 @@ def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
                 where=named_brokers([b for those in brokers.values() for b in those]),
                 what=f"{SHORT[key]} rate is {', '.join(on)}",
                 effect="the slowest broker holds up the moves of all",
-                do=f"if that is not meant: kquota configs --alter --add-config {key}=RATE --broker ID",
+                remedy=Remedy.SET_SAME_RATE_ON_BROKERS,
+                keys=(key,),
                 values={Setting.of_broker(b, key): (value,) for value, those in brokers.items() for b in those},
             )
 
@@ -84,7 +82,8 @@ def differ_between_sides(standing: Standing) -> Iterator[Finding]:
             where=f"broker {broker}",
             what=", ".join(told),
             effect="what it sends and what it receives are not limited alike",
-            do=f"if that is not meant: kquota configs --alter --add-config KEY=RATE --broker {broker}",
+            remedy=Remedy.SET_SAME_RATE_ON_SIDES,
+            brokers=(broker,),
             values={settings[key]: foreign for key, foreign in values.items() if foreign},
         )
 
@@ -99,8 +98,8 @@ def not_in_force(standing: Standing) -> Iterator[Finding]:
             where="default broker",
             what=", ".join(f"{SHORT[key]} rate {written(default[key].value)}" for key in stored),
             effect=f"ignored before Kafka 3.9 (KAFKA-10190){known}",
-            do=f"set it on each broker, and kquota configs --alter --delete-config {','.join(stored)} "
-            "--broker-defaults",
+            remedy=Remedy.SET_RATE_ON_EACH_BROKER,
+            keys=tuple(stored),
         )
     for broker in standing.brokers:
         static = {
@@ -116,5 +115,5 @@ def not_in_force(standing: Standing) -> Iterator[Finding]:
                     f"{SHORT[key]} rate {written(static[key].value)} in server.properties" for key in static
                 ),
                 effect="brokers heed a rate only where it was set dynamically (KAFKA-20125)",
-                do="take it out of server.properties; set it with kquota throttle set",
+                remedy=Remedy.SET_RATE_DYNAMICALLY,
             )

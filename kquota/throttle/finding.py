@@ -1,25 +1,49 @@
-"""One thing about the standing throttles that somebody should look at."""
+"""One thing about the throttles of a cluster that somebody should look at."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kquota.reassign.throttle import Setting
+from kquota.settings.resource import Setting
+from kquota.terms import BrokerId, Default
+
+
+class Remedy(enum.Enum):
+    """What to do about a finding."""
+
+    RESUME_RUN = enum.auto()
+    END_RUN = enum.auto()
+    REMOVE = enum.auto()
+    REMOVE_AFTER_MOVES = enum.auto()
+    SET_RATE = enum.auto()
+    REMOVE_OR_SET_RATE = enum.auto()
+    SET_SAME_RATE_ON_BROKERS = enum.auto()
+    SET_SAME_RATE_ON_SIDES = enum.auto()
+    SET_RATE_ON_EACH_BROKER = enum.auto()
+    SET_RATE_DYNAMICALLY = enum.auto()
+    REMOVE_FROM_BROKER = enum.auto()
+    CORRECT_LIST = enum.auto()
+    SHORTEN_LIST = enum.auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """What is wrong, where, what that does, and what to do about it; `rule` is a fixed word for scripts.
 
-    `values` are the rates and list entries it is about, by setting. `fixable`: `throttle doctor --fix` may take just
-    these away: no run on record holds them and no move that runs could use them.
+    The remedy concerns the configs `keys`, of `brokers` (or their default) or of `topic`. `values` are the rates and
+    list entries that the finding is about, by setting. `fixable`: kquota may remove just these: no run on record holds
+    them and no move that runs could use them.
     """
 
     rule: str
     where: str
     what: str
     effect: str
-    do: str
+    remedy: Remedy
+    keys: tuple[str, ...] = ()
+    brokers: tuple[BrokerId | Default, ...] = ()
+    topic: str | None = None
     values: Mapping[Setting, tuple[str, ...]] = field(default_factory=dict)
     fixable: bool = False

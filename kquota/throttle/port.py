@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from kquota.config.port import Configs
-from kquota.reassign.port import Cluster, Runs
+from kquota.reassign.port import Clock, MoveCluster, Runs
+from kquota.settings.port import Configs
 from kquota.sizes.port import LogDirs
-from kquota.throttle.cure import Sightings
+from kquota.throttle.fixes import Sightings
 
 
 class Memory(Protocol):
@@ -23,10 +23,17 @@ class Memory(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """One cluster through one connection. `log_dirs` None: through ZooKeeper nobody tells what flows."""
+    """One cluster through one connection. `log_dirs` is None over ZooKeeper, which does not store offsets.
 
-    cluster: Cluster
+    `alone` says why other hosts do not see the runs, None where they do. `hidden`: there may be runs on record that
+    this user may not read.
+    """
+
+    cluster: MoveCluster
     configs: Configs
     log_dirs: LogDirs | None
     runs: Runs
     memory: Memory
+    clock: Clock
+    alone: str | None = None
+    hidden: bool = False

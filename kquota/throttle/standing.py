@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,10 @@ from typing import Final, TypeAlias
 from kquota.measure import exact_rate
 from kquota.reassign.port import Snapshot
 from kquota.reassign.run import Run
-from kquota.reassign.throttle import Change, Setting, entries
+from kquota.settings.change import Change
+from kquota.settings.rates import StoredRate, bytes_per_second
+from kquota.settings.resource import Setting
+from kquota.settings.throttled_lists import entries, replica
 from kquota.terms import (
     DEFAULT,
     DYNAMIC_BROKER,
@@ -26,7 +28,6 @@ from kquota.terms import (
     Default,
     ReplicaId,
     TopicPartition,
-    listed_replica,
 )
 
 SIDES: Final[Mapping[str, str]] = {LEADER_REPLICAS: LEADER_RATE, FOLLOWER_REPLICAS: FOLLOWER_RATE}
@@ -39,18 +40,7 @@ SHORT: Final[Mapping[str, str]] = {
     FOLLOWER_REPLICAS: "follower",
 }
 
-_RATE: Final = re.compile(r"[0-9]{1,19}")
-
 Where: TypeAlias = BrokerId | Default
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
-    """A rate as its broker tells it: the stored text, Kafka's word for where it was set, and whether it is heeded."""
-
-    value: str
-    source: str
-    in_force: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +51,7 @@ class Standing:
     them. `runs` are the unfinished runs on record here, oldest first. `release` None: not known.
     """
 
-    limits: Mapping[Where, Mapping[str, Limit]]
+    limits: Mapping[Where, Mapping[str, StoredRate]]
     lists: Mapping[Setting, str]
     snapshot: Snapshot
     misplaced: Mapping[Where, tuple[str, ...]]
@@ -98,7 +88,7 @@ class Standing:
         }
         return {**own, **self.lists}
 
-    def rate(self, broker: BrokerId, key: str) -> Limit | None:
+    def rate(self, broker: BrokerId, key: str) -> StoredRate | None:
         """What limits this side of a broker, None when nothing does."""
         limit = self.limits.get(broker, {}).get(key) or self.limits.get(DEFAULT, {}).get(key)
         return limit if limit is not None and limit.in_force else None
@@ -136,7 +126,7 @@ class Standing:
     def after(self, changes: Iterable[Change]) -> Standing:
         """As it would stand after these changes, whatever stood before."""
         lists = dict(self.lists)
-        limits: dict[Where, dict[str, Limit]] = {where: dict(held) for where, held in self.limits.items()}
+        limits: dict[Where, dict[str, StoredRate]] = {where: dict(held) for where, held in self.limits.items()}
         for change in changes:
             setting = change.setting
             if setting.is_list:
@@ -147,19 +137,8 @@ class Standing:
                 held = limits.setdefault(BrokerId(int(setting.name)), {})
                 held.pop(setting.key, None)
                 if change.after is not None:
-                    held[setting.key] = Limit(value=change.after, source=DYNAMIC_BROKER, in_force=True)
+                    held[setting.key] = StoredRate(value=change.after, source=DYNAMIC_BROKER, in_force=True)
         return replace(self, lists=dict(sorted(lists.items())), limits=limits)
-
-
-def replica(setting: Setting, entry: str) -> ReplicaId | None:
-    """The replica that `partition:broker` names, whether it exists or not; None for `*` and what is malformed."""
-    named = listed_replica(entry)
-    return None if named is None else (TopicPartition(setting.name, named[0]), named[1])
-
-
-def bytes_per_second(value: str) -> int | None:
-    """A stored rate; None for text that is none, which only ZooKeeper can hold."""
-    return int(value) if _RATE.fullmatch(value) else None
 
 
 def written(value: str) -> str:

@@ -8,13 +8,13 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from kquota.list_text import joined
 from kquota.measure import ByteRate
-from kquota.reassign.hold import Wanted
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
-from kquota.reassign.run import Purpose, Run
-from kquota.reassign.throttle import Setting
-from kquota.several import joined
+from kquota.reassign.run import Owner, Purpose, Run
+from kquota.reassign.throttle_writes import Wanted
+from kquota.settings.resource import Setting
 from kquota.terms import (
     EVERY_REPLICA,
     FOLLOWER_RATE,
@@ -79,7 +79,7 @@ def recovery(broker: BrokerId) -> str:
     return f"recovering {broker}"
 
 
-def new(name: str, rate: ByteRate | None, now: datetime) -> Run:
+def new(name: str, rate: ByteRate | None, now: datetime, owner: Owner, reason: str | None = None) -> Run:
     """A run that moves nothing and only holds a throttle; its id ends with the hash of its title."""
     nothing = Plan(targets={})
     return Run(
@@ -90,6 +90,8 @@ def new(name: str, rate: ByteRate | None, now: datetime) -> Run:
         rate=rate,
         taken={},
         purpose=Purpose.THROTTLE,
+        owner=owner,
+        reason=reason,
     )
 
 

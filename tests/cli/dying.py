@@ -16,26 +16,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kquota.stores import runs
-from kquota.stores.wire.connection import Wire
-from kquota.stores.znodes import Znodes
+from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.moves import WireMoves
+from kquota.stores.state import runs
+from kquota.stores.zookeeper.moves import ZooKeeperMoves
+from kquota.stores.zookeeper.znodes import Znodes
 from tests.cli.run import Ran
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     [
         "pytest",
-        "kquota.cli.reassign_partitions.command",
+        "kquota.cli.reassign_partitions.run",
         "kquota.cli.reassign_partitions.execution",
-        "kquota.cli.move.runs",
-        "kquota.cli.reassign_partitions.printed",
-        "kquota.cli.move.runs_printed",
-        "kquota.stores.wire.moves",
-        "kquota.stores.zookeeper_moves",
-        "kquota.stores.zookeeper_runs",
+        "kquota.cli.reassign_partitions.cancellation",
+        "kquota.cli.move.status.run",
+        "kquota.cli.move.resume.run",
+        "kquota.cli.move.abort.run",
+        "kquota.stores.record.topic",
+        "kquota.stores.record.znodes",
+        "kquota.stores.admin.topic_log",
         __name__,
     ]
 )
+_REQUESTS = ((Wire, "ask"), (Wire, "ask_each"), (Znodes, "commit"), (Znodes, "read_all"))
+_SUBMITS = ((WireMoves, "submit"), (ZooKeeperMoves, "submit"))
 _LONGEST = 120
 """Seconds that no command here needs."""
 
@@ -50,11 +55,15 @@ class Death(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doom:
-    """At which step, counted from 1, and how: by kill -9, or by a SIGSTOP from which it can wake."""
+    """At which step, counted from 1, and how: by kill -9, or by a SIGSTOP from which it can wake.
+
+    With `submitting` only the hand-over of moves to the cluster counts as a step.
+    """
 
     n: int
     death: Death
     signal: signal.Signals = signal.SIGKILL
+    submitting: bool = False
 
 
 class Mortal:
@@ -127,7 +136,9 @@ def _doom(doom: Doom) -> None:
 
         return counted
 
-    for owner, name in ((Wire, "ask"), (Wire, "ask_each"), (Znodes, "commit"), (Znodes, "read_all")):
+    for owner, name in _SUBMITS if doom.submitting else _REQUESTS:
         real = getattr(owner, name)
         setattr(owner, name, step(real, real))
+    if doom.submitting:
+        return
     runs._append = step(runs._append, lambda descriptor, data: os.write(descriptor, data[: len(data) // 2]))

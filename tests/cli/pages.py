@@ -9,21 +9,20 @@ from datetime import UTC, datetime
 from functools import cache
 from html.parser import HTMLParser
 
-from kquota.cli.move.estimate.answer import Estimate
-from kquota.cli.move.estimate.inputs import Source
-from kquota.cli.move.estimate.limits import chosen, limits, window
-from kquota.cli.move.estimate.outlook import outlook
+from kquota.cli.move.estimate.inputs import CLUSTER, SAMPLE, Inputs, RateSource
+from kquota.cli.move.estimate.job import Calculated
+from kquota.cli.move.estimate.limits import limits
 from kquota.cli.move.estimate.report.page import page
 from kquota.cli.move.estimate.report.sections import Ticket
-from kquota.pace.fetch import Fetch
-from kquota.pace.ratio import MoveTime
-from kquota.pace.room import Arrival, Volume
-from kquota.pace.share import pace
+from kquota.cli.move.estimate.run import estimate
+from kquota.pace.disk_space import Arrival, Volume
+from kquota.pace.enforcement import AS_SHIPPED
 from kquota.pace.waves import Wave
 from kquota.pace.work import Link, work
 from kquota.sizes.bytes_in import BytesIn
-from kquota.sizes.moved import Held, Moved, MovingTopic
+from kquota.sizes.move_effect import BrokerBytes, Moved, MovingTopic
 from kquota.spark.estimate import Measured, Unsized
+from kquota.spark.files import NOTHING
 from kquota.spark.partitions import Health
 from kquota.terms import BrokerId
 
@@ -61,8 +60,6 @@ def ticket(case: Case) -> Ticket:
     made = work(links if case.links is None else case.links, {1: case.writes})
     asked = limits(case.throttle, case.deadline, case.nic, case.impact)
     parts = [work([link], {1: case.writes}) for link in made.links] if case.each_link else [made] * case.waves
-    found = chosen(asked, parts or [made])
-    throttle = found.throttle
     brokers = sorted({1, 2, 3, *(broker for link in made.links for broker in (link.leader, link.destination))})
     health = Health(
         cluster=case.cluster,
@@ -102,37 +99,15 @@ def ticket(case: Case) -> Ticket:
             for n, part in enumerate(parts)
         ),
     )
-    move = pace(made, throttle)
+    inputs = Inputs(source=CLUSTER, names=(), files=NOTHING, sources=(RateSource(kind=SAMPLE),))
     bytes_in = {BrokerId(1): case.traffic} if case.traffic else {}
-    ahead = outlook(move, measured, bytes_in)
-    answer = Estimate(
-        throttle=throttle,
-        for_deadline=case.throttle is None,
-        source="cluster",
-        names=(),
-        rates=() if case.writes is None else (Source(kind="sample"),),
-        measured=measured,
-        kip=MoveTime(
-            partitions_to_be_moved=measured.moving,
-            total_partition_count=measured.partitions,
-            total_log_size=measured.log_size,
-            brokers=len(brokers),
-            replication_quota=throttle,
-            max_bytes_in=measured.max_bytes_in,
-        ),
-        pace=move,
-        window=window(asked, ahead.waves or move, found.within, measured.max_bytes_in, 2),
-        fetch=Fetch(brokers=len(brokers), throttle=throttle, network=asked.network),
-        outlook=ahead,
-        deadline=asked.deadline,
-        within=found.within,
-    )
+    answer = estimate(inputs, Calculated(measured=measured, bytes_in=bytes_in), asked, AS_SHIPPED)
     topics = (MovingTopic(topic=case.topic, partitions=made.copies, copies=made.copies, bytes=made.bytes),)
     return Ticket(
         answer=answer,
         asked=asked,
         moved=Moved(
-            held=tuple(Held(broker=b, before=size * (b < 3), after=size * (b != 2)) for b in brokers),
+            held=tuple(BrokerBytes(broker=b, before=size * (b < 3), after=size * (b != 2)) for b in brokers),
             topics=topics if made.copies else (),
             topics_in_all=1 if made.copies else 0,
         ),

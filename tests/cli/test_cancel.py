@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kquota.reassign.throttle import Setting
+from kquota.settings.resource import Setting
 from kquota.terms import LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
 from tests.cli.reassign_command import already_throttled
 from tests.cli.run import Ran, kquota
@@ -68,7 +68,9 @@ def test_a_move_of_kafkas_tool_is_cancelled_with_its_words(desk: Desk) -> None:
         assert set(desk.hand.lists(topic).values()) == {"0:1,0:2", "0:3"}
     assert texts[0] == texts[1]
     assert peer(desk, "--reassignment-json-file", plan, "--execute").code == 0
-    assert desk.run("--cancel", plan).code == 0
+    stopped = desk.run("--cancel", plan)
+    assert stopped.code == 8, "another host may need the rates that stay"
+    assert "leader.replication.throttled.rate on broker 1,2,3" in stopped.err
     until(lambda: desk.standing(topic) == rates(SLOW), "the lists are given back")
 
 

@@ -53,6 +53,21 @@ MEANT: dict[str, tuple[Connection, dict[str, str], Where]] = {
         {"KQUOTA_COMMAND_CONFIG": "f", "KQUOTA_ZK_TLS_CONFIG_FILE": "g", "KQUOTA_ZK_SASL_CONFIG_FILE": "h"},
         Where(bootstrap=None, zookeeper="z:1", zk_tls_config_file=Path("g"), zk_sasl_config_file=Path("h")),
     ),
+    "ZooKeeper with the login for the brokers that keep the record": (
+        Connection(zookeeper="z:1", command_config=Path("f")),
+        {},
+        Where(bootstrap=None, zookeeper="z:1", command_config=Path("f")),
+    ),
+    "the record from an option": (
+        Connection(zookeeper="z:1", record="runs"),
+        {"KQUOTA_RECORD": "others"},
+        Where(bootstrap=None, zookeeper="z:1", record="runs"),
+    ),
+    "the record from a variable": (
+        Connection(bootstrap_server="b:1"),
+        {"KQUOTA_RECORD": "runs"},
+        Where(bootstrap="b:1", zookeeper=None, record="runs"),
+    ),
     "an empty variable is none": (
         Connection(bootstrap_server="b:1"),
         {"KQUOTA_COMMAND_CONFIG": "", "KQUOTA_CLUSTER": ""},
@@ -91,6 +106,13 @@ def test_a_named_cluster_and_its_files_beside_config_toml(tmp_path: Path, by: st
     )
 
 
+def test_a_named_cluster_has_its_record_and_its_brokers_login(tmp_path: Path) -> None:
+    text = '[clusters.old]\nzookeeper = "z:1"\ncommand-config = "b.properties"\nrecord = "runs"\n'
+    found = where(Connection(cluster="old"), environment(tmp_path, text, KQUOTA_RECORD="others"))
+    login = tmp_path / "kquota" / "b.properties"
+    assert found == Where(bootstrap=None, zookeeper="z:1", command_config=login, record="runs")
+
+
 def test_an_option_may_repeat_and_add_to_a_named_cluster(tmp_path: Path) -> None:
     bare = '[clusters.prod]\nbootstrap-server = "b:1"\n'
     options = Connection(cluster="prod", bootstrap_server="b:1", command_config=Path("mine"))
@@ -120,10 +142,10 @@ REFUSED: dict[str, tuple[Connection, dict[str, str], str]] = {
     ),
     "unknown": (Connection(cluster="prd"), {}, "there is no [clusters.prd] in "),
     "unknown, and what there is": (Connection(cluster="prd"), {}, "; it has old, prod"),
-    "Kafka's properties for ZooKeeper": (
-        Connection(zookeeper="z:1", command_config=Path("f")),
+    "a record that no topic can be called": (
+        Connection(bootstrap_server="b:1", record="a/b"),
         {},
-        "--command-config goes with --bootstrap-server",
+        "--record 'a/b': ",
     ),
     "ZooKeeper's for brokers": (
         Connection(bootstrap_server="b:1", zk_tls_config_file=Path("f")),
@@ -166,8 +188,8 @@ WRONG_FILES = {
     "no address": ('[clusters.prod]\ncommand-config = "f"\n', "needs either bootstrap-server or zookeeper"),
     "two addresses": ('[clusters.prod]\nbootstrap-server = "b:1"\nzookeeper = "z:1"\n', "needs either"),
     "a file of the other way": (
-        '[clusters.prod]\nzookeeper = "z:1"\ncommand-config = "f"\n',
-        "command-config goes with bootstrap-server",
+        '[clusters.prod]\nbootstrap-server = "b:1"\nzk-tls-config-file = "f"\n',
+        "zk-tls-config-file goes with zookeeper",
     ),
 }
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import pytest
 from kazoo.client import KazooClient
 
-from kquota.cli.configs.quotas_printed import java_double
-from kquota.sandbox.cluster import Cluster, kafka_tool
+from kquota.cli.configs.answer import java_double
+from kquota.sandbox.cluster import Sandbox, kafka_tool
 from tests.cli.config_command import ConfigCommands, altered, settled, told
 from tests.cli.kafka_tools import must_compile
 from tests.cli.run import Ran, kquota, run
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.kafka
 class Way:
     """One connection to one cluster, for kquota and for Kafka's own tool."""
 
-    cluster: Cluster
+    cluster: Sandbox
     connection: tuple[str, str]
     commands: ConfigCommands
 
@@ -45,18 +45,18 @@ class Way:
         return ours, settled(lambda: self.kafka("--describe", *names), fits)
 
 
-def zookeeper_way(cluster: Cluster, commands: ConfigCommands) -> Way:
+def zookeeper_way(cluster: Sandbox, commands: ConfigCommands) -> Way:
     return Way(cluster, ("--zookeeper", str(cluster.zookeeper)), commands)
 
 
-def admin_way(cluster: Cluster, commands: ConfigCommands) -> Way:
+def admin_way(cluster: Sandbox, commands: ConfigCommands) -> Way:
     return Way(cluster, ("--bootstrap-server", cluster.bootstrap), commands)
 
 
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, config_commands: ConfigCommands) -> Way:
     fixture, on_zookeeper = WAYS[request.param]
-    cluster: Cluster = request.getfixturevalue(fixture)
+    cluster: Sandbox = request.getfixturevalue(fixture)
     return (zookeeper_way if on_zookeeper else admin_way)(cluster, config_commands)
 
 
@@ -187,7 +187,7 @@ def test_json_is_a_contract(way: Way, unique: str) -> None:
 def test_scram_is_never_told(
     request: pytest.FixtureRequest, config_commands: ConfigCommands, fixture: str, unique: str
 ) -> None:
-    cluster: Cluster = request.getfixturevalue(fixture)
+    cluster: Sandbox = request.getfixturevalue(fixture)
     way = zookeeper_way(cluster, config_commands)
     names = ["--entity-type", "users", "--entity-name", f"s-{unique}"]
     made = way.kafka("--alter", "--add-config", "SCRAM-SHA-256=[iterations=8192,password=CANARY-7f3a]", *names)
@@ -211,7 +211,7 @@ def test_scram_is_never_told(
 
 
 @pytest.mark.parametrize("value", [0.001, 0.5, 1.0, 12.5, 1024.0, 9999999.0, 1e7, 12345678.0, 123456789.25, 1e15, 1e22])
-def test_java_prints_a_double_so(kafka_431: Cluster, value: float, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_java_prints_a_double_so(kafka_431: Sandbox, value: float, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Against Java itself: its single-file launcher prints Double.toString of the value."""
     source = tmp_path_factory.mktemp("java") / "D.java"
     source.write_text("class D { public static void main(String[] a) { System.out.print(Double.valueOf(a[0])); } }")

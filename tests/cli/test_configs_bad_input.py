@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from tests.cli.run import Ran, kquota, kquota_here
 
 GOOD = b'{"version":1,"config":{"producer_byte_rate":"5"}}'
@@ -43,7 +43,7 @@ class Tree:
 
 
 @pytest.fixture
-def tree(zookeeper: Cluster) -> Iterator[Tree]:
+def tree(zookeeper: Sandbox) -> Iterator[Tree]:
     connect = f"{zookeeper.zookeeper}/bad-input-{uuid.uuid4().hex[:8]}"
     root = KazooClient(hosts=str(zookeeper.zookeeper))
     root.start()

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 import pytest
 
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from tests.cli.config_command import ConfigCommand, ConfigCommands, altered, settled
 from tests.cli.run import Ran, kquota_here
 from tests.cli.test_configs import znodes
@@ -132,7 +132,7 @@ class Tools:
 @pytest.fixture(params=WAYS)
 def tools(request: pytest.FixtureRequest, config_commands: ConfigCommands) -> Tools:
     fixture, on_zookeeper = WAYS[request.param]
-    cluster: Cluster = request.getfixturevalue(fixture)
+    cluster: Sandbox = request.getfixturevalue(fixture)
     if on_zookeeper:
         # Kafka 3's tool changes no quotas in ZooKeeper any more; 2.8's does, in any ZooKeeper.
         return Tools(("--zookeeper", str(cluster.zookeeper)), config_commands("2.8.2"), cluster.zookeeper)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from tests.cli.config_command import ConfigCommands
 from tests.cli.run import kquota_here
 
@@ -152,6 +152,22 @@ OURS_ALONE = {
     "an empty name": (["--alter", TYPES, "users", NAME, "", *RATE], "the default entity is --entity-default"),
     "a forgotten option": (["--alter", "--user", "a", "b", *RATE], "unexpected argument 'b'"),
     "describe and add a file": (["--describe", "--user", "a", "--add-config-file", "f"], "goes with --alter"),
+    "a rate on a topic": (
+        ["--alter", "--topic", "t", "--add-config", "leader.replication.throttled.rate=5"],
+        "would ignore it: give --entity-type brokers",
+    ),
+    "a list on a broker": (
+        ["--alter", "--broker", "1", "--add-config", "leader.replication.throttled.replicas=*"],
+        "would ignore it: give --entity-type topics",
+    ),
+    "an empty list": (
+        ["--alter", "--topic", "t", "--add-config", "leader.replication.throttled.replicas="],
+        "is empty; to remove it write --delete-config leader.replication.throttled.replicas",
+    ),
+    "an empty limit": (
+        ["--alter", "--user", "a", "--add-config", "producer_byte_rate="],
+        "has no value; to remove it write --delete-config producer_byte_rate",
+    ),
     "groups": (["--alter", "--group", "g", "--add-config", "a=CANARY"], "Use Kafka's own kafka-configs for groups"),
     "client-metrics": (["--alter", TYPES, "client-metrics", NAME, "m", "--add-config", "a=CANARY"], "kafka-configs"),
     "broker-loggers": (["--describe", "--broker-logger", "1"], "kafka-configs"),
@@ -167,7 +183,7 @@ def refused(arguments: list[str], connection: str) -> str:
 
 
 @pytest.mark.parametrize(("arguments", "words"), BOTH.values(), ids=BOTH)
-def test_both_refuse(kafka_431: Cluster, config_commands: ConfigCommands, arguments: list[str], words: str) -> None:
+def test_both_refuse(kafka_431: Sandbox, config_commands: ConfigCommands, arguments: list[str], words: str) -> None:
     theirs = config_commands(str(kafka_431.kafka))("--bootstrap-server", kafka_431.bootstrap, *arguments)
     assert theirs.code == 1, theirs
     assert words in theirs.err
@@ -175,7 +191,7 @@ def test_both_refuse(kafka_431: Cluster, config_commands: ConfigCommands, argume
 
 
 @pytest.mark.parametrize("name", ON_ZOOKEEPER)
-def test_both_refuse_on_zookeeper(kafka_282: Cluster, config_commands: ConfigCommands, name: str) -> None:
+def test_both_refuse_on_zookeeper(kafka_282: Sandbox, config_commands: ConfigCommands, name: str) -> None:
     arguments, words = ON_ZOOKEEPER[name]
     theirs = config_commands(str(kafka_282.kafka))("--zookeeper", str(kafka_282.zookeeper), *arguments)
     assert theirs.code == 1, theirs
@@ -187,3 +203,14 @@ def test_both_refuse_on_zookeeper(kafka_282: Cluster, config_commands: ConfigCom
 @pytest.mark.parametrize(("arguments", "words"), OURS_ALONE.values(), ids=OURS_ALONE)
 def test_we_refuse_more(arguments: list[str], words: str, connection: str) -> None:
     assert words in refused(arguments, connection)
+
+
+NEED_BROKERS = {
+    "a broker's config": ["--broker", "1", "--add-config", "log.cleaner.threads=5"],
+    "a topic's config that is new": ["--topic", "t", "--add-config", "remote.storage.enable=true"],
+}
+
+
+@pytest.mark.parametrize("arguments", NEED_BROKERS.values(), ids=NEED_BROKERS)
+def test_zookeeper_checks_nothing(arguments: list[str]) -> None:
+    assert refused(["--alter", *arguments], "--zookeeper").endswith(": use --bootstrap-server\n")

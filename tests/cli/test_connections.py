@@ -156,7 +156,6 @@ SAME = [
     "client certificate as PKCS12",
     "SCRAM-SHA-512 over TLS",
     "PLAIN over TLS",
-    "an unsecured bearer token",
 ]
 
 

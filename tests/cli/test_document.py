@@ -16,8 +16,8 @@ import pytest
 
 from kquota.quota.document import Document, text
 from kquota.quota.entity import Entity
-from kquota.stores.wire.connection import Wire
-from kquota.stores.wire.quotas import WireQuotas
+from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.quotas import WireQuotas
 from kquota.terms import CONNECTION_CREATION_RATE, CONTROLLER_MUTATION_RATE, DEFAULT, PRODUCER_BYTE_RATE
 from tests.cli.run import Ran, kquota, run
 from tests.quota.contract import LIMITS, NAMES
@@ -308,12 +308,12 @@ def test_ipv6_in_zookeeper_is_refused_before_any_write(
 @pytest.mark.kafka
 def test_what_a_broker_holds_and_should_not_is_exported_and_told(kafka_431: object, tmp_path: Path) -> None:
     """NaN and infinity, which a broker takes from other tools."""
-    from kquota.quota.change import Change
+    from kquota.quota.change import QuotaChange
 
     bootstrap: str = kafka_431.bootstrap  # type: ignore[attr-defined]
     way, entity = Way(("--bootstrap-server", bootstrap), tmp_path), Entity(user="odd")
     with Wire(bootstrap, {}) as wire:
-        WireQuotas(wire).alter([Change(entity=entity, add={"request_percentage": float("nan")})])
+        WireQuotas(wire).alter([QuotaChange(entity=entity, add={"request_percentage": float("nan")})])
     try:
         exported = way.kquota("export")
         while "nan" not in exported.out:

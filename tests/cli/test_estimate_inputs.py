@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from kquota.cli.connection import Connection
-from kquota.cli.move.estimate.inputs import Asked, asked, gathered
+from kquota.cli.contract import worded
+from kquota.cli.move.estimate.command import EstimateOptions
+from kquota.cli.move.estimate.inputs import GivenInputs, asked, gathered
 from kquota.errors import Invalid
 from kquota.reassign.plan import Plan
 from kquota.sizes.bytes_in import BytesIn
@@ -19,8 +21,11 @@ from tests.spark.rows import row, written
 RATES = "broker,bytes_in\n1,5\n"
 
 
-def given(*rates: str, history: list[str] | None = None) -> Asked:
-    return asked(None, history, None, None, rates, "3", None)
+def given(*rates: str, history: list[str] | None = None) -> GivenInputs:
+    plan = Path("plan.json")
+    return asked(
+        EstimateOptions(connection=Connection(), reassignment_json_file=plan, history=history, bytes_in=list(rates))
+    )
 
 
 FILES = ["rates.csv", "day=1.csv", "date=2026-11-21/rates.csv"]
@@ -99,7 +104,7 @@ def test_a_history_is_named_by_files_globs_and_folders(
 def test_a_history_that_is_not_there(tmp_path: Path, pattern: str, complaint: str) -> None:
     with pytest.raises(Invalid) as raised:
         gathered(given(history=[str(tmp_path / pattern)]), Connection(), Plan(targets={}), tmp_path)
-    assert str(raised.value) == f"--history {tmp_path / pattern}: {complaint}"
+    assert worded(raised.value) == f"--history {tmp_path / pattern}: {complaint}"
 
 
 TOLD: dict[str, tuple[tuple[str, ...], list[str] | None, set[int], bool]] = {

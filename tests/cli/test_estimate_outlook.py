@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from kquota.cli.move.estimate import outlook
+from kquota.cli.move.estimate.answer import ahead
 from kquota.cli.move.estimate.outlook import Outlook, band_line, disk_lines, warnings, wave_lines, why_full
 from kquota.measure import ByteRate
-from kquota.pace.band import Band
-from kquota.pace.room import Room
+from kquota.pace.disk_space import Room
 from kquota.pace.share import pace
+from kquota.pace.uncertainty import Band
 from kquota.pace.waves import Wave, in_waves
 from kquota.pace.work import Link, work
 
@@ -133,7 +133,7 @@ def test_the_waves() -> None:
         "     1  t-0      t-4                5     1 GB    56 s\n"
         "     2  t-0      t-4                5     1 GB    56 s"
     )
-    document = outlook.document(replace(NOTHING, waves=found))
+    document = ahead(replace(NOTHING, waves=found))
     assert document["waves_seconds"] == found.seconds
     assert isinstance(document["waves"], list)
     assert document["waves"][0] == {
@@ -147,7 +147,7 @@ def test_the_waves() -> None:
 
 
 def test_json_says_null_for_unknown() -> None:
-    assert outlook.document(told(room(None, None))) == {
+    assert ahead(told(room(None, None))) == {
         "band": None,
         "never_at_peak_of": [],
         "disk": [

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from kquota.cli.move.estimate.document import document
+from kquota.cli.move.estimate.answer import assumed
 from kquota.cli.move.estimate.limits import limits, window
-from kquota.cli.move.estimate.printed import text
-from kquota.cli.move.estimate.verdict import refusal
+from kquota.cli.output import document, plain, text
 from kquota.measure import ByteRate
 from kquota.pace.work import Link
 from kquota.spark.estimate import Unsized
@@ -61,7 +60,7 @@ REFUSED: dict[str, tuple[Case, str | None]] = {
 @pytest.mark.parametrize(("case", "why"), REFUSED.values(), ids=REFUSED)
 def test_what_is_refused_and_that_everybody_says_so(case: Case, why: str | None) -> None:
     answer = ticket(case).answer
-    found, told, page = refusal(answer), json.loads(document(answer)), shown(case)
+    found, told, page = answer.verdict.refused, json.loads(document(answer)), shown(case)
     assert told["refused"] == found
     assert bool(page.commands) is (why is None)
     assert ("Do not run it" in page.text[""] or "can never finish" in page.text[""]) is (why is not None)
@@ -88,9 +87,9 @@ def test_a_throttle_below_in_is_no_contradiction() -> None:
 def test_waves_that_finish_one_by_one_are_not_refused_for_what_they_need_at_once() -> None:
     """At once the copies need 10 MB/s of broker 1, one after the other 5."""
     at_once, waves = Case(links=TWO, writes=0.0), Case(links=TWO, writes=0.0, each_link=True)
-    assert (refusal(ticket(at_once).answer) or "").startswith("the move can never finish")
+    assert (ticket(at_once).answer.verdict.refused or "").startswith("the move can never finish")
     answer = ticket(waves).answer
-    assert (refusal(answer), answer.pace.feasible) == (None, False)
+    assert (answer.verdict.refused, answer.pace.feasible) == (None, False)
     told, page, said = json.loads(document(answer)), shown(waves), text(answer)
     assert (told["feasible"], told["throttle_must_exceed"], told["bottleneck_wave"]) == (True, 5 * MB, 1)
     assert told["expected_seconds"] == told["waves_seconds"] > 0
@@ -105,9 +104,9 @@ def test_waves_that_finish_one_by_one_are_not_refused_for_what_they_need_at_once
 
 def test_a_deadline_is_met_by_the_waves_together() -> None:
     answer = ticket(Case(throttle=None, deadline="60s", waves=3)).answer
-    assert answer.judged.seconds is not None
-    assert answer.judged.seconds <= 60
-    assert (answer.late, refusal(answer)) == (False, None)
+    assert answer.verdict.judged.seconds is not None
+    assert answer.verdict.judged.seconds <= 60
+    assert (answer.verdict.late, answer.verdict.refused) == (False, None)
     assert "Deadline     60 s: met" in text(answer)
     assert json.loads(document(answer))["deadline"] == {"seconds": 60.0, "met": True}
 
@@ -131,6 +130,6 @@ def test_above_the_links_that_are_followed_the_time_is_called_a_lower_bound() ->
 def test_what_was_assumed_is_in_the_document() -> None:
     answer = ticket(Case()).answer
     taken = replace(answer.measured, assumed=Unsized(partitions=7, named=("t-1", "t-2")), unseen=(9,))
-    told = json.loads(document(replace(answer, source="log-dirs", measured=taken)))["assumed"]
-    assert told == {"leaders": 0, "in_sync": 0, "sizes": 7, "sizes_named": ["t-1", "t-2"], "empty_brokers": [9]}
-    assert json.loads(document(replace(answer, measured=taken)))["assumed"]["empty_brokers"] == []
+    told = {"leaders": 0, "in_sync": 0, "sizes": 7, "sizes_named": ["t-1", "t-2"], "empty_brokers": [9]}
+    assert plain(assumed(taken, live=False)) == told
+    assert plain(assumed(taken, live=True)) == {**told, "empty_brokers": []}

@@ -13,14 +13,13 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from kquota.cli.quota.explain.printed import document
-from kquota.cli.quota.explain.reasons import text
-from kquota.quota.capacity import Cluster as Brokers
-from kquota.quota.capacity import broker
+from kquota.cli.output import document, text
+from kquota.cli.quota.explain.answer import explained
+from kquota.quota.capacity import Capacity, broker
 from kquota.quota.entity import Entity
 from kquota.quota.explain import explain
 from kquota.quota.precedence import Client
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from kquota.terms import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
@@ -35,7 +34,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 @pytest.fixture
-def messy(zookeeper: Cluster) -> Iterator[str]:
+def messy(zookeeper: Sandbox) -> Iterator[str]:
     """A Kafka's znodes under a chroot: three brokers, and what years of other tools left behind."""
     chroot = f"/explain-{uuid.uuid4().hex[:8]}"
     client = KazooClient(hosts=zookeeper.zookeeper)
@@ -134,15 +133,16 @@ def test_what_is_said_where_brokers_tell(name: str, case: tuple[dict[str, str | 
     told, client = case
     quotas = {Entity(user="alice"): EVERY_KEY, Entity(client_id="etl"): {CONSUMER_BYTE_RATE: 1e6}}
     slow = broker(BrokerId(3), told | {"num.io.threads": "4"})
-    cluster = Brokers(brokers=(broker(BrokerId(1), told), broker(BrokerId(2), told), slow))
-    golden(f"explain-{name}", Ran(0, text(explain(quotas, cluster, client=client)), ""), "")
+    cluster = Capacity(brokers=(broker(BrokerId(1), told), broker(BrokerId(2), told), slow))
+    golden(f"explain-{name}", Ran(0, text(explained(explain(quotas, cluster, client=client))), ""), "")
 
 
 def test_a_key_that_the_brokers_do_not_know_limits_nobody() -> None:
     quotas = {Entity(user="alice"): EVERY_KEY}
-    explained = explain(quotas, Brokers(brokers=None, release=(2, 6)), client=Client(user="alice", client_id="c"))
-    assert "controller_mutation_rate: unlimited, the brokers are too old for it\n" in text(explained)
-    keys = {one["key"]: (one["unlimited"], one["ignored"]) for one in json.loads(document(explained))["keys"]}
+    found = explain(quotas, Capacity(brokers=None, release=(2, 6)), client=Client(user="alice", client_id="c"))
+    answer = explained(found)
+    assert "controller_mutation_rate: unlimited, the brokers are too old for it\n" in text(answer)
+    keys = {one["key"]: (one["unlimited"], one["ignored"]) for one in json.loads(document(answer))["keys"]}
     assert keys == dict.fromkeys(EVERY_KEY, (False, False)) | {CONTROLLER_MUTATION_RATE: (True, True)}
 
 
@@ -176,7 +176,7 @@ def test_a_clean_set_is_0(messy: str) -> None:
 
 
 @pytest.mark.kafka
-def test_on_brokers_everything_is_known(kafka_431: Cluster) -> None:
+def test_on_brokers_everything_is_known(kafka_431: Sandbox) -> None:
     at = ("--bootstrap-server", kafka_431.bootstrap)
     name = f"e-{uuid.uuid4().hex[:6]}"
     limits = "producer_byte_rate=10MB/s,request_percentage=110,controller_mutation_rate=5"

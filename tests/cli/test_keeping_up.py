@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from tests.cli.test_reassign_partitions import FAST, Desk
 from tests.stores.moves_stage import OtherHand, until
 
 
 @contextmanager
-def writing(servers: Cluster, topic: str) -> Iterator[None]:
+def writing(servers: Sandbox, topic: str) -> Iterator[None]:
     """Some 2 MB/s to partition 0, until the block ends; the first of it has arrived when it begins."""
     stop, arrived = threading.Event(), threading.Event()
 
@@ -39,7 +39,7 @@ def writing(servers: Cluster, topic: str) -> Iterator[None]:
 
 
 @pytest.mark.kafka
-def test_a_throttle_below_what_is_written_is_refused_unless_forced(kafka_431: Cluster, tmp_path: Path) -> None:
+def test_a_throttle_below_what_is_written_is_refused_unless_forced(kafka_431: Sandbox, tmp_path: Path) -> None:
     hand = OtherHand(kafka_431)
     desk = Desk(hand, ("--bootstrap-server", kafka_431.bootstrap), tmp_path)
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from tests.cli.reassign_command import ReassignCommand, ReassignCommands, already_throttled
 from tests.cli.run import kquota, kquota_here
 from tests.cli.test_reassign_partitions import LASTING
@@ -21,13 +21,13 @@ NONE = "No partition reassignments found.\n"
 
 @pytest.fixture(params=["kafka_431", "kafka_282"], ids=["4.3.1", "2.8.2"])
 def hand(request: pytest.FixtureRequest) -> Iterator[OtherHand]:
-    servers: Cluster = request.getfixturevalue(request.param)
+    servers: Sandbox = request.getfixturevalue(request.param)
     found = OtherHand(servers)
     yield found
     found.close()
 
 
-def connections(servers: Cluster) -> list[tuple[str, str]]:
+def connections(servers: Sandbox) -> list[tuple[str, str]]:
     on_zookeeper = [("--zookeeper", servers.zookeeper)] if servers.zookeeper else []
     return [("--bootstrap-server", servers.bootstrap), *on_zookeeper]
 

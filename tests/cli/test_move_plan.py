@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from kquota.cli.move.plan import document, printed
+from kquota.cli import output
+from kquota.cli.move.plan.answer import move_plan
+from kquota.cli.move.plan.explanation import explain
 from kquota.errors import Invalid
-from kquota.placement.cluster import Cluster
+from kquota.placement.cluster import ClusterLayout
 from kquota.placement.goal import Goal
 from kquota.placement.planner import plan
 from kquota.reassign.plan import read
-from kquota.sandbox.cluster import Cluster as Servers
+from kquota.sandbox.cluster import Sandbox as Servers
 from kquota.sizes import snapshot
 from kquota.terms import BrokerId, TopicPartition
 from tests.cli.run import kquota
@@ -34,7 +36,7 @@ MIXED = small(
     disks={1: (200 * GB, 90 * GB), 2: (200 * GB, 95 * GB), 3: (300 * GB, 80 * GB), 4: (200 * GB, 100 * GB)},
 )
 NARROW = small([[1, 2]] * 30, sizes=[10 * GB] * 30, brokers=(1, 2, 3))
-TOLD: dict[str, tuple[Cluster, Goal, bool]] = {
+TOLD: dict[str, tuple[ClusterLayout, Goal, bool]] = {
     "move-plan-drain": (MIXED, goal(MIXED, drain=ids(4)), False),
     "move-plan-all-goals": (
         MIXED,
@@ -50,10 +52,10 @@ TOLD: dict[str, tuple[Cluster, Goal, bool]] = {
 @pytest.mark.parametrize("name", TOLD)
 def test_what_a_person_reads_and_the_document(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """As on file; REWRITE_GOLDEN=1 writes it anew, for the eye to read."""
-    cluster, wanted, explain = TOLD[name]
+    cluster, wanted, everything = TOLD[name]
     found = plan(cluster, wanted)
-    printed.tell(cluster, wanted, found, "a test", explain=explain)
-    told = json.dumps(json.loads(document.document(cluster, wanted, found, "a test")))
+    explain(cluster, wanted, found, "a test", everything=everything)
+    told = json.dumps(json.loads(output.document(move_plan(cluster, wanted, found, "a test"))))
     seen = f"--- stderr\n{capsys.readouterr().err}--- document\n{told}\n"
     path = GOLDEN / f"{name}.txt"
     if os.environ.get("REWRITE_GOLDEN") == "1":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -11,25 +12,34 @@ from pathlib import Path
 import pytest
 
 from kquota import connect
+from kquota.cli.contract import exit_code
 from kquota.cli.options import Output
-from kquota.cli.quota.probe import printed
-from kquota.cli.quota.probe.limit import WRITE
-from kquota.cli.quota.probe.printed import Probed
-from kquota.errors import Invalid, Unreachable
+from kquota.cli.output import WRITE, document, text
+from kquota.cli.quota.probe.answer import Probed, probed
+from kquota.cli.quota.probe.limit import found as limit_found
+from kquota.cli.quota.probe.wording import worded
+from kquota.errors import Invalid, KquotaError, Refused, Unreachable
 from kquota.mutation.request import Creation, Deletion
 from kquota.probe import Limit, Operation, Result, Step, find_limit, probe, scratch
 from kquota.probe.load import KEYS, Kind, Load
-from kquota.probe.meter import Reading, Throttles
-from kquota.quota.capacity import Cluster as Brokers
-from kquota.quota.capacity import broker
-from kquota.quota.change import Change
+from kquota.probe.meter import Reading, ThrottleCounts
+from kquota.probe.refusals import (
+    LimitedClient,
+    NotRemoved,
+    RefusedArgument,
+    RejectedClient,
+    TooManyBytes,
+    TooManyMutations,
+)
+from kquota.quota.capacity import Capacity, broker
+from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
 from kquota.quota.explain import explain
 from kquota.quota.precedence import Client
-from kquota.sandbox.cluster import Cluster
-from kquota.stores.wire.connection import Wire
-from kquota.stores.wire.quotas import WireQuotas
-from kquota.stores.wire.topics import WireTopics
+from kquota.sandbox.cluster import Sandbox
+from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.quotas import WireQuotas
+from kquota.stores.admin.topics import WireTopics
 from kquota.terms import BrokerId
 from tests.cli.run import Ran, kquota, python, started
 from tests.cli.test_explain import TOLD, golden
@@ -50,7 +60,7 @@ def probed_of(kind: Kind, rate: float, got: list[tuple[float, int]], *, limited:
     """A load of `kind`, and of each broker (the controller) what was got and how often it was throttled."""
     quotas = {Entity(user="alice"): QUOTAS} if limited else {}
     brokers = tuple(broker(one, TOLD | {"quota.producer.default": None}) for one in LEADERS.values())
-    explained = explain(quotas, Brokers(brokers=brokers), client=Client(user="alice", client_id="billing"))
+    explained = explain(quotas, Capacity(brokers=brokers), client=Client(user="alice", client_id="billing"))
     limit = QUOTAS[KEYS[kind]] if limited else None
     topic = "kquota-probe-20261121T230300Z-0badcafe"
     asked = Load(kind=kind, topic=topic, leaders=LEADERS, rate=rate, limit=limit, warm=22.0, seconds=22.0)
@@ -59,11 +69,11 @@ def probed_of(kind: Kind, rate: float, got: list[tuple[float, int]], *, limited:
             broker=None if kind is Kind.CREATE_TOPICS else BrokerId(number),
             amount=rate * 22,
             seconds=22.0,
-            throttles=Throttles(count=waits, longest_ms=waits * 3, total_ms=waits * 40),
+            throttles=ThrottleCounts(count=waits, longest_ms=waits * 3, total_ms=waits * 40),
         )
         for number, (rate, waits) in enumerate(got, 1)
     )
-    return Probed(load=asked, explained=explained, readings=readings)
+    return probed(asked, explained, readings)
 
 
 SHOWN = {
@@ -81,14 +91,13 @@ SHOWN = {
 
 @pytest.mark.parametrize(("name", "found"), SHOWN.items(), ids=SHOWN)
 def test_what_is_told(name: str, found: Probed) -> None:
-    text = printed.text(found)
-    assert max(map(len, text.splitlines())) <= 80
-    golden(f"probe-{name}", Ran(0 if found.good else 8, f"{text}\n", ""), "")
+    assert max(map(len, text(found).splitlines())) <= 80
+    golden(f"probe-{name}", Ran(found.code, text(found), ""), "")
 
 
 def test_the_document() -> None:
     found = probed_of(Kind.PRODUCE, 1e7, [(1.01e6, 391), (0.4e6, 0)])
-    golden("probe-json", Ran(8, f"{printed.document(found)}\n", ""), "")
+    golden("probe-json", Ran(found.code, document(found), ""), "")
 
 
 STEPS = [
@@ -108,10 +117,11 @@ LIMITS = {
 @pytest.mark.parametrize(("name", "case"), LIMITS.items(), ids=LIMITS)
 def test_what_is_told_of_a_limit(name: str, case: tuple[Limit, Output]) -> None:
     found, output = case
-    text = WRITE[output](found)
+    answer = limit_found(found)
+    text = WRITE[output](answer)
     # A command stays in one line, to be copied.
     assert all(len(line) <= 80 or line.startswith("  kquota ") for line in text.splitlines())
-    golden(f"probe-{name}", Ran(0 if found.suggested else 8, f"{text}\n", ""), "")
+    golden(f"probe-{name}", Ran(answer.code, text, ""), "")
 
 
 WRONG = {
@@ -149,14 +159,38 @@ def test_wrong_usage_is_one_line_and_2_before_anybody_is_asked(words: tuple[str,
     assert complaint in ran.err
 
 
+WORDED: dict[str, tuple[KquotaError, str]] = {
+    "brokers": (RefusedArgument("brokers", ": broker 3 is not alive"), "--broker-list: broker 3 is not alive"),
+    "bytes": (
+        TooManyBytes(44e9, 2 * 10**9),
+        "this would write 44 GB, and --most-bytes allows 2 GB: ask for a lower rate, fewer --seconds or fewer brokers"
+        " (--broker-list), or allow more",
+    ),
+    "mutations": (TooManyMutations("5,000 at most"), "5,000 at most, so give fewer --seconds"),
+    "a quota": (LimitedClient("why"), "why, or give --client-config or --client-id of a client that has none"),
+    "a rejection": (RejectedClient("why"), "why, or give --client-config with a login that has none"),
+    "topics": (
+        NotRemoved("not removed: t", [], ["t"]),
+        "not removed: t; `kquota quota probe --clean-up` does it later",
+    ),
+    "another error": (Refused("why"), "why"),
+}
+
+
+@pytest.mark.parametrize(("error", "words"), WORDED.values(), ids=WORDED)
+def test_an_error_names_the_options(error: KquotaError, words: str) -> None:
+    assert str(worded(error)) == words
+    assert exit_code(worded(error)) == exit_code(error)
+
+
 PLAIN = """security.protocol=SASL_PLAINTEXT
 sasl.mechanism=PLAIN
 sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="secret";
 """
 BEARER = """security.protocol=SASL_PLAINTEXT
 sasl.mechanism=OAUTHBEARER
-sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required \\
-  unsecuredLoginStringClaim_sub="alice";
+sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;
+sasl.oauthbearer.token.endpoint.url=file:///no/token
 """
 LOGINS = {
     "another than its login": (
@@ -185,11 +219,11 @@ def test_who_the_client_is_its_login_says(tmp_path: Path, login: str, words: tup
 
 
 @pytest.fixture
-def at(kafka_431: Cluster) -> tuple[str, str]:
+def at(kafka_431: Sandbox) -> tuple[str, str]:
     return "--bootstrap-server", kafka_431.bootstrap
 
 
-def probes(cluster: Cluster) -> list[str]:
+def probes(cluster: Sandbox) -> list[str]:
     with Wire(cluster.bootstrap, {}) as wire:
         return [topic.name for topic in WireTopics(wire).topics(None) if topic.name.startswith(scratch.PREFIX)]
 
@@ -206,16 +240,16 @@ TRIES, OFF = 3, 8
 """Of a load whose reading is off: a machine that stands still for 2 s spoils one, a quota that is wrong all of them."""
 
 
-def test_a_real_client_gets_what_explain_says_within_a_tenth(kafka_431: Cluster, at: tuple[str, str]) -> None:
+def test_a_real_client_gets_what_explain_says_within_a_tenth(kafka_431: Sandbox, at: tuple[str, str]) -> None:
     """All four at once, each with a client-id of its own: two windows of 11 s each, and then 20 s that count.
 
     And beside them a program, as `kquota.probe.probe` shows it.
     """
     mark = uuid.uuid4().hex[:6]
     clients = {option: Entity(client_id=f"{option[2:]}-{mark}") for option in LIMITED}
-    changes = [Change(entity=clients[option], add={key: limit}) for option, (_, key, limit) in LIMITED.items()]
+    changes = [QuotaChange(entity=clients[option], add={key: limit}) for option, (_, key, limit) in LIMITED.items()]
     program = Entity(client_id=f"program-{mark}")
-    changes.append(Change(entity=program, add={KEYS[Kind.PRODUCE]: 3e5}))
+    changes.append(QuotaChange(entity=program, add={KEYS[Kind.PRODUCE]: 3e5}))
     with Wire(kafka_431.bootstrap, {}) as wire:
         quotas = WireQuotas(wire)
         quotas.alter(changes)
@@ -253,7 +287,7 @@ def test_a_real_client_gets_what_explain_says_within_a_tenth(kafka_431: Cluster,
             assert option == "--requests" or one["rate"] == pytest.approx(limit, rel=0.1)
     assert probes(kafka_431) == []
     with Wire(kafka_431.bootstrap, {}) as wire:
-        WireQuotas(wire).alter([Change(entity=change.entity, delete=tuple(change.add)) for change in changes])
+        WireQuotas(wire).alter([QuotaChange(entity=change.entity, delete=tuple(change.add)) for change in changes])
 
 
 PROGRAM = """
@@ -269,7 +303,7 @@ with connect(sys.argv[1]) as cluster:
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
 def test_whoever_ends_it_its_topic_goes_with_it(
-    kafka_431: Cluster, at: tuple[str, str], how: signal.Signals, code: int
+    kafka_431: Sandbox, at: tuple[str, str], how: signal.Signals, code: int
 ) -> None:
     """The command, and beside it a program, which SIGTERM ends by SystemExit as its own handler has it."""
     process = started("quota", "probe", *at, "--produce", "100kB/s")
@@ -286,7 +320,7 @@ def test_whoever_ends_it_its_topic_goes_with_it(
 
 
 def test_what_a_killed_one_left_goes_once_its_time_is_over_and_nothing_else(
-    kafka_431: Cluster, at: tuple[str, str]
+    kafka_431: Sandbox, at: tuple[str, str]
 ) -> None:
     now = datetime.now(UTC)
     old, foreign = (scratch.name(now - timedelta(hours=1), 60, uuid.uuid4().hex[:8]) for _ in range(2))
@@ -312,7 +346,7 @@ def test_what_a_killed_one_left_goes_once_its_time_is_over_and_nothing_else(
     assert kquota("quota", "probe", *at, "--clean-up") == Ran(0, "", "")
 
 
-def test_a_real_controller_is_tried_and_left_as_it_was(kafka_431: Cluster, at: tuple[str, str]) -> None:
+def test_a_real_controller_is_tried_and_left_as_it_was(kafka_431: Sandbox, at: tuple[str, str]) -> None:
     bounds = ("--seconds", "1", "--most-partitions", "10", "--tenants", "2", "--output", "json")
     ran = kquota("quota", "probe", *at, "--find-limit", *bounds)
     assert "for 4 s or so, 10 partitions at a time at most, replication factor 3" in ran.err
@@ -325,7 +359,7 @@ def test_a_real_controller_is_tried_and_left_as_it_was(kafka_431: Cluster, at: t
     assert (ran.code, suggested) == ((0, (4, 2)) if keeps_up else (8, (None, None))), ran.err
     heard: list[Step] = []
     with connect(kafka_431.bootstrap) as cluster:
-        with pytest.raises(Invalid, match="--most-partitions 10001: from 10 to 10,000"):
+        with pytest.raises(Invalid, match="most_partitions 10001: from 10 to 10,000"):
             find_limit(cluster, most_partitions=10_001)
         limit = find_limit(cluster, tenants=2, overcommit=4, seconds=1, most_partitions=10, told=heard.append)
     keeps_up = all(step.why_not is None for step in limit.steps)
@@ -339,10 +373,11 @@ def test_what_fails_of_the_clients_own_login_is_looked_for_in_its_own_file(secur
     """What looks is logged in well, and the client comes to the same port without a login."""
     ours = secured.config("looks.properties", {"security.protocol": "SASL_PLAINTEXT", **plain("bob")})
     theirs = secured.config("probed.properties", {"security.protocol": "PLAINTEXT"})
-    complaint = "set security.protocol=SASL_PLAINTEXT in --client-config"
+    complaint = "security.protocol (PLAINTEXT) in --client-config"
     where = ("--bootstrap-server", secured.at["BARELOGIN"], "--command-config", str(ours))
     ran = kquota("quota", "probe", *where, "--create-topics", "--client-config", str(theirs))
     assert (ran.code, ran.out) == (1, "")
     assert complaint in ran.err
-    with connect(secured.at["BARELOGIN"], ours) as cluster, pytest.raises(Unreachable, match=complaint):
+    complaint = "security.protocol (PLAINTEXT) in client_config"
+    with connect(secured.at["BARELOGIN"], ours) as cluster, pytest.raises(Unreachable, match=re.escape(complaint)):
         find_limit(cluster, client_config=theirs)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from kquota.terms import TopicPartition
 from tests.cli.run import kquota, kquota_here, run
 from tests.stores.moves_stage import OtherHand
@@ -130,21 +130,21 @@ def test_nobody_there(tmp_path: Path, where: tuple[str, str], action: str) -> No
 @pytest.mark.kafka
 class TestOnBrokers:
     @pytest.fixture(params=["4.3.1 Admin API", "2.8.2 ZooKeeper"])
-    def servers(self, request: pytest.FixtureRequest) -> tuple[Cluster, tuple[str, str]]:
+    def servers(self, request: pytest.FixtureRequest) -> tuple[Sandbox, tuple[str, str]]:
         if request.param.startswith("4"):
-            found: Cluster = request.getfixturevalue("kafka_431")
+            found: Sandbox = request.getfixturevalue("kafka_431")
             return found, ("--bootstrap-server", found.bootstrap)
         found = request.getfixturevalue("kafka_282")
         return found, ("--zookeeper", str(found.zookeeper))
 
     @pytest.fixture
-    def hand(self, servers: tuple[Cluster, tuple[str, str]]) -> Iterator[OtherHand]:
+    def hand(self, servers: tuple[Sandbox, tuple[str, str]]) -> Iterator[OtherHand]:
         found = OtherHand(servers[0])
         yield found
         found.close()
 
     def test_what_the_cluster_does_not_have(
-        self, servers: tuple[Cluster, tuple[str, str]], hand: OtherHand, tmp_path: Path
+        self, servers: tuple[Sandbox, tuple[str, str]], hand: OtherHand, tmp_path: Path
     ) -> None:
         topic = hand.topic({0: (1, 2)}, size=10_000)
         cases = {
@@ -171,7 +171,7 @@ class TestOnBrokers:
 
 
 @pytest.mark.kafka
-def test_a_replica_in_another_log_dir(kafka_431: Cluster, tmp_path: Path) -> None:
+def test_a_replica_in_another_log_dir(kafka_431: Sandbox, tmp_path: Path) -> None:
     hand = OtherHand(kafka_431)
     try:
         topic = hand.topic({0: (1,)}, size=10_000)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import pytest
 from kazoo.client import KazooClient
 
-from kquota.reassign.throttle import Setting
+from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
 from tests.cli.dying import Death, Doom, run
 from tests.cli.run import Ran
@@ -122,12 +122,17 @@ class Stage:
         until(lambda: self.standing() == self.prior, f"{why}: the throttles are the operator's")
         assert self.are(self.here) or self.are(self.there), why
         status = self.kquota("move", "status")
-        assert (status.code, status.err) == (0, "kquota: no run is open\n"), why
+        assert (status.code, status.err.startswith("kquota: no run is open\n")) == (0, True), why
         if self.through_zookeeper:
             client = KazooClient(hosts=self.hand.servers.zookeeper)
             client.start()
             try:
-                assert not client.exists("/kquota/runs") or client.get_children("/kquota/runs") == [], why
+                # Some ended runs stay, so that a host that was away learns of their end; nothing else does.
+                there = client.get_children("/kquota") if client.exists("/kquota") else []
+                assert {*there} <= {"runs", "parts"}, why
+                names = client.get_children("/kquota/runs") if "runs" in there else []
+                sheets = [json.loads(client.get(f"/kquota/runs/{name}")[0]) for name in names]
+                assert all(sheet["run"]["finished"] for sheet in sheets), why
             finally:
                 client.stop()
                 client.close()

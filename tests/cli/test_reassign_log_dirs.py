@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kquota.reassign.throttle import Setting
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
+from kquota.settings.resource import Setting
 from kquota.terms import LOG_DIR_RATE, BrokerId
 from tests.cli.test_reassign_partitions import LASTING, Desk, rates
 from tests.cli.test_reassign_peers import peer
@@ -22,7 +22,7 @@ SLOW = "1000"
 
 @pytest.fixture(params=["kafka_431", "kafka_282"], ids=["4.3.1", "2.8.2"])
 def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
-    servers: Cluster = request.getfixturevalue(request.param)
+    servers: Sandbox = request.getfixturevalue(request.param)
     hand = OtherHand(servers)
     yield Desk(hand, ("--bootstrap-server", servers.bootstrap), tmp_path)
     hand.close()

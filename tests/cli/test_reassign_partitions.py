@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kquota.reassign.throttle import Setting
+from kquota.settings.resource import Setting
 from kquota.terms import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kquota.sandbox.cluster import Cluster, kafka_tool
+from kquota.sandbox.cluster import Sandbox, kafka_tool
+from kquota.terms import LEADER_RATE
 from tests.cli.reassign_command import already_throttled
 from tests.cli.run import Ran, run
 from tests.cli.test_reassign_partitions import FAST, LASTING, SLOW, Desk, rates
@@ -21,7 +22,7 @@ COMPLETED = re.compile(r"Reassignment of partition \S+ is complete(d)?\.")
 
 
 @pytest.fixture
-def desk(cluster: Cluster, tmp_path: Path) -> Iterator[Desk]:
+def desk(cluster: Sandbox, tmp_path: Path) -> Iterator[Desk]:
     hand = OtherHand(cluster)
     yield Desk(hand, ("--bootstrap-server", cluster.bootstrap), tmp_path)
     hand.close()
@@ -69,8 +70,8 @@ def test_a_move_of_kafkas_tool_is_verified_by_us_and_rolled_back(desk: Desk) -> 
     desk.moved(topic, (1, 3))
     assert desk.hand.lists(topic)
     done = desk.run("--verify", plan)
-    assert done.code == 0
-    assert "a throttle stands that no unfinished run of kquota here set" in done.err
+    assert done.code == 8
+    assert f"{LEADER_RATE} on broker 1,2,3" in done.err, "kquota did not set it, and does not know who needs it"
     until(lambda: desk.hand.lists(topic) == {}, "the plan proves the entries of the lists")
     assert desk.standing(topic) == rates("50000000"), "no plan proves whose the rates are"
     peer(desk, "--reassignment-json-file", plan, "--verify")

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from kquota.cli.options import Output
-from kquota.cli.reassign_partitions import printed
+from kquota.cli import output
+from kquota.cli.reassign_partitions.cancellation import cancelled
+from kquota.cli.reassign_partitions.remarks import of_cancellation
 from kquota.errors import KquotaError, Refused
 from kquota.reassign.cancellation import Cancellation
 from kquota.reassign.log_dir_actions import Started
@@ -45,9 +46,10 @@ TOLD = {
 def test_what_cancel_tells_of_log_dirs(moved: Started, code: int, out: str, err: str) -> None:
     done = Cancellation(cancelled=(), log_dirs=moved, verification=Verification(statuses=(), verdict=Progress.DONE))
     first = "None of the specified partition reassignments are active."
-    assert printed.cancelled(done, Output.text) == "\n".join([first, *filter(None, [out])])
-    assert list(printed.cancelled_remarks(done)) == [*filter(None, [err])]
-    assert printed.log_dirs_code(done.log_dirs) == code
-    told = json.loads(printed.cancelled(done, Output.json))
+    answer = cancelled(done, tuple(of_cancellation(done)))
+    assert [*answer.text()] == [first, *filter(None, [out])]
+    assert answer.notes == tuple(filter(None, [err]))
+    assert answer.code == code
+    told = json.loads(output.document(answer))
     found = {key: len(told[f"log_dirs_{key}"]) for key in ("cancelled", "failed", "waiting")}
     assert found == {"cancelled": len(moved.begun), "failed": len(moved.refused), "waiting": len(moved.waiting)}

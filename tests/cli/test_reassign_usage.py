@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from tests.cli.reassign_command import ReassignCommands
 from tests.cli.run import Ran, kquota_here
 
@@ -207,7 +207,7 @@ def refused(ran: Ran) -> str:
 
 @pytest.mark.parametrize(("arguments", "words"), BOTH.values(), ids=BOTH)
 def test_both_refuse(
-    kafka_431: Cluster, reassign_commands: ReassignCommands, folder: Path, arguments: list[str], words: str
+    kafka_431: Sandbox, reassign_commands: ReassignCommands, folder: Path, arguments: list[str], words: str
 ) -> None:
     theirs = reassign_commands("4.3.1")("--bootstrap-server", kafka_431.bootstrap, *written(folder, arguments))
     assert theirs.code == 1, theirs
@@ -217,7 +217,7 @@ def test_both_refuse(
 
 @pytest.mark.parametrize("name", ON_ZOOKEEPER)
 def test_both_refuse_on_zookeeper(
-    kafka_282: Cluster, reassign_commands: ReassignCommands, folder: Path, name: str
+    kafka_282: Sandbox, reassign_commands: ReassignCommands, folder: Path, name: str
 ) -> None:
     arguments, words = ON_ZOOKEEPER[name]
     theirs = reassign_commands("2.8.2")("--zookeeper", str(kafka_282.zookeeper), *written(folder, arguments))
@@ -233,7 +233,7 @@ def test_we_refuse_more(folder: Path, arguments: list[str], words: str) -> None:
 
 @pytest.mark.parametrize(("arguments", "more"), RIGHT.values(), ids=RIGHT)
 def test_both_take(
-    kafka_431: Cluster, reassign_commands: ReassignCommands, folder: Path, arguments: list[str], more: list[str]
+    kafka_431: Sandbox, reassign_commands: ReassignCommands, folder: Path, arguments: list[str], more: list[str]
 ) -> None:
     """Taken is what is not answered by a usage text, but by a cluster, or by its absence."""
     theirs = reassign_commands("4.3.1")("--bootstrap-server", kafka_431.bootstrap, *written(folder, arguments))

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from kquota.cli.connection import Connection
-from kquota.cli.move.estimate.document import document
-from kquota.cli.move.estimate.report import commands
-from kquota.cli.move.estimate.report import option as report
-from kquota.cli.move.estimate.report.option import Wanted
+from kquota.cli.move.estimate.report import commands, writer
 from kquota.cli.move.estimate.report.page import page
+from kquota.cli.move.estimate.report.writer import Wanted
+from kquota.cli.output import document
 from kquota.errors import Refused
 from kquota.pace.work import Link
 from kquota.reassign.plan import Plan
@@ -37,7 +36,7 @@ SECTIONS = [
     "What each broker carries",
     "Time against throttle",
     "Limits of the throttle",
-    "KIP-73&#x27;s own estimate",
+    "KIP-73's own estimate",
     "Where the numbers come from",
     "Commands, in their order",
 ]
@@ -145,9 +144,9 @@ def test_the_waves_and_their_sum() -> None:
 def test_a_plan_that_only_an_estimate_reads_is_known_as_such(tmp_path: Path) -> None:
     asked = Wanted(path=tmp_path / "move.html", plan="PLAN.json", cluster=())
     lines = PlanFiles(name="plans/", parquet=False, files=NOTHING)
-    assert report.knowing(asked, lines) == replace(asked, plan="plans/", runnable=False)
-    assert report.knowing(asked, Plan(targets={})) is asked
-    assert report.knowing(None, lines) is None
+    assert writer.knowing(asked, lines) == replace(asked, plan="plans/", runnable=False)
+    assert writer.knowing(asked, Plan(targets={})) is asked
+    assert writer.knowing(None, lines) is None
 
 
 def test_commands_are_given_only_where_they_do_what_the_page_says() -> None:
@@ -236,10 +235,13 @@ def test_the_cluster_of_the_commands(
     assert commands.cluster(connection, environment) == options
 
 
-def test_without_matplotlib_it_says_so_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(Refused, match=r"pip install 'kquota\[report\]'"):
-        report.wanted(tmp_path / "move.html", Path("plan.json"), Connection())
+@pytest.mark.parametrize("library", ["jinja2", "matplotlib"])
+def test_a_missing_library_is_said_at_once_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, library: str
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(Refused, match=rf"not installed \({library}\)\. Run: pip install 'kquota\[report\]'"):
+        writer.wanted(tmp_path / "move.html", Path("plan.json"), Connection())
 
 
 def test_a_place_that_cannot_hold_a_page_is_said_before_spark_starts(tmp_path: Path) -> None:

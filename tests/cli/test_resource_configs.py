@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from tests.cli.config_command import ConfigCommand, ConfigCommands, settled
 from tests.cli.run import Ran, kquota, kquota_here
 from tests.servers import WAYS
@@ -28,7 +28,7 @@ class Way:
     These are 4.3.1's on brokers of every release, and 2.8.2's on ZooKeeper.
     """
 
-    cluster: Cluster
+    cluster: Sandbox
     connection: tuple[str, str]
     command: ConfigCommand
 
@@ -45,7 +45,7 @@ class Way:
 
 def way_on(request: pytest.FixtureRequest, name: str) -> Way:
     fixture, on_zookeeper = WAYS[name]
-    cluster: Cluster = request.getfixturevalue(fixture)
+    cluster: Sandbox = request.getfixturevalue(fixture)
     commands: ConfigCommands = request.getfixturevalue("config_commands")
     if on_zookeeper:
         return Way(cluster, ("--zookeeper", str(cluster.zookeeper)), commands("2.8.2"))
@@ -301,4 +301,4 @@ def test_bad_input_is_refused_before_anything_is_contacted(arguments: list[str],
 def test_what_nobody_would_check_does_not_go_into_zookeeper(arguments: list[str]) -> None:
     ran = kquota("configs", "--zookeeper", "127.0.0.1:1", "--alter", *arguments)
     assert (ran.code, ran.out) == (2, "")
-    assert "--zookeeper" in ran.err
+    assert "through ZooKeeper" in ran.err

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 import pytest
 
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from tests.cli.config_command import ConfigCommands, altered
 from tests.cli.run import Ran, kquota_here
 from tests.cli.test_resource_configs import words
@@ -47,7 +47,7 @@ Twin: TypeAlias = list[str]
 
 @pytest.fixture(params=WAYS)
 def hand(request: pytest.FixtureRequest) -> Iterator[OtherHand]:
-    cluster: Cluster = request.getfixturevalue(WAYS[request.param][0])
+    cluster: Sandbox = request.getfixturevalue(WAYS[request.param][0])
     found = OtherHand(cluster)
     yield found
     found.close()

@@ -2,93 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    NewTopic,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, AdminClient
 
-from tests.cli.run import Ran, kquota
-from tests.logins import plain
+from tests.rights import CLUSTER, TOPIC, Right, admin_of, as_carol, granted
 from tests.secured import Secured
-from tests.stores.moves_stage import until
 
-CLUSTER, TOPIC = ResourceType.BROKER, ResourceType.TOPIC
 READ, WRITE = AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS
 DESCRIBE = AclOperation.DESCRIBE
 
-Right = tuple[ResourceType, AclOperation]
 NEEDS: dict[str, tuple[Sequence[str], Sequence[Right]]] = {
-    "read quotas": (["configs", "--describe", "--entity-type", "users"], [(CLUSTER, READ)]),
+    "read quotas": (["configs", "--describe", "--entity-type", "users"], [Right(CLUSTER, READ)]),
     "write quotas": (
         ["configs", "--alter", "--add-config", "producer_byte_rate=1000", "--user", "u"],
-        [(CLUSTER, WRITE)],
+        [Right(CLUSTER, WRITE)],
     ),
-    "read a topic's configs": (["configs", "--describe", "--topic", "rights"], [(TOPIC, READ)]),
+    "read a topic's configs": (["configs", "--describe", "--topic", "rights"], [Right(TOPIC, READ)]),
     "write a topic's configs": (
         ["configs", "--alter", "--add-config", "retention.ms=1000", "--topic", "rights"],
-        [(TOPIC, WRITE)],
+        [Right(TOPIC, WRITE)],
     ),
-    "read a broker's configs": (["configs", "--describe", "--broker", "1"], [(CLUSTER, READ)]),
+    "read a broker's configs": (["configs", "--describe", "--broker", "1"], [Right(CLUSTER, READ)]),
     "write a broker's configs": (
         ["configs", "--alter", "--add-config", "leader.replication.throttled.rate=1000", "--broker", "1"],
-        [(CLUSTER, WRITE)],
+        [Right(CLUSTER, WRITE)],
     ),
-    "sizes": (["log-dirs", "--describe"], [(CLUSTER, DESCRIBE)]),
-    "running moves": (["reassign-partitions", "--list"], [(CLUSTER, DESCRIBE)]),
+    "sizes": (["log-dirs", "--describe"], [Right(CLUSTER, DESCRIBE)]),
+    "running moves": (["reassign-partitions", "--list"], [Right(CLUSTER, DESCRIBE)]),
 }
-
-
-def binding(right: Right) -> AclBinding:
-    kind, operation = right
-    name = "kafka-cluster" if kind == CLUSTER else "rights"
-    allow = AclPermissionType.ALLOW
-    return AclBinding(kind, name, ResourcePatternType.LITERAL, "User:carol", "*", operation, allow)
 
 
 @pytest.fixture(scope="module")
 def admin(secured: Secured) -> AdminClient:
-    """One who may grant rights; the topic is there."""
-    client = AdminClient({"bootstrap.servers": secured.at["PLAINTEXT"], "log_level": 0})
-    for done in client.create_topics([NewTopic("rights", 1, 1)]).values():
-        done.result(timeout=30)
-    return client
-
-
-@contextmanager
-def granted(admin: AdminClient, rights: Sequence[Right]) -> Iterator[None]:
-    every = AclBindingFilter(
-        ResourceType.ANY, None, ResourcePatternType.ANY, "User:carol", None, AclOperation.ANY, AclPermissionType.ANY
-    )
-
-    def stand(wanted: Sequence[Right]) -> None:
-        """The controller has them before the broker heeds them."""
-        bindings = set(map(binding, wanted))
-        until(lambda: set(admin.describe_acls(every).result(timeout=30)) == bindings, "the rights are heeded")
-
-    for done in admin.create_acls([binding(right) for right in rights]).values() if rights else []:
-        done.result(timeout=30)
-    try:
-        stand(rights)
-        yield
-    finally:
-        for gone in admin.delete_acls([every]).values():
-            gone.result(timeout=30)
-    stand([])
-
-
-def as_carol(secured: Secured, command: Sequence[str]) -> Ran:
-    file = secured.config("carol.properties", {"security.protocol": "SASL_PLAINTEXT", **plain("carol")})
-    return kquota(*command, "--bootstrap-server", secured.at["BARELOGIN"], "--command-config", str(file))
+    """One who may grant rights."""
+    return admin_of(secured)
 
 
 @pytest.mark.parametrize(("command", "rights"), NEEDS.values(), ids=NEEDS)
@@ -102,11 +51,11 @@ def test_the_rights_are_enough(
 
 def test_credentials_that_one_may_not_see_are_left_out(secured: Secured, admin: AdminClient) -> None:
     """Kafka wants Describe on the cluster to tell who has SCRAM credentials; quotas are shown without it."""
-    with granted(admin, [(CLUSTER, READ)]):
+    with granted(admin, [Right(CLUSTER, READ)]):
         ran = as_carol(secured, NEEDS["read quotas"][0])
     assert (ran.code, "SCRAM" in ran.out) == (0, False)
     assert "SCRAM credentials are left out: the broker answered ClusterAuthorizationFailed (31)" in ran.err
-    with granted(admin, [(CLUSTER, READ), (CLUSTER, DESCRIBE)]):
+    with granted(admin, [Right(CLUSTER, READ), Right(CLUSTER, DESCRIBE)]):
         ran = as_carol(secured, NEEDS["read quotas"][0])
     assert (ran.code, "SCRAM" in ran.out, ran.err) == (0, True, "")
 
@@ -114,9 +63,7 @@ def test_credentials_that_one_may_not_see_are_left_out(secured: Secured, admin: 
 LACKING = [(name, missing) for name, (_, rights) in NEEDS.items() for missing in rights]
 
 
-@pytest.mark.parametrize(
-    ("name", "missing"), LACKING, ids=[f"{name} without {kind.name} {op.name}" for name, (kind, op) in LACKING]
-)
+@pytest.mark.parametrize(("name", "missing"), LACKING, ids=[f"{name} without {missing}" for name, missing in LACKING])
 def test_none_of_them_may_be_missing(secured: Secured, admin: AdminClient, name: str, missing: Right) -> None:
     command, rights = NEEDS[name]
     with granted(admin, [right for right in rights if right != missing]):

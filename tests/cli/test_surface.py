@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from kquota.cli.help import summary
+from kquota.cli.main import SUMMARIES
 from kquota.placement.goal import DISK_LIMIT, TOLERANCE
 from kquota.sandbox import jars
 from kquota.sandbox.cluster import BROKERS, MOST_BROKERS
 from kquota.terms import SAMPLES
+from man.command import root
 from tests.cli.run import Ran, kquota, run, started
 
 COMMANDS = [
@@ -27,9 +30,12 @@ COMMANDS = [
     ["quota", "apply"],
     ["move", "plan"],
     ["move", "estimate"],
+    *(["move", command] for command in ("status", "resume", "abort")),
     ["quota"],
     ["throttle"],
     *(["throttle", command] for command in ("show", "set", "clear", "doctor")),
+    ["record"],
+    *(["record", command] for command in ("share", "status", "unshare")),
     ["quota", "explain"],
     ["quota", "probe"],
     ["sandbox"],
@@ -38,7 +44,7 @@ COMMANDS = [
 ]
 HEAVY = {
     *("pyspark", "py4j", "pandas", "numpy", "kafka", "confluent_kafka", "kazoo", "cryptography"),
-    *("yaml", "rich", "tabulate", "matplotlib"),
+    *("yaml", "rich", "tabulate", "jinja2", "matplotlib"),
 }
 
 
@@ -213,3 +219,9 @@ def test_ctrl_c_is_said_and_130() -> None:
 
 def test_the_version() -> None:
     assert kquota("--version") == Ran(0, "kquota 0.1.0\n", "")
+
+
+def test_the_help_of_kquota_says_of_each_command_what_its_own_help_says() -> None:
+    below = root().subcommands
+    assert {name: summary(command.command.help) for name, command in below.items()} == dict(SUMMARIES)
+    assert list(below) == list(SUMMARIES)

@@ -6,16 +6,18 @@ from datetime import timedelta
 
 import pytest
 
-from kquota.cli.throttle import doctor_printed, show_printed
-from kquota.cli.throttle.doctor_printed import Examined
+from kquota.cli.options import Output
+from kquota.cli.output import WRITE
+from kquota.cli.throttle.changes import difference
+from kquota.cli.throttle.doctor.answer import examination
 from kquota.cli.throttle.entries import compact, spans
-from kquota.cli.throttle.show_printed import Shown
+from kquota.cli.throttle.show.run import Selection
 from kquota.reassign.run import Purpose
-from kquota.reassign.throttle import Setting
+from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, FOLLOWER_RATE, LEADER_RATE, LOG_DIR_RATE, BrokerId, TopicPartition
-from kquota.throttle.cure import changes, removable, seen
 from kquota.throttle.doctor import findings
-from kquota.throttle.flow import Flow
+from kquota.throttle.fixes import changes, removable, seen
+from kquota.throttle.throughput import MeasuredFlow
 from tests.cli.run import Ran
 from tests.cli.test_explain import golden
 from tests.throttle.stage import BEGUN, FOLLOWER, LEADER, on, partition, rate, run, standing
@@ -47,7 +49,7 @@ MESS = standing(
     misplaced={TWO: (LEADER,)},
     release=(3, 6),
 )
-FLOW = Flow(
+FLOW = MeasuredFlow(
     seconds=3.02,
     leader={ONE: 4_900_000.0, TWO: 0.0, THREE: None},
     follower={ONE: 0.0, TWO: 1234.5, THREE: None},
@@ -58,35 +60,35 @@ FLOW = Flow(
     behind={},
 )
 SHOWN = {
-    "all": Shown(standing=MESS, flow=FLOW),
-    "topic": Shown(standing=MESS, flow=FLOW, topics=("payments",)),
-    "broker": Shown(standing=MESS, flow=None, brokers=(TWO,)),
-    "nothing": Shown(standing=standing({"t": [partition(1)]}), flow=None),
+    "all": Selection(standing=MESS, flow=FLOW),
+    "topic": Selection(standing=MESS, flow=FLOW, topics=("payments",)),
+    "broker": Selection(standing=MESS, flow=None, brokers=(TWO,)),
+    "nothing": Selection(standing=standing({"t": [partition(1)]}), flow=None),
 }
 
 
 @pytest.mark.parametrize(("name", "shown"), SHOWN.items(), ids=SHOWN)
-def test_what_show_prints(name: str, shown: Shown) -> None:
-    golden(f"throttle-show-{name}", Ran(0, show_printed.text(shown), ""), "")
+def test_what_show_prints(name: str, shown: Selection) -> None:
+    golden(f"throttle-show-{name}", Ran(0, WRITE[Output.text](shown.answer()), ""), "")
 
 
 def test_what_show_prints_for_scripts() -> None:
-    golden("throttle-show-json", Ran(0, show_printed.document(SHOWN["all"]), ""), "")
-    golden("throttle-show-table", Ran(0, show_printed.table(SHOWN["all"]), ""), "")
+    golden("throttle-show-json", Ran(0, WRITE[Output.json](SHOWN["all"].answer()), ""), "")
+    golden("throttle-show-table", Ran(0, WRITE[Output.tsv](SHOWN["all"].answer()), ""), "")
 
 
 def test_what_doctor_prints() -> None:
-    examined = Examined(
-        found=findings(MESS),
-        sightings=seen(seen(None, removable(MESS), BEGUN), removable(MESS), BEGUN + timedelta(hours=1)),
-        planned=changes(MESS, removable(MESS)),
-        pending={Setting.of_broker(THREE, LEADER_RATE): "broker 3 did not answer"},
+    planned = changes(MESS, removable(MESS))
+    examined = examination(
+        findings(MESS),
+        seen(seen(None, removable(MESS), BEGUN), removable(MESS), BEGUN + timedelta(hours=1)),
+        planned=planned,
+        undone={Setting.of_broker(THREE, LEADER_RATE): "broker 3 did not answer"},
     )
-    golden("throttle-doctor", Ran(8, doctor_printed.text(examined), ""), "")
-    golden("throttle-doctor-json", Ran(8, doctor_printed.document(examined), ""), "")
-    golden("throttle-doctor-table", Ran(8, doctor_printed.table(examined), ""), "")
-    difference = "".join(f"{line}\n" for line in doctor_printed.difference(examined.planned))
-    golden("throttle-doctor-fix", Ran(8, "", difference), "")
+    golden("throttle-doctor", Ran(8, WRITE[Output.text](examined), ""), "")
+    golden("throttle-doctor-json", Ran(8, WRITE[Output.json](examined), ""), "")
+    golden("throttle-doctor-table", Ran(8, WRITE[Output.tsv](examined), ""), "")
+    golden("throttle-doctor-fix", Ran(8, "", "".join(f"{line}\n" for line in difference(planned))), "")
 
 
 COMPACT = {

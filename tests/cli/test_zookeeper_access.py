@@ -10,7 +10,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from tests.cli.run import Ran, kquota
 from tests.secured import CANARY, PASSWORD, SecuredZooKeeper, escaped
 
@@ -130,7 +130,7 @@ def test_a_wrong_login_is_one_line(secured_zookeeper: SecuredZooKeeper, login: d
     assert CANARY not in ran.err
 
 
-def test_a_login_where_none_is_taken_is_one_line(zookeeper: Cluster, secured_zookeeper: SecuredZooKeeper) -> None:
+def test_a_login_where_none_is_taken_is_one_line(zookeeper: Sandbox, secured_zookeeper: SecuredZooKeeper) -> None:
     ran = describe(str(zookeeper.zookeeper), "--zk-sasl-config-file", str(secured_zookeeper.login()))
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert "and that this ZooKeeper takes logins" in ran.err

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from completions.generate import BROKER_CONFIGS, KEYS
-from kquota.config.resource import TOPICS
-from kquota.sandbox.cluster import Cluster
-from kquota.stores.completion import FAILED_SECONDS, FRESH_SECONDS, CompletionFile
+from kquota.sandbox.cluster import Sandbox
+from kquota.settings.resource import TOPICS
+from kquota.stores.state.completion import FAILED_SECONDS, FRESH_SECONDS, CompletionFile
 from tests.cli.run import Ran, kquota
 from tests.completions.shells import must_be_there, offers
 from tests.servers import WAYS
@@ -39,7 +39,7 @@ def _good_for(tmp_path: Path) -> float:
     return int(file.read_text().splitlines()[1]) - time.time()
 
 
-def _topic(servers: Cluster, name: str) -> None:
+def _topic(servers: Sandbox, name: str) -> None:
     where = ("--bootstrap-server", servers.bootstrap, "--topic", name)
     made = kquota("topics", "--create", "--if-not-exists", *where, "--partitions", "1", "--replication-factor", "1")
     assert made.code == 0, made.err
@@ -49,7 +49,7 @@ def _topic(servers: Cluster, name: str) -> None:
 def test_topics_and_brokers_of_a_real_cluster(way: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """By the environment's address, through brokers and through ZooKeeper; a shell then offers them by itself."""
     fixture, on_zookeeper = WAYS[way]
-    servers: Cluster = request.getfixturevalue(fixture)
+    servers: Sandbox = request.getfixturevalue(fixture)
     _topic(servers, "completed-1")
     address = {"KQUOTA_BOOTSTRAP_SERVER": servers.bootstrap}
     if on_zookeeper:
@@ -70,7 +70,7 @@ def test_topics_and_brokers_of_a_real_cluster(way: str, request: pytest.FixtureR
     assert offers("bash", [line], no_kquota, tmp_path / "work")[line] == ["completed-1"]
 
 
-def test_a_tab_starts_kquota_and_has_its_answer(kafka_431: Cluster, tmp_path: Path) -> None:
+def test_a_tab_starts_kquota_and_has_its_answer(kafka_431: Sandbox, tmp_path: Path) -> None:
     must_be_there("bash")
     _topic(kafka_431, "completed-1")
     (tmp_path / "work").mkdir()
@@ -83,7 +83,7 @@ def test_a_tab_starts_kquota_and_has_its_answer(kafka_431: Cluster, tmp_path: Pa
     assert offers("bash", [line], ours, tmp_path / "work")[line] == ["completed-1"]
 
 
-def test_the_keys_are_those_of_real_brokers(kafka_431: Cluster) -> None:
+def test_the_keys_are_those_of_real_brokers(kafka_431: Sandbox) -> None:
     _topic(kafka_431, "completed-1")
     where = ("configs", "--describe", "--all", "--bootstrap-server", kafka_431.bootstrap, "--output", "json")
     told = [json.loads(kquota(*where, *of).out) for of in (("--topic", "completed-1"), ("--broker", "1"))]

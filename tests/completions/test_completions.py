@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kquota.stores.completion import FRESH_SECONDS, CompletionFile
+from kquota.stores.state.completion import FRESH_SECONDS, CompletionFile
 from tests.completions.shells import COMPLETIONS, must_be_there, offers, type_into
 
 SHELLS = ("bash", "zsh", "fish")
@@ -50,10 +50,13 @@ class Offer:
 
 CASES = {
     "commands": Offer("kquota ", some=("configs", "move", "log-dirs"), none=("complete", "--version")),
-    "a command's beginning": Offer("kquota re", exactly=("reassign-partitions",)),
+    "a command's beginning": Offer("kquota rea", exactly=("reassign-partitions",)),
     "no hidden command": Offer("kquota comp", exactly=()),
     "options of the whole": Offer("kquota --", exactly=("--version", "--help")),
     "a group's commands": Offer("kquota throttle ", exactly=("show", "set", "clear", "doctor")),
+    "commands of the record": Offer("kquota record ", exactly=("share", "status", "unshare")),
+    "the topic of the record": Offer(f"kquota move status {B} --record o", exactly=("orders",)),
+    "no record where no run is read": Offer("kquota configs --rec", exactly=()),
     "options where nothing else can stand": Offer("kquota log-dirs ", some=("--describe", "--help")),
     "options": Offer("kquota configs --al", exactly=("--alter", "--all")),
     "options of a group's command": Offer("kquota quota apply --pr", exactly=("--prune",)),

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from tests.documents.shown import Command, File, Step, prints
 from tests.servers import agreed
 from tests.stores.moves_stage import OtherHand, until
@@ -55,7 +55,7 @@ class Ended:
 class Stage:
     """One bash for a whole story; without servers for one that needs none."""
 
-    def __init__(self, folder: Path, servers: Cluster | None) -> None:
+    def __init__(self, folder: Path, servers: Sandbox | None) -> None:
         self.folder = folder / "here"
         self._home = folder / "home"
         self._printed = folder / "printed"
@@ -188,7 +188,7 @@ def servers(text: str) -> str | None:
 
 
 @contextlib.contextmanager
-def stage(folder: Path, cluster: Cluster | None) -> Iterator[Stage]:
+def stage(folder: Path, cluster: Sandbox | None) -> Iterator[Stage]:
     """A stage on that cluster, with topics that hold data. Leaves the servers as they were."""
     with contextlib.ExitStack() as kept:
         set_up = Stage(folder, cluster)
@@ -200,7 +200,7 @@ def stage(folder: Path, cluster: Cluster | None) -> Iterator[Stage]:
 
 
 @contextlib.contextmanager
-def _topics(servers: Cluster) -> Iterator[None]:
+def _topics(servers: Sandbox) -> Iterator[None]:
     hand = OtherHand(servers)
     before = set(hand.admin.list_topics(timeout=10).topics)
     try:

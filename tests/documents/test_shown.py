@@ -1,4 +1,4 @@
-"""How a document shows a command: the rules that CONTRIBUTING gives those who write documents."""
+"""How a document shows a command: the rules that docs/writing.md gives to those who write documents."""
 
 from __future__ import annotations
 

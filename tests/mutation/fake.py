@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from kquota.errors import Unreachable
-from kquota.mutation.port import REJECTED, Answer, Failure
+from kquota.mutation.port import REJECTED, BatchResult, Failure
 from kquota.mutation.request import Assignment, Creation, Deletion, Mutation
 from kquota.mutation.topic import Partition, Topic
 from kquota.simulate.bucket import Bucket
@@ -43,7 +43,7 @@ class MemoryTopics:
     def __post_init__(self) -> None:
         self._quota = None if self.rate is None else Mutations(Bucket(rate=self.rate, samples=self.burst_samples))
 
-    def send(self, mutations: Sequence[Mutation], seconds: float) -> Answer:
+    def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
         self.requests.append(len(mutations))
         outcomes: dict[str, Failure | None] = {}
         throttle = 0
@@ -61,7 +61,7 @@ class MemoryTopics:
         self.clock.now += ROUND_TRIP
         if len(self.requests) == self.lost_at:
             raise Unreachable("no answer to CreateTopics")
-        return Answer(throttle_time_ms=throttle, outcomes=outcomes)
+        return BatchResult(throttle_time_ms=throttle, outcomes=outcomes)
 
     def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
         return tuple(self._topic(name) for name in sorted(self.held) if names is None or name in names)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kquota.errors import QuotaViolatedException, Refused
-from kquota.mutation.actions import Fate, Outcome, Work, by_fate, carry_out, work
-from kquota.mutation.pace import Pace
+from kquota.mutation.actions import Fate, MutationWork, TopicOutcome, by_fate, carry_out, work
+from kquota.mutation.pace import MutationPace
 from kquota.mutation.port import EXISTS, MISSING
 from kquota.mutation.request import Creation, Deletion, Growth, Mutation
 from kquota.simulate.bucket import Bucket
@@ -37,8 +37,8 @@ def creations(count: int, partitions: int) -> list[Creation]:
     return [Creation(topic=f"t-{n}", partitions=partitions) for n in range(count)]
 
 
-def created(cluster: MemoryTopics, todo: list[Creation], *, known: bool, seconds: float = 10**6) -> list[Outcome]:
-    pace = Pace(quota=cluster.rate if known else None, draw=random.Random(7))
+def created(cluster: MemoryTopics, todo: list[Creation], *, known: bool, seconds: float = 10**6) -> list[TopicOutcome]:
+    pace = MutationPace(quota=cluster.rate if known else None, draw=random.Random(7))
     return carry_out(cluster, cluster.clock, work(todo), pace, seconds=seconds)
 
 
@@ -80,7 +80,9 @@ def test_without_a_quota_a_thousand_topics_take_no_wait() -> None:
 
 def test_opting_out_gives_the_violation_to_the_caller_at_once() -> None:
     cluster = MemoryTopics(rate=5)
-    outcomes = carry_out(cluster, cluster.clock, work(creations(7, 80)), Pace(quota=None), seconds=60, retry=False)
+    outcomes = carry_out(
+        cluster, cluster.clock, work(creations(7, 80)), MutationPace(quota=None), seconds=60, retry=False
+    )
     found = by_fate(outcomes)
     assert (len(found[Fate.DONE]), len(found[Fate.REJECTED]), cluster.clock.now < 1) == (1, 6, True)
     error = found[Fate.REJECTED][0].error
@@ -103,7 +105,9 @@ def test_at_the_deadline_the_rejected_are_named_and_the_others_stand() -> None:
 def test_a_bucket_of_a_longer_window_is_emptied_before_anybody_waits() -> None:
     """controller.quota.window.size.seconds=10: 110 s at 5/s are worth 550 mutations."""
     cluster = MemoryTopics(rate=5, burst_samples=110)
-    outcomes = carry_out(cluster, cluster.clock, work(creations(7, 80)), Pace(quota=5, burst_seconds=110), seconds=30)
+    outcomes = carry_out(
+        cluster, cluster.clock, work(creations(7, 80)), MutationPace(quota=5, burst_seconds=110), seconds=30
+    )
     assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
     assert cluster.clock.now < 1
 
@@ -131,7 +135,7 @@ def test_what_another_client_did_meanwhile_is_an_error_only_to_who_wants_one(
 ) -> None:
     cluster = MemoryTopics(held=held)
     for already, fate in (((error,), Fate.ALREADY), ((), Fate.FAILED)):
-        (outcome,) = carry_out(cluster, cluster.clock, work([asked], already), Pace(quota=None), seconds=60)
+        (outcome,) = carry_out(cluster, cluster.clock, work([asked], already), MutationPace(quota=None), seconds=60)
         assert outcome.fate is fate
 
 
@@ -149,7 +153,7 @@ def test_an_interrupt_leaves_what_stands_to_be_read() -> None:
     cluster = MemoryTopics(rate=5)
     doing = work(creations(7, 80))
     with pytest.raises(KeyboardInterrupt):
-        carry_out(cluster, Interrupted(), doing, Pace(quota=5), seconds=60)
+        carry_out(cluster, Interrupted(), doing, MutationPace(quota=5), seconds=60)
     found = by_fate(doing.standing())
     assert (len(found[Fate.DONE]), len(found[Fate.REJECTED]) + len(found[Fate.NOT_SENT])) == (1, 6)
 
@@ -158,7 +162,7 @@ def test_growing_and_deleting_are_retried_as_well() -> None:
     cluster = MemoryTopics(rate=5, held={f"t-{n}": 1 for n in range(7)})
     growths = [Growth(topic=f"t-{n}", partitions=81, now=1) for n in range(7)]
     for todo in (growths, [Deletion(topic=one.topic, partitions=81) for one in growths]):
-        outcomes = carry_out(cluster, cluster.clock, work(todo), Pace(quota=5), seconds=1_000)
+        outcomes = carry_out(cluster, cluster.clock, work(todo), MutationPace(quota=5), seconds=1_000)
         assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
     assert cluster.held == {}
 
@@ -171,10 +175,10 @@ def test_a_topic_that_is_named_twice_is_refused() -> None:
 def test_each_wait_is_told() -> None:
     cluster, waits = MemoryTopics(rate=5), []
 
-    def told(doing: Work, wait: float) -> None:
+    def told(doing: MutationWork, wait: float) -> None:
         waits.append((len(doing.left), wait))
 
-    carry_out(cluster, cluster.clock, work(creations(2, 80)), Pace(quota=5), seconds=60, told=told)
+    carry_out(cluster, cluster.clock, work(creations(2, 80)), MutationPace(quota=5), seconds=60, told=told)
     assert [left for left, _ in waits] == [1]
     assert waits[0][1] == pytest.approx(5, abs=0.1)
 
@@ -217,7 +221,7 @@ def test_one_who_comes_to_an_emptied_bucket_shares_it_with_one_who_keeps_to_the_
 
 def test_a_rate_that_was_learned_in_a_crowd_grows_once_the_crowd_is_gone() -> None:
     """0 tokens at 1 s, 20 mutations of ours among 60, and 0 tokens again at 4 s: that tells 7 a second."""
-    cluster, pace = MemoryTopics(rate=20), Pace(quota=None, draw=random.Random(7))
+    cluster, pace = MemoryTopics(rate=20), MutationPace(quota=None, draw=random.Random(7))
     cluster.send([Creation(topic="others", partitions=220 + 80)], 30)
     pace.answered(0.0, 0, 1.0)
     pace.answered(1.0, 20, 3.0)
@@ -233,7 +237,9 @@ def crowd(
     """When each ends, on one bucket that is 2 to 10 ms away; the last begins `late`, the others in the same 50 ms."""
     bucket, draw = Mutations(Bucket(rate=rate)), random.Random(seed)
     left = [[partitions] * topics for _ in range(clients)]
-    paces = [Pace(quota=rate if known else None, draw=random.Random(seed * clients + n)) for n in range(clients)]
+    paces = [
+        MutationPace(quota=rate if known else None, draw=random.Random(seed * clients + n)) for n in range(clients)
+    ]
     sent = [draw.uniform(0, 0.05) for _ in range(clients)]
     sent[-1] += late
     there = {who: at + draw.uniform(0.002, 0.01) for who, at in enumerate(sent)}

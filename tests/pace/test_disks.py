@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kquota.pace.room import Volume, disks
+from kquota.pace.disk_space import Volume, disks
 
 
 def volume(log_dir: str, total: int | None, usable: int | None = 0) -> Volume:

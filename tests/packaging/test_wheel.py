@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,14 @@ def test_the_sdist_has_all_that_git_has(source: Path) -> None:
 
 def test_the_wheel_is_small(wheel: Path) -> None:
     assert wheel.stat().st_size < LARGEST
+
+
+def test_the_wheel_has_what_lies_beside_the_code(wheel: Path, source: Path) -> None:
+    """Templates and styles, as all other files of the package."""
+    with zipfile.ZipFile(wheel) as packed:
+        names = set(packed.namelist())
+    files = [path.relative_to(source) for path in (source / "kquota").rglob("*") if path.is_file()]
+    assert [str(path) for path in files if "__pycache__" not in path.parts and str(path) not in names] == []
 
 
 def test_few_packages_come_with_it(installed: Path) -> None:

@@ -8,10 +8,10 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from kquota.placement.cluster import Broker, Cluster, Disk
+from kquota.placement.cluster import Broker, ClusterLayout, Disk
 from kquota.placement.goal import Goal
 from kquota.placement.planned import Planned
-from kquota.reassign.moves import Partition
+from kquota.reassign.moves import PartitionReplicas
 from kquota.terms import BrokerId, TopicPartition
 
 TOPIC = "t"
@@ -25,16 +25,16 @@ def small(
     brokers: Sequence[int] = (1, 2, 3),
     dead: Sequence[int] = (),
     disks: Mapping[int, tuple[int, int]] | None = None,
-) -> Cluster:
+) -> ClusterLayout:
     """Partitions 0, 1, … of the topic `t`, each led by its first live replica; sizes of 100 where none is given."""
     live = [broker for broker in brokers if broker not in dead]
     found = {}
     for number, ids in enumerate(replicas):
         sync = tuple(BrokerId(broker) for broker in ids if broker in live)
-        found[TopicPartition(TOPIC, number)] = Partition(
+        found[TopicPartition(TOPIC, number)] = PartitionReplicas(
             replicas=tuple(map(BrokerId, ids)), leader=sync[0] if sync else None, isr=sync
         )
-    return Cluster(
+    return ClusterLayout(
         brokers={
             BrokerId(broker): Broker(
                 rack=(racks or {}).get(broker) if broker in live else None,
@@ -48,7 +48,7 @@ def small(
     )
 
 
-def goal(cluster: Cluster, **wanted: object) -> Goal:
+def goal(cluster: ClusterLayout, **wanted: object) -> Goal:
     """A goal for all topics and live brokers, with what else is `wanted`."""
     topics = frozenset(name.topic for name in cluster.partitions)
     every = Goal(brokers=frozenset(cluster.alive), topics=topics, drained_topics=topics)
@@ -59,12 +59,12 @@ def ids(*brokers: int) -> frozenset[BrokerId]:
     return frozenset(map(BrokerId, brokers))
 
 
-def after(cluster: Cluster, planned: Planned) -> Cluster:
+def after(cluster: ClusterLayout, planned: Planned) -> ClusterLayout:
     """The cluster when the plan is done: nothing is left of what went, and leaders are who the plan says."""
     partitions = dict(cluster.partitions)
     for change in planned.changes:
         isr = tuple(b for b in change.after if b in cluster.partitions[change.partition].isr or b not in change.before)
-        partitions[change.partition] = Partition(replicas=change.after, leader=change.leader_after, isr=isr)
+        partitions[change.partition] = PartitionReplicas(replicas=change.after, leader=change.leader_after, isr=isr)
     brokers = {
         broker: replace(found, disk=None if found.disk is None else replace(found.disk, used=found.disk.used + grown))
         for broker, found in cluster.brokers.items()
@@ -74,7 +74,7 @@ def after(cluster: Cluster, planned: Planned) -> Cluster:
 
 
 @st.composite
-def clusters(draw: st.DrawFn, *, disks: bool = False) -> Cluster:
+def clusters(draw: st.DrawFn, *, disks: bool = False) -> ClusterLayout:
     """Up to 8 brokers, some dead, with or without racks; up to 30 partitions of 3 topics, some moving or leaderless."""
     brokers = draw(st.lists(st.integers(0, 9), min_size=1, max_size=8, unique=True))
     dead = set(draw(st.lists(st.sampled_from(brokers), max_size=2, unique=True))) if len(brokers) > 2 else set()
@@ -87,14 +87,14 @@ def clusters(draw: st.DrawFn, *, disks: bool = False) -> Cluster:
         live = [broker for broker in replicas if broker not in dead]
         isr = draw(st.lists(st.sampled_from(live), min_size=1, unique=True)) if live else []
         moving = draw(st.integers(0, 9)) == 0 and len(replicas) > 1
-        partitions[name] = Partition(
+        partitions[name] = PartitionReplicas(
             replicas=tuple(map(BrokerId, replicas)),
             leader=BrokerId(isr[0]) if isr else None,
             isr=tuple(map(BrokerId, isr)),
             adding=(BrokerId(replicas[-1]),) if moving else (),
         )
         sizes[name] = draw(st.integers(0, 50) | st.integers(0, 1000))
-    return Cluster(
+    return ClusterLayout(
         brokers={
             BrokerId(broker): Broker(
                 rack=None if broker in dead else rack,
@@ -109,7 +109,7 @@ def clusters(draw: st.DrawFn, *, disks: bool = False) -> Cluster:
 
 
 @st.composite
-def goals(draw: st.DrawFn, cluster: Cluster) -> Goal:
+def goals(draw: st.DrawFn, cluster: ClusterLayout) -> Goal:
     """Any goals together that are not refused for what they say."""
     live = st.sampled_from(cluster.alive)
     some = st.lists(live, min_size=1, unique=True).map(frozenset)

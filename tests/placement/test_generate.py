@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kquota.errors import Refused
 from kquota.placement.generate import alternated, placed, proposal
-from kquota.reassign.moves import Partition, Replicas
+from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.terms import BrokerId, TopicPartition
 
 Racks = dict[BrokerId, str | None]
@@ -20,8 +20,8 @@ def on(*brokers: int) -> Replicas:
     return tuple(map(BrokerId, brokers))
 
 
-def at(*brokers: int) -> Partition:
-    return Partition(replicas=on(*brokers))
+def at(*brokers: int) -> PartitionReplicas:
+    return PartitionReplicas(replicas=on(*brokers))
 
 
 def racks(*names: str | None) -> Racks:
@@ -111,14 +111,14 @@ def test_gaining_are_those_that_get_a_new_replica() -> None:
 
 def test_a_topic_gets_the_replication_factor_of_its_first_partition() -> None:
     sizes = {0: on(1, 2), 1: on(1), 2: on(1, 2, 3), 3: on(2)}
-    partitions = {TopicPartition("a", n): Partition(replicas=replicas) for n, replicas in sizes.items()}
+    partitions = {TopicPartition("a", n): PartitionReplicas(replicas=replicas) for n, replicas in sizes.items()}
     made = proposal(partitions | {TopicPartition("b", 0): at(1)}, racks(None, None, None), 0)
     assert {len(made.proposed.targets[name]) for name in partitions} == {2}
     assert made.mixed == {"a": {1: 2, 2: 1, 3: 1}}
 
 
 def test_a_partition_that_moves_is_taken_for_where_it_goes() -> None:
-    moving = Partition(replicas=on(1, 3, 2), adding=on(3), removing=on(2))
+    moving = PartitionReplicas(replicas=on(1, 3, 2), adding=on(3), removing=on(2))
     made = proposal({TopicPartition("a", 0): moving}, racks(None, None, None), 0)
     assert made.current.targets == {TopicPartition("a", 0): on(1, 3)}
     assert len(made.proposed.targets[TopicPartition("a", 0)]) == 2

@@ -9,11 +9,11 @@ from fractions import Fraction
 import pytest
 
 from kquota.errors import Invalid, KquotaError, Refused
-from kquota.placement.cluster import Cluster, Disk, cluster
+from kquota.placement.cluster import ClusterLayout, Disk, cluster
 from kquota.placement.draft import Why
 from kquota.placement.goal import Goal
 from kquota.placement.planner import plan
-from kquota.reassign.moves import Partition
+from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.port import Snapshot
 from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import BrokerId, TopicPartition
@@ -160,7 +160,7 @@ CASES = {
 }
 
 
-def stage(case: Case) -> Cluster:
+def stage(case: Case) -> ClusterLayout:
     given = dict(case.given)
     moving = given.pop("moving", [])
     found = small(case.now, **given)  # type: ignore[arg-type]
@@ -188,11 +188,11 @@ REFUSED = {
         Refused,
         "no broker has room for a replica of t-0, 100 B (100 bytes): broker 2 has most, and may take 50 B (50 bytes)",
     ),
-    "an unknown broker": ([[1]], {}, {"drain": ids(9)}, Invalid, "--drain 9: no such broker"),
-    "add a dead broker": ([[1]], {"dead": [3]}, {"add": ids(3)}, Invalid, "--add 3: not alive; live are 1,2"),
+    "an unknown broker": ([[1]], {}, {"drain": ids(9)}, Invalid, "drain 9: no such broker"),
+    "add a dead broker": ([[1]], {"dead": [3]}, {"add": ids(3)}, Invalid, "add 3: not alive; live are 1,2"),
     "in and out": ([[1]], {}, {"add": ids(3), "drain": ids(3)}, Invalid, "to be drained and to be added at once"),
     "all out": ([[1]], {}, {"drain": ids(1, 2, 3)}, Invalid, "no broker is left"),
-    "add outside": ([[1]], {}, {"add": ids(3), "brokers": ids(1)}, Invalid, "--add 3: not among --brokers 1"),
+    "add outside": ([[1]], {}, {"add": ids(3), "brokers": ids(1)}, Invalid, "add 3: not among brokers 1"),
 }
 
 
@@ -253,10 +253,12 @@ def log_dir(broker: int, path: str, replicas: dict[int, int], volume: tuple[int,
     )
 
 
-def read(*log_dirs: LogDir, disk: int | None = None) -> Cluster:
+def read(*log_dirs: LogDir, disk: int | None = None) -> ClusterLayout:
     one = (BrokerId(1), BrokerId(2))
-    partitions = {TopicPartition(TOPIC, n): Partition(replicas=one, leader=BrokerId(1), isr=one) for n in (0, 1)}
-    partitions[TopicPartition(TOPIC, 2)] = Partition(replicas=(BrokerId(3),), leader=None)
+    partitions = {
+        TopicPartition(TOPIC, n): PartitionReplicas(replicas=one, leader=BrokerId(1), isr=one) for n in (0, 1)
+    }
+    partitions[TopicPartition(TOPIC, 2)] = PartitionReplicas(replicas=(BrokerId(3),), leader=None)
     snapshot = Snapshot(racks={BrokerId(1): None, BrokerId(2): None}, partitions=partitions, running={})
     return cluster(snapshot, log_dirs, disk)
 

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kquota.errors import Refused
-from kquota.placement.cluster import Cluster
+from kquota.placement.cluster import ClusterLayout
 from kquota.placement.goal import Goal
 from kquota.placement.planned import Planned
 from kquota.placement.planner import plan
@@ -22,7 +22,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-def made(cluster: Cluster, goal: Goal) -> Planned:
+def made(cluster: ClusterLayout, goal: Goal) -> Planned:
     try:
         return plan(cluster, goal)
     except Refused as refused:
@@ -33,12 +33,12 @@ def made(cluster: Cluster, goal: Goal) -> Planned:
 
 
 @st.composite
-def tasks(draw: st.DrawFn, *, disks: bool = False) -> tuple[Cluster, Goal]:
+def tasks(draw: st.DrawFn, *, disks: bool = False) -> tuple[ClusterLayout, Goal]:
     cluster = draw(clusters(disks=disks).filter(lambda found: bool(found.alive)))
     return cluster, draw(goals(cluster))
 
 
-def racks(cluster: Cluster, replicas: tuple[BrokerId, ...]) -> int:
+def racks(cluster: ClusterLayout, replicas: tuple[BrokerId, ...]) -> int:
     known = cluster.racks()
     return len({known[broker] for broker in replicas if broker in known})
 
@@ -48,7 +48,9 @@ def stuck(planned: Planned) -> set[TopicPartition]:
 
 
 @given(tasks())
-def test_replicas_are_as_many_as_wanted_on_allowed_brokers_and_never_twice_on_one(task: tuple[Cluster, Goal]) -> None:
+def test_replicas_are_as_many_as_wanted_on_allowed_brokers_and_never_twice_on_one(
+    task: tuple[ClusterLayout, Goal],
+) -> None:
     cluster, goal = task
     planned = made(cluster, goal)
     for change in planned.changes:
@@ -64,7 +66,7 @@ def test_replicas_are_as_many_as_wanted_on_allowed_brokers_and_never_twice_on_on
 
 
 @given(tasks())
-def test_a_drained_broker_holds_nothing_but_what_is_named(task: tuple[Cluster, Goal]) -> None:
+def test_a_drained_broker_holds_nothing_but_what_is_named(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     planned = made(cluster, goal)
     for name, now in after(cluster, planned).partitions.items():
@@ -73,7 +75,7 @@ def test_a_drained_broker_holds_nothing_but_what_is_named(task: tuple[Cluster, G
 
 
 @given(tasks())
-def test_a_partition_that_no_goal_concerns_is_untouched(task: tuple[Cluster, Goal]) -> None:
+def test_a_partition_that_no_goal_concerns_is_untouched(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     for change in made(cluster, goal).changes:
         now = cluster.partitions[change.partition]
@@ -84,7 +86,7 @@ def test_a_partition_that_no_goal_concerns_is_untouched(task: tuple[Cluster, Goa
 
 
 @given(tasks())
-def test_no_partition_comes_to_fewer_racks_unless_it_is_named(task: tuple[Cluster, Goal]) -> None:
+def test_no_partition_comes_to_fewer_racks_unless_it_is_named(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     planned = made(cluster, goal)
     for change in planned.changes:
@@ -94,7 +96,7 @@ def test_no_partition_comes_to_fewer_racks_unless_it_is_named(task: tuple[Cluste
 
 
 @given(tasks())
-def test_repaired_racks_are_as_many_as_there_are(task: tuple[Cluster, Goal]) -> None:
+def test_repaired_racks_are_as_many_as_there_are(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     planned = made(cluster, replace(goal, repair_racks=True))
     known = cluster.racks()
@@ -107,14 +109,14 @@ def test_repaired_racks_are_as_many_as_there_are(task: tuple[Cluster, Goal]) -> 
 
 
 @given(tasks())
-def test_a_plan_for_its_own_result_is_empty(task: tuple[Cluster, Goal]) -> None:
+def test_a_plan_for_its_own_result_is_empty(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     planned = made(cluster, goal)
     assert plan(after(cluster, planned), goal).changes == ()
 
 
 @given(tasks(disks=True))
-def test_no_disk_passes_its_limit_at_the_worst_moment(task: tuple[Cluster, Goal]) -> None:
+def test_no_disk_passes_its_limit_at_the_worst_moment(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     for share in made(cluster, goal).brokers.values():
         assert share.disk is not None
@@ -122,7 +124,7 @@ def test_no_disk_passes_its_limit_at_the_worst_moment(task: tuple[Cluster, Goal]
 
 
 @given(tasks())
-def test_drain_and_replication_factor_copy_exactly_the_least(task: tuple[Cluster, Goal]) -> None:
+def test_drain_and_replication_factor_copy_exactly_the_least(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     planned = made(cluster, replace(goal, repair_racks=False, balance=False, add=frozenset()))
     assert planned.bytes == planned.least.bytes
@@ -133,7 +135,7 @@ def test_drain_and_replication_factor_copy_exactly_the_least(task: tuple[Cluster
 
 
 @given(tasks())
-def test_what_is_copied_is_never_below_the_bound_once_the_band_is_reached(task: tuple[Cluster, Goal]) -> None:
+def test_what_is_copied_is_never_below_the_bound_once_the_band_is_reached(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     planned = made(cluster, goal)
     band = planned.band
@@ -147,7 +149,7 @@ def test_what_is_copied_is_never_below_the_bound_once_the_band_is_reached(task: 
 
 
 @given(tasks())
-def test_balance_never_leads_further_away(task: tuple[Cluster, Goal]) -> None:
+def test_balance_never_leads_further_away(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     goal = replace(goal, drain=frozenset(), replication_factor=None, repair_racks=False)
     planned = made(cluster, goal)
@@ -162,7 +164,7 @@ def test_balance_never_leads_further_away(task: tuple[Cluster, Goal]) -> None:
 
 
 @given(tasks())
-def test_leaders_and_preferred_leaders_stay_unless_drained(task: tuple[Cluster, Goal]) -> None:
+def test_leaders_and_preferred_leaders_stay_unless_drained(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     planned = made(cluster, replace(goal, balance=False, add=frozenset()))
     for change in planned.changes:
@@ -176,7 +178,7 @@ def test_leaders_and_preferred_leaders_stay_unless_drained(task: tuple[Cluster, 
 
 
 @given(tasks(), st.randoms())
-def test_the_order_of_what_is_read_changes_nothing(task: tuple[Cluster, Goal], shuffled: Random) -> None:
+def test_the_order_of_what_is_read_changes_nothing(task: tuple[ClusterLayout, Goal], shuffled: Random) -> None:
     cluster, goal = task
 
     def mixed(found: Mapping[_K, _V]) -> dict[_K, _V]:
@@ -184,14 +186,16 @@ def test_the_order_of_what_is_read_changes_nothing(task: tuple[Cluster, Goal], s
         shuffled.shuffle(items)
         return dict(items)
 
-    other = Cluster(brokers=mixed(cluster.brokers), partitions=mixed(cluster.partitions), sizes=mixed(cluster.sizes))
+    other = ClusterLayout(
+        brokers=mixed(cluster.brokers), partitions=mixed(cluster.partitions), sizes=mixed(cluster.sizes)
+    )
     one, two = made(cluster, goal), plan(other, goal)
     assert one == two
     assert one.plan.text() == two.plan.text()
 
 
 @given(tasks())
-def test_every_copy_is_explained(task: tuple[Cluster, Goal]) -> None:
+def test_every_copy_is_explained(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     for change in made(cluster, goal).changes:
         came, went = set(change.after) - set(change.before), set(change.before) - set(change.after)

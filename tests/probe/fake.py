@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kquota.mutation.port import Answer
+from kquota.mutation.port import BatchResult
 from kquota.mutation.request import Mutation
 from tests.mutation.fake import MemoryTopics
 
@@ -18,7 +18,7 @@ class Controller(MemoryTopics):
     lag: float = 0.0
     shown: float = 0.0
 
-    def send(self, mutations: Sequence[Mutation], seconds: float) -> Answer:
+    def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
         answer = super().send(mutations, seconds)
         self.clock.now += self.cost * sum(one.mutations for one in mutations)
         self.shown = self.clock.now + self.lag

@@ -13,7 +13,8 @@ from kquota.probe.meter import Meter
 from kquota.probe.preparation import prepared
 from kquota.quota.explain import NOTHING_KNOWN, explain
 from kquota.quota.precedence import Client
-from kquota.simulate.delay import byte_rate
+from kquota.quota_keys import Model
+from kquota.simulate.delay import throughput
 from kquota.terms import BrokerId
 
 ONE = BrokerId(1)
@@ -27,9 +28,9 @@ def a_load(kind: Kind = Kind.PRODUCE, rate: float = 3e6, limit: float | None = 1
 BROKERS: dict[str, tuple[list[int] | None, type[KquotaError] | None, str]] = {
     "all that are alive": (None, None, ""),
     "some": ([2], None, ""),
-    "none": ([], Invalid, "--broker-list: names no broker"),
-    "one twice": ([1, 2, 1], Invalid, "--broker-list: broker 1 is given twice"),
-    "a dead one": ([3], Refused, "--broker-list: broker 3 is not alive"),
+    "none": ([], Invalid, "brokers: names no broker"),
+    "one twice": ([1, 2, 1], Invalid, "brokers: broker 1 is given twice"),
+    "a dead one": ([3], Refused, "brokers: broker 3 is not alive"),
 }
 
 
@@ -49,7 +50,7 @@ def test_the_brokers_of_a_load(wanted: list[int] | None, kind: type[KquotaError]
 def measured(load: Load) -> float:
     """What a client gets that sends as the load says, by the broker's own arithmetic; in ms of one connection."""
     assert load.limit is not None
-    quota, now, sent = byte_rate(load.limit), 0, 0
+    quota, now, sent = throughput(Model.RATE, load.limit), 0, 0
     meter = Meter(starts=load.warm, ends=load.lasting)
     while now < load.lasting * 1_000:
         if sent > load.due(now / 1_000):
@@ -80,7 +81,7 @@ def test_what_is_due_never_falls_and_never_exceeds_the_rate(
 
 
 BOUNDS: dict[str, tuple[Load, str]] = {
-    "too many bytes": (a_load(rate=1e9, limit=None), r"write 44 GB, and --most-bytes allows 2 GB: .*--broker-list"),
+    "too many bytes": (a_load(rate=1e9, limit=None), "write 44 GB, and 2 GB are allowed"),
     "too many mutations": (a_load(Kind.CREATE_TOPICS, rate=600.0, limit=200.0), r"carry out 7,700 mutations: .* 5,000"),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kquota.probe.meter import Meter, Reading, Throttles, throttles
+from kquota.probe.meter import Meter, Reading, ThrottleCounts, throttles
 from kquota.probe.verdict import GOOD, Verdict, held, verdict, worst
 from kquota.terms import BrokerId
 
@@ -12,7 +12,9 @@ ONE, TWO = BrokerId(1), BrokerId(2)
 
 
 def reading(rate: float, waits: int = 0) -> Reading:
-    return Reading(broker=ONE, amount=rate * 20, seconds=20.0, throttles=Throttles(count=waits, longest_ms=5 * waits))
+    return Reading(
+        broker=ONE, amount=rate * 20, seconds=20.0, throttles=ThrottleCounts(count=waits, longest_ms=5 * waits)
+    )
 
 
 CASES: dict[str, tuple[float, int, float, float | None, Verdict]] = {

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kquota.quota import actions
-from kquota.quota.change import Change
+from kquota.quota.change import QuotaChange
 from kquota.quota.entity import EVERY, Entity, Filter
-from kquota.quota.port import Quotas
+from kquota.quota.port import ClusterQuotas
 from kquota.terms import (
     CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,
@@ -78,66 +78,68 @@ class QuotasContract:
         ],
     )
     def test_what_is_set_is_described_and_what_is_deleted_is_gone(
-        self, quotas: Quotas, unique: str, entity: Callable[[str], Entity]
+        self, quotas: ClusterQuotas, unique: str, entity: Callable[[str], Entity]
     ) -> None:
         one = entity(unique)
         limits = LIMITS if one.ip is None else {CONNECTION_CREATION_RATE: 12_000.0}
-        actions.alter(quotas, Change(entity=one, add=limits), attempts())
+        actions.alter(quotas, QuotaChange(entity=one, add=limits), attempts())
         assert actions.describe(quotas, Filter.of(one)) == {one: dict(sorted(limits.items()))}
-        actions.alter(quotas, Change(entity=one, delete=tuple(limits)), attempts())
+        actions.alter(quotas, QuotaChange(entity=one, delete=tuple(limits)), attempts())
         assert actions.describe(quotas, Filter.of(one)) == {}
 
     @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
-    def test_every_name_that_kafka_accepts_comes_back_as_it_went(self, quotas: Quotas, name: str) -> None:
+    def test_every_name_that_kafka_accepts_comes_back_as_it_went(self, quotas: ClusterQuotas, name: str) -> None:
         for entity in (Entity(user=name), Entity(client_id=name), Entity(user=name, client_id=name)):
-            actions.alter(quotas, Change(entity=entity, add={PRODUCER_BYTE_RATE: 1.0}), attempts())
+            actions.alter(quotas, QuotaChange(entity=entity, add={PRODUCER_BYTE_RATE: 1.0}), attempts())
             described = actions.describe(quotas, _every_like(entity))
             assert described[entity] == {PRODUCER_BYTE_RATE: 1.0}
             assert Entity(user=DEFAULT) not in described
-            actions.alter(quotas, Change(entity=entity, delete=(PRODUCER_BYTE_RATE,)), attempts())
+            actions.alter(quotas, QuotaChange(entity=entity, delete=(PRODUCER_BYTE_RATE,)), attempts())
             assert entity not in actions.describe(quotas, _every_like(entity))
 
-    def test_a_change_leaves_the_keys_that_it_does_not_name(self, quotas: Quotas, unique: str) -> None:
+    def test_a_change_leaves_the_keys_that_it_does_not_name(self, quotas: ClusterQuotas, unique: str) -> None:
         entity = Entity(user=unique)
-        actions.alter(quotas, Change(entity=entity, add={PRODUCER_BYTE_RATE: 5.0, REQUEST_PERCENTAGE: 1.5}), attempts())
-        change = Change(entity=entity, add={CONSUMER_BYTE_RATE: 7.0}, delete=(PRODUCER_BYTE_RATE,))
+        actions.alter(
+            quotas, QuotaChange(entity=entity, add={PRODUCER_BYTE_RATE: 5.0, REQUEST_PERCENTAGE: 1.5}), attempts()
+        )
+        change = QuotaChange(entity=entity, add={CONSUMER_BYTE_RATE: 7.0}, delete=(PRODUCER_BYTE_RATE,))
         actions.alter(quotas, change, attempts())
         assert actions.describe(quotas, Filter(user=unique)) == {
             entity: {CONSUMER_BYTE_RATE: 7.0, REQUEST_PERCENTAGE: 1.5}
         }
 
-    def test_the_same_change_twice_is_the_change_once(self, quotas: Quotas, unique: str) -> None:
+    def test_the_same_change_twice_is_the_change_once(self, quotas: ClusterQuotas, unique: str) -> None:
         entity = Entity(client_id=unique)
         for _ in range(2):
-            actions.alter(quotas, Change(entity=entity, add={CONSUMER_BYTE_RATE: 9.0}), attempts())
+            actions.alter(quotas, QuotaChange(entity=entity, add={CONSUMER_BYTE_RATE: 9.0}), attempts())
             assert actions.describe(quotas, Filter(client_id=unique)) == {entity: {CONSUMER_BYTE_RATE: 9.0}}
 
-    def test_deleting_what_is_not_set_says_so_and_is_done(self, quotas: Quotas, unique: str) -> None:
-        change = Change(entity=Entity(user=unique), delete=(PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE))
+    def test_deleting_what_is_not_set_says_so_and_is_done(self, quotas: ClusterQuotas, unique: str) -> None:
+        change = QuotaChange(entity=Entity(user=unique), delete=(PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE))
         assert actions.alter(quotas, change, attempts()) == (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)
 
-    def test_a_filter_is_strict(self, quotas: Quotas, unique: str) -> None:
+    def test_a_filter_is_strict(self, quotas: ClusterQuotas, unique: str) -> None:
         user, client = f"u{unique}", f"c{unique}"
         three = [Entity(user=user), Entity(client_id=client), Entity(user=user, client_id=client)]
         for entity in three:
-            actions.alter(quotas, Change(entity=entity, add={PRODUCER_BYTE_RATE: 3.0}), attempts())
+            actions.alter(quotas, QuotaChange(entity=entity, add={PRODUCER_BYTE_RATE: 3.0}), attempts())
         for entity in three:
             for wanted in (_every_like(entity), Filter(user=entity.user, client_id=entity.client_id)):
                 assert set(three) & set(actions.describe(quotas, wanted)) == {entity}
 
-    def test_everything_leaves_nothing_out(self, quotas: Quotas) -> None:
+    def test_everything_leaves_nothing_out(self, quotas: ClusterQuotas) -> None:
         keys = [CONNECTION_CREATION_RATE if entity.ip else PRODUCER_BYTE_RATE for entity in EVERY_KIND]
         for entity, key in zip(EVERY_KIND, keys, strict=True):
-            actions.alter(quotas, Change(entity=entity, add={key: 4_000.0}), attempts())
+            actions.alter(quotas, QuotaChange(entity=entity, add={key: 4_000.0}), attempts())
         found = quotas.everything()
         assert {entity: found.get(entity) for entity in EVERY_KIND} == {
             entity: {key: 4_000.0} for entity, key in zip(EVERY_KIND, keys, strict=True)
         }
         for entity, key in zip(EVERY_KIND, keys, strict=True):
-            actions.alter(quotas, Change(entity=entity, delete=(key,)), attempts())
+            actions.alter(quotas, QuotaChange(entity=entity, delete=(key,)), attempts())
         assert not set(EVERY_KIND) & set(quotas.everything())
 
-    def test_several_changes_at_once(self, quotas: Quotas, unique: str) -> None:
+    def test_several_changes_at_once(self, quotas: ClusterQuotas, unique: str) -> None:
         """Among them a new user and that user's client: on ZooKeeper one lies within the other."""
         entities = [
             Entity(user=unique, client_id="a"),
@@ -145,7 +147,7 @@ class QuotasContract:
             Entity(user=unique, client_id=DEFAULT),
             Entity(client_id=unique),
         ]
-        changes = [Change(entity=entity, add={PRODUCER_BYTE_RATE: 100.0 + i}) for i, entity in enumerate(entities)]
+        changes = [QuotaChange(entity=entity, add={PRODUCER_BYTE_RATE: 100.0 + i}) for i, entity in enumerate(entities)]
         quotas.alter(changes)
         for change in changes:
             actions.alter(quotas, change, attempts())

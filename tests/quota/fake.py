@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kquota.quota.change import Change
+from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits
 from kquota.quota.replacement import Replacement
@@ -20,7 +20,7 @@ def _fits(part: Name | Every | None, name: Name | None) -> bool:
     return name is not None if isinstance(part, Every) else name == part
 
 
-def after(change: Change, before: Limits) -> dict[str, float]:
+def after(change: QuotaChange, before: Limits) -> dict[str, float]:
     """The limits after a change: a key that it does not name stays as it was."""
     return {key: value for key, value in before.items() if key not in change.delete} | dict(change.add)
 
@@ -37,7 +37,7 @@ class FakeQuotas:
     def everything(self) -> Mapping[Entity, Limits]:
         return {entity: dict(held) for entity, held in self.held.items() if held}
 
-    def alter(self, changes: Sequence[Change]) -> None:
+    def alter(self, changes: Sequence[QuotaChange]) -> None:
         for change in changes:
             self.held[change.entity] = after(change, self.held.get(change.entity, {}))
 

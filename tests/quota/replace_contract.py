@@ -9,18 +9,18 @@ import pytest
 
 from kquota.quota import actions
 from kquota.quota.apply import Outcome, apply
-from kquota.quota.change import Change
+from kquota.quota.change import QuotaChange
 from kquota.quota.difference import difference
 from kquota.quota.document import Document
 from kquota.quota.entity import Entity, Filter
 from kquota.quota.limits import Limits
-from kquota.quota.port import Quotas
+from kquota.quota.port import ClusterQuotas
 from kquota.quota.replacement import Replacement
 from kquota.terms import CONSUMER_BYTE_RATE, DEFAULT, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 from tests.quota.contract import LIMITS, NAMES, attempts
 
 
-def applied(quotas: Quotas, limits: Mapping[Entity, Limits]) -> Outcome:
+def applied(quotas: ClusterQuotas, limits: Mapping[Entity, Limits]) -> Outcome:
     found = difference(Document(limits=limits), quotas.everything(), prune=False)
     return apply(quotas, found, attempts(), lambda _: None)
 
@@ -32,7 +32,7 @@ class ReplaceContract:
     def quotas(self) -> Any:
         raise NotImplementedError
 
-    def test_named_entities_get_exactly_what_is_written(self, quotas: Quotas) -> None:
+    def test_named_entities_get_exactly_what_is_written(self, quotas: ClusterQuotas) -> None:
         """Among them users, their clients and defaults at once: on ZooKeeper one lies within the other."""
         entities = [Entity(user=name, client_id=client) for name in NAMES.values() for client in (None, "c", DEFAULT)]
         limits = {entity: dict(list(LIMITS.items())[: 1 + n % 4]) for n, entity in enumerate(entities)}
@@ -47,13 +47,13 @@ class ReplaceContract:
         assert applied(quotas, {key: {} for key in entities}).undone == {}
         assert not set(entities) & set(quotas.everything())
 
-    def test_a_key_that_does_not_change_is_not_sent(self, quotas: Quotas) -> None:
+    def test_a_key_that_does_not_change_is_not_sent(self, quotas: ClusterQuotas) -> None:
         """What somebody makes of it between the reading and the write is then theirs, at least on the Admin API."""
         entity = Entity(user="unsent")
         applied(quotas, {entity: {PRODUCER_BYTE_RATE: 5.0, CONSUMER_BYTE_RATE: 6.0}})
         after = {PRODUCER_BYTE_RATE: 5.0, CONSUMER_BYTE_RATE: 7.0}
         (replacement,) = difference(Document(limits={entity: after}), quotas.everything(), prune=False).replacements
-        assert replacement.change == Change(entity=entity, add={CONSUMER_BYTE_RATE: 7.0})
+        assert replacement.change == QuotaChange(entity=entity, add={CONSUMER_BYTE_RATE: 7.0})
         assert quotas.replace([replacement]) == {}
         actions.alter(quotas, replacement.change, attempts())
         assert quotas.describe(Filter.of(entity)) == {entity: after}
@@ -63,12 +63,12 @@ class ReplaceContract:
 class ConditionalContract(ReplaceContract):
     """And where the connection can make a write conditional."""
 
-    def test_what_does_not_stand_any_more_is_left_and_the_rest_is_done(self, quotas: Quotas) -> None:
+    def test_what_does_not_stand_any_more_is_left_and_the_rest_is_done(self, quotas: ClusterQuotas) -> None:
         one, other = Entity(user="moved"), Entity(user="unmoved")
         applied(quotas, {one: {PRODUCER_BYTE_RATE: 1.0}, other: {PRODUCER_BYTE_RATE: 1.0}})
         read = quotas.everything()
         found = [Replacement(entity=e, before=read[e], after={PRODUCER_BYTE_RATE: 2.0}) for e in (one, other)]
-        actions.alter(quotas, Change(entity=one, add={CONSUMER_BYTE_RATE: 9.0}), attempts())
+        actions.alter(quotas, QuotaChange(entity=one, add={CONSUMER_BYTE_RATE: 9.0}), attempts())
         undone = quotas.replace(found)
         assert list(undone) == [one]
         assert "meanwhile" in undone[one]
@@ -77,7 +77,7 @@ class ConditionalContract(ReplaceContract):
         assert standing[other] == {PRODUCER_BYTE_RATE: 2.0}
         applied(quotas, {one: {}, other: {}})
 
-    def test_what_is_gone_or_new_meanwhile_is_left(self, quotas: Quotas) -> None:
+    def test_what_is_gone_or_new_meanwhile_is_left(self, quotas: ClusterQuotas) -> None:
         gone, new = Entity(user="gone"), Entity(client_id="new")
         applied(quotas, {gone: {PRODUCER_BYTE_RATE: 1.0}, new: {}})
         read = quotas.everything()
@@ -86,7 +86,10 @@ class ConditionalContract(ReplaceContract):
             Replacement(entity=new, before={}, after={PRODUCER_BYTE_RATE: 2.0}),
         ]
         quotas.alter(
-            [Change(entity=gone, delete=(PRODUCER_BYTE_RATE,)), Change(entity=new, add={PRODUCER_BYTE_RATE: 3.0})]
+            [
+                QuotaChange(entity=gone, delete=(PRODUCER_BYTE_RATE,)),
+                QuotaChange(entity=new, add={PRODUCER_BYTE_RATE: 3.0}),
+            ]
         )
         assert set(quotas.replace(found)) == {gone, new}
         assert quotas.everything().get(new) == {PRODUCER_BYTE_RATE: 3.0}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kquota.quota.capacity import Cluster, Window, broker
+from kquota.quota.capacity import Capacity, QuotaWindow, broker
 from kquota.terms import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, BrokerId
 
 TOLD: dict[str, str | None] = {
@@ -24,14 +24,14 @@ TOLD: dict[str, str | None] = {
 ZOOKEEPER = {key: value for key, value in TOLD.items() if not key.startswith("controller.l") and key != "process.roles"}
 
 
-def cluster(*settings: dict[str, str | None]) -> Cluster:
-    return Cluster(brokers=tuple(broker(BrokerId(id_), told) for id_, told in enumerate(settings, 1)))
+def cluster(*settings: dict[str, str | None]) -> Capacity:
+    return Capacity(brokers=tuple(broker(BrokerId(id_), told) for id_, told in enumerate(settings, 1)))
 
 
 def test_a_broker_that_tells() -> None:
     one = broker(BrokerId(1), TOLD)
     assert (one.request_capacity, one.listeners, one.request_most) == (1100, 2, 1400)
-    assert one.window == Window(samples=11, seconds=2)
+    assert one.window == QuotaWindow(samples=11, seconds=2)
     assert one.controllers == frozenset({1, 2})
     assert (one.callback, one.static) == (None, {})
     assert cluster(TOLD, TOLD).told
@@ -42,12 +42,12 @@ def test_a_broker_that_keeps_silent() -> None:
     assert (one.request_capacity, one.request_most, one.window, one.controllers) == (None, None, None, None)
     assert not cluster(TOLD, {}).told
     assert not cluster().told
-    assert not Cluster(brokers=None).told
+    assert not Capacity(brokers=None).told
 
 
 def test_windows_are_worth_what_kafka_makes_of_them() -> None:
     """A rate is taken over the whole samples, a token bucket holds all of them (KIP-599)."""
-    window = Window(samples=11, seconds=2)
+    window = QuotaWindow(samples=11, seconds=2)
     assert (window.burst_seconds, window.bucket_seconds) == (20, 22)
 
 
@@ -74,7 +74,7 @@ def test_the_controllers_windows_count(settings: list[dict[str, str | None]], sa
 
 
 def test_one_window_or_none() -> None:
-    assert cluster(TOLD, TOLD).window == Window(samples=11, seconds=2)
+    assert cluster(TOLD, TOLD).window == QuotaWindow(samples=11, seconds=2)
     assert cluster(TOLD, OTHER).window is None
 
 

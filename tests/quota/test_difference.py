@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from kquota.errors import Invalid, Refused, Unreachable
 from kquota.quota import apply as applying
 from kquota.quota.apply import Outcome, apply
-from kquota.quota.change import Change
+from kquota.quota.change import QuotaChange
 from kquota.quota.difference import Difference, difference
 from kquota.quota.document import NOBODY, Document
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits
 from kquota.quota.replacement import Replacement
 from kquota.quota.scope import Scope
-from kquota.quota.throttled import Throttled
+from kquota.settings.resource import Resource
 from kquota.terms import DEFAULT, LEADER_RATE, LEADER_REPLICAS, PRODUCER_BYTE_RATE
 from tests.quota.documents import entities, limits_of, states
 from tests.quota.fake import FakeQuotas
@@ -171,9 +171,9 @@ def test_what_is_protected_and_not_named_is_kept_and_told() -> None:
 
 
 def test_throttles_of_who_is_named_become_what_is_written_and_have_a_part_in_the_hash() -> None:
-    one, other = Throttled(kind="topics", name="t"), Throttled(kind="brokers", name="1")
+    one, other = Resource(kind="topics", name="t"), Resource(kind="brokers", name="1")
     document = Document(limits={}, owns=scope("*"), throttles={one: {LEADER_REPLICAS: "0:1,0:2"}, other: {}})
-    standing = {one: {LEADER_REPLICAS: "0:2,0:1"}, other: {LEADER_RATE: "5"}, Throttled(kind="topics", name="x"): {}}
+    standing = {one: {LEADER_REPLICAS: "0:2, 0:1,"}, other: {LEADER_RATE: "5"}, Resource(kind="topics", name="x"): {}}
     found = difference(document, {}, prune=True, throttles=standing)
     assert [(t.entity, list(t.differing())) for t in found.changes] == [(other, [(LEADER_RATE, "5", None)])]
     assert found.hash != difference(document, {}, prune=True, throttles={other: {LEADER_RATE: "6"}}).hash
@@ -239,7 +239,7 @@ def test_a_lost_connection_ends_it_and_everything_is_accounted_for() -> None:
 def test_what_somebody_changed_meanwhile_is_left_and_named() -> None:
     quotas = FakeQuotas()
     found = difference(Document(limits={MANY[0]: RATE, MANY[1]: RATE}), {}, prune=False)
-    quotas.alter([Change(entity=MANY[1], add={PRODUCER_BYTE_RATE: 9.0})])
+    quotas.alter([QuotaChange(entity=MANY[1], add={PRODUCER_BYTE_RATE: 9.0})])
     outcome = apply(quotas, found, iter(range(2)), lambda _: None)
     assert outcome == Outcome(done=(MANY[0],), undone={MANY[1]: "changed meanwhile"})
     assert quotas.everything() == {MANY[0]: RATE, MANY[1]: {PRODUCER_BYTE_RATE: 9.0}}

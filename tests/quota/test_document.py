@@ -10,15 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import Invalid
-from kquota.measure import byte_rate
-from kquota.quota import source
+from kquota.quota import yaml_source
 from kquota.quota.document import NOBODY, Document, as_json, read, text, unfit, written
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits, value
 from kquota.quota.scope import Scope
-from kquota.quota.throttled import Throttled
+from kquota.quota_keys import quotas_of
+from kquota.settings.resource import Resource
 from kquota.terms import (
-    CLIENT_QUOTAS,
     DEFAULT,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -26,8 +25,11 @@ from kquota.terms import (
     LEADER_REPLICAS,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
+    USERS,
 )
 from tests.quota.documents import AWKWARD, limits_of, names, states, texts
+
+CLIENT_QUOTAS = quotas_of([USERS])
 
 
 def has(document: Document) -> dict[Entity, Limits]:
@@ -151,24 +153,17 @@ def test_units_in_a_whole_document() -> None:
     }
 
 
-def check(throttled: Throttled, key: str, text: str) -> str:
-    """As `kquota configs` reads them, in short."""
-    if text == "wrong":
-        raise Invalid(f"{key} is wrong")
-    return str(byte_rate(text)) if key in (LEADER_RATE, FOLLOWER_RATE) else text
-
-
 THROTTLES = {
-    Throttled(kind="brokers", name=DEFAULT): {LEADER_RATE: "5000000", FOLLOWER_RATE: "9223372036854775807"},
-    Throttled(kind="brokers", name="10"): {LEADER_RATE: "123"},
-    Throttled(kind="brokers", name="9"): {},
-    Throttled(kind="topics", name="yes"): {LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "0:1,0:2"},
+    Resource(kind="brokers", name=DEFAULT): {LEADER_RATE: "5000000", FOLLOWER_RATE: "9223372036854775807"},
+    Resource(kind="brokers", name="10"): {LEADER_RATE: "123"},
+    Resource(kind="brokers", name="9"): {},
+    Resource(kind="topics", name="yes"): {LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "0:1,0:2"},
 }
 
 
 def test_replication_throttles_are_read_as_they_were() -> None:
     document = Document(limits={Entity(user="u"): {PRODUCER_BYTE_RATE: 5.0}}, throttles=THROTTLES)
-    assert read(text(document), "x", check) == read(as_json(document), "x", check) == document
+    assert read(text(document), "x") == read(as_json(document), "x") == document
     assert text(document).endswith(
         "replication-throttles:\n"
         "  default-broker:\n"
@@ -189,7 +184,12 @@ REFUSED_THROTTLES = {
     "an unknown section": ("{default-topic: {}}", "2:25: replication-throttles: unknown key 'default-topic'"),
     "a broker's key on a topic": (f"{{topics: {{t: {{{LEADER_RATE}: 5}}}}}}", "2:38: topic 't': unknown key"),
     "a topic's key on a broker": (f"{{brokers: {{1: {{{LEADER_REPLICAS}: 5}}}}}}", "2:39: broker '1': unknown key"),
-    "what the check refuses": (f"{{brokers: {{1: {{{LEADER_RATE}: wrong}}}}}}", "2:74: broker '1': leader.replication"),
+    "what no broker should be given": (
+        f"{{brokers: {{1: {{{LEADER_RATE}: wrong}}}}}}",
+        "2:74: broker '1': leader.replication",
+    ),
+    "a name that no broker can have": ("{brokers: {one: {}}}", "2:35: The entity name for brokers must be a valid"),
+    "a name that no topic can have": ("{topics: {a b: {}}}", "2:34: 'a b' is no topic's name"),
     "no value": (
         f"{{brokers: {{1: {{{LEADER_RATE}: }}}}}}",
         "broker '1': leader.replication.throttled.rate has no value",
@@ -200,7 +200,7 @@ REFUSED_THROTTLES = {
 @pytest.mark.parametrize(("section", "reason"), REFUSED_THROTTLES.values(), ids=REFUSED_THROTTLES)
 def test_what_is_no_replication_throttle(section: str, reason: str) -> None:
     with pytest.raises(Invalid) as refused:
-        read(f"version: 1\nreplication-throttles: {section}", "x", check)
+        read(f"version: 1\nreplication-throttles: {section}", "x")
     assert reason in str(refused.value)
 
 
@@ -295,7 +295,7 @@ def test_what_is_refused_and_where(document: str, reason: str) -> None:
 
 def test_a_document_that_is_too_large_is_not_even_parsed() -> None:
     with pytest.raises(Invalid, match="more than 16 MiB"):
-        read("#" * (source.LARGEST + 1), "x")
+        read("#" * (yaml_source.LARGEST + 1), "x")
 
 
 @given(st.text(max_size=80) | st.text("{}[]:-?&*!|>'\"%@`#,\n\t ab1<", max_size=60))

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.quota.bucket import bucket
-from kquota.quota.capacity import Broker, Cluster, Window
+from kquota.quota.capacity import BrokerCapacity, Capacity, QuotaWindow
 from kquota.quota.entity import Entity
-from kquota.quota.finding import Finding
+from kquota.quota.finding import QuotaFinding
 from kquota.quota.limits import Limits
 from kquota.quota.lint import lint
 from kquota.quota.precedence import Client, rungs, winner
@@ -29,15 +29,15 @@ from kquota.terms import (
 from tests.quota.fake import after
 
 Set = Mapping[Entity, Limits]
-BROKER = Broker(
+BROKER = BrokerCapacity(
     id=BrokerId(1),
     io_threads=8,
     network_threads=3,
     listeners=2,
     largest_batch=1_000_000,
-    window=Window(samples=11, seconds=1),
+    window=QuotaWindow(samples=11, seconds=1),
 )
-CLUSTER = Cluster(brokers=(BROKER,))
+CLUSTER = Capacity(brokers=(BROKER,))
 MB = 1e6
 
 
@@ -146,7 +146,7 @@ RULES: dict[str, tuple[str, Set, Set]] = {
 }
 
 
-def found(rule: str, quotas: Set, cluster: Cluster = CLUSTER) -> list[Finding]:
+def found(rule: str, quotas: Set, cluster: Capacity = CLUSTER) -> list[QuotaFinding]:
     return [finding for finding in lint(quotas, cluster) if finding.rule == rule]
 
 
@@ -175,11 +175,11 @@ def test_a_name_moves_with_its_limits_unless_they_stand_there() -> None:
     assert "has producer_byte_rate already" in finding.do
 
 
-UNKNOWN = Cluster(brokers=(Broker(id=BrokerId(1)),))
+UNKNOWN = Capacity(brokers=(BrokerCapacity(id=BrokerId(1)),))
 
 
-@pytest.mark.parametrize("cluster", [UNKNOWN, Cluster(brokers=None)], ids=["silent brokers", "no brokers"])
-def test_what_is_unknown_is_not_guessed(cluster: Cluster) -> None:
+@pytest.mark.parametrize("cluster", [UNKNOWN, Capacity(brokers=None)], ids=["silent brokers", "no brokers"])
+def test_what_is_unknown_is_not_guessed(cluster: Capacity) -> None:
     assert found("above-capacity", rate(1e9, REQUEST_PERCENTAGE), cluster) == []
     (finding,) = found("low-rate", rate(10_000), cluster)
     assert "Kafka's defaults" in finding.why
@@ -187,14 +187,14 @@ def test_what_is_unknown_is_not_guessed(cluster: Cluster) -> None:
 
 def test_brokers_that_are_too_old() -> None:
     quotas = rate(5, CONTROLLER_MUTATION_RATE)
-    (finding,) = found("ignored", quotas, Cluster(brokers=None, release=(2, 6)))
+    (finding,) = found("ignored", quotas, Capacity(brokers=None, release=(2, 6)))
     assert "from Kafka 2.7 on, and these are 2.6" in finding.why
     for release in ((2, 7), None):
-        assert found("ignored", quotas, Cluster(brokers=None, release=release)) == []
+        assert found("ignored", quotas, Capacity(brokers=None, release=release)) == []
 
 
 def test_a_callback_decides_in_kafkas_place() -> None:
-    cluster = Cluster(brokers=(BROKER, Broker(id=BrokerId(2), callback="com.example.Quotas")))
+    cluster = Capacity(brokers=(BROKER, BrokerCapacity(id=BrokerId(2), callback="com.example.Quotas")))
     (finding,) = found("quota-callback", {}, cluster)
     assert finding.entity is None
     assert "com.example.Quotas" in finding.what

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from kquota.quota.bucket import bucket
 from kquota.quota.entity import Entity, Name
 from kquota.quota.limits import Limits
-from kquota.quota.precedence import LEVELS, Client, State, exceptions, level_of, reach, rungs, winner
-from kquota.terms import CLIENT_QUOTAS, DEFAULT, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+from kquota.quota.precedence import LEVELS, Client, LevelState, exceptions, level_of, reach, rungs, winner
+from kquota.quota_keys import quotas_of
+from kquota.terms import DEFAULT, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE, USERS
 
+CLIENT_QUOTAS = quotas_of([USERS])
 ALL_LEVELS = (
     Entity(user="u", client_id="c"),
     Entity(user="u", client_id=DEFAULT),
@@ -43,7 +45,9 @@ def test_a_level_comes_before_all_below_it(key: str, first: int) -> None:
     quotas = {entity: {key: float(level)} for level, entity in enumerate(ALL_LEVELS, 1) if level > first}
     found = rungs(quotas, NAMED, key)
     assert [rung.entity for rung in found] == list(ALL_LEVELS)
-    assert [rung.state for rung in found] == [State.UNSET] * first + [State.WINS] + [State.SHADOWED] * (7 - first)
+    assert [rung.state for rung in found] == [LevelState.UNSET] * first + [LevelState.WINS] + [LevelState.SHADOWED] * (
+        7 - first
+    )
     won = winner(found)
     assert won is not None
     assert (won.level, won.value, level_of(ALL_LEVELS[first])) == (first + 1, first + 1.0, first + 1)
@@ -76,7 +80,7 @@ def test_a_client_id_level_never_binds_a_client_without_one() -> None:
     quotas = limited(Entity(client_id=DEFAULT), Entity(user="u", client_id=DEFAULT))
     found = rungs(quotas, Client(user="u", client_id=""), PRODUCER_BYTE_RATE)
     assert winner(found) is None
-    assert [rung.value for rung in found if rung.state is State.INAPPLICABLE] == [None, 1.0, None, None, None, 1.0]
+    assert [rung.value for rung in found if rung.state is LevelState.INAPPLICABLE] == [None, 1.0, None, None, None, 1.0]
 
 
 HIDDEN = {

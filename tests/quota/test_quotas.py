@@ -6,7 +6,7 @@ import pytest
 
 from kquota.errors import Unknown
 from kquota.quota import actions
-from kquota.quota.change import Change
+from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
 from kquota.terms import PRODUCER_BYTE_RATE
 from tests.quota.contract import QuotasContract
@@ -25,4 +25,4 @@ def test_a_write_that_is_never_seen_is_unknown_not_done() -> None:
             pass
 
     with pytest.raises(Unknown, match="not seen"):
-        actions.alter(Deaf(), Change(entity=Entity(user="u"), add={PRODUCER_BYTE_RATE: 1.0}), iter(range(3)))
+        actions.alter(Deaf(), QuotaChange(entity=Entity(user="u"), add={PRODUCER_BYTE_RATE: 1.0}), iter(range(3)))

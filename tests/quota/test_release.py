@@ -9,7 +9,7 @@ import pytest
 
 from kquota.errors import Refused
 from kquota.quota import actions
-from kquota.quota.change import Change
+from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits
 from kquota.quota.port import Scram
@@ -34,8 +34,8 @@ class Brokers(FakeQuotas):
 
 
 CHANGES = {
-    CONTROLLER_MUTATION_RATE: Change(entity=Entity(user="u"), add={CONTROLLER_MUTATION_RATE: 5.0}),
-    CONNECTION_CREATION_RATE: Change(entity=Entity(ip="10.0.0.1"), add={CONNECTION_CREATION_RATE: 5.0}),
+    CONTROLLER_MUTATION_RATE: QuotaChange(entity=Entity(user="u"), add={CONTROLLER_MUTATION_RATE: 5.0}),
+    CONNECTION_CREATION_RATE: QuotaChange(entity=Entity(ip="10.0.0.1"), add={CONNECTION_CREATION_RATE: 5.0}),
 }
 
 
@@ -60,10 +60,10 @@ def test_newer_brokers_know_it(key: str, release: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        Change(entity=Entity(user="u"), add={PRODUCER_BYTE_RATE: 5.0}),
-        Change(entity=Entity(user="u"), delete=(CONTROLLER_MUTATION_RATE,)),
+        QuotaChange(entity=Entity(user="u"), add={PRODUCER_BYTE_RATE: 5.0}),
+        QuotaChange(entity=Entity(user="u"), delete=(CONTROLLER_MUTATION_RATE,)),
     ],
     ids=["an old quota", "a new one deleted"],
 )
-def test_what_every_release_takes(change: Change) -> None:
+def test_what_every_release_takes(change: QuotaChange) -> None:
     assert actions.must_take_effect(Brokers((2, 6)), change) == ()

@@ -8,13 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kquota.cli.configs.quotas import limits, must_be_quotas
 from kquota.errors import Invalid
-from kquota.quota.change import Change
-from kquota.quota.entity import CLIENTS, IPS, USERS, Entity, Filter
-from kquota.quota.limits import keys, limits, plain, unknown_to
-from kquota.terms import CLIENT_QUOTAS, DEFAULT
+from kquota.quota.capacity import Capacity
+from kquota.quota.change import QuotaChange
+from kquota.quota.entity import Entity, Filter
+from kquota.quota.limits import plain
+from kquota.quota_keys import QUOTA_KEYS, quotas_of
+from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 from tests.quota.fake import after
 
+CLIENT_QUOTAS = quotas_of([USERS])
 ACCEPTED = {
     "a bare number": ({"producer_byte_rate": "1024"}, {"producer_byte_rate": 1024.0}),
     "units": (
@@ -56,7 +60,7 @@ REFUSED_OF_IPS = {
 
 @pytest.mark.parametrize(("pairs", "meant"), ACCEPTED.values(), ids=ACCEPTED)
 def test_limits_are_understood(pairs: dict[str, str], meant: dict[str, float]) -> None:
-    assert limits(pairs, [USERS]) == meant
+    assert limits(pairs, [USERS], "--add-config") == meant
 
 
 @pytest.mark.parametrize(
@@ -67,12 +71,12 @@ def test_limits_are_understood(pairs: dict[str, str], meant: dict[str, float]) -
 def test_limits_are_refused(kind: str, pair: str, reason: str) -> None:
     key, _, text = pair.partition("=")
     with pytest.raises(Invalid, match="^--add-config: .*" + re.escape(reason)):
-        limits({key: text}, [kind])
+        limits({key: text}, [kind], "--add-config")
 
 
 def test_keys_that_are_no_quotas_are_not_deleted() -> None:
     with pytest.raises(Invalid, match="Only quota configs can be deleted for 'users' and 'clients'"):
-        keys(["producer_byte_rate", "foo"], [USERS, CLIENTS])
+        must_be_quotas(["producer_byte_rate", "foo"], [USERS, CLIENTS], "--delete-config", "deleted")
 
 
 @pytest.mark.parametrize(
@@ -85,9 +89,7 @@ def test_keys_that_are_no_quotas_are_not_deleted() -> None:
     ],
 )
 def test_older_brokers_do_not_know_every_quota(release: tuple[int, ...], ignored: tuple[str, ...]) -> None:
-    assert (
-        unknown_to(release, ["producer_byte_rate", "controller_mutation_rate", "connection_creation_rate"]) == ignored
-    )
+    assert tuple(filter(Capacity(brokers=None, release=release).ignores, QUOTA_KEYS)) == ignored
 
 
 @given(st.floats(min_value=0.001, max_value=1e15))
@@ -124,7 +126,7 @@ def test_order_is_total_and_tells_entities_apart(one: Entity, other: Entity) -> 
 def test_a_change_in_force_is_seen(entity: Entity, before: dict[str, float], data: st.DataObject) -> None:
     add = data.draw(st.dictionaries(st.sampled_from(CLIENT_QUOTAS), st.floats(1, 1e9), max_size=2))
     delete = data.draw(st.sets(st.sampled_from([key for key in CLIENT_QUOTAS if key not in add]), min_size=1))
-    change = Change(entity=entity, add=add, delete=tuple(delete))
+    change = QuotaChange(entity=entity, add=add, delete=tuple(delete))
     assert change.seen(after(change, before))
 
 
@@ -133,4 +135,4 @@ def test_a_change_in_force_is_seen(entity: Entity, before: dict[str, float], dat
 )
 def test_what_is_no_change(add: dict[str, float], delete: tuple[str, ...]) -> None:
     with pytest.raises(Invalid):
-        Change(entity=Entity(user="u"), add=add, delete=delete)
+        QuotaChange(entity=Entity(user="u"), add=add, delete=delete)

@@ -1,4 +1,4 @@
-"""What every Cluster must do: this suite is the port's definition. A subclass brings a `stage`, in memory or real."""
+"""What every MoveCluster must do: this suite is the definition of the port. Subclasses bring a `stage`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 
 from kquota.errors import Conflict
 from kquota.reassign.moves import Replicas
-from kquota.reassign.port import Cluster
-from kquota.reassign.throttle import Change, Setting
+from kquota.reassign.port import MoveCluster
+from kquota.settings.change import Change
+from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
 
 
@@ -19,7 +20,7 @@ class Stage(Protocol):
     """A cluster under test, and another hand that works on it without our code."""
 
     @property
-    def cluster(self) -> Cluster: ...
+    def cluster(self) -> MoveCluster: ...
 
     @property
     def brokers(self) -> tuple[BrokerId, BrokerId, BrokerId]: ...

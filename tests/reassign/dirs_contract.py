@@ -8,7 +8,7 @@ from typing import Protocol
 from kquota.errors import Refused, Unreachable
 from kquota.reassign.log_dirs import NOWHERE, Place
 from kquota.reassign.moves import Replicas
-from kquota.reassign.port import Altered, ReplicaDirs
+from kquota.reassign.port import AlteredLogDirs, ReplicaDirs
 from kquota.terms import BrokerId, TopicPartition
 from tests.reassign.contract import eventually
 
@@ -61,17 +61,17 @@ class ReplicaDirsContract:
 
         stage.slow(one)
         for _ in range(2):
-            assert stage.dirs.alter({replica: there}) == Altered()
+            assert stage.dirs.alter({replica: there}) == AlteredLogDirs()
             assert (place().current, place().future) == (here, there)
         assert place().lag
-        assert stage.dirs.alter({replica: here}) == Altered()
+        assert stage.dirs.alter({replica: here}) == AlteredLogDirs()
         assert place() == Place(current=here)
 
-        assert stage.dirs.alter({replica: there}) == Altered()
+        assert stage.dirs.alter({replica: there}) == AlteredLogDirs()
         assert place().future == there
         stage.fast(one)
         eventually(lambda: place() == Place(current=there))
-        assert stage.dirs.alter({replica: there}) == Altered()
+        assert stage.dirs.alter({replica: there}) == AlteredLogDirs()
         assert place() == Place(current=there)
 
     def test_a_broker_makes_a_replica_where_it_was_asked_for_before(self, stage: Stage) -> None:
@@ -80,7 +80,7 @@ class ReplicaDirsContract:
         path = stage.paths(three)[1]
         wanted = {(TopicPartition(topic, number), three): path for number in range(3)}
         assert all(stage.dirs.read(wanted.keys()).place(replica) == NOWHERE for replica in wanted)
-        assert stage.dirs.alter(wanted) == Altered(absent=frozenset(wanted))
+        assert stage.dirs.alter(wanted) == AlteredLogDirs(absent=frozenset(wanted))
         for name, _ in wanted:
             stage.reassign(name, (one, three))
         eventually(lambda: stage.dirs.read(wanted.keys()).places.keys() == wanted.keys())

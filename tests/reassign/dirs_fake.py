@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from kquota.errors import KquotaError, Refused, Unknown, Unreachable
-from kquota.reassign.log_dirs import Place, Reading
+from kquota.reassign.log_dirs import LogDirReading, Place
 from kquota.reassign.moves import Replicas
-from kquota.reassign.port import Altered, ReplicaDirs
+from kquota.reassign.port import AlteredLogDirs, ReplicaDirs
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 
@@ -30,16 +30,16 @@ class MemoryDirs:
     late: dict[ReplicaId, int] = field(default_factory=dict)
     writes: int = 0
 
-    def read(self, replicas: Collection[ReplicaId]) -> Reading:
+    def read(self, replicas: Collection[ReplicaId]) -> LogDirReading:
         asked = {broker for _, broker in replicas}
         self._come(replicas)
-        return Reading(
+        return LogDirReading(
             dirs={broker: dict(self.log_dirs[broker]) for broker in asked if self._answers(broker)},
             places={r: self.places[r] for r in replicas if r in self.places and self._answers(r[1])},
             silent={broker: "is not alive" for broker in sorted(asked) if not self._answers(broker)},
         )
 
-    def alter(self, moves: Mapping[ReplicaId, str]) -> Altered:
+    def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
         absent: set[ReplicaId] = set()
         errors: dict[ReplicaId, KquotaError] = {}
         for replica, path in moves.items():
@@ -60,7 +60,7 @@ class MemoryDirs:
                 self._copy(replica, path)
             if broker in self.lost:
                 errors[replica] = Unknown(f"broker {broker} said nothing")
-        return Altered(absent=frozenset(absent), errors=errors)
+        return AlteredLogDirs(absent=frozenset(absent), errors=errors)
 
     def _copy(self, replica: ReplicaId, path: str) -> None:
         now = self.places[replica]

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from kquota.errors import Conflict, KquotaError, Unreachable
-from kquota.reassign.moves import Partition, Replicas
+from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.port import Snapshot
-from kquota.reassign.throttle import Change, Setting
+from kquota.settings.change import Change
+from kquota.settings.resource import Setting
 from kquota.terms import BrokerId, TopicPartition
 
 
@@ -39,7 +40,7 @@ class MemoryCluster:
     """`lag` reads after a change still show what was before it; `writes` counts what reached the cluster."""
 
     alive: set[BrokerId]
-    partitions: dict[TopicPartition, Partition] = field(default_factory=dict)
+    partitions: dict[TopicPartition, PartitionReplicas] = field(default_factory=dict)
     configs: dict[Setting, str] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
     least_in_sync: int = 1

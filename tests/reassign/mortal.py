@@ -12,8 +12,11 @@ from kquota.errors import KquotaError, Unreachable
 from kquota.reassign.moves import Replicas
 from kquota.reassign.port import Snapshot
 from kquota.reassign.run import Run
-from kquota.reassign.throttle import Change, Setting
-from kquota.stores.runs import RunFiles
+from kquota.settings.change import Change
+from kquota.settings.resource import Setting
+from kquota.stores.record.runs import RecordedRuns
+from kquota.stores.record.shared import Unshared
+from kquota.stores.state.runs import RunFiles
 from kquota.terms import TopicPartition
 from tests.reassign.fake import MemoryCluster
 
@@ -89,33 +92,25 @@ class MortalCluster:
         return self.fate.step(lambda: self.cluster.submit(targets))
 
 
-class MortalRuns(RunFiles):
+class MortalRuns(RecordedRuns):
     """The real journal, each write of which is a step; dying in its middle leaves half a line."""
 
     def __init__(self, root: Path, fate: Fate) -> None:
-        super().__init__(root, "cluster")
+        super().__init__(RunFiles(root, "cluster"), Unshared("it is a test"))
         self._fate = fate
-        self._nested = False
 
     def begin(self, run: Run) -> None:
-        if self._nested:
-            super().begin(run)
-        else:
-            self._written(run, lambda: RunFiles.begin(self, run))
+        self._dying(run, lambda: RecordedRuns.begin(self, run))
 
     def update(self, run: Run) -> None:
-        self._written(run, lambda: RunFiles.update(self, run))
+        self._dying(run, lambda: RecordedRuns.update(self, run))
 
-    def _written(self, run: Run, write: Callable[[], None]) -> None:
-        path = Path(self.place(run))
+    def _dying(self, run: Run, write: Callable[[], None]) -> None:
+        path = Path(self._files.place(run))
         before = path.stat().st_size if path.exists() else 0
 
         def torn() -> None:
             data = path.read_bytes()
             path.write_bytes(data[: before + (len(data) - before) // 2])
 
-        self._nested = True
-        try:
-            self._fate.step(write, torn)
-        finally:
-            self._nested = False
+        self._fate.step(write, torn)

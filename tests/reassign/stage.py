@@ -7,14 +7,15 @@ from pathlib import Path
 
 from kquota.measure import ByteRate
 from kquota.reassign.execution import Execution, carry_out
-from kquota.reassign.moves import Partition
+from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.preparation import Asked, prepare
-from kquota.reassign.throttle import Setting
-from kquota.reassign.verification import Verification, verify
-from kquota.stores.runs import RunFiles
+from kquota.reassign.verification import Verification, unless_it_writes, verify
+from kquota.settings.resource import Setting
+from kquota.stores.record.runs import RecordedRuns
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
 from tests.reassign.fake import MemoryCluster, Ticks
+from tests.reassign.records import alone
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 LEADERS, FOLLOWERS = (Setting.of_topic("t", key) for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS))
@@ -42,21 +43,29 @@ class World:
     cluster: MemoryCluster = field(
         default_factory=lambda: MemoryCluster(
             alive=set(b(1, 2, 3, 4)),
-            partitions={name: Partition(replicas=b(1, 2), leader=BrokerId(1), isr=b(1, 2)) for name in (T0, T1, U0)},
+            partitions={
+                name: PartitionReplicas(replicas=b(1, 2), leader=BrokerId(1), isr=b(1, 2)) for name in (T0, T1, U0)
+            },
         )
     )
     clock: Ticks = field(default_factory=Ticks)
 
     @property
-    def runs(self) -> RunFiles:
-        return RunFiles(self.folder, "cluster")
+    def runs(self) -> RecordedRuns:
+        return alone(self.folder)
 
     def execute(self, plan: Plan = PLAN, rate: int | None = 1000, additional: bool = False) -> Execution:
         asked = Asked(throttle=None if rate is None else ByteRate(rate), additional=additional)
         return carry_out(prepare(self.cluster, self.runs, self.clock, plan, asked))
 
     def verify(self, plan: Plan = PLAN) -> Verification:
-        return verify(self.cluster, self.runs, self.clock, plan)
+        """By the way a law: it finds what `unless_it_writes` has found, and then it writes nothing."""
+        idle = unless_it_writes(self.cluster, self.runs, self.clock, plan)
+        before = dict(self.cluster.configs), self.runs.every()
+        found = verify(self.cluster, self.runs, self.clock, plan)
+        if idle is not None:
+            assert (found, self.cluster.configs, self.runs.every()) == (idle, *before)
+        return found
 
     def open_runs(self) -> int:
         return len(self.runs.unfinished())

@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 
 from kquota.errors import Conflict, Incomplete, KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.cancellation import cancel, cancellable
-from kquota.reassign.moves import Partition
+from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
+from kquota.reassign.preparation import prepare_again
 from kquota.reassign.progress import Progress
-from kquota.reassign.run import held_on, less
-from kquota.reassign.throttle import Setting
+from kquota.reassign.recovery import backwards, recover
+from kquota.reassign.run import held_on, without_values
 from kquota.reassign.verification import verify
-from kquota.stores.runs import RunFiles
+from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, BrokerId, TopicPartition
+from tests.reassign.records import alone
 from tests.reassign.stage import FOLLOWERS, LEADERS, PLAN, T0, T1, THROTTLE, U0, World, b, rate_of
 
 
@@ -32,7 +34,7 @@ def test_a_throttled_move_from_start_to_end(world: World) -> None:
     world.cluster.finish(T0)
     found = world.verify()
     assert (found.verdict, found.pending, found.notes) == (Progress.DONE, {}, ())
-    assert {change.setting for change in found.given_back} == set(THROTTLE)
+    assert {change.setting for change in found.restored} == set(THROTTLE)
     assert world.cluster.configs == {}
     assert world.open_runs() == 0
     assert world.runs.every()[0].taken[LEADERS].prior is None
@@ -64,6 +66,27 @@ def test_executing_twice_changes_nothing_the_second_time(world: World) -> None:
     assert (again.started, again.running) == ((), (T0,))
     assert world.cluster.writes == writes
     assert world.open_runs() == 1
+
+
+def test_executing_a_plan_whose_run_is_on_its_way_back_turns_it_round(world: World) -> None:
+    """The record says what the cluster was last asked for, or a resume would take the move back."""
+    world.execute()
+    world.cluster.finish(T0)
+    (run,) = world.runs.unfinished()
+    back = backwards(run)
+    prepared = prepare_again(world.cluster, world.runs, world.clock, back)
+    recover(world.cluster, world.runs, world.clock, back, prepared, lambda _: None)
+    assert world.cluster.partitions[T0].target == b(1, 2)
+    world.cluster.finish(T0)
+    world.execute()
+    (run,) = world.runs.unfinished()
+    assert (run.aborting, run.goal, run.rollback) == (False, PLAN, Plan(targets={T0: b(1, 2)}))
+    assert world.cluster.partitions[T0].target == b(1, 3)
+    prepared = prepare_again(world.cluster, world.runs, world.clock, run)
+    recover(world.cluster, world.runs, world.clock, run, prepared, lambda _: None)
+    world.cluster.finish(T0)
+    assert world.verify().verdict is Progress.DONE
+    assert (world.cluster.configs, world.open_runs()) == ({}, 0)
 
 
 def test_executing_again_with_another_rate_changes_the_rates_only(world: World) -> None:
@@ -98,9 +121,9 @@ REFUSED = {
 
 @pytest.mark.parametrize(("plan", "complaint"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_work_is_refused_before_any_write(world: World, plan: Plan, complaint: str) -> None:
-    led = Partition(replicas=b(1, 2), leader=BrokerId(1))
+    led = PartitionReplicas(replicas=b(1, 2), leader=BrokerId(1))
     world.cluster.partitions |= {TopicPartition("big", n): led for n in range(5000)}
-    world.cluster.partitions[TopicPartition("dead", 0)] = Partition(replicas=b(1, 2))
+    world.cluster.partitions[TopicPartition("dead", 0)] = PartitionReplicas(replicas=b(1, 2))
     with pytest.raises(Refused, match=complaint):
         world.execute(plan)
     assert world.cluster.writes == 0
@@ -132,7 +155,7 @@ def test_reads_that_lag_behind_are_waited_for(world: World) -> None:
 
 def test_a_write_that_is_never_seen_is_unknown_and_starts_no_move(world: World) -> None:
     world.cluster.lag = 1000
-    with pytest.raises(Unknown, match="kquota move abort goes back"):
+    with pytest.raises(Unknown, match="aborting goes back"):
         world.execute()
     assert not world.cluster.partitions[T0].moving
     world.cluster.lag = 0
@@ -211,7 +234,7 @@ def test_what_waits_for_a_dead_broker_holds_nothing_of_a_later_move(world: World
     world.execute()
     world.cluster.finish(T0)
     world.cluster.alive.discard(BrokerId(2))
-    world.cluster.partitions[T1] = Partition(replicas=b(1, 4), leader=BrokerId(1), isr=b(1, 4))
+    world.cluster.partitions[T1] = PartitionReplicas(replicas=b(1, 4), leader=BrokerId(1), isr=b(1, 4))
     left = set(world.verify().pending)
     later = Plan(targets={T1: b(1, 3)})
     world.execute(later, rate=2000)
@@ -231,7 +254,7 @@ def test_a_run_that_lets_go_of_a_dead_broker_ends(world: World) -> None:
     (run,) = world.runs.unfinished()
     let_go = held_on(run, b(2, 7))
     assert set(let_go) == left
-    world.runs.update(less(run, let_go))
+    world.runs.update(without_values(run, let_go))
     assert world.verify().pending == {}
     assert (world.runs.unfinished(), set(world.cluster.configs)) == ((), left)
 
@@ -247,8 +270,7 @@ def test_a_rate_that_an_operator_changed_stays_and_is_named(world: World) -> Non
 def test_a_throttle_that_is_not_ours_is_named_and_left(world: World) -> None:
     world.cluster.configs = {LEADERS: "0:1", rate_of(1): "7", rate_of(2): "7"}
     found = world.verify(Plan(targets={T0: b(1, 2)}))
-    assert "leader.replication.throttled.replicas on topic t" in found.notes[0]
-    assert "leader.replication.throttled.rate on broker 1,2" in found.notes[0]
+    assert found.unknown == world.cluster.configs
     assert world.cluster.writes == 0
 
 
@@ -261,7 +283,8 @@ def test_of_two_runs_the_last_one_gives_all_back(world: World, order: tuple[int,
     names = [T0, T1]
     first, last = order
     world.cluster.finish(names[first])
-    assert world.verify(plans[first]).notes == ()
+    (note,) = world.verify(plans[first]).notes
+    assert "is open and holds rates too: " in note
     assert world.cluster.configs[rate_of(1)] == "2000"
     assert world.cluster.configs[FOLLOWERS] == f"{last}:3"
     world.cluster.finish(names[last])
@@ -285,9 +308,7 @@ def test_what_somebody_takes_away_of_a_throttle_in_use_is_told_and_comes_back_wh
     world.cluster.write(rate_of(2), None)
     found = world.verify()
     assert found.verdict is Progress.IN_PROGRESS
-    assert [note.partition(", which")[0] for note in found.notes] == [
-        f"warning: somebody took away {FOLLOWERS} and 1 more"
-    ]
+    assert found.lost == (FOLLOWERS, rate_of(2))
     world.execute()
     assert world.cluster.configs == throttled
     world.cluster.finish(T0)
@@ -310,7 +331,7 @@ def test_entries_go_with_their_partition_and_rates_with_the_last(world: World) -
 def test_a_topic_that_was_made_again_is_not_this_runs_business(world: World) -> None:
     world.execute()
     world.cluster.topic_ids["t"] = "another"
-    world.cluster.partitions[T0] = Partition(replicas=b(2), leader=BrokerId(2), isr=b(2))
+    world.cluster.partitions[T0] = PartitionReplicas(replicas=b(2), leader=BrokerId(2), isr=b(2))
     found = world.verify()
     assert (found.verdict, found.notes) == (
         Progress.ELSEWHERE,
@@ -324,13 +345,13 @@ def test_a_host_without_the_record_takes_away_what_the_plan_proves(world: World,
     world.cluster.write(LEADERS, "9:9,0:x")
     world.execute()
     world.cluster.finish(T0)
-    elsewhere = RunFiles(tmp_path / "elsewhere", "cluster")
+    elsewhere = alone(tmp_path / "elsewhere")
     found = verify(world.cluster, elsewhere, world.clock, PLAN)
-    assert {change.setting: change.after for change in found.given_back} == {LEADERS: "9:9,0:x", FOLLOWERS: None}
-    assert len(found.notes) == 1
-    assert "leader.replication.throttled.rate on broker 1,2,3" in found.notes[0]
+    assert {change.setting: change.after for change in found.restored} == {LEADERS: "9:9,0:x", FOLLOWERS: None}
+    rates = {s: value for s, value in THROTTLE.items() if not s.is_list}
+    assert found.unknown == {LEADERS: "9:9,0:x"} | rates, "another host may need them"
     cleared = verify(world.cluster, elsewhere, world.clock, PLAN, clear_all=True)
-    assert cleared.verdict is Progress.DONE
+    assert (cleared.verdict, cleared.unknown) == (Progress.DONE, {})
     assert world.cluster.configs == {}
 
 
@@ -347,9 +368,9 @@ NOT_PROVEN = {
 def test_what_the_plan_does_not_prove_stays(world: World, leaders: str, followers: str | None) -> None:
     world.cluster.write(LEADERS, leaders)
     world.cluster.write(FOLLOWERS, followers)
-    world.cluster.partitions[T0] = Partition(replicas=b(1, 3), leader=BrokerId(1), isr=b(1, 3))
+    world.cluster.partitions[T0] = PartitionReplicas(replicas=b(1, 3), leader=BrokerId(1), isr=b(1, 3))
     before = dict(world.cluster.configs)
-    assert world.verify().given_back == ()
+    assert world.verify().restored == ()
     assert world.cluster.configs == before
 
 
@@ -371,7 +392,7 @@ def test_what_another_tool_throttled_goes_with_the_move_that_is_cancelled(
 ) -> None:
     world.cluster.submit({T0: b(1, 3)})
     world.cluster.configs.update(lists)
-    assert world.verify().given_back == ()
+    assert world.verify().restored == ()
     assert world.cluster.configs == lists, "it moves: nothing may be taken from it"
     what = cancellable(world.cluster, world.runs, PLAN, force=False)
     cancel(world.cluster, world.runs, world.clock, what)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from kquota.reassign.moves import Partition, Replicas
-from kquota.reassign.throttle import Setting
+from kquota.reassign.moves import PartitionReplicas, Replicas
+from kquota.settings.resource import Setting
 from kquota.terms import BrokerId, TopicPartition
 from tests.reassign.contract import ClusterContract, Stage
 from tests.reassign.fake import MemoryCluster
@@ -20,7 +20,9 @@ class MemoryStage:
 
     def topic(self, replicas: Mapping[int, Replicas]) -> str:
         for number, where in replicas.items():
-            self.cluster.partitions[TopicPartition("t", number)] = Partition(replicas=where, leader=where[0], isr=where)
+            self.cluster.partitions[TopicPartition("t", number)] = PartitionReplicas(
+                replicas=where, leader=where[0], isr=where
+            )
         return "t"
 
     def write(self, setting: Setting, value: str | None) -> None:

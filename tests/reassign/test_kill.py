@@ -11,17 +11,18 @@ from kquota.errors import KquotaError
 from kquota.measure import ByteRate
 from kquota.reassign.cancellation import cancel, cancellable
 from kquota.reassign.execution import carry_out
-from kquota.reassign.moves import Partition
+from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
-from kquota.reassign.port import Cluster, Runs
+from kquota.reassign.port import MoveCluster, Runs
 from kquota.reassign.preparation import Asked, prepare, prepare_again
 from kquota.reassign.recovery import backwards, recover
-from kquota.reassign.throttle import Setting
 from kquota.reassign.verification import verify
-from kquota.stores.runs import RunFiles
+from kquota.settings.resource import Setting
+from kquota.stores.record.runs import RecordedRuns
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
 from tests.reassign.fake import MemoryCluster, Ticks
 from tests.reassign.mortal import Death, Fate, Killed, MortalCluster, MortalRuns
+from tests.reassign.records import alone
 
 
 def b(*ids: int) -> tuple[BrokerId, ...]:
@@ -40,7 +41,7 @@ PRIOR = {
 }
 ASKED = Asked(throttle=ByteRate(1000))
 
-Command = Callable[["Stage", Cluster, Runs], object]
+Command = Callable[["Stage", MoveCluster, Runs], object]
 
 
 class Stage:
@@ -50,7 +51,7 @@ class Stage:
         self.folder = folder
         self.cluster = MemoryCluster(
             alive=set(b(1, 2, 3, 4)),
-            partitions={name: Partition(replicas=r, leader=r[0], isr=r) for name, r in ORIGINAL.items()},
+            partitions={name: PartitionReplicas(replicas=r, leader=r[0], isr=r) for name, r in ORIGINAL.items()},
             configs=dict(PRIOR),
             largest_submission=largest,
         )
@@ -58,28 +59,28 @@ class Stage:
         self.clock = Ticks(on_sleep=lambda seconds: self.finish() if seconds >= 1 else None)
 
     @property
-    def runs(self) -> RunFiles:
-        return RunFiles(self.folder, "cluster")
+    def runs(self) -> RecordedRuns:
+        return alone(self.folder)
 
     def finish(self) -> None:
         for name, now in self.cluster.partitions.items():
             if now.moving:
                 self.cluster.finish(name)
 
-    def execute(self, cluster: Cluster, runs: Runs) -> None:
+    def execute(self, cluster: MoveCluster, runs: Runs) -> None:
         carry_out(prepare(cluster, runs, self.clock, PLAN, ASKED))
 
-    def verify(self, cluster: Cluster, runs: Runs) -> None:
+    def verify(self, cluster: MoveCluster, runs: Runs) -> None:
         verify(cluster, runs, self.clock, PLAN)
 
-    def cancel(self, cluster: Cluster, runs: Runs) -> None:
+    def cancel(self, cluster: MoveCluster, runs: Runs) -> None:
         cancel(cluster, runs, self.clock, cancellable(cluster, runs, PLAN, force=False))
 
-    def resume(self, cluster: Cluster, runs: Runs) -> None:
+    def resume(self, cluster: MoveCluster, runs: Runs) -> None:
         for run in runs.unfinished():
             recover(cluster, runs, self.clock, run, prepare_again(cluster, runs, self.clock, run), lambda _: None)
 
-    def abort(self, cluster: Cluster, runs: Runs) -> None:
+    def abort(self, cluster: MoveCluster, runs: Runs) -> None:
         for run in runs.unfinished():
             back = backwards(run)
             recover(cluster, runs, self.clock, back, prepare_again(cluster, runs, self.clock, back), lambda _: None)

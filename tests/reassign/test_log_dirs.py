@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from kquota.errors import Invalid, Refused
 from kquota.measure import ByteRate
 from kquota.reassign import log_dirs
-from kquota.reassign.log_dirs import NOWHERE, Place, Reading, State
-from kquota.reassign.moves import Partition
+from kquota.reassign.log_dirs import NOWHERE, LogDirReading, LogDirState, Place
+from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.progress import Progress
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
@@ -18,58 +18,58 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition
 ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 A, B, C = "/data/a", "/data/b", "/data/c"
-HERE = Partition(replicas=(ONE, TWO))
+HERE = PartitionReplicas(replicas=(ONE, TWO))
 DONE, GOING, ELSEWHERE = Progress.DONE, Progress.IN_PROGRESS, Progress.ELSEWHERE
 
 
-def reading(place: Place = NOWHERE, silent: bool = False) -> Reading:
+def reading(place: Place = NOWHERE, silent: bool = False) -> LogDirReading:
     """Of replica t-0 on broker 1, which shall be in B."""
     if silent:
-        return Reading(silent={ONE: "is not alive"})
-    return Reading(dirs={ONE: {A: None, B: None}}, places={} if place == NOWHERE else {(T0, ONE): place})
+        return LogDirReading(silent={ONE: "is not alive"})
+    return LogDirReading(dirs={ONE: {A: None, B: None}}, places={} if place == NOWHERE else {(T0, ONE): place})
 
 
 STATES = {
     "there": (
         reading(Place(current=B)),
-        State.COMPLETED,
+        LogDirState.COMPLETED,
         DONE,
         "Reassignment of replica t-0-1 completed successfully.",
     ),
     "on its way": (
         reading(Place(current=A, future=B, lag=9)),
-        State.ACTIVE,
+        LogDirState.ACTIVE,
         GOING,
         "Reassignment of replica t-0-1 is still in progress.",
     ),
     "on its way elsewhere": (
         reading(Place(current=A, future=C, lag=9)),
-        State.ACTIVE,
+        LogDirState.ACTIVE,
         GOING,
         "Partition t-0 on broker 1 is being moved to log dir /data/c instead of /data/b.",
     ),
     "there, and on its way away": (
         reading(Place(current=B, future=A, lag=9)),
-        State.ACTIVE,
+        LogDirState.ACTIVE,
         GOING,
         "Partition t-0 on broker 1 is being moved to log dir /data/a instead of /data/b.",
     ),
     "at rest elsewhere": (
         reading(Place(current=A)),
-        State.CANCELLED,
+        LogDirState.CANCELLED,
         ELSEWHERE,
         "Partition t-0 on broker 1 is not being moved from log dir /data/a to /data/b.",
     ),
     "not there": (
         reading(),
-        State.MISSING,
+        LogDirState.MISSING,
         ELSEWHERE,
         "Partition t-0 is not found in any live log dir on broker 1. "
         "There is likely an offline log directory on the broker.",
     ),
     "not known": (
         reading(silent=True),
-        State.SILENT,
+        LogDirState.SILENT,
         GOING,
         "Partition t-0 cannot be found in any live log directory on broker 1.",
     ),
@@ -77,7 +77,9 @@ STATES = {
 
 
 @pytest.mark.parametrize(("found", "state", "progress", "line"), STATES.values(), ids=STATES)
-def test_a_replica_of_a_partition_at_rest(found: Reading, state: State, progress: Progress, line: str) -> None:
+def test_a_replica_of_a_partition_at_rest(
+    found: LogDirReading, state: LogDirState, progress: Progress, line: str
+) -> None:
     status = log_dirs.statuses({(T0, ONE): B}, found, {T0: HERE}, ())
     assert [(s.state, s.progress) for s in status] == [(state, progress)]
     assert log_dirs.status_lines(status) == line
@@ -85,17 +87,19 @@ def test_a_replica_of_a_partition_at_rest(found: Reading, state: State, progress
 
 @pytest.mark.parametrize(("found", "state", "progress", "line"), STATES.values(), ids=STATES)
 def test_while_its_partition_moves_nothing_has_ended(
-    found: Reading, state: State, progress: Progress, line: str
+    found: LogDirReading, state: LogDirState, progress: Progress, line: str
 ) -> None:
     status = log_dirs.statuses({(T0, ONE): B}, found, {T0: HERE}, {T0})
     assert [s.state for s in status] == [state]
     assert {s.progress for s in status} == {DONE if progress is DONE else GOING}
 
 
-@pytest.mark.parametrize("now", [{}, {T0: Partition(replicas=(TWO,))}], ids=["topic deleted", "moved elsewhere"])
+@pytest.mark.parametrize(
+    "now", [{}, {T0: PartitionReplicas(replicas=(TWO,))}], ids=["topic deleted", "moved elsewhere"]
+)
 @pytest.mark.parametrize("silent", [True, False])
 def test_a_replica_that_its_partition_has_no_more_never_comes(
-    now: dict[TopicPartition, Partition], silent: bool
+    now: dict[TopicPartition, PartitionReplicas], silent: bool
 ) -> None:
     (status,) = log_dirs.statuses({(T0, ONE): B}, reading(silent=silent), now, ())
     assert status.progress is ELSEWHERE
@@ -105,7 +109,7 @@ def test_lines_stand_in_kafkas_order_broker_topic_partition() -> None:
     u0, t10 = TopicPartition("u", 0), TopicPartition("t", 10)
     wanted = dict.fromkeys([(T0, TWO), (u0, ONE), (t10, ONE), (T1, ONE)], A)
     order = [(T1, ONE), (t10, ONE), (u0, ONE), (T0, TWO)]
-    found = log_dirs.statuses(wanted, Reading(), {}, ())
+    found = log_dirs.statuses(wanted, LogDirReading(), {}, ())
     assert [(s.partition, s.broker) for s in found] == order
     assert log_dirs.started_lines(wanted).splitlines() == [
         f"Successfully started moving log directory to /data/a for replica {name} with broker {broker} "
@@ -133,7 +137,7 @@ def test_the_dirs_of_a_plan_are_written_as_brokers_write_them() -> None:
 
 def test_the_way_back_names_where_each_replica_is_not_where_it_goes() -> None:
     plan = Plan(targets={T0: (ONE, TWO), T1: (THREE,)})
-    found = Reading(places={(T0, ONE): Place(current=A, future=B, lag=1)}, silent={THREE: "is not alive"})
+    found = LogDirReading(places={(T0, ONE): Place(current=A, future=B, lag=1)}, silent={THREE: "is not alive"})
     assert log_dirs.with_dirs(plan, found).log_dirs == {(T0, ONE): A}
     assert log_dirs.with_dirs(plan, found).targets == plan.targets
 
@@ -148,7 +152,7 @@ def test_through_a_zookeeper_a_plan_names_no_log_dir() -> None:
         log_dirs.must_have_brokers(Plan(targets={T0: (ONE,)}, log_dirs={(T0, ONE): A}))
     assert str(caught.value) == (
         "bootstrap-server needs to be provided when replica reassignments are present. t-0 names log dir /data/a on "
-        'broker 1: give --bootstrap-server, or write "any" for every log dir'
+        'broker 1: give bootstrap_server, or write "any" for every log dir'
     )
 
 
@@ -164,13 +168,15 @@ REFUSED = {
 @pytest.mark.parametrize(("here", "why"), REFUSED.values(), ids=REFUSED)
 def test_a_log_dir_that_cannot_be_moved_into_is_refused(here: dict[str, str | None], why: str) -> None:
     with pytest.raises(Refused) as caught:
-        log_dirs.check({(T0, ONE): B}, Reading(dirs={ONE: here}, places={(T0, ONE): Place(current=A)}))
+        log_dirs.check({(T0, ONE): B}, LogDirReading(dirs={ONE: here}, places={(T0, ONE): Place(current=A)}))
     assert str(caught.value).startswith(why)
     assert str(caught.value).endswith("nothing was written")
 
 
 def test_the_dir_a_replica_is_in_may_be_closed_to_others() -> None:
-    log_dirs.check({(T0, ONE): B}, Reading(dirs={ONE: {B: "it is cordoned"}}, places={(T0, ONE): Place(current=B)}))
+    log_dirs.check(
+        {(T0, ONE): B}, LogDirReading(dirs={ONE: {B: "it is cordoned"}}, places={(T0, ONE): Place(current=B)})
+    )
 
 
 PATHS = st.sampled_from([A, B, C])
@@ -182,7 +188,7 @@ REPLICAS = st.dictionaries(st.tuples(st.sampled_from([T0, T1]), st.sampled_from(
 def test_what_is_asked_for_is_not_done_and_what_goes_back_is_on_its_way(
     places: dict[ReplicaId, Place], wanted: dict[ReplicaId, str]
 ) -> None:
-    found = Reading(places=places)
+    found = LogDirReading(places=places)
     unsettled = log_dirs.unsettled(wanted, found)
     assert log_dirs.unasked(wanted, found).items() <= unsettled.items()
     done = {(s.partition, s.broker) for s in log_dirs.statuses(wanted, found, {}, ()) if s.progress is DONE}

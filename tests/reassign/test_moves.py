@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kquota.measure import ByteRate
-from kquota.reassign.moves import Partition, list_entries, moves, rates, rollback, throttled_brokers
+from kquota.reassign.moves import PartitionReplicas, list_entries, moves, rates, rollback, throttled_brokers
 from kquota.reassign.plan import Plan
-from kquota.reassign.throttle import Setting
+from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
 
 T0 = TopicPartition("t", 0)
@@ -17,8 +17,8 @@ def b(*ids: int) -> tuple[BrokerId, ...]:
     return tuple(map(BrokerId, ids))
 
 
-def at(*replicas: int, adding: tuple[int, ...] = (), removing: tuple[int, ...] = ()) -> Partition:
-    return Partition(replicas=b(*replicas), adding=b(*adding), removing=b(*removing))
+def at(*replicas: int, adding: tuple[int, ...] = (), removing: tuple[int, ...] = ()) -> PartitionReplicas:
+    return PartitionReplicas(replicas=b(*replicas), adding=b(*adding), removing=b(*removing))
 
 
 # now, target → leader list, follower list, brokers with a rate, submitted; None: nothing moves
@@ -38,7 +38,7 @@ CASES = {
 
 @pytest.mark.parametrize(("now", "target", "leaders", "followers", "brokers", "submitted"), CASES.values(), ids=CASES)
 def test_moves(
-    now: Partition,
+    now: PartitionReplicas,
     target: tuple[BrokerId, ...],
     leaders: str | None,
     followers: str | None,

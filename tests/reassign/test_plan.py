@@ -50,12 +50,11 @@ EXECUTED = (
 WARNED = f"SLF4J: Class path contains multiple SLF4J bindings.\n{KAFKAS}\n"
 
 GENERATE = (
-    'is all that --generate printed; keep only the line below "Proposed partition reassignment configuration", '
+    'is all that generate printed; keep only the line below "Proposed partition reassignment configuration", '
     'and save the one below "Current partition replica assignment" as the plan back'
 )
 EXECUTE = (
-    'is all that --execute printed; keep only the line below "Current partition replica assignment": '
-    "it is the plan back"
+    'is all that execute printed; keep only the line below "Current partition replica assignment": it is the plan back'
 )
 
 WRONG = {
@@ -67,9 +66,9 @@ WRONG = {
         f"{KAFKAS}\n{KAFKAS}",
         "line 2 column 1: more stands here, behind the end of the JSON; keep one document only",
     ),
-    "all that --generate printed": (GENERATED, GENERATE),
+    "all that generate printed": (GENERATED, GENERATE),
     "... without its first line": (GENERATED.partition("\n")[2], GENERATE),
-    "all that --execute printed": (EXECUTED, EXECUTE),
+    "all that execute printed": (EXECUTED, EXECUTE),
     "a warning before it": (
         WARNED,
         "line 1 column 1: is text, not JSON; the JSON begins in line 2 column 1: keep nothing else",
@@ -77,7 +76,7 @@ WRONG = {
     "prose": ("move t to 3", "line 1 column 1: is not JSON: Expecting value"),
     "a file of topics": (
         '{"topics":[{"topic":"t"}],"version":1}',
-        "names topics, not partitions: it is a file for --topics-to-move-json-file",
+        "names topics, not partitions: it is a file for topics_to_move_json_file",
     ),
     "an entry alone": (
         '{"topic":"t","partition":0,"replicas":[1]}',
@@ -242,7 +241,9 @@ def test_log_dirs_are_kept_and_make_another_plan_of_the_same_run() -> None:
     assert plan.log_dirs == {(TopicPartition("b", 9), BrokerId(3)): "/a"}
     assert plan != parse(KAFKAS, "")
     assert plan.targets == parse(KAFKAS, "").targets
-    assert plan.text() == KAFKAS
+    assert plan.text() == KAFKAS.replace('[3,2],"log_dirs":["any","any"]', '[3,2],"log_dirs":["/a","any"]')
+    time = datetime(2026, 3, 1, tzinfo=UTC)
+    assert run_id(plan, time) == run_id(parse(KAFKAS, ""), time)
 
 
 @given(plans)

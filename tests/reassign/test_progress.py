@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kquota.reassign import words
-from kquota.reassign.moves import Partition
+from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
-from kquota.reassign.progress import Progress, Status, statuses, verdict
+from kquota.reassign.progress import PartitionStatus, Progress, statuses, verdict
 from kquota.terms import BrokerId, TopicPartition
 
 
@@ -18,9 +18,9 @@ def b(*ids: int) -> tuple[BrokerId, ...]:
 A0, B9, B10, Z0 = (TopicPartition(*name) for name in (("a", 0), ("b", 9), ("b", 10), ("z", 0)))
 PLAN = Plan(targets={Z0: b(1, 2), B10: b(1, 3), B9: b(1, 2), A0: b(1, 2)})
 NOW = {
-    A0: Partition(replicas=b(1, 2, 3), removing=b(3), adding=b(2)),
-    B9: Partition(replicas=b(1, 2)),
-    B10: Partition(replicas=b(1, 2)),
+    A0: PartitionReplicas(replicas=b(1, 2, 3), removing=b(3), adding=b(2)),
+    B9: PartitionReplicas(replicas=b(1, 2)),
+    B10: PartitionReplicas(replicas=b(1, 2)),
 }
 KAFKAS = """\
 Status of partition reassignment:
@@ -34,8 +34,8 @@ def test_the_words_are_kafkas() -> None:
     assert words.status_lines(statuses(PLAN, NOW, {A0})) == KAFKAS
 
 
-def status(progress: Progress) -> Status:
-    return Status(partition=A0, progress=progress, replicas=(), target=b(1))
+def status(progress: Progress) -> PartitionStatus:
+    return PartitionStatus(partition=A0, progress=progress, replicas=(), target=b(1))
 
 
 D, P, E = Progress.DONE, Progress.IN_PROGRESS, Progress.ELSEWHERE

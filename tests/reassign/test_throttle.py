@@ -7,18 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import Refused
-from kquota.reassign.throttle import (
-    Change,
-    Setting,
-    Taken,
-    entries,
-    given_back,
-    handed_over,
-    merge,
-    needed,
-    take,
-    without,
-)
+from kquota.reassign.throttle import Taken, passed_on, restored_value, take
+from kquota.settings.change import Change, needed
+from kquota.settings.resource import Setting
+from kquota.settings.throttled_lists import entries, merge, without
 from kquota.terms import LEADER_RATE, LEADER_REPLICAS, LONGEST_VALUE, BrokerId
 
 LIST = Setting.of_topic("t", LEADER_REPLICAS)
@@ -76,12 +68,28 @@ def test_a_list_that_a_dead_kquota_left_empty_is_no_value_of_an_operators() -> N
     mine = Taken(setting=LIST, prior=None, ours=("0:1",))
     again = take(LIST, "", ("0:2",), mine, ())
     assert again == Taken(setting=LIST, prior=None, ours=("0:1", "0:2"))
-    assert given_back(again, "0:2", ()) is None
+    assert restored_value(again, "0:2", ()) is None
 
 
 @pytest.mark.parametrize(("current", "gone", "prior", "left"), TAKEN_AWAY.values(), ids=TAKEN_AWAY)
 def test_without(current: str | None, gone: tuple[str, ...], prior: str | None, left: str | None) -> None:
     assert without(current, gone, prior) == left
+
+
+# What others have done to a list since a run took it, and what a second run must then restore in its stead.
+CHANGED_SINCE = {
+    "nothing": ("8:8, 9:9,0:1", "8:8, 9:9"),
+    "taken theirs away": ("0:1", ""),
+    "taken one of theirs away": ("9:9,0:1", "9:9"),
+    "added one": ("8:8,9:9,0:1,7:7", "8:8,9:9,7:7"),
+}
+
+
+@pytest.mark.parametrize(("now", "restored"), CHANGED_SINCE.values(), ids=CHANGED_SINCE)
+def test_a_run_that_takes_the_whole_list_restores_what_others_have_made_of_it(now: str, restored: str) -> None:
+    first = Taken(setting=LIST, prior="8:8, 9:9", ours=("0:1",))
+    whole = take(LIST, now, ("*",), None, (first,))
+    assert restored_value(whole, "*", ()) == restored
 
 
 def applied(setting: Setting, now: str | None, wanted: tuple[str, ...]) -> str | None:
@@ -90,18 +98,18 @@ def applied(setting: Setting, now: str | None, wanted: tuple[str, ...]) -> str |
 
 
 @given(lists, ours)
-def test_a_list_given_back_is_what_it_was(prior: str | None, wanted: tuple[str, ...]) -> None:
+def test_a_restored_list_is_what_it_was(prior: str | None, wanted: tuple[str, ...]) -> None:
     taken = take(LIST, prior, wanted, None, ())
     during = applied(LIST, prior, wanted)
     assert set(wanted) <= set(entries(during)) or during == "*"
-    assert given_back(taken, during, ()) == prior
+    assert restored_value(taken, during, ()) == prior
 
 
 @given(rate_texts, st.integers(1, 5).map(str))
-def test_a_rate_given_back_is_what_it_was(prior: str | None, rate: str) -> None:
+def test_a_restored_rate_is_what_it_was(prior: str | None, rate: str) -> None:
     taken = take(RATE, prior, (rate,), None, ())
     assert applied(RATE, prior, (rate,)) == rate
-    assert given_back(taken, rate, ()) == prior
+    assert restored_value(taken, rate, ()) == prior
 
 
 @given(lists.filter(lambda text: text != "*"), ours, some, some)
@@ -111,7 +119,7 @@ def test_others_edits_survive(
     taken = take(LIST, prior, wanted, None, ())
     during = [e for e in entries(applied(LIST, prior, wanted)) if e not in went]
     during += [e for e in came if e not in during and e not in taken.ours]
-    after = given_back(taken, ",".join(during), ())
+    after = restored_value(taken, ",".join(during), ())
     assert [e for e in entries(after) if e not in taken.ours] == [e for e in during if e not in taken.ours] or set(
         entries(after)
     ) == set(entries(prior))
@@ -121,7 +129,7 @@ def test_others_edits_survive(
 @given(rate_texts, rate_texts)
 def test_a_rate_that_somebody_changed_stays(prior: str | None, theirs: str | None) -> None:
     taken = take(RATE, prior, ("1000",), None, ())
-    assert given_back(taken, theirs, ()) == theirs
+    assert restored_value(taken, theirs, ()) == theirs
 
 
 @given(lists, ours)
@@ -141,6 +149,7 @@ def test_a_rate_that_is_raised_goes_back_to_what_was_first() -> None:
 def test_a_rate_that_an_operator_set_meanwhile_is_the_new_prior() -> None:
     first = take(RATE, None, ("10",), None, ())
     assert take(RATE, "7", ("20",), first, ()).prior == "7"
+    assert take(RATE, "", ("20",), first, ()).prior == "", "somebody emptied it: that is a value, and no list"
 
 
 @pytest.mark.parametrize("older_first", [True, False], ids=["older ends first", "younger ends first"])
@@ -153,9 +162,9 @@ def test_two_runs_on_one_list_give_it_back_together(
     younger = take(LIST, now, theirs, None, (older,))
     now = applied(LIST, now, theirs)
     first, last, needed_by_last = (older, younger, theirs) if older_first else (younger, older, mine)
-    between = given_back(first, now, (last,))
+    between = restored_value(first, now, (last,))
     assert set(needed_by_last) <= set(entries(between)) or between == "*"
-    assert given_back(last, between, ()) == prior
+    assert restored_value(last, between, ()) == prior
 
 
 @pytest.mark.parametrize("older_first", [True, False], ids=["older ends first", "younger ends first"])
@@ -166,9 +175,9 @@ def test_two_runs_on_one_rate_give_it_back_together(
     older = take(RATE, prior, (mine,), None, ())
     younger = take(RATE, mine, (theirs,), None, (older,))
     first, last = (older, younger) if older_first else (younger, older)
-    between = given_back(first, theirs, (last,))
-    last = handed_over(first, theirs, last)
-    assert given_back(last, between, ()) == prior
+    between = restored_value(first, theirs, (last,))
+    last = passed_on(first, theirs, last)
+    assert restored_value(last, between, ()) == prior
 
 
 SEEN = {

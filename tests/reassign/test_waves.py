@@ -9,11 +9,11 @@ import pytest
 from kquota.errors import Incomplete, Refused, Unreachable
 from kquota.measure import ByteRate
 from kquota.reassign.execution import carry_out
-from kquota.reassign.moves import Partition
+from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.preparation import Asked, prepare
 from kquota.reassign.progress import Progress
-from kquota.reassign.throttle import Setting
+from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, TopicPartition
 from tests.reassign.fake import Ticks
 from tests.reassign.stage import U0, World, b
@@ -23,7 +23,7 @@ BIG_PLAN = Plan(targets=dict.fromkeys(BIG, b(1, 3)))
 
 
 def big(world: World) -> None:
-    world.cluster.partitions = {n: Partition(replicas=r, leader=r[0], isr=r) for n, r in BIG.items()}
+    world.cluster.partitions = {n: PartitionReplicas(replicas=r, leader=r[0], isr=r) for n, r in BIG.items()}
 
 
 def test_a_list_that_would_be_too_long_goes_in_waves(world: World) -> None:
@@ -93,7 +93,7 @@ def wait(world: World, seconds: float, instead: str | None = None) -> None:
 def test_a_list_that_somebody_fills_between_two_waves_ends_the_waiting(world: World) -> None:
     big(world)
     world.clock = Ticks(lambda seconds: wait(world, seconds, FULL))
-    with pytest.raises(Incomplete, match=r"no room for another entry.* partitions wait for their wave; run .* resume"):
+    with pytest.raises(Incomplete, match=r"no room for another entry.* partitions wait for their wave; .* resuming"):
         world.execute(BIG_PLAN)
     (run,) = world.runs.unfinished()
     assert run.waiting
@@ -135,7 +135,7 @@ def test_a_cluster_that_goes_between_two_waves_leaves_what_moves_on_record(
             monkeypatch.setattr(world.cluster, "snapshot", nobody)
 
     world.clock = Ticks(go)
-    with pytest.raises(Incomplete, match=r"no broker answers; .* wait for their wave; run .*: kquota move resume"):
+    with pytest.raises(Incomplete, match=r"no broker answers; .* wait for their wave; run .*: resuming"):
         world.execute(BIG_PLAN)
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import servers
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 
 
-def test_every_server_runs_and_kafkas_own_tool_sees_three_brokers(cluster: Cluster) -> None:
+def test_every_server_runs_and_kafkas_own_tool_sees_three_brokers(cluster: Sandbox) -> None:
     assert cluster.running
     tool = sandbox.kafka_tool(
         cluster,
@@ -29,7 +29,7 @@ def test_every_server_runs_and_kafkas_own_tool_sees_three_brokers(cluster: Clust
     assert [f"broker {n} are" in answer.stdout for n in (1, 2, 3)] == [True] * 3, answer.stdout
 
 
-def test_a_zookeeper_alone_needs_no_kafka(zookeeper: Cluster) -> None:
+def test_a_zookeeper_alone_needs_no_kafka(zookeeper: Sandbox) -> None:
     assert (zookeeper.running, zookeeper.kafka, zookeeper.bootstrap) == (True, None, "")
 
 

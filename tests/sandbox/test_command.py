@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from tests.cli.run import Ran, kquota, run
 from tests.sandbox.watch import runs, until
 
@@ -49,7 +49,7 @@ def test_a_whole_life(name: str) -> None:
     assert kquota("sandbox", "down", name) == Ran(0, "", f"kquota: there is no sandbox {name}\n")
 
 
-def test_each_kafka_is_told_with_its_servers(cluster: Cluster) -> None:
+def test_each_kafka_is_told_with_its_servers(cluster: Sandbox) -> None:
     status = kquota("sandbox", "status", cluster.name, "--output", "json")
     assert status.code == 0
     document = json.loads(status.out)

@@ -14,7 +14,7 @@ import pytest
 from kquota.errors import Refused
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import places, processes
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from kquota.sandbox.processes import Process
 from tests.cli.run import kquota, started
 from tests.sandbox.watch import runs, until
@@ -145,7 +145,7 @@ def test_a_broken_file_is_refused_and_down_removes_it(name: str, text: str) -> N
     assert sandbox.find(name) is None
 
 
-def test_a_killed_broker_comes_back_on_its_port(cluster: Cluster) -> None:
+def test_a_killed_broker_comes_back_on_its_port(cluster: Sandbox) -> None:
     before = cluster.broker(3).pid
     cluster.kill_broker(3)
     assert not cluster.running

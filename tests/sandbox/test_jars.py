@@ -11,7 +11,7 @@ import pytest
 
 from kquota.errors import Invalid
 from kquota.sandbox import jars
-from kquota.sandbox.cluster import Cluster, silent
+from kquota.sandbox.cluster import Sandbox, silent
 from tests.cli.run import kquota
 from tests.sandbox.watch import until
 
@@ -38,7 +38,7 @@ def test_without_a_network_one_line_says_so_and_the_cache_stays_clean(tmp_path: 
     assert not (tmp_path / "state" / "kquota" / "sandbox" / "default").exists()
 
 
-def test_the_second_start_needs_no_network(kafka_282: Cluster, tmp_path: Path) -> None:
+def test_the_second_start_needs_no_network(kafka_282: Sandbox, tmp_path: Path) -> None:
     env = NO_NETWORK | {"XDG_STATE_HOME": str(tmp_path)}
     up = kquota("sandbox", "up", "--kafka", "2.8.2", "--brokers", "1", env=env)
     assert kquota("sandbox", "down", env=env).code == 0

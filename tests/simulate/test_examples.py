@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kquota.quota_keys import Model
 from kquota.simulate.bucket import Bucket
-from kquota.simulate.delay import Mutations, byte_rate, delay_ms, request_percentage
+from kquota.simulate.delay import Mutations, delay_ms, throughput
 from kquota.simulate.draft import Draft, Spread
 
 R, B = 5.0, 500
@@ -44,7 +45,7 @@ def test_at_exactly_the_quota_one_draft_rejects_and_the_other_does_not() -> None
 
 def test_one_percent_is_10_ms_of_each_second() -> None:
     """KIP-124: over the 10 s that a first measure covers, 100 ms of one thread are 1 %."""
-    quota = request_percentage(1.0)
+    quota = throughput(Model.SHARE, 1.0)
     assert quota.record(100 * 0.100, 0) == 0
     assert quota.record(100 * 0.001, 0) > 0
 
@@ -57,13 +58,13 @@ def test_the_delay_brings_the_rate_down_to_the_target() -> None:
 
 def test_a_request_of_100_ms_at_a_tenth_of_a_percent_waits_one_sample_only() -> None:
     """KIP-124: a pause of the broker must not silence a client for the 90 s that the formula gives."""
-    assert request_percentage(0.1).record(100 * 0.100, 0) == 1_000
-    uncapped = request_percentage(0.1)
+    assert throughput(Model.SHARE, 0.1).record(100 * 0.100, 0) == 1_000
+    uncapped = throughput(Model.SHARE, 0.1)
     uncapped.longest_ms = None
     assert uncapped.record(100 * 0.100, 0) == 90_000
 
 
 def test_a_byte_rate_waits_as_long_as_it_takes() -> None:
-    quota = byte_rate(1_000_000)
+    quota = throughput(Model.RATE, 1_000_000)
     assert quota.record(10_000_000, 0) == 0
     assert quota.record(50_000_000, 0) == 50_000

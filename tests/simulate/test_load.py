@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from kquota.simulate.bucket import Bucket
 from kquota.simulate.delay import Mutations
 from kquota.simulate.draft import Draft, Spread
-from kquota.simulate.load import Manner, Quotas, Request, Sent, rounds, stream
+from kquota.simulate.load import Manner, Quotas, Request, Sent, SimulatedClient, rounds
 
 KB = 1_000
 
 
 def sent(load: list[Request], closed_loop: bool = False, **quotas: Any) -> list[Sent]:
-    return list(stream(load, Quotas(**quotas), closed_loop=closed_loop))
+    client = SimulatedClient(quotas=Quotas(**quotas), closed_loop=closed_loop)
+    return [one for request in load for one in client.send(request)]
 
 
 def test_seven_topics_of_80_partitions_at_rate_5() -> None:
@@ -29,21 +30,21 @@ def test_seven_topics_of_80_partitions_at_rate_5() -> None:
 
 def test_an_old_client_is_let_through_and_waits_afterwards() -> None:
     """KIP-599: all at once in one request; or topic by topic, each after the wait of the one before."""
-    (once,) = rounds([80] * 7, Mutations(Bucket(rate=5)), Manner(strict=False))
+    (once,) = rounds([80] * 7, Mutations(Bucket(rate=5)), Manner(quotas=Quotas(strict=False)))
     assert (once.admitted, once.wait_ms) == (7, (560 - 55) * 200)
-    each = list(rounds([80] * 7, Mutations(Bucket(rate=5)), Manner(strict=False, per_request=1)))
+    each = list(rounds([80] * 7, Mutations(Bucket(rate=5)), Manner(quotas=Quotas(strict=False), per_request=1)))
     assert [r.at for r in each] == [0, *(5_000 + n * 16_000 for n in range(6))]
 
 
 @pytest.mark.parametrize("spread", Spread)
 def test_an_old_client_under_a_draft(spread: Spread) -> None:
-    (once,) = rounds([80] * 7, Draft(spread=spread, rate=5, samples=100), Manner(strict=False))
+    (once,) = rounds([80] * 7, Draft(spread=spread, rate=5, samples=100), Manner(quotas=Quotas(strict=False)))
     assert once.wait_ms == 12_000
 
 
 def test_a_deploy_under_a_request_quota_waits_for_the_longer_of_the_two() -> None:
     """KIP-599: throttle_time_ms is the larger one; 300 ms of a thread for each request are 30, and 1 % lets 10 pass."""
-    manner = Manner(request_percentage=1, thread_ms=300)
+    manner = Manner(quotas=Quotas(request_percentage=1), thread_ms=300)
     told = [(r.at, r.wait_ms) for r in rounds([6] * 10, Mutations(Bucket(rate=5)), manner)]
     assert told == [(0, 1_000)]
     slow = [r.wait_ms for r in rounds([80] * 7, Mutations(Bucket(rate=5)), manner)]

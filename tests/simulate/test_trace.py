@@ -13,14 +13,14 @@ from kquota.errors import Invalid
 from kquota.simulate import Bucket, Draft, Manner, Mutations, Quotas, Request, Spread, deploy, flow, rate_within
 from kquota.simulate import trace as traces
 from kquota.simulate.curve import MOST, Curve, total
-from kquota.simulate.trace import Stream
+from kquota.simulate.trace import TraceStream
 
 NAMES = ("ms", "bytes", "thread_ms", "mutations", "broker", "user", "client_id")
-NOBODY = Stream("", "", "")
+NOBODY = TraceStream("", "", "")
 ROWS = {
-    "5,10,0.25,,1,a,b": (Stream("1", "a", "b"), Request(5, 10, 0.25, 0)),
+    "5,10,0.25,,1,a,b": (TraceStream("1", "a", "b"), Request(5, 10, 0.25, 0)),
     "5,,,80,,,": (NOBODY, Request(5, 0, 0.0, 80)),
-    ' 5 , 10 ,,,,"a,b",': (Stream("", "a,b", ""), Request(5, 10)),
+    ' 5 , 10 ,,,,"a,b",': (TraceStream("", "a,b", ""), Request(5, 10)),
     "5,,,,,,": (NOBODY, Request(5)),
     ",10,,,,,": None,
     "5.0,10,,,,,": None,
@@ -36,7 +36,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize(("line", "expected"), ROWS.items(), ids=ROWS)
-def test_a_row(line: str, expected: tuple[Stream, Request] | None) -> None:
+def test_a_row(line: str, expected: tuple[TraceStream, Request] | None) -> None:
     row = traces.of_csv(line, NAMES)
     assert (row and traces.request(row)) == expected
 
@@ -45,14 +45,14 @@ def test_a_row(line: str, expected: tuple[Stream, Request] | None) -> None:
     ("line", "expected"),
     [
         ('{"ms": 5, "bytes": "10", "user": null, "more": [1]}', (NOBODY, Request(5, 10))),
-        ('{"ms": 5, "thread_ms": 0.10, "broker": 3}', (Stream("3", "", ""), Request(5, 0, 0.1))),
+        ('{"ms": 5, "thread_ms": 0.10, "broker": 3}', (TraceStream("3", "", ""), Request(5, 0, 0.1))),
         ('{"ms": 5.0}', None),
         ('{"ms": NaN}', None),
         ("[5]", None),
         ("{", None),
     ],
 )
-def test_a_row_of_json(line: str, expected: tuple[Stream, Request] | None) -> None:
+def test_a_row_of_json(line: str, expected: tuple[TraceStream, Request] | None) -> None:
     row = traces.of_json(line)
     assert (row and traces.request(row)) == expected
 
@@ -127,7 +127,7 @@ NO_QUOTAS: dict[str, Callable[[], object]] = {
     "a bucket that nothing fills": lambda: Bucket(rate=0),
     "a draft that nothing fills": lambda: Draft(spread=Spread.EVEN, rate=0, samples=11),
     "no topic in a request, for ever": lambda: Manner(per_request=-1),
-    "a deploy under no percentage": lambda: Manner(request_percentage=0),
+    "a deploy under no percentage": lambda: Manner(quotas=Quotas(request_percentage=0)),
     "no sample": lambda: Quotas(samples=0),
     "both sides of one connection": lambda: Quotas(producer_byte_rate=1, consumer_byte_rate=1),
 }
@@ -140,6 +140,6 @@ def test_what_is_no_quota_is_said_where_it_is_made(made: Callable[[], object]) -
 
 
 def test_a_rate_that_is_never_enough() -> None:
-    slow = Manner(per_request=1, request_percentage=1, thread_ms=500)
+    slow = Manner(quotas=Quotas(request_percentage=1), per_request=1, thread_ms=500)
     with pytest.raises(Invalid, match="the request percentage alone takes longer"):
         rate_within([1] * 100, 1_000, lambda rate: Mutations(Bucket(rate=rate)), slow)

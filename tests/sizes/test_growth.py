@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.sizes.growth import MOST, Reading, grown
+from kquota.sizes.growth import MOST, ReplicaReading, grown
 
 
-def reading(size: int, start: int | None = None, end: int | None = None, in_sync: bool | None = True) -> Reading:
-    return Reading(size=size, start_offset=start, end_offset=end, in_sync=in_sync)
+def reading(size: int, start: int | None = None, end: int | None = None, in_sync: bool | None = True) -> ReplicaReading:
+    return ReplicaReading(size=size, start_offset=start, end_offset=end, in_sync=in_sync)
 
 
 CASES = {
@@ -43,13 +43,13 @@ CASES = {
 
 
 @pytest.mark.parametrize(("before", "now", "bytes_grown"), CASES.values(), ids=CASES.keys())
-def test_growth(before: Reading | None, now: Reading, bytes_grown: int | None) -> None:
+def test_growth(before: ReplicaReading | None, now: ReplicaReading, bytes_grown: int | None) -> None:
     assert grown(before, now) == bytes_grown
 
 
 offsets = st.none() | st.integers(0, MOST)
 readings = st.builds(
-    Reading,
+    ReplicaReading,
     size=st.integers(0, MOST),
     start_offset=offsets,
     end_offset=offsets,
@@ -58,13 +58,15 @@ readings = st.builds(
 
 
 @given(st.none() | readings, readings)
-def test_never_negative_and_never_more_than_a_column_holds(before: Reading | None, now: Reading) -> None:
+def test_never_negative_and_never_more_than_a_column_holds(before: ReplicaReading | None, now: ReplicaReading) -> None:
     found = grown(before, now)
     assert found is None or 0 <= found <= MOST
 
 
 @given(readings, st.integers(0, MOST))
-def test_without_deletion_growth_is_the_gain_in_size(before: Reading, more: int) -> None:
+def test_without_deletion_growth_is_the_gain_in_size(before: ReplicaReading, more: int) -> None:
     if before.in_sync is not False and before.end_offset is not None:
-        now = Reading(size=before.size + more, start_offset=before.start_offset, end_offset=before.end_offset + 1)
+        now = ReplicaReading(
+            size=before.size + more, start_offset=before.start_offset, end_offset=before.end_offset + 1
+        )
         assert grown(before, now) == more

@@ -1,4 +1,4 @@
-"""Kafka's JSON and the snapshot's lines say the same log dirs; a write rate is never guessed."""
+"""A snapshot's lines hold what brokers report of their log dirs; a write rate is never guessed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from kquota.errors import Invalid, Refused
-from kquota.sizes.printed import printed
+from kquota.sizes.growth import write_rates
 from kquota.sizes.replica import LogDir, Replica, hidden
 from kquota.sizes.snapshot import lines, log_dirs
-from kquota.sizes.write_rate import write_rates
-from kquota.stores import snapshots
+from kquota.stores.state.history import write_snapshot
 from kquota.terms import BrokerId, TopicPartition
 
 TIME = datetime(2026, 11, 21, 1, 2, 3, 999, tzinfo=UTC)
@@ -47,15 +46,6 @@ DIRS = [
         ),
     ),
 ]
-
-
-def test_kafkas_json() -> None:
-    assert printed([TWO, ONE], DIRS) == (
-        '{"brokers":[{"broker":1,"logDirs":[{"partitions":['
-        '{"partition":"t-x-0","size":5,"offsetLag":1,"isFuture":false},'
-        '{"partition":"t-x-10","size":7,"offsetLag":0,"isFuture":true}],"error":null,"logDir":"/a"}]},'
-        '{"broker":2,"logDirs":[{"partitions":[],"error":"KafkaStorage (56)","logDir":"/b"}]}],"version":1}'
-    )
 
 
 def test_a_log_dir_whose_broker_tells_nothing_is_named() -> None:
@@ -97,15 +87,15 @@ def test_a_snapshots_lines() -> None:
 
 class TestSnapshotFile:
     def test_whole_and_named_by_cluster_and_time(self, tmp_path: Path) -> None:
-        path = snapshots.write(tmp_path / "new" / "folder", "-a/b_C", TIME, ["1", "2"])
+        path = write_snapshot(tmp_path / "new" / "folder", "-a/b_C", TIME, ["1", "2"])
         assert path.name == "-a_b_C-20261121T010203Z.jsonl.gz"
         assert gzip.decompress(path.read_bytes()) == b"1\n2\n"
         assert [path] == list(path.parent.iterdir())
 
     def test_not_written_twice(self, tmp_path: Path) -> None:
-        path = snapshots.write(tmp_path, "c", TIME, ["1"])
+        path = write_snapshot(tmp_path, "c", TIME, ["1"])
         with pytest.raises(Refused, match="exists already"):
-            snapshots.write(tmp_path, "c", TIME, ["2"])
+            write_snapshot(tmp_path, "c", TIME, ["2"])
         assert gzip.decompress(path.read_bytes()) == b"1\n"
 
     def test_nothing_is_left_of_one_that_failed(self, tmp_path: Path) -> None:
@@ -114,13 +104,13 @@ class TestSnapshotFile:
             raise OSError(28, "No space left on device")
 
         with pytest.raises(Refused, match="No space left"):
-            snapshots.write(tmp_path, "c", TIME, broken())  # type: ignore[arg-type]
+            write_snapshot(tmp_path, "c", TIME, broken())  # type: ignore[arg-type]
         assert list(tmp_path.iterdir()) == []
 
     def test_no_folder_to_be_had(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
         with pytest.raises(Invalid, match="cannot make the folder"):
-            snapshots.write(tmp_path / "file" / "folder", "c", TIME, [])
+            write_snapshot(tmp_path / "file" / "folder", "c", TIME, [])
 
 
 def led(size: int, start: int, end: int, *, broker: BrokerId = ONE, in_sync: bool = True) -> list[LogDir]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kquota.cli.contract import worded
 from kquota.errors import Invalid
 from kquota.spark.engine import Engine, engine
 from kquota.spark.jvm import jvm
@@ -115,7 +116,7 @@ PLACES = {
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 def test_a_master_that_cannot_be_an_address(place: str) -> None:
-    with pytest.raises(Invalid, match=r"^--spark-master: '.*' is not HOST:PORT$"):
+    with pytest.raises(Invalid, match=r"^spark_master: '.*' is not HOST:PORT$"):
         own_address(Engine(master=place))
 
 
@@ -145,7 +146,7 @@ WRONG = {
 def test_what_names_no_engine(where: tuple[str | None, str | None], conf: list[str], complaint: str) -> None:
     with pytest.raises(Invalid) as refused:
         engine(*where, conf)
-    assert complaint in str(refused.value)
+    assert complaint in worded(refused.value)
 
 
 def test_an_engine_is_local_or_is_sent_what_lies_here() -> None:

@@ -12,11 +12,11 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from kquota.errors import Invalid
-from kquota.pace.room import Arrival, Volume
+from kquota.pace.disk_space import Arrival, Volume
 from kquota.pace.split import Split
 from kquota.pace.work import Link, Work
-from kquota.reassign.feasible import carried
-from kquota.reassign.moves import Partition, moves
+from kquota.reassign.move_work import carried
+from kquota.reassign.moves import PartitionReplicas, moves
 from kquota.reassign.plan import Plan
 from kquota.spark import files
 from kquota.spark.reader import Reader
@@ -148,7 +148,7 @@ REFUSED = {
     "no brokers": ('{"version":1}', "printed: names no brokers"),
     "a snapshot": (
         '{"version":1,"cluster":"c","broker":1,"log_dir":"/d","topic":"t","partition":0,"size":1}',
-        "printed: is a snapshot of kquota log-dirs; name its folder with --history",
+        "printed: is a snapshot of kquota log-dirs; name its folder with history",
     ),
     "empty": (log_dirs((1, {})), "printed: holds no replica"),
     "another cluster's": (
@@ -168,7 +168,7 @@ def test_partitions_without_sizes_are_refused_by_name_or_assumed(spark: SparkSes
     """An assumed partition stands on the plan's first replica, which leads it, and is copied to the others."""
     rows = [row(1, "t", 0, 10, leader=True)]
     moves = plan({TopicPartition("t", n): [2, 3] for n in range(8)})
-    with pytest.raises(Invalid, match=r"sizes do not hold: t-1, t-2, t-3, t-4, t-5 and 2 more; give --assume-size"):
+    with pytest.raises(Invalid, match=r"sizes do not hold: t-1, t-2, t-3, t-4, t-5 and 2 more; give assume_size"):
         of_rows(spark, rows, moves, Rates())
     moved = of_rows(spark, rows, moves, Rates(by_broker={2: 14.0}), assumed_size=100)
     assert (moved.assumed.partitions, moved.assumed.named) == (7, ("t-1", "t-2", "t-3", "t-4", "t-5"))
@@ -280,10 +280,10 @@ def exact(link: Link) -> tuple[int, int, int, int]:
     return link.leader, link.destination, link.copies, link.bytes
 
 
-def standing(cluster: Cluster, partition: TopicPartition) -> Partition:
+def standing(cluster: Cluster, partition: TopicPartition) -> PartitionReplicas:
     held, leader = cluster[partition][0], leader_of(cluster, partition)
     in_sync = [b for b, (_, told) in held.items() if told is not False or b == leader]
-    return Partition(
+    return PartitionReplicas(
         replicas=tuple(map(BrokerId, held)), leader=BrokerId(leader), isr=tuple(map(BrokerId, sorted(in_sync)))
     )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kquota.spark.failure import cause
 from tests.cli.run import run
 
 JOB = """
@@ -46,9 +47,26 @@ with session(folder, Files(folder=folder, names={}), lambda _: None):
 """
 FAILURES = {
     "killed": "Spark's JVM went away: it was killed (SIGKILL), by somebody or by a kernel that is short of memory; ",
-    "memory": "Spark's JVM went away: it ran out of memory; give it more, as --conf spark.driver.memory=8g; ",
+    "memory": "Spark's JVM went away: it ran out of memory; give it more, as conf spark.driver.memory=8g; ",
     "disk": "File too large; Spark's scratch files are in TMPDIR (else /tmp), where files may not grow any more",
 }
+
+
+CAUSES = {
+    "one line": ("no such table", "no such table"),
+    "nothing": ("", "it gave no reason"),
+    "Java": ("a: b\n\tat x.Y\nCaused by: c: d\n\tat x.Z\nCaused by: e: f\n\t... 9 more\n", "e: f"),
+    "Python in Java": (
+        "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
+        '  File "worker.py", line 9, in process\n    run()\nValueError: too few columns\n\tat x.Y\n',
+        "ValueError: too few columns",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), CAUSES.values(), ids=CAUSES)
+def test_the_cause(text: str, told: str) -> None:
+    assert cause(text) == told
 
 
 @pytest.mark.spark

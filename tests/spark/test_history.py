@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kquota.errors import Invalid, Refused
-from kquota.sizes.growth import MOST, Reading, grown
-from kquota.sizes.history import Listing, Taken
+from kquota.sizes.growth import MOST, ReplicaReading, grown
+from kquota.sizes.history import Listing, SnapshotKey
 from kquota.spark.files import NOTHING, laid_out
 from kquota.spark.reader import Reader
-from kquota.stores import history
+from kquota.stores.state import history
 from tests.spark.rows import Row, row, written
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ def roll(spark: SparkSession, scratch: Path, folder: Path) -> Path:
     from kquota.spark.compact import tables
 
     scratch.mkdir()
-    with history.rolling(folder) as unfinished:
+    with history.rolling(folder) as batch:
         found = history.found([folder])
         files = laid_out(found.waiting, scratch / "history", ".jsonl")
-        made = tables(Reader(spark=spark, scratch=scratch), files, found, unfinished)
+        made = tables(Reader(spark=spark, scratch=scratch), files, found, batch.unfinished)
         both = {"replicas": made.replicas, "brokers": made.brokers}
-        return history.commit(folder, unfinished, both, set(found.waiting.values()))
+        return batch.commit(both, set(found.waiting.values()))
 
 
 def read(spark: SparkSession, scratch: Path, folder: Path, cluster: str | None = None) -> History:
@@ -109,13 +109,15 @@ def test_spark_computes_the_growth_of_the_reference(spark: SparkSession, tmp_pat
     def some() -> int:
         return chance.choice([chance.choice(LIMITS), chance.randint(0, 5_000), chance.randint(0, 5_000)])
 
-    readings: dict[int, dict[int, Reading]] = defaultdict(dict)
+    readings: dict[int, dict[int, ReplicaReading]] = defaultdict(dict)
     for hour in range(3):
         for partition in range(3_000):
             if chance.random() < 0.9:
                 start, end = (chance.choice([None, some(), some()]) for _ in range(2))
                 in_sync = chance.choice([None, True, True, False])
-                readings[hour][partition] = Reading(size=some(), start_offset=start, end_offset=end, in_sync=in_sync)
+                readings[hour][partition] = ReplicaReading(
+                    size=some(), start_offset=start, end_offset=end, in_sync=in_sync
+                )
     for hour, found in readings.items():
         told = [
             (n, {name: getattr(r, name) for name in ("start_offset", "end_offset", "in_sync")})
@@ -239,9 +241,9 @@ def test_more_than_can_be_sent_is_never_looked_for_over_there(tmp_path: Path) ->
 
     with (tmp_path / "replicas-0.parquet").open("wb") as file:
         file.truncate(100_000_001)
-    here = Listing(rolled=(str(tmp_path),), held=frozenset({Taken("c", FIRST)}), waiting={})
+    here = Listing(rolled=(str(tmp_path),), held=frozenset({SnapshotKey("c", FIRST)}), waiting={})
     reader: Any = Reader(spark=None, scratch=tmp_path, uploads=True)  # type: ignore[arg-type]
-    told = f"--history {tmp_path}: more than 100 MB of Parquet is not sent to Spark elsewhere: copy it to a place"
+    told = f"history {tmp_path}: more than 100 MB of Parquet is not sent to Spark elsewhere: copy it to a place"
     with pytest.raises(Refused, match=re.escape(told)):
         opened(reader, here, NOTHING)
 

@@ -9,13 +9,13 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from tests.cli.run import Ran, kquota
 
 TOPIC = "estimated"
 
 
-def estimate(cluster: Cluster, folder: Path, replicas: list[int], *more: str, topic: str = TOPIC) -> Ran:
+def estimate(cluster: Sandbox, folder: Path, replicas: list[int], *more: str, topic: str = TOPIC) -> Ran:
     plan = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": replicas}]}
     (folder / "plan.json").write_text(json.dumps(plan))
     words = ["--reassignment-json-file", str(folder / "plan.json"), "--throttle", "8MB/s", "--sample", "1"]
@@ -23,7 +23,7 @@ def estimate(cluster: Cluster, folder: Path, replicas: list[int], *more: str, to
 
 
 @pytest.fixture(scope="module")
-def ids(kafka_431: Cluster) -> list[int]:
+def ids(kafka_431: Sandbox) -> list[int]:
     """The brokers; the topic stands on the first two, led by the second."""
     admin = AdminClient({"bootstrap.servers": kafka_431.bootstrap, "log_level": 2})
     ids = sorted(admin.list_topics(timeout=30).brokers)
@@ -37,7 +37,7 @@ def ids(kafka_431: Cluster) -> list[int]:
 
 
 @pytest.mark.spark
-def test_sizes_leaders_and_rates_are_the_clusters_own(kafka_431: Cluster, ids: list[int], tmp_path: Path) -> None:
+def test_sizes_leaders_and_rates_are_the_clusters_own(kafka_431: Sandbox, ids: list[int], tmp_path: Path) -> None:
     ran = estimate(kafka_431, tmp_path, [ids[1], ids[2]])
     assert ran.code == 0, ran.err
     assert ran.err == "kquota: measuring write rates for 1 s ...\nkquota: starting Spark ...\n"
@@ -59,7 +59,7 @@ def test_sizes_leaders_and_rates_are_the_clusters_own(kafka_431: Cluster, ids: l
 
 @pytest.mark.spark
 def test_what_is_told_of_one_broker_leaves_the_others_sampled(
-    kafka_431: Cluster, ids: list[int], tmp_path: Path
+    kafka_431: Sandbox, ids: list[int], tmp_path: Path
 ) -> None:
     ran = estimate(kafka_431, tmp_path, [ids[1], ids[2]], "--bytes-in", f"{ids[0]}=1MB/s")
     assert ran.code == 0, ran.err
@@ -69,7 +69,7 @@ def test_what_is_told_of_one_broker_leaves_the_others_sampled(
 
 
 def test_a_dead_broker_and_an_unknown_topic_are_refused_at_once(
-    kafka_431: Cluster, ids: list[int], tmp_path: Path
+    kafka_431: Sandbox, ids: list[int], tmp_path: Path
 ) -> None:
     dead = estimate(kafka_431, tmp_path, [ids[1], 99])
     assert (dead.code, dead.out) == (2, "")

@@ -105,6 +105,18 @@ def test_a_trace_on_spark_is_a_trace_walked_here(case: str, spark: SparkSession,
     assert here.count > 20
 
 
+def test_one_client_leaves_partitions_without_a_row(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("ms,bytes,user\n0,90000,alice\n100,90000,alice\n")
+    trace, held = trace_files.opened([str(path)], tmp_path), Quotas(producer_byte_rate=1_000.0)
+    expected = traces.answered(trace_files.rows(trace, Bad()), held, closed_loop=False)
+
+    from kquota.spark.trace import answered
+
+    found = answered(Reader(spark=spark, scratch=tmp_path), trace, held, Bad(), closed_loop=False)
+    assert told(found) == expected
+
+
 def test_the_command_says_the_same_wherever_it_runs(tmp_path: Path, connect_server: str, small_client: str) -> None:
     """And nothing of what runs inside Spark reaches stderr. A server's Python has no kquota."""
     path = tmp_path / "t.csv"

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 from kazoo.client import KazooClient
 
-from kquota.sandbox.cluster import Cluster
+from kquota.sandbox.cluster import Sandbox
 from tests.stores.moves_stage import OtherHand
 
 
 @pytest.fixture
-def hand(cluster: Cluster) -> Iterator[OtherHand]:
+def hand(cluster: Sandbox) -> Iterator[OtherHand]:
     """On the brokers."""
     found = OtherHand(cluster)
     yield found
@@ -20,7 +20,7 @@ def hand(cluster: Cluster) -> Iterator[OtherHand]:
 
 
 @pytest.fixture
-def znode(zookeeper: Cluster) -> Iterator[KazooClient]:
+def znode(zookeeper: Sandbox) -> Iterator[KazooClient]:
     """In the ZooKeeper that stands alone."""
     client = KazooClient(hosts=zookeeper.zookeeper)
     client.start()

@@ -10,8 +10,9 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -23,16 +24,17 @@ from confluent_kafka.admin import (
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from kquota.reassign.throttle import Setting
-from kquota.sandbox.cluster import Cluster
-from kquota.stores.wire.connection import Wire
-from kquota.stores.wire.sight import WireSight
+from kquota.sandbox.cluster import Sandbox
+from kquota.settings.resource import Setting
+from kquota.stores.admin.broker_metadata import WireSight
+from kquota.stores.admin.connection import Wire
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE, TopicPartition
 
 RECORD = 10_000
 _PATIENCE = 60.0
 """Seconds. A deadline, not a pace: a busy machine may take long over one answer."""
 _CONTROLLED_SECONDS = 15.0
+_AT_ONCE_SECONDS = 1.0
 _KINDS = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
 
 
@@ -65,10 +67,19 @@ def _on_record(client: KazooClient, name: TopicPartition) -> bool:
     return any(topic.get(key, {}).get(str(name.partition)) for key in ("adding_replicas", "removing_replicas"))
 
 
+def _result_or_late(done: Future[None]) -> None:
+    """Raises what the controller answered, unless it is that it needs longer."""
+    try:
+        done.result(_PATIENCE)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.REQUEST_TIMED_OUT:
+            raise
+
+
 class OtherHand:
     """Topics with data, configs written and read by another client; everything is taken away by `close`."""
 
-    def __init__(self, servers: Cluster) -> None:
+    def __init__(self, servers: Sandbox) -> None:
         self.servers = servers
         self.admin = self._client()
         self._topics: list[str] = []
@@ -119,12 +130,26 @@ class OtherHand:
 
     def delete(self, topic: str) -> None:
         """It is gone when this returns, from ZooKeeper, too: brokers stop telling of a topic before its node goes."""
-        self.admin.delete_topics([topic])[topic].result(_PATIENCE)
-        gone = f"{topic} is gone"
-        self._until_controlled(lambda: topic not in self.admin.list_topics(timeout=_PATIENCE).topics, gone)
-        if self.servers.zookeeper:
-            with _started(self.servers.zookeeper) as client:
-                until(lambda: client.exists(f"/brokers/topics/{topic}") is None, f"{topic} is gone from ZooKeeper")
+        self._delete([topic])
+        until(lambda: topic not in self.admin.list_topics(timeout=_PATIENCE).topics, f"{topic} is gone")
+
+    def _delete(self, topics: Sequence[str]) -> None:
+        if not self.servers.zookeeper:
+            for deletion in self.admin.delete_topics(list(topics)).values():
+                deletion.result(_PATIENCE)
+            return
+        for deletion in self.admin.delete_topics(list(topics), operation_timeout=_AT_ONCE_SECONDS).values():
+            _result_or_late(deletion)
+        with _started(self.servers.zookeeper) as client:
+            nodes = [f"/brokers/topics/{topic}" for topic in topics]
+            self._until_controlled(lambda: not any(map(client.exists, nodes)), f"{topics} are gone from ZooKeeper")
+
+    def controlled(self) -> None:
+        """The controller creates and deletes topics when this returns; otherwise another one has been elected."""
+        new = NewTopic(f"moves-{uuid.uuid4().hex[:8]}", num_partitions=1, replication_factor=1)
+        _result_or_late(self.admin.create_topics([new], operation_timeout=_AT_ONCE_SECONDS)[new.topic])
+        self._until_controlled(lambda: self._led(new.topic), f"{new.topic} has a leader")
+        self._delete([new.topic])
 
     def replicas(self, name: TopicPartition) -> list[int]:
         """As metadata tells them."""
@@ -185,8 +210,7 @@ class OtherHand:
         """Leave the servers as they were."""
         self.unthrottle()
         if self._topics:
-            for deletion in self.admin.delete_topics(self._topics).values():
-                deletion.result(_PATIENCE)
+            self._delete(self._topics)
         if self.servers.zookeeper:
             self._forget_reassignment(self.servers.zookeeper)
 
@@ -225,6 +249,10 @@ class OtherHand:
 
     def _client(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.servers.bootstrap, "log_level": 2})
+
+    def _led(self, topic: str) -> bool:
+        found = self.admin.list_topics(topic, timeout=_PATIENCE).topics[topic].partitions
+        return bool(found) and all(state.leader >= 0 for state in found.values())
 
     def _complete(self, topic: str, assignment: list[list[int]]) -> bool:
         found = self.admin.list_topics(topic, timeout=_PATIENCE).topics[topic].partitions

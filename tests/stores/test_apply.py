@@ -14,15 +14,15 @@ from kquota.quota.difference import difference
 from kquota.quota.document import Document
 from kquota.quota.entity import Entity, Filter
 from kquota.quota.limits import Limits
-from kquota.quota.port import Quotas
+from kquota.quota.port import ClusterQuotas
 from kquota.quota.replacement import Replacement
 from kquota.quota.scope import Scope
-from kquota.sandbox.cluster import Cluster
-from kquota.stores import zookeeper as in_zookeeper
-from kquota.stores.wire.connection import Wire
-from kquota.stores.wire.quotas import WireQuotas
-from kquota.stores.znodes import Znodes
-from kquota.stores.zookeeper import ZooKeeperQuotas
+from kquota.sandbox.cluster import Sandbox
+from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.quotas import WireQuotas
+from kquota.stores.zookeeper import quotas as in_zookeeper
+from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
+from kquota.stores.zookeeper.znodes import Znodes
 from kquota.terms import PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 from tests.quota.contract import attempts
 from tests.quota.replace_contract import ConditionalContract, ReplaceContract, applied
@@ -31,7 +31,7 @@ from tests.quota.replace_contract import ConditionalContract, ReplaceContract, a
 @pytest.mark.kafka
 class TestAdminApi(ReplaceContract):
     @pytest.fixture
-    def quotas(self, cluster: Cluster) -> Iterator[WireQuotas]:
+    def quotas(self, cluster: Sandbox) -> Iterator[WireQuotas]:
         with Wire(cluster.bootstrap, {}) as wire:
             yield WireQuotas(wire)
 
@@ -41,7 +41,7 @@ def _unreadable(line: str) -> None:
 
 
 @pytest.fixture
-def zookeeper_quotas(zookeeper: Cluster) -> Iterator[ZooKeeperQuotas]:
+def zookeeper_quotas(zookeeper: Sandbox) -> Iterator[ZooKeeperQuotas]:
     assert zookeeper.zookeeper
     with Znodes(zookeeper.zookeeper) as znodes:
         yield ZooKeeperQuotas(znodes, _unreadable)
@@ -68,7 +68,7 @@ class TestZooKeeper(ConditionalContract):
         znode.delete("/config/users/applied-scram")
 
     def test_a_node_that_kafka_did_not_write_is_left_and_the_rest_is_done(
-        self, zookeeper: Cluster, znode: KazooClient
+        self, zookeeper: Sandbox, znode: KazooClient
     ) -> None:
         assert zookeeper.zookeeper
         entities = [Entity(user=f"beside-{n:02}") for n in range(40)]
@@ -108,7 +108,7 @@ class TestZooKeeper(ConditionalContract):
         assert applied(quotas, limits).undone == {}
         applied(quotas, {key: {} for key in limits})
 
-    def test_two_writers_lose_nothing(self, zookeeper: Cluster, quotas: ZooKeeperQuotas) -> None:
+    def test_two_writers_lose_nothing(self, zookeeper: Sandbox, quotas: ZooKeeperQuotas) -> None:
         """Each counts one limit up fifteen times; a write that ignored what stands would lose the other's step."""
         assert zookeeper.zookeeper
         address, entity, errors = zookeeper.zookeeper, Entity(user="counted"), list[BaseException]()
@@ -125,7 +125,7 @@ class TestZooKeeper(ConditionalContract):
             except BaseException as error:  # noqa: BLE001 - a thread's error is the test's
                 errors.append(error)
 
-        def counted(mine: Quotas) -> bool:
+        def counted(mine: ClusterQuotas) -> bool:
             before = mine.describe(Filter(user="counted")).get(entity, {})
             after = {PRODUCER_BYTE_RATE: before.get(PRODUCER_BYTE_RATE, 0.0) + 1}
             return not mine.replace([Replacement(entity=entity, before=before, after=after)])
@@ -149,7 +149,7 @@ MANY: dict[Entity, Limits] = {
 }
 
 
-def _all_and_none_again(quotas: Quotas) -> None:
+def _all_and_none_again(quotas: ClusterQuotas) -> None:
     sent: list[int] = []
     found = difference(Document(limits=MANY), quotas.everything(), prune=False)
     outcome = apply(quotas, found, attempts(), sent.append)
@@ -164,7 +164,7 @@ def _all_and_none_again(quotas: Quotas) -> None:
 
 
 @pytest.mark.kafka
-def test_ten_thousand_through_the_admin_api(kafka_431: Cluster) -> None:
+def test_ten_thousand_through_the_admin_api(kafka_431: Sandbox) -> None:
     with Wire(kafka_431.bootstrap, {}) as wire:
         _all_and_none_again(WireQuotas(wire))
 

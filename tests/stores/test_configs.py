@@ -11,17 +11,17 @@ import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType
 from kazoo.client import KazooClient
 
-from kquota.config.change import ConfigChange, meaning
-from kquota.config.port import Configs
-from kquota.config.resource import BROKERS, TOPICS, Resource
 from kquota.errors import Incomplete, Invalid, KquotaError, Refused
-from kquota.sandbox.cluster import Cluster
-from kquota.stores.wire.configs import WireConfigs
-from kquota.stores.wire.connection import Wire
-from kquota.stores.znodes import Znodes
-from kquota.stores.zookeeper_configs import ZooKeeperConfigs
+from kquota.sandbox.cluster import Sandbox
+from kquota.settings.change import ConfigChange, meaning
+from kquota.settings.port import Configs
+from kquota.settings.resource import BROKERS, TOPICS, Resource
+from kquota.stores.admin.configs import WireConfigs
+from kquota.stores.admin.connection import Wire
+from kquota.stores.zookeeper.configs import ZooKeeperConfigs
+from kquota.stores.zookeeper.znodes import Znodes
 from kquota.terms import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
-from tests.config.contract import DEFAULT_BROKER, HARMLESS, ConfigsContract, Stage, broker
+from tests.settings.contract import DEFAULT_BROKER, HARMLESS, ConfigsContract, Stage, broker
 from tests.stores.moves_stage import OtherHand, until
 
 
@@ -51,7 +51,7 @@ class RealStage:
 @pytest.mark.kafka
 class TestAdminApi(ConfigsContract):
     @pytest.fixture
-    def stage(self, cluster: Cluster, hand: OtherHand) -> Iterator[RealStage]:
+    def stage(self, cluster: Sandbox, hand: OtherHand) -> Iterator[RealStage]:
         with Wire(cluster.bootstrap, {}) as wire:
             found = RealStage(WireConfigs(wire), hand)
             yield found
@@ -114,14 +114,14 @@ class TestAdminApi(ConfigsContract):
         assert any(entry.sensitive for entry in described)
         stage.configs.alter([ConfigChange(resource=broker(1), delete=tuple(secret))])
 
-    def test_the_release(self, stage: Stage, cluster: Cluster) -> None:
+    def test_the_release(self, stage: Stage, cluster: Sandbox) -> None:
         assert cluster.kafka is not None
         assert stage.configs.release() == tuple(int(part) for part in cluster.kafka.split(".")[:2])
 
 
 @pytest.fixture(params=["kafka_391", "kafka_282"], ids=["3.9.1", "2.8.2"])
-def on_zookeeper(request: pytest.FixtureRequest) -> Cluster:
-    found: Cluster = request.getfixturevalue(request.param)
+def on_zookeeper(request: pytest.FixtureRequest) -> Sandbox:
+    found: Sandbox = request.getfixturevalue(request.param)
     return found
 
 
@@ -130,14 +130,14 @@ def refuse_to_hide(line: str) -> None:
 
 
 @pytest.fixture
-def zookeeper_hand(on_zookeeper: Cluster) -> Iterator[OtherHand]:
+def zookeeper_hand(on_zookeeper: Sandbox) -> Iterator[OtherHand]:
     found = OtherHand(on_zookeeper)
     yield found
     found.close()
 
 
 @pytest.fixture
-def zookeeper_stage(on_zookeeper: Cluster, zookeeper_hand: OtherHand) -> Iterator[RealStage]:
+def zookeeper_stage(on_zookeeper: Sandbox, zookeeper_hand: OtherHand) -> Iterator[RealStage]:
     with Znodes(str(on_zookeeper.zookeeper)) as znodes:
         found = RealStage(ZooKeeperConfigs(znodes, refuse_to_hide), zookeeper_hand)
         yield found
@@ -162,7 +162,7 @@ class SeenByBrokers(RealStage):
 @pytest.mark.kafka
 class TestZooKeeper(ConfigsContract):
     @pytest.fixture
-    def stage(self, on_zookeeper: Cluster, zookeeper_hand: OtherHand) -> Iterator[RealStage]:
+    def stage(self, on_zookeeper: Sandbox, zookeeper_hand: OtherHand) -> Iterator[RealStage]:
         with Znodes(str(on_zookeeper.zookeeper)) as znodes:
             found = SeenByBrokers(ZooKeeperConfigs(znodes, refuse_to_hide), zookeeper_hand)
             yield found
@@ -170,7 +170,7 @@ class TestZooKeeper(ConfigsContract):
 
 
 @pytest.fixture
-def znode(on_zookeeper: Cluster) -> Iterator[KazooClient]:
+def znode(on_zookeeper: Sandbox) -> Iterator[KazooClient]:
     """Another client, so that what kquota wrote is seen with other eyes."""
     client = KazooClient(hosts=on_zookeeper.zookeeper)
     client.start()
@@ -225,7 +225,7 @@ class TestLayout:
         assert zookeeper_stage.configs.describe([topic]) == {topic: ()}
 
     def test_a_node_that_kafka_did_not_write(
-        self, zookeeper_stage: RealStage, on_zookeeper: Cluster, znode: KazooClient
+        self, zookeeper_stage: RealStage, on_zookeeper: Sandbox, znode: KazooClient
     ) -> None:
         """It is never replaced; asked for alone it is an error, among others it hides none."""
         topic, other = zookeeper_stage.topic(), zookeeper_stage.topic()
@@ -258,7 +258,7 @@ class TestLayout:
         finally:
             znode.delete("/config/brokers/77")
 
-    def test_two_writers_lose_nothing(self, zookeeper_stage: RealStage, on_zookeeper: Cluster) -> None:
+    def test_two_writers_lose_nothing(self, zookeeper_stage: RealStage, on_zookeeper: Sandbox) -> None:
         topic, errors = zookeeper_stage.topic(), list[KquotaError]()
         barrier = threading.Barrier(2)
 

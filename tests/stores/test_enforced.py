@@ -14,14 +14,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.protocol.admin import CreateTopicsRequest
 
 from kquota.quota import actions
-from kquota.quota.change import Change
+from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
-from kquota.quota.port import Quotas
-from kquota.sandbox.cluster import Cluster
-from kquota.stores.wire.connection import Wire
-from kquota.stores.wire.quotas import WireQuotas
-from kquota.stores.znodes import Znodes
-from kquota.stores.zookeeper import ZooKeeperQuotas
+from kquota.quota.port import ClusterQuotas
+from kquota.sandbox.cluster import Sandbox
+from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.quotas import WireQuotas
+from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
+from kquota.stores.zookeeper.znodes import Znodes
 from kquota.terms import CONSUMER_BYTE_RATE, CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 from tests.quota.contract import attempts
 from tests.servers import WAYS
@@ -37,14 +37,14 @@ def way(request: pytest.FixtureRequest) -> tuple[str, bool]:
 
 
 @pytest.fixture
-def cluster(request: pytest.FixtureRequest, way: tuple[str, bool]) -> Cluster:
+def cluster(request: pytest.FixtureRequest, way: tuple[str, bool]) -> Sandbox:
     found = request.getfixturevalue(way[0])
-    assert isinstance(found, Cluster)
+    assert isinstance(found, Sandbox)
     return found
 
 
 @pytest.fixture
-def quotas(cluster: Cluster, way: tuple[str, bool]) -> Iterator[Quotas]:
+def quotas(cluster: Sandbox, way: tuple[str, bool]) -> Iterator[ClusterQuotas]:
     if way[1]:
         assert cluster.zookeeper is not None
         with Znodes(cluster.zookeeper) as znodes:
@@ -55,7 +55,7 @@ def quotas(cluster: Cluster, way: tuple[str, bool]) -> Iterator[Quotas]:
 
 
 @pytest.fixture
-def topic(cluster: Cluster) -> Iterator[str]:
+def topic(cluster: Sandbox) -> Iterator[str]:
     name = f"enforced-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 2})
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
@@ -74,11 +74,11 @@ class Throttled:
 
 
 @contextlib.contextmanager
-def limited(quotas: Quotas, client_id: str, key: str, value: float) -> Iterator[None]:
+def limited(quotas: ClusterQuotas, client_id: str, key: str, value: float) -> Iterator[None]:
     entity = Entity(client_id=client_id)
-    actions.alter(quotas, Change(entity=entity, add={key: value}), attempts())
+    actions.alter(quotas, QuotaChange(entity=entity, add={key: value}), attempts())
     yield
-    actions.alter(quotas, Change(entity=entity, delete=(key,)), attempts())
+    actions.alter(quotas, QuotaChange(entity=entity, delete=(key,)), attempts())
 
 
 def until_throttled(throttled: Throttled, work: Callable[[], object]) -> float:
@@ -88,7 +88,7 @@ def until_throttled(throttled: Throttled, work: Callable[[], object]) -> float:
     return throttled.longest
 
 
-def producer(cluster: Cluster, client_id: str, throttled: Throttled) -> Producer:
+def producer(cluster: Sandbox, client_id: str, throttled: Throttled) -> Producer:
     settings = {"bootstrap.servers": cluster.bootstrap, "client.id": client_id, "linger.ms": 0, "log_level": 2}
     return Producer(settings | {"throttle_cb": throttled})
 
@@ -104,7 +104,7 @@ def send(client: Producer, topic: str, size: int) -> None:
     ids=[PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE],
 )
 def test_a_producer_is_throttled(
-    cluster: Cluster, quotas: Quotas, topic: str, key: str, value: float, size: int
+    cluster: Sandbox, quotas: ClusterQuotas, topic: str, key: str, value: float, size: int
 ) -> None:
     client_id = f"p-{uuid.uuid4().hex[:8]}"
     free, throttled = Throttled(), Throttled()
@@ -119,7 +119,7 @@ def test_a_producer_is_throttled(
         client.purge()
 
 
-def test_a_consumer_is_throttled(cluster: Cluster, quotas: Quotas, topic: str) -> None:
+def test_a_consumer_is_throttled(cluster: Sandbox, quotas: ClusterQuotas, topic: str) -> None:
     client_id = f"c-{uuid.uuid4().hex[:8]}"
     writer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 2})
     for _ in range(300):
@@ -149,7 +149,7 @@ def test_a_consumer_is_throttled(cluster: Cluster, quotas: Quotas, topic: str) -
         assert until_throttled(throttled, read_all) > 0
 
 
-def test_topic_creations_are_rejected(cluster: Cluster, quotas: Quotas) -> None:
+def test_topic_creations_are_rejected(cluster: Sandbox, quotas: ClusterQuotas) -> None:
     """At CreateTopics version 6 a broker rejects (KIP-599); kquota's own client-id is the one limited here."""
     made: list[str] = []
     new_topic = CreateTopicsRequest.CreatableTopic

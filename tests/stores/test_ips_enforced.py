@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kquota.quota import actions
-from kquota.quota.change import Change
+from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity, Filter
-from kquota.quota.port import Quotas
-from kquota.sandbox.cluster import Cluster
-from kquota.stores.wire.connection import Wire
-from kquota.stores.wire.quotas import WireQuotas
-from kquota.stores.znodes import Znodes
-from kquota.stores.zookeeper import ZooKeeperQuotas
+from kquota.quota.port import ClusterQuotas
+from kquota.sandbox.cluster import Sandbox
+from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.quotas import WireQuotas
+from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
+from kquota.stores.zookeeper.znodes import Znodes
 from kquota.terms import CONNECTION_CREATION_RATE
 from tests.quota.contract import attempts
 from tests.servers import WAYS
@@ -34,13 +34,13 @@ _API_VERSIONS = struct.pack(">hhih", 18, 0, 1, -1)
 
 
 @pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> tuple[Cluster, bool]:
+def way(request: pytest.FixtureRequest) -> tuple[Sandbox, bool]:
     fixture, on_zookeeper = WAYS[request.param]
     return request.getfixturevalue(fixture), on_zookeeper
 
 
 @pytest.fixture
-def quotas(way: tuple[Cluster, bool]) -> Iterator[Quotas]:
+def quotas(way: tuple[Sandbox, bool]) -> Iterator[ClusterQuotas]:
     cluster, on_zookeeper = way
     if on_zookeeper:
         with Znodes(str(cluster.zookeeper)) as znodes:
@@ -68,14 +68,14 @@ def comes_true(holds: Callable[[], bool]) -> bool:
     return held
 
 
-def test_new_connections_are_limited_and_then_no_more(way: tuple[Cluster, bool], quotas: Quotas) -> None:
+def test_new_connections_are_limited_and_then_no_more(way: tuple[Sandbox, bool], quotas: ClusterQuotas) -> None:
     entity = Entity(ip=ADDRESS)
     broker = way[0].brokers[0].address
     assert comes_true(lambda: all(served(broker) for _ in range(MANY))), "limited before there was a quota"
-    actions.alter(quotas, Change(entity=entity, add={CONNECTION_CREATION_RATE: 1.0}), attempts())
+    actions.alter(quotas, QuotaChange(entity=entity, add={CONNECTION_CREATION_RATE: 1.0}), attempts())
     try:
         assert actions.describe(quotas, Filter.of(entity)) == {entity: {CONNECTION_CREATION_RATE: 1.0}}
         assert comes_true(lambda: not all(served(broker) for _ in range(MANY))), "never limited"
     finally:
-        actions.alter(quotas, Change(entity=entity, delete=(CONNECTION_CREATION_RATE,)), attempts())
+        actions.alter(quotas, QuotaChange(entity=entity, delete=(CONNECTION_CREATION_RATE,)), attempts())
     assert comes_true(lambda: all(served(broker) for _ in range(MANY))), "limited for good"

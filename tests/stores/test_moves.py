@@ -1,4 +1,4 @@
-"""The contract of a move's Cluster on real servers: through the Admin API of each Kafka, and in each ZooKeeper."""
+"""The contract of a MoveCluster on real servers: through the Admin API of each Kafka, and in each ZooKeeper."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import pytest
 
 from kquota.errors import KquotaError
 from kquota.reassign.moves import Replicas
-from kquota.reassign.port import Cluster as Port
-from kquota.reassign.throttle import Change, Setting
-from kquota.sandbox.cluster import Cluster
-from kquota.stores.wire.connection import Wire
-from kquota.stores.wire.moves import WireMoves
-from kquota.stores.wire.settings import operation
-from kquota.stores.znodes import Znodes
-from kquota.stores.zookeeper_moves import ZooKeeperMoves
+from kquota.reassign.port import MoveCluster as Port
+from kquota.sandbox.cluster import Sandbox
+from kquota.settings.change import Change
+from kquota.settings.resource import Setting
+from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.moves import WireMoves
+from kquota.stores.admin.settings import operation
+from kquota.stores.zookeeper.moves import ZooKeeperMoves
+from kquota.stores.zookeeper.znodes import Znodes
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
 from tests.reassign.contract import ClusterContract, Stage
 from tests.stores.moves_stage import OtherHand, until
@@ -47,7 +48,7 @@ class RealStage:
 @pytest.mark.kafka
 class TestAdminApi(ClusterContract):
     @pytest.fixture
-    def stage(self, cluster: Cluster, hand: OtherHand) -> Iterator[Stage]:
+    def stage(self, cluster: Sandbox, hand: OtherHand) -> Iterator[Stage]:
         with Wire(cluster.bootstrap, {}) as wire:
             yield RealStage(WireMoves(wire), hand)
 
@@ -55,15 +56,15 @@ class TestAdminApi(ClusterContract):
 @pytest.mark.kafka
 class TestZooKeeper(ClusterContract):
     @pytest.fixture(params=["kafka_391", "kafka_282"], ids=["3.9.1", "2.8.2"])
-    def cluster(self, request: pytest.FixtureRequest) -> Cluster:
-        found: Cluster = request.getfixturevalue(request.param)
+    def cluster(self, request: pytest.FixtureRequest) -> Sandbox:
+        found: Sandbox = request.getfixturevalue(request.param)
         return found
 
     @pytest.fixture
-    def stage(self, cluster: Cluster, hand: OtherHand) -> Iterator[Stage]:
+    def stage(self, cluster: Sandbox, hand: OtherHand) -> Iterator[Stage]:
         assert cluster.zookeeper
         with Znodes(cluster.zookeeper) as znodes:
-            yield RealStage(ZooKeeperMoves(znodes), hand)
+            yield RealStage(ZooKeeperMoves(znodes, pytest.fail), hand)
 
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -109,7 +110,7 @@ class CountingWire(Wire):
 
 
 @pytest.mark.kafka
-def test_a_throttle_of_many_topics_and_all_brokers_takes_two_rounds(cluster: Cluster, hand: OtherHand) -> None:
+def test_a_throttle_of_many_topics_and_all_brokers_takes_two_rounds(cluster: Sandbox, hand: OtherHand) -> None:
     """One to see that nobody else wrote meanwhile, one to write; below 4.0 one more asks for the oldest broker."""
     topics = [hand.topic({0: (1,)}, size=0) for _ in range(3)]
     lists = [Setting.of_topic(topic, key) for topic in topics for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)]

@@ -14,15 +14,15 @@ import pytest
 
 import kquota
 from kquota.mutation import QuotaViolatedException, create_partitions, create_topics, delete_topics
-from kquota.mutation.actions import Fate, Outcome, carry_out, work
-from kquota.mutation.pace import Pace
+from kquota.mutation.actions import Fate, TopicOutcome, carry_out, work
+from kquota.mutation.pace import MutationPace
 from kquota.mutation.request import Creation, Deletion
-from kquota.quota.change import Change
+from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
-from kquota.sandbox.cluster import Cluster
-from kquota.stores.wire.connection import Wire
-from kquota.stores.wire.quotas import WireQuotas
-from kquota.stores.wire.topics import WireTopics
+from kquota.sandbox.cluster import Sandbox
+from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.quotas import WireQuotas
+from kquota.stores.admin.topics import WireTopics
 from tests.stores.moves_stage import until
 
 RATE = 10
@@ -31,18 +31,18 @@ CLIENTS = 20
 
 
 @pytest.fixture(params=["kafka_431", "kafka_391"], ids=["4.3.1", "3.9.1"])
-def cluster(request: pytest.FixtureRequest) -> Cluster:
-    found: Cluster = request.getfixturevalue(request.param)
+def cluster(request: pytest.FixtureRequest) -> Sandbox:
+    found: Sandbox = request.getfixturevalue(request.param)
     return found
 
 
 @pytest.fixture
-def client(cluster: Cluster) -> Iterator[str]:
+def client(cluster: Sandbox) -> Iterator[str]:
     """A client-id with a fresh bucket; whatever begins with it is taken away in the end."""
     name = f"q{uuid.uuid4().hex[:8]}"
     with Wire(cluster.bootstrap, {}) as wire:
         quotas, entity, topics = WireQuotas(wire), Entity(client_id=name), WireTopics(wire)
-        quotas.alter([Change(entity=entity, add={"controller_mutation_rate": float(RATE)})])
+        quotas.alter([QuotaChange(entity=entity, add={"controller_mutation_rate": float(RATE)})])
         until(lambda: quotas.everything().get(entity) == {"controller_mutation_rate": RATE}, "the quota is seen")
         yield name
         ours = [topic.name for topic in topics.topics(None) if topic.name.startswith(name)]
@@ -50,14 +50,14 @@ def client(cluster: Cluster) -> Iterator[str]:
 
 
 def test_one_client_sends_at_most_a_tenth_in_vain_and_waits_no_longer_than_the_bucket(
-    cluster: Cluster, client: str
+    cluster: Sandbox, client: str
 ) -> None:
     """500 topics of 20 partitions in small; what waits is what takes the time, however slow the machine is."""
     topics, partitions = 40, 5
     waits: list[float] = []
     todo = work(Creation(topic=f"{client}-{n}", partitions=partitions, replication_factor=1) for n in range(topics))
     with Wire(cluster.bootstrap, {"client_id": client}) as wire:
-        pace, served = Pace(quota=RATE), WireTopics(wire)
+        pace, served = MutationPace(quota=RATE), WireTopics(wire)
         outcomes = carry_out(served, time, todo, pace, seconds=60, told=lambda _, wait: waits.append(wait))
         until(lambda: sum(t.name.startswith(client) for t in served.topics(None)) == topics, "a broker tells of all")
     assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
@@ -65,7 +65,7 @@ def test_one_client_sends_at_most_a_tenth_in_vain_and_waits_no_longer_than_the_b
     assert sum(waits) <= 1.1 * (topics * partitions - partitions - BURST) / RATE
 
 
-def test_a_program_does_as_the_readme_says(cluster: Cluster, client: str, tmp_path: Path) -> None:
+def test_a_program_does_as_the_readme_says(cluster: Sandbox, client: str, tmp_path: Path) -> None:
     (tmp_path / "client.properties").write_text(f"client.id={client}\ndefault.api.timeout.ms=30000\n")
     one, two = f"{client}-a", f"{client}-b"
     with kquota.connect(cluster.bootstrap, tmp_path / "client.properties") as connected:
@@ -95,15 +95,17 @@ def test_a_program_does_as_the_readme_says(cluster: Cluster, client: str, tmp_pa
         assert delete_topics(connected, [one, two]) == {one: None, two: None}
 
 
-def test_twenty_clients_of_one_principal_all_end(cluster: Cluster, client: str) -> None:
+def test_twenty_clients_of_one_principal_all_end(cluster: Sandbox, client: str) -> None:
     """Each on a connection of its own; half of them may not read the quota. How evenly they end: tests/mutation."""
     together = Barrier(CLIENTS, timeout=120)
 
-    def created(number: int) -> list[Outcome]:
+    def created(number: int) -> list[TopicOutcome]:
         todo = work(Creation(topic=f"{client}-{number}-{n}", partitions=1, replication_factor=1) for n in range(10))
         with Wire(cluster.bootstrap, {"client_id": client, "default_api_timeout_ms": 60_000}) as wire:
             together.wait()
-            return carry_out(WireTopics(wire), time, todo, Pace(quota=RATE if number % 2 else None), seconds=120)
+            return carry_out(
+                WireTopics(wire), time, todo, MutationPace(quota=RATE if number % 2 else None), seconds=120
+            )
 
     with ThreadPoolExecutor(CLIENTS) as threads:
         outcomes = [outcome for found in threads.map(created, range(CLIENTS)) for outcome in found]

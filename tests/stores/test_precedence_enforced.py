@@ -20,13 +20,13 @@ from kquota.library import cluster_of
 from kquota.quota import actions
 from kquota.quota import explain as rules
 from kquota.quota.bucket import bucket
-from kquota.quota.change import Change
+from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
 from kquota.quota.precedence import Client, rungs
-from kquota.sandbox.cluster import Cluster
-from kquota.stores.wire.configs import WireConfigs
-from kquota.stores.wire.connection import Wire
-from kquota.stores.wire.quotas import WireQuotas
+from kquota.sandbox.cluster import Sandbox
+from kquota.stores.admin.configs import WireConfigs
+from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.quotas import WireQuotas
 from kquota.terms import CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE
 from tests.quota.contract import attempts
 from tests.stores.moves_stage import until
@@ -41,19 +41,19 @@ SECONDS = 120.0
 
 
 @pytest.fixture(params=["kafka_431", "kafka_282"], ids=["4.3.1", "2.8.2"])
-def cluster(request: pytest.FixtureRequest) -> Cluster:
-    found: Cluster = request.getfixturevalue(request.param)
+def cluster(request: pytest.FixtureRequest) -> Sandbox:
+    found: Sandbox = request.getfixturevalue(request.param)
     return found
 
 
 @pytest.fixture
-def wire(cluster: Cluster) -> Iterator[Wire]:
+def wire(cluster: Sandbox) -> Iterator[Wire]:
     with Wire(cluster.bootstrap, {}) as opened:
         yield opened
 
 
 @pytest.fixture
-def quotas(cluster: Cluster) -> Iterator[WireQuotas]:
+def quotas(cluster: Sandbox) -> Iterator[WireQuotas]:
     """Every quota that the test leaves is taken away again: those of default entities would hold everybody.
 
     On a connection of its own, which asks one broker only: one that was seen to know of a write does not forget it,
@@ -65,11 +65,11 @@ def quotas(cluster: Cluster) -> Iterator[WireQuotas]:
         yield port
         for entity, limits in port.everything().items():
             if entity not in before:
-                actions.alter(port, Change(entity=entity, delete=tuple(limits)), attempts())
+                actions.alter(port, QuotaChange(entity=entity, delete=tuple(limits)), attempts())
 
 
 @pytest.fixture
-def topic(cluster: Cluster) -> Iterator[str]:
+def topic(cluster: Sandbox) -> Iterator[str]:
     name = f"precedence-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 2})
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
@@ -77,7 +77,7 @@ def topic(cluster: Cluster) -> Iterator[str]:
     admin.delete_topics([name])[name].result(30)
 
 
-def throttled(cluster: Cluster, topic: str, client_id: str, message: bytes = MESSAGE) -> bool:
+def throttled(cluster: Sandbox, topic: str, client_id: str, message: bytes = MESSAGE) -> bool:
     """Whether the broker asks this client to wait after one message (KIP-219: the answer itself comes at once)."""
     waits: list[float] = []
     client = Producer(
@@ -94,7 +94,7 @@ def throttled(cluster: Cluster, topic: str, client_id: str, message: bytes = MES
     return any(waits)
 
 
-def nameless_throttled(wire: Wire, cluster: Cluster, topic: str) -> bool:
+def nameless_throttled(wire: Wire, cluster: Sandbox, topic: str) -> bool:
     """The same for a client without a client-id, which librdkafka cannot be: it then calls itself rdkafka."""
     records = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=2 * len(MESSAGE))
     records.append(timestamp=None, key=None, value=MESSAGE, headers=[])
@@ -113,11 +113,11 @@ def nameless_throttled(wire: Wire, cluster: Cluster, topic: str) -> bool:
         net.close()
 
 
-def set_all(cluster: Cluster, quotas: WireQuotas, topic: str, wanted: Mapping[Entity, float]) -> None:
+def set_all(cluster: Sandbox, quotas: WireQuotas, topic: str, wanted: Mapping[Entity, float]) -> None:
     """Set these, and wait until the topic's broker holds a client to a quota that was set after them."""
     sentinel = f"sentinel-{uuid.uuid4().hex[:8]}"
     for entity, value in {**wanted, Entity(user=USER, client_id=sentinel): LOW}.items():
-        actions.alter(quotas, Change(entity=entity, add={PRODUCER_BYTE_RATE: value}), attempts())
+        actions.alter(quotas, QuotaChange(entity=entity, add={PRODUCER_BYTE_RATE: value}), attempts())
     give_up = time.monotonic() + SECONDS
     while not throttled(cluster, topic, sentinel):
         assert time.monotonic() < give_up, "the quotas did not come into force"
@@ -125,7 +125,7 @@ def set_all(cluster: Cluster, quotas: WireQuotas, topic: str, wanted: Mapping[En
 
 @pytest.mark.parametrize("level", range(1, 9))
 def test_the_level_that_is_named_is_the_one_enforced(
-    cluster: Cluster, quotas: WireQuotas, topic: str, level: int
+    cluster: Sandbox, quotas: WireQuotas, topic: str, level: int
 ) -> None:
     """Once it alone is low, and once it alone is high, with every level below it set to the contrary."""
     client = Client(user=USER, client_id=f"c-{uuid.uuid4().hex[:8]}")
@@ -142,7 +142,7 @@ def test_the_level_that_is_named_is_the_one_enforced(
 
 @pytest.mark.parametrize("level", [2, 3, 5, 6, 8])
 def test_who_shares_the_bucket_waits_for_the_others(
-    cluster: Cluster, quotas: WireQuotas, topic: str, level: int
+    cluster: Sandbox, quotas: WireQuotas, topic: str, level: int
 ) -> None:
     spender, other = (Client(user=USER, client_id=f"c-{uuid.uuid4().hex[:8]}") for _ in range(2))
     own = rungs({}, spender, PRODUCER_BYTE_RATE)[level - 1].entity
@@ -162,7 +162,7 @@ def test_who_shares_the_bucket_waits_for_the_others(
 
 
 def test_a_client_without_a_client_id_escapes_every_level_that_speaks_of_client_ids(
-    cluster: Cluster, wire: Wire, quotas: WireQuotas, topic: str
+    cluster: Sandbox, wire: Wire, quotas: WireQuotas, topic: str
 ) -> None:
     client = Client(user=USER, client_id="")
     entities = [rung.entity for rung in rungs({}, client, PRODUCER_BYTE_RATE) if rung.entity is not None]
@@ -177,7 +177,7 @@ def test_a_client_without_a_client_id_escapes_every_level_that_speaks_of_client_
     assert nameless_throttled(wire, cluster, topic)
 
 
-def created(cluster: Cluster, client_id: str, count: int) -> list[str]:
+def created(cluster: Sandbox, client_id: str, count: int) -> list[str]:
     """So many topics of one partition, asked for at once by this client: those that its quota let through."""
     topics = [f"burst-{uuid.uuid4().hex[:8]}" for _ in range(count)]
     new_topic = CreateTopicsRequest.CreatableTopic
@@ -191,13 +191,13 @@ def created(cluster: Cluster, client_id: str, count: int) -> list[str]:
     return made
 
 
-def test_the_burst_is_what_passes_at_once(wire: Wire, quotas: WireQuotas, cluster: Cluster) -> None:
+def test_the_burst_is_what_passes_at_once(wire: Wire, quotas: WireQuotas, cluster: Sandbox) -> None:
     """A bucket may be overdrawn by one: topics of one partition pass while it holds anything, and one more."""
     client, sentinel = (Client(user=USER, client_id=f"burst-{uuid.uuid4().hex[:8]}") for _ in range(2))
     # At this rate a controller that is held up for seconds in the midst of its answer lets no more through.
     for one, rate in ((client, 0.2), (sentinel, 0.01)):
         entity = Entity(user=USER, client_id=one.client_id)
-        actions.alter(quotas, Change(entity=entity, add={CONTROLLER_MUTATION_RATE: rate}), attempts())
+        actions.alter(quotas, QuotaChange(entity=entity, add={CONTROLLER_MUTATION_RATE: rate}), attempts())
     shape = cluster_of(WireConfigs(wire))
     answers = {answer.key: answer for answer in rules.explain(quotas.everything(), shape, client=client).answers}
     burst = answers[CONTROLLER_MUTATION_RATE].burst

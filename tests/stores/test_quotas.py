@@ -12,14 +12,14 @@ import pytest
 from kazoo.client import KazooClient
 
 from kquota.errors import Invalid, KquotaError, Refused
-from kquota.quota.change import Change
+from kquota.quota.change import QuotaChange
 from kquota.quota.entity import EVERY, Entity, Filter
-from kquota.sandbox.cluster import Cluster
-from kquota.stores.wire.connection import Wire
-from kquota.stores.wire.quotas import WireQuotas
-from kquota.stores.znode import decoded, encoded
-from kquota.stores.znodes import Znodes
-from kquota.stores.zookeeper import ZooKeeperQuotas
+from kquota.sandbox.cluster import Sandbox
+from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.quotas import WireQuotas
+from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
+from kquota.stores.zookeeper.znode import decoded, encoded
+from kquota.stores.zookeeper.znodes import Znodes
 from kquota.terms import CONSUMER_BYTE_RATE, DEFAULT, PRODUCER_BYTE_RATE
 from tests.quota.contract import NAMES, QuotasContract
 
@@ -29,7 +29,7 @@ SCRAM = {"SCRAM-SHA-256": "salt=MXVl,stored_key=dGVz,server_key=a+/=,iterations=
 @pytest.mark.kafka
 class TestAdminApi(QuotasContract):
     @pytest.fixture
-    def quotas(self, cluster: Cluster) -> Iterator[WireQuotas]:
+    def quotas(self, cluster: Sandbox) -> Iterator[WireQuotas]:
         with Wire(cluster.bootstrap, {}) as wire:
             yield WireQuotas(wire)
 
@@ -57,7 +57,7 @@ def hears() -> Iterator[None]:
 
 
 @pytest.mark.zookeeper
-def test_a_ctrl_c_is_not_taken_for_a_lost_connection(zookeeper: Cluster, hears: None) -> None:
+def test_a_ctrl_c_is_not_taken_for_a_lost_connection(zookeeper: Sandbox, hears: None) -> None:
     assert zookeeper.zookeeper
     with Znodes(zookeeper.zookeeper) as znodes:
         connection: Any = znodes._client._connection
@@ -73,7 +73,7 @@ def _unreadable(line: str) -> None:
 
 
 @pytest.fixture
-def zookeeper_quotas(zookeeper: Cluster) -> Iterator[ZooKeeperQuotas]:
+def zookeeper_quotas(zookeeper: Sandbox) -> Iterator[ZooKeeperQuotas]:
     assert zookeeper.zookeeper
     with Znodes(zookeeper.zookeeper) as znodes:
         yield ZooKeeperQuotas(znodes, _unreadable)
@@ -88,7 +88,7 @@ class TestZooKeeper(QuotasContract):
     @pytest.mark.parametrize("name", [".", ".."])
     def test_what_no_znode_can_be_called_is_refused(self, quotas: ZooKeeperQuotas, name: str) -> None:
         with pytest.raises(Invalid, match="cannot be stored"):
-            quotas.alter([Change(entity=Entity(user=name), add={PRODUCER_BYTE_RATE: 1.0})])
+            quotas.alter([QuotaChange(entity=Entity(user=name), add={PRODUCER_BYTE_RATE: 1.0})])
 
 
 @pytest.mark.zookeeper
@@ -98,7 +98,7 @@ class TestLayout:
     def test_node_and_notification(self, zookeeper_quotas: ZooKeeperQuotas, znode: KazooClient) -> None:
         before = set(znode.get_children("/config/changes"))
         entity = Entity(user="CN=layout b,O=x/ü", client_id=DEFAULT)
-        zookeeper_quotas.alter([Change(entity=entity, add={PRODUCER_BYTE_RATE: 1024.0})])
+        zookeeper_quotas.alter([QuotaChange(entity=entity, add={PRODUCER_BYTE_RATE: 1024.0})])
         path = "users/CN%3Dlayout%20b%2CO%3Dx%2F%C3%BC/clients/<default>"
         assert znode.get(f"/config/{path}")[0] == b'{"version":1,"config":{"producer_byte_rate":"1024"}}'
         assert znode.get("/config/users/CN%3Dlayout%20b%2CO%3Dx%2F%C3%BC")[0] == b""
@@ -108,7 +108,7 @@ class TestLayout:
     def test_a_change_that_changes_nothing_writes_nothing(
         self, zookeeper_quotas: ZooKeeperQuotas, znode: KazooClient
     ) -> None:
-        change = Change(entity=Entity(user="still"), add={PRODUCER_BYTE_RATE: 7.0})
+        change = QuotaChange(entity=Entity(user="still"), add={PRODUCER_BYTE_RATE: 7.0})
         zookeeper_quotas.alter([change])
         stood = znode.get("/config/users/still")[1].version, znode.get_children("/config/changes")
         zookeeper_quotas.alter([change])
@@ -119,9 +119,9 @@ class TestLayout:
     ) -> None:
         znode.create("/config/users/scrammed", json.dumps({"version": 1, "config": SCRAM, "more": [1]}).encode())
         entity = Entity(user="scrammed")
-        zookeeper_quotas.alter([Change(entity=entity, add={PRODUCER_BYTE_RATE: 5.0})])
+        zookeeper_quotas.alter([QuotaChange(entity=entity, add={PRODUCER_BYTE_RATE: 5.0})])
         assert zookeeper_quotas.describe(Filter(user=EVERY))[entity] == {PRODUCER_BYTE_RATE: 5.0}
-        zookeeper_quotas.alter([Change(entity=entity, delete=(PRODUCER_BYTE_RATE,))])
+        zookeeper_quotas.alter([QuotaChange(entity=entity, delete=(PRODUCER_BYTE_RATE,))])
         assert json.loads(znode.get("/config/users/scrammed")[0]) == {"version": 1, "config": SCRAM, "more": [1]}
 
     @pytest.mark.parametrize("data", [b"not json", b'{"version":3,"config":{}}', b'{"version":1,"config":[]}', b"[]"])
@@ -131,12 +131,12 @@ class TestLayout:
         znode.create("/config/users/strange", data)
         try:
             with pytest.raises(Refused, match="/config/users/strange"):
-                zookeeper_quotas.alter([Change(entity=Entity(user="strange"), add={PRODUCER_BYTE_RATE: 5.0})])
+                zookeeper_quotas.alter([QuotaChange(entity=Entity(user="strange"), add={PRODUCER_BYTE_RATE: 5.0})])
             assert znode.get("/config/users/strange")[0] == data
         finally:
             znode.delete("/config/users/strange")
 
-    def test_an_unreadable_node_hides_no_other(self, zookeeper: Cluster, znode: KazooClient) -> None:
+    def test_an_unreadable_node_hides_no_other(self, zookeeper: Sandbox, znode: KazooClient) -> None:
         assert zookeeper.zookeeper
         told: list[str] = []
         znode.create("/config/clients/%C3%28", b'{"version":1,"config":{"producer_byte_rate":"1"}}', makepath=True)
@@ -152,7 +152,7 @@ class TestLayout:
             for node in ("%C3%28", "bad", "good"):
                 znode.delete(f"/config/clients/{node}")
 
-    def test_two_writers_lose_nothing(self, zookeeper: Cluster, zookeeper_quotas: ZooKeeperQuotas) -> None:
+    def test_two_writers_lose_nothing(self, zookeeper: Sandbox, zookeeper_quotas: ZooKeeperQuotas) -> None:
         """Kafka's own tool ignores the node's version, and does lose updates."""
         assert zookeeper.zookeeper
         address, errors, entity = zookeeper.zookeeper, list[KquotaError](), Entity(user="contended")
@@ -164,7 +164,7 @@ class TestLayout:
                     mine = ZooKeeperQuotas(znodes, _unreadable)
                     barrier.wait()
                     for value in range(1, 101):
-                        mine.alter([Change(entity=entity, add={key: float(value)})])
+                        mine.alter([QuotaChange(entity=entity, add={key: float(value)})])
                         assert mine.describe(Filter(user="contended"))[entity][key] == value
             except KquotaError as error:
                 errors.append(error)
@@ -196,7 +196,7 @@ class TestWhoseZooKeeper:
     )
     def test_refused_and_left_as_it_was(
         self,
-        zookeeper: Cluster,
+        zookeeper: Sandbox,
         znode: KazooClient,
         nodes: dict[str, bytes],
         reason: str,
@@ -211,7 +211,7 @@ class TestWhoseZooKeeper:
             Znodes(f"{zookeeper.zookeeper}{root}").close()
         assert znode.get_children(root) == before
 
-    def test_a_zookeeper_cluster_of_kafka_39_is_not_kraft(self, zookeeper: Cluster, znode: KazooClient) -> None:
+    def test_a_zookeeper_cluster_of_kafka_39_is_not_kraft(self, zookeeper: Sandbox, znode: KazooClient) -> None:
         """Its /controller says kraftControllerEpoch -1."""
         for path in ("/plain/brokers/ids", "/plain/config/changes"):
             znode.create(path, b"", makepath=True)

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from kquota.measure import ByteRate
-from kquota.reassign.moves import Partition
+from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
 from kquota.reassign.run import Purpose, Run
-from kquota.reassign.throttle import Setting, Taken
+from kquota.reassign.throttle import Taken
+from kquota.settings.rates import StoredRate
+from kquota.settings.resource import Setting
 from kquota.terms import (
     DYNAMIC_BROKER,
     FOLLOWER_RATE,
@@ -20,17 +22,17 @@ from kquota.terms import (
     BrokerId,
     TopicPartition,
 )
-from kquota.throttle.standing import Limit, Standing, Where
+from kquota.throttle.standing import Standing, Where
 
 BEGUN = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 LEADER, FOLLOWER = LEADER_REPLICAS, FOLLOWER_REPLICAS
 BOTH_RATES = (LEADER_RATE, FOLLOWER_RATE)
 
 
-def partition(*replicas: int, isr: Sequence[int] | None = None, adding: Sequence[int] = ()) -> Partition:
+def partition(*replicas: int, isr: Sequence[int] | None = None, adding: Sequence[int] = ()) -> PartitionReplicas:
     """Led by the first of its replicas; all in sync but those that are being added, unless `isr` says otherwise."""
     there = [b for b in replicas if b not in adding] if isr is None else isr
-    return Partition(
+    return PartitionReplicas(
         replicas=_ids(replicas), adding=_ids(adding), leader=BrokerId(replicas[0]) if there else None, isr=_ids(there)
     )
 
@@ -39,19 +41,19 @@ def _ids(numbers: Sequence[int]) -> tuple[BrokerId, ...]:
     return tuple(map(BrokerId, numbers))
 
 
-def rate(value: str, source: str = DYNAMIC_BROKER, *, in_force: bool = True) -> Limit:
-    return Limit(value=value, source=source, in_force=in_force)
+def rate(value: str, source: str = DYNAMIC_BROKER, *, in_force: bool = True) -> StoredRate:
+    return StoredRate(value=value, source=source, in_force=in_force)
 
 
-def on(broker: int, value: str) -> dict[Where, dict[str, Limit]]:
+def on(broker: int, value: str) -> dict[Where, dict[str, StoredRate]]:
     """The same rate on both sides of one broker."""
     return {BrokerId(broker): {key: rate(value) for key in BOTH_RATES}}
 
 
 def standing(
-    partitions: Mapping[str, Sequence[Partition]],
+    partitions: Mapping[str, Sequence[PartitionReplicas]],
     lists: Mapping[tuple[str, str], str] | None = None,
-    limits: Mapping[Where, Mapping[str, Limit]] | None = None,
+    limits: Mapping[Where, Mapping[str, StoredRate]] | None = None,
     *,
     runs: Sequence[Run] = (),
     misplaced: Mapping[Where, tuple[str, ...]] | None = None,

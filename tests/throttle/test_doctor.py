@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from kquota.cli.throttle.doctor.answer import DO
 from kquota.reassign.run import Purpose
-from kquota.reassign.throttle import Setting
+from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, EVERY_REPLICA, FOLLOWER_RATE, LEADER_RATE, BrokerId, TopicPartition
 from kquota.throttle.doctor import findings
+from kquota.throttle.finding import Remedy
 from kquota.throttle.standing import Standing
 from tests.throttle.stage import FOLLOWER, LEADER, on, partition, rate, run, standing
 
@@ -179,8 +181,8 @@ def test_a_list_that_nears_what_a_broker_holds(length: int, rules: list[str]) ->
 def test_every_finding_says_what_it_does_and_what_to_do() -> None:
     for now, _ in CASES.values():
         for one in findings(now):
-            assert all((one.what, one.effect, one.do)), one
-            assert "\n" not in one.what + one.effect + one.do
+            assert all((one.what, one.effect, DO[one.remedy](one))), one
+            assert "\n" not in one.what + one.effect + DO[one.remedy](one)
 
 
 def test_a_run_whose_moves_were_never_handed_over_is_to_be_resumed() -> None:
@@ -190,7 +192,7 @@ def test_a_run_whose_moves_were_never_handed_over_is_to_be_resumed() -> None:
     (found,) = findings(standing(AT_REST, BOTH_LISTS, RATES, runs=[waiting]))
     assert found.rule == "run-ended"
     assert "1 of its 1 partitions were never handed over" in found.what
-    assert found.do == "kquota move resume"
+    assert found.remedy is Remedy.RESUME_RUN
 
 
 def test_a_wildcard_lists_every_replica() -> None:

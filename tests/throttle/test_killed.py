@@ -9,12 +9,12 @@ from typing import Any, Final, Literal
 import pytest
 
 from kquota.measure import ByteRate
-from kquota.reassign.throttle import Setting
-from kquota.stores.runs import RunFiles
+from kquota.settings.resource import Setting
 from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
-from kquota.throttle import holding
+from kquota.throttle import set_and_clear
+from tests.reassign.records import alone
 from tests.throttle.stage import LEADER
-from tests.throttle.test_holding import TITLE, WHOLE, Desk
+from tests.throttle.test_set_and_clear import TITLE, WHOLE, Desk
 
 PRIOR: Final = {
     Setting.of_topic("t", LEADER): "7:7,1:2",
@@ -57,7 +57,7 @@ def bring(desk: Desk) -> None:
 def adjust(desk: Desk) -> None:
     desk.bring(WHOLE, TITLE)
     (run,) = desk.runs.unfinished()
-    holding.adjust(desk.cluster, desk.runs, desk.clock, run, ByteRate(7))
+    set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, ByteRate(7))
 
 
 def clear(desk: Desk) -> None:
@@ -91,7 +91,7 @@ def test_clear_brings_back_what_stood(
             deaths += 1
         else:
             break
-        desk.cluster, desk.runs = cluster, RunFiles(tmp_path / str(deaths - 1), "here")
+        desk.cluster, desk.runs = cluster, alone(tmp_path / str(deaths - 1))
         assert desk.clear().pending == {}
         assert cluster.configs == PRIOR, f"killed {when} call {deaths}"
         assert desk.runs.unfinished() == ()

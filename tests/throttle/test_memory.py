@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from kquota.errors import Refused
-from kquota.reassign.throttle import Setting
-from kquota.stores.sightings import SightingsFile
+from kquota.settings.resource import Setting
+from kquota.stores.state.doctor_memory import SightingsFile
 from kquota.terms import LEADER_RATE, BrokerId
-from kquota.throttle.cure import Sightings
+from kquota.throttle.fixes import Sightings
 from tests.throttle.stage import BEGUN, LEADER
 
 LEFTOVERS = Sightings(

@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final, TypeAlias
+from typing import Final, TypeAlias
 
+from kquota.cli.configs.command import DEFAULT_NAME, KINDS
 from kquota.cli.hosts import is_ip_or_host
-from kquota.cli.strict import StrictCommand
-from kquota.config.resource import BROKERS, TOPICS
 from kquota.errors import Invalid
-from kquota.quota.entity import CLIENTS, EVERY, IPS, USERS, Every, Name
-from kquota.terms import DEFAULT
+from kquota.quota.entity import EVERY, Every, Name
+from kquota.settings.resource import BROKERS, TOPICS
+from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 
-KINDS: Final = (TOPICS, CLIENTS, USERS, BROKERS, IPS)
-"""The entity types, in the order in which kafka-configs looks at its short forms."""
 ELSEWHERE: Final = ("client-metrics", "groups", "broker-loggers")
 """What kafka-configs configures besides: no quota and no throttle."""
 
-# No argument of a process can hold a NUL, so this cannot be anybody's name.
-_DEFAULT: Final = "\0"
-_DEFAULT_FLAGS: Final = {
-    "--entity-default": "--entity-name",
-    "--client-defaults": "--client",
-    "--user-defaults": "--user",
-    "--broker-defaults": "--broker",
-    "--ip-defaults": "--ip",
-}
-
 Named: TypeAlias = Mapping[str, Name | Every]
 """Entity type to name, in the order of the command line; EVERY where only the type was given."""
-
-
-class EntityCommand(StrictCommand):
-    """A command in which the order of --entity-name and --entity-default tells which entity type each belongs to.
-
-    So --entity-default is written as an --entity-name of its own kind: order is kept only within one option.
-    """
-
-    written_as: ClassVar = {flag: (option, _DEFAULT) for flag, option in _DEFAULT_FLAGS.items()}
-
-    def twice(self, option: str) -> str:
-        """A short form names an entity type, too."""
-        kind = f"{option[2:]}s"
-        return f"Duplicate entity type(s) specified: {kind}" if kind in KINDS else super().twice(option)
 
 
 def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | None]) -> Named:
@@ -60,15 +34,15 @@ def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | 
         raise Invalid("More entity names specified than entity types")
     found: dict[str, Name | Every] = dict.fromkeys(types, EVERY)
     for kind, name in zip(types, names, strict=False):
-        if kind == TOPICS and name == _DEFAULT:
+        if kind == TOPICS and name == DEFAULT_NAME:
             raise Invalid("--entity-default must not be specified with --describe or --alter of topics")
-        found[kind] = DEFAULT if name == _DEFAULT else _must_be_a_name(kind, name)
+        found[kind] = DEFAULT if name == DEFAULT_NAME else _must_be_a_name(kind, name)
     return found
 
 
 def _in_kafkas_order(given: Mapping[str, str]) -> dict[str, str]:
     """Names before defaults: the first of the two is the one that kafka-configs says it has updated."""
-    order = sorted(given, key=lambda kind: (given[kind] == _DEFAULT, KINDS.index(kind)))
+    order = sorted(given, key=lambda kind: (given[kind] == DEFAULT_NAME, KINDS.index(kind)))
     return {kind: given[kind] for kind in order}
 
 

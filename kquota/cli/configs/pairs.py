@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from kquota.errors import Invalid
+from kquota.java_properties import entries
 
 _JAVA_TRIMS: Final = "".join(map(chr, range(33)))
 _KEY: Final = re.compile(r"[$a-zA-Z0-9._-]+")
@@ -45,8 +46,6 @@ def pairs(text: str) -> Mapping[str, str]:
 
 def pairs_in(path: Path) -> Mapping[str, str]:
     """The pairs of a Java properties file. Raises Invalid, naming --add-config-file."""
-    from kquota.stores.properties import entries
-
     found: dict[str, str] = {}
     for key, value in entries(path, "--add-config-file"):
         _must_be_a_key(key, "--add-config-file")

@@ -2,121 +2,107 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from kquota.cli import world
+from kquota.cli.configs.answer import AlteredQuotas, DescribedQuotas, entity_words
 from kquota.cli.configs.entities import Named
-from kquota.cli.configs.quotas_printed import HIDDEN, admin_lines, zookeeper_lines, zookeeper_words
-from kquota.cli.contract import DONE, printable, say
-from kquota.cli.fields import COLUMNS, columns, named, number
-from kquota.cli.options import Output
-from kquota.cli.tsv import table
+from kquota.cli.contract import say
+from kquota.errors import Invalid
+from kquota.measure import human_rate
 from kquota.quota import actions
-from kquota.quota.change import Change
-from kquota.quota.entity import CLIENTS, IPS, USERS, Entity, Every, Filter, Name
-from kquota.quota.limits import Limits, keys, limits, plain
+from kquota.quota.change import QuotaChange
+from kquota.quota.entity import Entity, Every, Filter, Name
+from kquota.quota.limits import Limits, plain, value
 from kquota.quota.port import Scram
-from kquota.terms import CONSUMER_BYTE_RATE, DEFAULT, PRODUCER_BYTE_RATE
+from kquota.quota_keys import QUOTA_KEYS, quotas_of
+from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 
 
-def change_of(entities: Named, add: Mapping[str, str], option: str, delete: tuple[str, ...]) -> Change:
+def change_of(entities: Named, add: Mapping[str, str], option: str, delete: tuple[str, ...]) -> QuotaChange:
     """What the options ask for; `add` comes from `option`. Raises Invalid for what no broker should be given."""
     names: dict[str, Name] = {kind: name for kind, name in entities.items() if not isinstance(name, Every)}
-    return Change(
-        entity=Entity(user=names.get(USERS), client_id=names.get(CLIENTS), ip=names.get(IPS)),
-        add=limits(add, list(entities), option),
-        delete=keys(delete, list(entities)),
-    )
+    entity = Entity(user=names.get(USERS), client_id=names.get(CLIENTS), ip=names.get(IPS))
+    wanted = limits(add, list(entities), option)
+    must_be_quotas(delete, list(entities), "--delete-config", "deleted")
+    return QuotaChange(entity=entity, add=wanted, delete=delete)
 
 
-def alter(at: world.Where, entities: Named, change: Change, output: Output) -> int:
-    """Write the change and wait until it is seen. Prints Kafka's words about it, or its entity as JSON or TSV."""
-    if at.zookeeper is not None and change.add:
-        from kquota.stores.zookeeper import must_carry
+def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str) -> Limits:
+    """The limits in the pairs of `option`; byte rates take units.
 
-        must_carry([change.entity])
+    >>> limits({"producer_byte_rate": "1MB/s", "request_percentage": "12.5"}, ["users"], "--add-config")
+    {'producer_byte_rate': 1000000.0, 'request_percentage': 12.5}
+
+    Raises Invalid for a key that is no quota of `entity_types` and for a value that no broker should be given.
+    """
+    must_be_quotas(pairs, entity_types, option, "added")
+    for key, text in pairs.items():
+        if not text:
+            raise Invalid(f"{option}: {key} has no value; to remove it write --delete-config {key}")
+    try:
+        return {key: value(key, text) for key, text in pairs.items()}
+    except Invalid as error:
+        raise Invalid(f"{option}: {error}") from error
+
+
+def must_be_quotas(keys: Iterable[str], entity_types: Collection[str], option: str, done: str) -> None:
+    """Raises Invalid, naming `option`, for a key that is no quota of `entity_types`."""
+    allowed = quotas_of(entity_types)
+    if unknown := [key for key in keys if key not in allowed]:
+        whose = " and ".join(f"'{entity_type}'" for entity_type in entity_types)
+        raise Invalid(
+            f"{option}: Only quota configs can be {done} for {whose}. "
+            f"Unexpected config names: {', '.join(unknown)}; quotas of {whose}: {', '.join(allowed)}"
+        )
+
+
+def alter(at: world.Where, entities: Named, change: QuotaChange) -> AlteredQuotas:
+    """Write the change and wait until it is seen."""
+    if change.add:
+        world.must_carry(at, change.entity)
     _echo(change)
     with world.quotas(at) as quotas:
         for line in actions.must_take_effect(quotas, change):
             say(f"warning: {line}")
         absent = actions.alter(quotas, change, world.until_seen())
-    for key in absent:
-        say(f"{change.entity}: {key} was not set; nothing to delete")
-    match output:
-        case Output.json:
-            print(json.dumps({"version": 1, "altered": named(change.entity)}, ensure_ascii=False))
-        case Output.tsv:
-            print(table(COLUMNS, [columns(change.entity)]), end="")
-        case Output.text:
-            print(printable(_altered(at, entities, change.entity)))
-    return DONE
+    return AlteredQuotas(
+        altered=change.entity,
+        sentence=_altered(at, entities, change.entity),
+        notes=tuple(f"{change.entity}: {key} was not set; nothing to delete" for key in absent),
+    )
 
 
 def _altered(at: world.Where, entities: Named, entity: Entity) -> str:
     if at.zookeeper is not None:
-        return f"Completed updating config for entity: {zookeeper_words(entity)}."
+        return f"Completed updating config for entity: {entity_words(entity)}."
     kind, name = next(iter(entities.items()))
     if name is DEFAULT:
         return f"Completed updating default config for {kind} in the cluster."
     return f"Completed updating config for {kind[:-1]} {name}."
 
 
-def describe(at: world.Where, entities: Named, output: Output) -> int:
-    """Print the quotas of the entities that are named; of SCRAM credentials at most the iterations."""
+def describe(at: world.Where, entities: Named) -> DescribedQuotas:
+    """The quotas of the entities that are named; of SCRAM credentials at most the iterations."""
     wanted = Filter(user=entities.get(USERS), client_id=entities.get(CLIENTS), ip=entities.get(IPS))
     unreadable: list[str] = []
-    scram: Scram = {}
+    scram: Scram | None = None
     with world.quotas(at, unreadable.append) as quotas:
         if wanted.user is not None and wanted.client_id is None:
             found, scram = actions.describe_users(quotas, wanted.user)
         else:
             found = actions.describe(quotas, wanted)
-    for line in unreadable:
-        say(f"warning: {line}")
-    match output:
-        case Output.json:
-            print(json.dumps(_document(wanted, found, scram), ensure_ascii=False, indent=2))
-        case Output.tsv:
-            print(table((*COLUMNS, "key", "value"), _rows(found, scram)), end="")
-        case Output.text:
-            if at.zookeeper is not None and (entity := wanted.entity()) is not None and not unreadable:
-                # Kafka 2.8's tool names an entity that was asked for by name even where it has no quota.
-                found = found or {entity: {}}
-            lines = admin_lines if at.zookeeper is None else zookeeper_lines
-            print("".join(f"{printable(line)}\n" for line in lines(found, scram)), end="")
-    return DONE
+    return DescribedQuotas(
+        entities=found,
+        scram=scram,
+        over_zookeeper=at.zookeeper is not None,
+        named=None if unreadable else wanted.entity(),
+        notes=tuple(f"warning: {line}" for line in unreadable),
+    )
 
 
-def _document(wanted: Filter, found: Mapping[Entity, Limits], scram: Scram) -> dict[str, object]:
-    entities = [
-        {**named(entity), "quotas": {key: number(value) for key, value in limits.items()}}
-        for entity, limits in found.items()
-    ]
-    document: dict[str, object] = {"version": 1, "entities": entities}
-    if wanted.user is not None and wanted.client_id is None:
-        document["scram"] = [
-            {"user": user, "mechanism": mechanism, "iterations": iterations}
-            for user, credentials in scram.items()
-            for mechanism, iterations in credentials.items()
-        ]
-    return document
-
-
-def _rows(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[list[str | None]]:
-    for entity, held in found.items():
-        for key, value in held.items():
-            yield [*columns(entity), key, plain(value)]
-    for user, credentials in scram.items():
-        for mechanism, iterations in credentials.items():
-            told = HIDDEN if iterations is None else f"iterations={iterations}"
-            yield [*columns(Entity(user=user)), mechanism, told]
-
-
-def _echo(change: Change) -> None:
+def _echo(change: QuotaChange) -> None:
     """What was understood of a rate, so that a mistake of units is seen at once."""
-    from kquota.measure import human_rate
-
-    for key in (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE):
-        if key in change.add:
+    for key, row in QUOTA_KEYS.items():
+        if row.in_bytes and key in change.add:
             say(f"{change.entity}: {key} = {plain(change.add[key])} bytes per second ({human_rate(change.add[key])})")

@@ -6,10 +6,13 @@ from typing import Final
 
 import typer
 
-from kquota.cli.help import Command, Group, under
-from kquota.cli.move import runs
+from kquota.cli import commands
+from kquota.cli.help import Group
+from kquota.cli.move.abort import command as abort
 from kquota.cli.move.estimate import command as estimate
 from kquota.cli.move.plan import command as plan
+from kquota.cli.move.resume import command as resume
+from kquota.cli.move.status import command as status
 
 EPILOG: Final = """Examples:
   kquota move plan --bootstrap-server localhost:9092 --drain 3 > plan.json
@@ -23,8 +26,8 @@ def group() -> None:
     """From the plan of a move to its last throttle."""
 
 
-app.command(cls=under(plan.HEADINGS, Command), epilog=plan.EPILOG)(plan.plan)
-app.command(cls=under(estimate.HEADINGS, Command), epilog=estimate.EPILOG)(estimate.estimate)
-app.command(cls=Command, epilog=runs.EPILOGS["status"])(runs.status)
-app.command(cls=Command, epilog=runs.EPILOGS["resume"])(runs.resume)
-app.command(cls=Command, epilog=runs.EPILOGS["abort"])(runs.abort)
+commands.add(app, "plan", plan.PlanOptions, epilog=plan.EPILOG, headings=plan.HEADINGS)
+commands.add(app, "estimate", estimate.EstimateOptions, epilog=estimate.EPILOG, headings=estimate.HEADINGS)
+commands.add(app, "status", status.MoveStatusOptions, epilog=status.EPILOG)
+commands.add(app, "resume", resume.ResumeOptions, epilog=resume.EPILOG)
+commands.add(app, "abort", abort.AbortOptions, epilog=abort.EPILOG)

@@ -6,12 +6,14 @@ from typing import Final
 
 import typer
 
-from kquota.cli.help import Command, Group, under
+from kquota.cli import commands
+from kquota.cli.help import Group
+from kquota.cli.quota.apply import command as apply
+from kquota.cli.quota.diff import command as diff
 from kquota.cli.quota.explain import command as explain
+from kquota.cli.quota.export import command as export
 from kquota.cli.quota.probe import command as probe
-from kquota.cli.quota.probe.options import HEADINGS as OF_A_PROBE
 from kquota.cli.quota.simulate import command as simulate
-from kquota.cli.quota.simulate.options import HEADINGS as OF_A_SIMULATION
 
 EPILOG: Final = """Examples:
   kquota quota explain --bootstrap-server localhost:9092 --user alice --client-id billing
@@ -25,15 +27,9 @@ def group() -> None:
     """The quotas of a whole cluster as one document; which one binds a client; what a load, or a real client, gets."""
 
 
-def _document() -> None:
-    from kquota.cli.quota.document import command as document
-
-    app.command(cls=Command, epilog=document.EXPORT_EPILOG)(document.export)
-    app.command(cls=Command, epilog=document.DIFF_EPILOG)(document.diff)
-    app.command(cls=Command, epilog=document.APPLY_EPILOG)(document.apply)
-
-
-_document()
-app.command("explain", cls=Command, epilog=explain.EPILOG)(explain.explain)
-app.command("simulate", cls=under(OF_A_SIMULATION, Command), epilog=simulate.EPILOG)(simulate.simulate)
-app.command("probe", cls=under(OF_A_PROBE, Command), epilog=probe.EPILOG)(probe.probe)
+commands.add(app, "export", export.ExportOptions, epilog=export.EPILOG)
+commands.add(app, "diff", diff.DiffOptions, epilog=diff.EPILOG)
+commands.add(app, "apply", apply.ApplyOptions, epilog=apply.EPILOG)
+commands.add(app, "explain", explain.ExplainOptions, epilog=explain.EPILOG)
+commands.add(app, "simulate", simulate.SimulateOptions, epilog=simulate.EPILOG, headings=simulate.HEADINGS)
+commands.add(app, "probe", probe.ProbeOptions, epilog=probe.EPILOG, headings=probe.HEADINGS)

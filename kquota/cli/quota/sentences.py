@@ -10,28 +10,14 @@ from typing import Final
 
 from kquota.cli.contract import printable
 from kquota.measure import human_rate
-from kquota.quota.capacity import Cluster
-from kquota.quota.explain import Answer
+from kquota.quota.capacity import Capacity
+from kquota.quota.explain import KeyAnswer
 from kquota.quota.limits import plain
 from kquota.quota.precedence import Client
-from kquota.terms import (
-    BYTE_RATES,
-    CONNECTION_CREATION_RATE,
-    CONSUMER_BYTE_RATE,
-    CONTROLLER_MUTATION_RATE,
-    PRODUCER_BYTE_RATE,
-    REQUEST_PERCENTAGE,
-)
+from kquota.quota_keys import QUOTA_KEYS, Model
 
 WIDTH: Final = 80
 _INDENT: Final = " " * 11
-_SUFFIX: Final = {
-    PRODUCER_BYTE_RATE: " B/s",
-    CONSUMER_BYTE_RATE: " B/s",
-    REQUEST_PERCENTAGE: "%",
-    CONTROLLER_MUTATION_RATE: "/s",
-    CONNECTION_CREATION_RATE: "/s",
-}
 
 
 def whom(client: Client) -> str:
@@ -42,14 +28,14 @@ def whom(client: Client) -> str:
     return f"{user}, client-id {client.client_id!r}" if client.client_id else f"{user}, without a client-id"
 
 
-def headline(answer: Answer, cluster: Cluster) -> str:
+def headline(answer: KeyAnswer, cluster: Capacity) -> str:
     """One key's answer in one sentence."""
     if cluster.ignores(answer.key):
         return f"{answer.key}: unlimited, the brokers are too old for it"
     if answer.limit is None:
         return f"{answer.key}: unlimited, no level that applies is set"
     won = answer.winner
-    where = "for the cluster" if answer.key == CONTROLLER_MUTATION_RATE else "per broker"
+    where = "for the cluster" if answer.row.model is Model.BUCKET else "per broker"
     source = (
         f"{answer.static} of the brokers (below all levels)"
         if won is None
@@ -60,9 +46,10 @@ def headline(answer: Answer, cluster: Cluster) -> str:
 
 def amount(key: str, value: float) -> str:
     """A limit with its unit."""
-    if key in BYTE_RATES and math.isfinite(value):
+    row = QUOTA_KEYS[key]
+    if row.in_bytes and math.isfinite(value):
         return human_rate(value)
-    return f"{plain(value)}{_SUFFIX[key]}"
+    return plain(value) + (" B/s" if row.in_bytes else "%" if row.model is Model.SHARE else "/s")
 
 
 _TOGETHER: Final = re.compile(r"(?<=level) (?=\d)|(?<=\d) (?=of \d)|(?<=of) (?=\d\))|(?<=\d) (?=s\b)")

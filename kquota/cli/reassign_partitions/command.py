@@ -1,28 +1,16 @@
-"""`kquota reassign-partitions`: kafka-reassign-partitions, which gives back what was there."""
+"""`kquota reassign-partitions`: kafka-reassign-partitions, which restores what was there."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Annotated, Final
 
-from kquota.cli import rates, world
-from kquota.cli.actions import given_options
-from kquota.cli.connection import Connection, connected
-from kquota.cli.contract import say
-from kquota.cli.reassign_partitions.options import (
-    CANCEL,
-    EXECUTE,
-    GENERATE,
-    LIST,
-    Given,
-    action,
-    must_work_through_zookeeper,
-)
-from kquota.errors import Invalid
-from kquota.measure import ByteRate, duration, human_rate
+import typer
 
-if TYPE_CHECKING:
-    from kquota.reassign.plan import Plan
+from kquota.cli.actions import With, flag, value
+from kquota.cli.connection import Connection
+from kquota.cli.options import Output, TableFormat
 
 EPILOG: Final = """Exit codes of --verify: 0 done, and the throttle given back; 8 still moving: ask again; 1 replicas
 ended elsewhere.
@@ -32,110 +20,126 @@ Examples:
 --throttle 50MB/s
   kquota reassign-partitions --bootstrap-server localhost:9092 --verify --reassignment-json-file plan.json"""
 
-_TIMEOUT: Final = "10000"
-_LONGEST: Final = 15
-"""Digits: more milliseconds than there will be operators."""
+GENERATE, EXECUTE, VERIFY, CANCEL, LIST = "generate", "execute", "verify", "cancel", "list"
+ACTIONS: Final = (GENERATE, EXECUTE, VERIFY, CANCEL, LIST)
+"""In the order in which Kafka's tool names them."""
+HEADINGS: Final = {
+    "--generate": "Action (exactly one)",
+    "--reassignment-json-file": "The plan",
+    "--throttle": "The throttle",
+    "--additional": "How carefully",
+    "--state-dir": "Record and output",
+}
+"""The first option of each part of the help, and its heading."""
 
 
-@connected()
-@given_options(Given)
-def reassign_partitions(connection: Connection, given: Given) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReassignOptions:
     """Move partitions under a throttle, and put every throttle back exactly as it was."""
-    asked = action(given)
-    at = world.where(connection)
-    if at.zookeeper is not None:
-        must_work_through_zookeeper(given, asked)
-    if asked == LIST:
-        from kquota.cli.reassign_partitions import listing
 
-        return listing.show(at, given.output)
-    if asked == GENERATE:
-        from kquota.cli.reassign_partitions import generation
+    connection: Connection
+    generate: Annotated[bool, flag("generate", "Propose a plan for the topics named; nothing is moved.")] = False
+    execute: Annotated[bool, flag("execute", "Start the moves of the plan, throttled.")] = False
+    verify: Annotated[bool, flag("verify", "Say whether they are done; when they are, give the throttle back.")] = False
+    cancel: Annotated[bool, flag("cancel", "Stop them: the partitions stay where they were.")] = False
+    list: Annotated[bool, flag("list", "Show every move under way in the cluster.")] = False
 
-        return generation.propose(at, given)
-    if asked == EXECUTE:
-        return _execute(at, given)
-    return _cancel(at, given) if asked == CANCEL else _verify(at, given)
-
-
-def _execute(at: world.Where, given: Given) -> int:
-    throttle = _throttle(given)
-    log_dir_throttle = rates.any_throttle(given.replica_alter_log_dirs_throttle, "--replica-alter-log-dirs-throttle")
-    if log_dir_throttle is not None:
-        say(f"log dirs throttle: {_told(log_dir_throttle)} between the log dirs of every broker that takes part")
-    timeout, plan = _seconds(given.timeout or _TIMEOUT), _plan(at, given)
-    from kquota.cli.reassign_partitions import execution
-    from kquota.reassign.preparation import Asked
-
-    asked = Asked(
-        throttle=throttle,
-        log_dir_throttle=log_dir_throttle,
-        additional=given.additional,
-        same_replication_factor=given.disallow_replication_factor_change,
-        whole_topics=given.throttle_whole_topics,
-        force=given.force,
+    reassignment_json_file: Annotated[
+        Path | None,
+        With(EXECUTE, VERIFY, CANCEL, required=True),
+        value("reassignment-json-file", "FILE", "The plan, as --generate and move plan print it."),
+    ] = None
+    topics_to_move_json_file: Annotated[
+        Path | None,
+        With(GENERATE, required=True),
+        value(
+            "topics-to-move-json-file", "FILE", 'For --generate, the topics: {"topics":[{"topic":"foo"}],"version":1}.'
+        ),
+    ] = None
+    broker_list: Annotated[
+        str | None,
+        With(GENERATE, required=True),
+        value("broker-list", "ID,…", "For --generate, the brokers to place them on."),
+    ] = None
+    disable_rack_aware: Annotated[
+        bool, With(GENERATE), flag("disable-rack-aware", "For --generate: do not look at the brokers' racks.")
+    ] = False
+    seed: Annotated[
+        int | None,
+        With(GENERATE),
+        typer.Option(
+            "--seed",
+            metavar="N",
+            min=0,
+            help="For --generate: make the proposal again that this seed, told on stderr, made before.",
+        ),
+    ] = None
+    throttle: Annotated[
+        str | None,
+        With(EXECUTE),
+        value(
+            "throttle",
+            "RATE",
+            "The most that each broker sends, and receives, of the moves: 50MB/s; bare: bytes per second. "
+            "[default: no throttle]",
+        ),
+    ] = None
+    replication_quota: Annotated[
+        str | None, With(EXECUTE), value("replication-quota", "RATE", "KIP-73's name of --throttle.")
+    ] = None
+    replica_alter_log_dirs_throttle: Annotated[
+        str | None,
+        With(EXECUTE, zookeeper=False),
+        value(
+            "replica-alter-log-dirs-throttle",
+            "RATE",
+            "The most that each broker copies between its own log dirs, as --throttle. [default: no throttle]",
+        ),
+    ] = None
+    throttle_whole_topics: Annotated[
+        bool,
+        With(EXECUTE),
+        flag(
+            "throttle-whole-topics",
+            "Throttle all replicas of a topic (*) where the list of those that move is longer than a broker takes.",
+        ),
+    ] = False
+    preserve_throttles: Annotated[bool, With(VERIFY, CANCEL), flag("preserve-throttles", "Give no throttle back.")] = (
+        False
     )
-    return execution.execute(at, plan, asked, given.state_dir, given.output, timeout=timeout, dry_run=given.dry_run)
-
-
-def _verify(at: world.Where, given: Given) -> int:
-    if given.preserve_throttles and given.clear_all:
-        raise Invalid("--preserve-throttles gives nothing back and --clear-all takes everything away: give one of them")
-    plan = _plan(at, given)
-    from kquota.cli.reassign_partitions import execution
-
-    return execution.verify(
-        at, plan, given.state_dir, given.output, preserve=given.preserve_throttles, clear_all=given.clear_all
-    )
-
-
-def _cancel(at: world.Where, given: Given) -> int:
-    timeout, plan = _seconds(given.timeout or _TIMEOUT), _plan(at, given)
-    from kquota.cli.reassign_partitions import execution
-
-    return execution.cancel(
-        at,
-        plan,
-        given.state_dir,
-        given.output,
-        preserve=given.preserve_throttles,
-        force=given.force,
-        timeout=timeout,
-        dry_run=given.dry_run,
-    )
-
-
-def _throttle(given: Given) -> ByteRate | None:
-    text, option = given.throttle, "--throttle"
-    if given.replication_quota is not None:
-        if text is not None:
-            raise Invalid("--replication-quota is KIP-73's name of --throttle: give one of them")
-        text, option = given.replication_quota, "--replication-quota"
-        say("note: --replication-quota is KIP-73's name; Kafka shipped it as --throttle")
-    rate = rates.any_throttle(text, option)
-    if rate is not None:
-        say(f"throttle: {_told(rate)} into and out of every broker that takes part")
-    return rate
-
-
-def _told(rate: ByteRate) -> str:
-    return f"{rate} bytes per second ({human_rate(rate)})"
-
-
-def _seconds(text: str) -> float:
-    """A bare number is Kafka's, of milliseconds."""
-    if text.isascii() and text.isdigit() and len(text) <= _LONGEST:
-        return int(text) / 1000
-    if not text[-1:].isalpha():
-        raise Invalid(f"--timeout {text!r}: write whole milliseconds, or a time with its unit, as 10000 or 10s")
-    return duration(text, "--timeout")
-
-
-def _plan(at: world.Where, given: Given) -> Plan:
-    from kquota.reassign import log_dirs, plan
-
-    # `action` refuses every action that needs a plan and has none.
-    found = plan.read(given.reassignment_json_file or Path(), lambda line: say(f"warning: {line}"))
-    if at.zookeeper is not None:
-        log_dirs.must_have_brokers(found)
-    return found
+    clear_all: Annotated[
+        bool, With(VERIFY), flag("clear-all", "Clear all throttles, whoever set them, as Kafka's --verify does.")
+    ] = False
+    additional: Annotated[
+        bool, With(EXECUTE, zookeeper=False), flag("additional", "Start although other moves run in the cluster.")
+    ] = False
+    disallow_replication_factor_change: Annotated[
+        bool,
+        With(EXECUTE),
+        flag("disallow-replication-factor-change", "Refuse a plan that changes a replication factor."),
+    ] = False
+    timeout: Annotated[
+        str | None,
+        With(EXECUTE, CANCEL, zookeeper=False),
+        value(
+            "timeout",
+            "MS",
+            "How long to wait for moves between log dirs to begin: 10s; bare: milliseconds. [default: 10s]",
+        ),
+    ] = None
+    force: Annotated[
+        bool, With(EXECUTE, CANCEL), flag("force", "Do what is refused for being dangerous; the refusal names it.")
+    ] = False
+    reason: Annotated[
+        str | None, With(EXECUTE), value("reason", "TEXT", "Why, for colleagues: move status shows it.")
+    ] = None
+    dry_run: Annotated[
+        bool, With(EXECUTE, CANCEL), flag("dry-run", "Check everything and show what would be written.")
+    ] = False
+    state_dir: Annotated[
+        Path | None,
+        With(EXECUTE, VERIFY, CANCEL),
+        value("state-dir", "DIR", "Where runs are on record. [default: $XDG_STATE_HOME/kquota]"),
+    ] = None
+    output: TableFormat = Output.text
+    bootstrap_controller: Annotated[str | None, typer.Option("--bootstrap-controller", hidden=True)] = None

@@ -2,72 +2,85 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kquota import text_file
 from kquota.cli import world
-from kquota.cli.contract import DONE, say
-from kquota.cli.listed import every_broker_id
-from kquota.cli.options import Output
-from kquota.cli.reassign_partitions.options import Given
+from kquota.cli.contract import say
+from kquota.cli.list_options import every_broker_id
+from kquota.cli.output import Answer, key
+from kquota.cli.reassign_partitions.answer import plan_document
+from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.errors import Invalid, Refused, Unreachable
+from kquota.list_text import joined
 from kquota.pace.ratio import move_ratio
-from kquota.reassign import words
-from kquota.several import joined
-from kquota.terms import BrokerId, ReplicaId, TopicPartition
+from kquota.placement.generate import Proposal, proposal
+from kquota.reassign import strict_json, words
+from kquota.reassign.moves import PartitionReplicas
+from kquota.reassign.plan import Plan
+from kquota.reassign.port import Snapshot
+from kquota.reassign.strict_json import Value, brief
+from kquota.terms import BrokerId, ReplicaId, TopicPartition, wrong_topic_name
 
-if TYPE_CHECKING:
-    from kquota.placement.generate import Proposal
-    from kquota.reassign.moves import Partition
-    from kquota.reassign.plan import Plan
-    from kquota.reassign.port import Snapshot
-
-VERSION: Final = 1
 _SEEDS: Final = 1_000_000
 _NEARLY_ALL: Final = 0.75
+_TOPICS_EXAMPLE: Final = '{"topics":[{"topic":"foo"},{"topic":"bar"}],"version":1}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """One answer of --generate; `total` are all partitions of the cluster."""
+class PlanProposed(Answer):
+    """Where the partitions are and where they would go; `move_ratio` is KIP-73's.
 
-    made: Proposal
-    total: int
+    It is the share of the cluster's partitions that would be copied.
+    """
+
+    current: Plan = key(form=plan_document)
+    proposed: Plan = key(form=plan_document)
+    move_ratio: float
+    partitions_to_be_moved: int
+    total_partition_count: int
     seed: int
     warnings: tuple[str, ...]
 
-    @property
-    def move_ratio(self) -> float:
-        """KIP-73's: the share of the cluster's partitions that would be copied."""
-        return move_ratio(len(self.made.gaining), self.total)
+    def text(self) -> Iterator[str]:
+        """As kafka-reassign-partitions prints it."""
+        yield from words.generated(self.current, self.proposed).split("\n")
 
 
-def propose(at: world.Where, given: Given) -> int:
-    """Print where the topics are and where they would go; nothing is written. Raises Invalid, Refused."""
-    from kquota.placement import topics_to_move
-    from kquota.placement.generate import proposal
-
-    brokers = broker_list(given.broker_list or "")
-    # `action` refuses a --generate without a file.
-    file = given.topics_to_move_json_file or Path()
-    topics = topics_to_move.read(file)
-    seed = secrets.randbelow(_SEEDS) if given.seed is None else given.seed
+def run(at: world.Where, options: ReassignOptions) -> PlanProposed:
+    """Read where the topics are and make a proposal; nothing is written. Raises Invalid, Refused."""
+    brokers = broker_list(options.broker_list or "")
+    # `run` refuses a --generate without a file.
+    file = options.topics_to_move_json_file or Path()
+    topics = topics_to_move(file)
+    seed = secrets.randbelow(_SEEDS) if options.seed is None else options.seed
     with world.moves(at, None) as (cluster, _):
         found = cluster.snapshot(None)
-    racks = _racks(found, brokers, rack_aware=not given.disable_rack_aware)
+    racks = _racks(found, brokers, rack_aware=not options.disable_rack_aware)
     partitions = _partitions(found, topics, file)
     made = proposal(partitions, racks, seed)
     noted = tuple(warnings(made, [name for name, now in partitions.items() if now.moving]))
-    current = replace(made.current, log_dirs=_log_dirs(at, made.current, found.alive))
-    answer = Answer(made=replace(made, current=current), total=len(found.partitions), seed=seed, warnings=noted)
-    for line in remarks(answer):
-        say(line)
-    print(document(answer) if given.output is Output.json else text(answer))
-    return DONE
+    moved, total = len(made.gaining), len(found.partitions)
+    ratio = move_ratio(moved, total)
+    notes = (
+        *(f"warning: {warning}" for warning in noted),
+        f"MoveRatio {ratio:.3f} = {moved} partitions to be moved / {total} partitions (KIP-73)",
+        f"--seed {seed} makes this proposal again, while brokers and partitions stay the same",
+    )
+    return PlanProposed(
+        current=replace(made.current, log_dirs=_log_dirs(at, made.current, found.alive)),
+        proposed=made.proposed,
+        move_ratio=ratio,
+        partitions_to_be_moved=moved,
+        total_partition_count=total,
+        seed=seed,
+        warnings=noted,
+        notes=notes,
+    )
 
 
 def broker_list(text: str) -> tuple[BrokerId, ...]:
@@ -98,36 +111,7 @@ def warnings(made: Proposal, moving: Sequence[TopicPartition]) -> Iterator[str]:
         )
 
 
-def remarks(answer: Answer) -> Iterator[str]:
-    """For stderr: the warnings, KIP-73's MoveRatio with its counts, and how to get the same again."""
-    yield from (f"warning: {warning}" for warning in answer.warnings)
-    moved = len(answer.made.gaining)
-    yield f"MoveRatio {answer.move_ratio:.3f} = {moved} partitions to be moved / {answer.total} partitions (KIP-73)"
-    yield f"--seed {answer.seed} makes this proposal again, while brokers and partitions stay the same"
-
-
-def text(answer: Answer) -> str:
-    """As kafka-reassign-partitions prints it."""
-    return words.generated(answer.made.current, answer.made.proposed)
-
-
-def document(answer: Answer) -> str:
-    """One line; `current` and `proposed` are plans as --reassignment-json-file takes them."""
-    return json.dumps(
-        {
-            "version": VERSION,
-            "current": json.loads(words.assignment(answer.made.current)),
-            "proposed": json.loads(words.assignment(answer.made.proposed)),
-            "move_ratio": answer.move_ratio,
-            "partitions_to_be_moved": len(answer.made.gaining),
-            "total_partition_count": answer.total,
-            "seed": answer.seed,
-            "warnings": answer.warnings,
-        }
-    )
-
-
-def _partitions(found: Snapshot, topics: Collection[str], file: Path) -> dict[TopicPartition, Partition]:
+def _partitions(found: Snapshot, topics: Collection[str], file: Path) -> dict[TopicPartition, PartitionReplicas]:
     wanted = set(topics)
     partitions = {name: now for name, now in found.partitions.items() if name.topic in wanted}
     if missing := sorted(wanted - {name.topic for name in partitions}):
@@ -161,3 +145,32 @@ def _racks(found: Snapshot, brokers: Sequence[BrokerId], *, rack_aware: bool) ->
         alive = joined(sorted(found.alive))
         raise Refused(f"--broker-list names brokers that are not alive: {joined(dead)}; alive are {alive}")
     return {broker: found.racks[broker] if rack_aware else None for broker in brokers}
+
+
+def topics_to_move(path: Path) -> tuple[str, ...]:
+    """The topics in a file, a pipe or stdin (`-`), sorted. Raises Invalid."""
+    return parse_topics(*text_file.read(path, "a topics-to-move JSON file"))
+
+
+def parse_topics(text: str, where: str) -> tuple[str, ...]:
+    """The topics in Kafka's JSON, sorted; a missing version is 1, as for Kafka.
+
+    Raises Invalid beginning with `where` (a file's name), then line and column or the JSON path of what is wrong.
+    """
+    value = strict_json.load(text, where, _TOPICS_EXAMPLE)
+    if (version := value.field("version", 1)).number() != 1:
+        raise version.wrong(f"Not supported version field value {version.value}; kquota reads version 1")
+    entries = value.field("topics")
+    topics = [_topic_name(entry.field("topic")) for entry in entries.items()]
+    if not topics:
+        raise entries.wrong(f"names no topic; write for example {_TOPICS_EXAMPLE}")
+    if twice := strict_json.repeated(topics):
+        raise entries.wrong(f"List of topics to reassign contains duplicate entries: [{', '.join(twice)}]")
+    return tuple(sorted(topics))
+
+
+def _topic_name(value: Value) -> str:
+    name = value.text()
+    if why := wrong_topic_name(name):
+        raise value.wrong(f"{brief(name)} {why}")
+    return name

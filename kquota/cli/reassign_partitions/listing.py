@@ -2,52 +2,68 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from kquota.cli import fields, world
-from kquota.cli.contract import DONE
-from kquota.cli.options import Output
-from kquota.cli.tsv import table
+from kquota.cli import world
+from kquota.cli.output import Answer, Part, Row, hidden, spread
+from kquota.cli.reassign_partitions.command import ReassignOptions
+from kquota.errors import KquotaError
+from kquota.list_text import joined
+from kquota.measure import counted
 from kquota.reassign import words
-from kquota.reassign.moves import Partition
-from kquota.several import joined
-from kquota.terms import TopicPartition
-
-VERSION: Final = 1
-_HEADER: Final = ("topic", "partition", "replicas", "adding", "removing")
+from kquota.reassign.moves import PartitionReplicas
+from kquota.terms import BrokerId, TopicPartition
 
 
-def show(at: world.Where, output: Output) -> int:
-    """Print them, in Kafka's words, as JSON, or as a table."""
-    with world.moves(at, None) as (cluster, _):
-        running = cluster.snapshot(()).running
-    match output:
-        case Output.json:
-            print(document(running))
-        case Output.tsv:
-            print(rows(running), end="")
-        case _:
-            print(words.running(running))
-    return DONE
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveShown(Part):
+    """A move under way; `replicas` are old and new ones together, as for Kafka."""
+
+    partition: TopicPartition = spread()
+    replicas: tuple[BrokerId, ...]
+    adding: tuple[BrokerId, ...]
+    removing: tuple[BrokerId, ...]
 
 
-def document(running: Mapping[TopicPartition, Partition]) -> str:
-    """One line; during a move `replicas` are old and new ones together, as for Kafka."""
-    moves = [
-        {**fields.partition(name), "replicas": now.replicas, "adding": now.adding, "removing": now.removing}
-        for name, now in running.items()
-    ]
-    return json.dumps({"version": VERSION, "reassignments": moves})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovesShown(Answer):
+    """Every move under way."""
+
+    running: Mapping[TopicPartition, PartitionReplicas] = hidden()
+    reassignments: tuple[MoveShown, ...]
+
+    HEADER = ("topic", "partition", "replicas", "adding", "removing")
+
+    def text(self) -> Iterator[str]:
+        """As kafka-reassign-partitions prints it."""
+        yield from words.running(self.running).split("\n")
+
+    def rows(self) -> Iterator[Row]:
+        """A row for each partition; brokers are joined by commas."""
+        for move in self.reassignments:
+            name = move.partition
+            yield [name.topic, str(name.partition), *map(joined, (move.replicas, move.adding, move.removing))]
 
 
-def rows(running: Mapping[TopicPartition, Partition]) -> str:
-    """A row for each partition; brokers are joined by commas."""
-    return table(
-        _HEADER,
-        (
-            (name.topic, str(name.partition), *map(joined, (now.replicas, now.adding, now.removing)))
-            for name, now in running.items()
-        ),
+def run(at: world.Where, _: ReassignOptions) -> MovesShown:
+    """Read them, and which run on record each belongs to."""
+    notes = []
+    with world.moves(at, None) as (cluster, runs):
+        found = cluster.snapshot(()).running
+        try:
+            open_runs = runs.unfinished()
+        except KquotaError as error:
+            notes.append(f"warning: it is unknown which run moves them: {error}")
+            open_runs = ()
+    for run in open_runs:
+        if moving := sum(name in found for name in run.plan.targets):
+            why = "" if run.reason is None else f", because: {run.reason}"
+            notes.append(
+                f"{counted(moving, 'move')} of run {run.id}, begun by {run.owner or 'a kquota before 0.2'}{why}"
+            )
+    moves = tuple(
+        MoveShown(partition=name, replicas=now.replicas, adding=now.adding, removing=now.removing)
+        for name, now in found.items()
     )
+    return MovesShown(running=found, reassignments=moves, notes=tuple(notes))

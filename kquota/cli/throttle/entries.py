@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kquota.reassign.throttle import Setting
-from kquota.throttle.standing import replica
+from kquota.settings.resource import Setting
+from kquota.settings.throttled_lists import replica
 
 _GROUPS: Final = 6
 

@@ -6,9 +6,12 @@ from typing import Final
 
 import typer
 
-from kquota.cli.help import Command, Group, under
-from kquota.cli.throttle import clear, doctor, show
-from kquota.cli.throttle import set as setting
+from kquota.cli import commands
+from kquota.cli.help import Group
+from kquota.cli.throttle.clear import command as clear
+from kquota.cli.throttle.doctor import command as doctor
+from kquota.cli.throttle.set import command as set_
+from kquota.cli.throttle.show import command as show
 
 EPILOG: Final = """Examples:
   kquota throttle show --bootstrap-server localhost:9092
@@ -22,7 +25,7 @@ def group() -> None:
     """What replication throttles stand on the cluster, by whom; set them, give them back, clear what was left."""
 
 
-app.command("show", cls=Command, epilog=show.EPILOG)(show.show)
-app.command("set", cls=under(setting.HEADINGS, Command), epilog=setting.EPILOG)(setting.set_)
-app.command("clear", cls=Command, epilog=clear.EPILOG)(clear.clear)
-app.command("doctor", cls=Command, epilog=doctor.EPILOG)(doctor.doctor)
+commands.add(app, "show", show.ShowOptions, epilog=show.EPILOG)
+commands.add(app, "set", set_.SetOptions, epilog=set_.EPILOG, headings=set_.HEADINGS)
+commands.add(app, "clear", clear.ClearOptions, epilog=clear.EPILOG)
+commands.add(app, "doctor", doctor.DoctorOptions, epilog=doctor.EPILOG)

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from typing import Final
 
 from kquota.cli import world
-from kquota.cli.contract import DONE, FAILED, TRY_LATER, complain, say
-from kquota.cli.listed import Line, topics_in
-from kquota.cli.options import Output
+from kquota.cli.contract import DONE, FAILED, TRY_LATER, say
+from kquota.cli.list_options import Line, topics_in
 from kquota.cli.progress import waiting
+from kquota.cli.topics.answer import ChangedTopic, ChangedTopics, UnchangedTopic
+from kquota.cli.topics.command import ALTER, CREATE, TopicsOptions
 from kquota.cli.topics.listing import matching, must_match
-from kquota.cli.topics.options import ALTER, CREATE, Given
 from kquota.errors import Invalid, QuotaViolatedException, Refused
 from kquota.library import Cluster
+from kquota.list_text import few
 from kquota.measure import counted, duration, human_duration
 from kquota.mutation import naming
-from kquota.mutation.actions import Fate, Outcome, Work, carry_out, work
+from kquota.mutation.actions import Fate, MutationWork, TopicOutcome, carry_out, work
 from kquota.mutation.admin import pace_of, with_partitions
 from kquota.mutation.port import EXISTS, MISSING, Topics
 from kquota.mutation.request import Assignment, Creation, Deletion, Growth, Mutation
-from kquota.several import few
 
-VERSION: Final = 1
 _SHOWN: Final = 10
 _COLLIDE: Final = (
     "warning: {}: topics with a period ('.') or underscore ('_') could collide in the names of metrics; "
@@ -31,72 +29,61 @@ _COLLIDE: Final = (
 )
 
 
-def mutate(at: world.Where, given: Given, asked: str) -> int:
-    """Check all, then send all; what the quota rejects is sent again until --timeout is over."""
-    seconds = None if given.timeout is None else duration(given.timeout, "--timeout")
-    filed = [] if given.from_file is None else topics_in(given.from_file, "--from-file")
-    assigned = None if given.replica_assignment is None else naming.assignment(given.replica_assignment)
-    creations = _creations(given, filed, assigned) if asked == CREATE else []
-    counts = _counts(given, filed) if asked == ALTER else {}
+def mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[ChangedTopics]:
+    """Check all, then send all; what the quota rejects is sent again until --timeout is over.
+
+    Answers also when it is interrupted.
+    """
+    seconds = None if options.timeout is None else duration(options.timeout, "--timeout")
+    filed = [] if options.from_file is None else topics_in(options.from_file, "--from-file")
+    text = options.replica_assignment
+    assigned = None if text is None else naming.assignment(text, "--replica-assignment")
+    creations = _creations(options, filed, assigned) if asked == CREATE else []
+    counts = _counts(options, filed) if asked == ALTER else {}
     work(creations)
     with world.topics(at) as stage:
         if asked == CREATE:
-            todo, there = _new(stage, given, creations)
+            todo, there = _new(stage, options, creations)
         else:
-            todo, there = _standing(stage.topics, given, [name for name, *_ in filed], counts, assigned)
-        if given.dry_run:
-            print(_wanted(todo, there, given, asked))
-            return DONE
-        doing = work(todo, _already(given))
+            todo, there = _standing(stage.topics, options, [name for name, *_ in filed], counts, assigned)
+        if options.dry_run:
+            yield _planned(todo, there, asked)
+            return
+        doing = work(todo, _already(options))
         try:
-            outcomes = _done(stage, doing, given, seconds)
+            outcomes = _done(stage, doing, options, seconds)
         except KeyboardInterrupt:
-            _interrupted(doing)
-            _show(doing.standing(), there, given, asked)
+            outcomes = doing.standing()
+            yield _changed(outcomes, there, options, asked, notes=tuple(_interrupted(outcomes)))
             raise
-    _show(outcomes, there, given, asked)
-    return _verdict(outcomes, given)
+    complaints, code = tuple(_complaints(outcomes, options)), _code(outcomes)
+    yield _changed(outcomes, there, options, asked, closing_notes=complaints, code=code)
 
 
-def _already(given: Given) -> Collection[int]:
+def _already(options: TopicsOptions) -> Collection[int]:
     """Between our look and the request another client may do the same: Kafka's tool takes that for no error, either."""
-    return (EXISTS,) if given.if_not_exists else (MISSING,) if given.if_exists else ()
+    return (EXISTS,) if options.if_not_exists else (MISSING,) if options.if_exists else ()
 
 
-def _done(stage: Cluster, doing: Work, given: Given, seconds: float | None) -> list[Outcome]:
-    pace = pace_of(stage, len(doing.left), validate_only=given.validate_only)
-    with waiting(len(doing.left)) as told:
+def _done(stage: Cluster, doing: MutationWork, options: TopicsOptions, seconds: float | None) -> list[TopicOutcome]:
+    pace = pace_of(stage, len(doing.left), validate_only=options.validate_only)
+    with waiting(len(doing.left)) as show:
         return carry_out(
-            stage.checked if given.validate_only else stage.topics,
+            stage.checked if options.validate_only else stage.topics,
             world.SystemClock(),
             doing,
             pace,
             seconds=stage.timeout if seconds is None else seconds,
-            retry=not given.no_retry_quota_violated,
-            told=lambda now, wait: told(len(now.outcomes), wait),
+            retry=not options.no_retry_quota_violated,
+            told=lambda now, wait: show(len(now.outcomes), wait),
         )
 
 
-def _interrupted(doing: Work) -> None:
-    """What exists and what does not, for whoever goes on: the same command with --if-not-exists or --if-exists."""
-    outcomes = doing.standing()
-    for fate, words in {
-        Fate.DONE: "done",
-        Fate.UNKNOWN: "sent, and not known to be done",
-        Fate.REJECTED: "not done: the quota rejected them",
-        Fate.NOT_SENT: "not sent",
-    }.items():
-        names = [one.mutation.topic for one in outcomes if one.fate is fate]
-        if names:
-            say(f"{counted(len(names), 'topic')} {words}: {few(names, _SHOWN)}")
-    _complain_of_failed(outcomes)
-
-
-def _creations(given: Given, filed: Sequence[Line], assigned: Assignment | None) -> list[Creation]:
-    partitions = naming.count(given.partitions, "--partitions")
-    factor = naming.replication_factor(given.replication_factor)
-    configs = dict(_config(text) for text in given.config or ())
-    named = [(naming.name(topic, "--topic"), None, None) for topic in given.topic or ()]
+def _creations(options: TopicsOptions, filed: Sequence[Line], assigned: Assignment | None) -> list[Creation]:
+    partitions = naming.count(options.partitions, "--partitions")
+    factor = naming.count(options.replication_factor, "--replication-factor", naming.MOST_REPLICAS)
+    configs = dict(_config(text) for text in options.config or ())
+    named = [(naming.name(topic, "--topic"), None, None) for topic in options.topic or ()]
     found = []
     for topic, own, own_factor in [*named, *filed]:
         if naming.collide(topic):
@@ -113,16 +100,16 @@ def _creations(given: Given, filed: Sequence[Line], assigned: Assignment | None)
     return found
 
 
-def _counts(given: Given, filed: Sequence[Line]) -> dict[str, int]:
+def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:
     """Of each topic in the file how many partitions it is to have; of `--topic` under the empty name."""
-    partitions = naming.count(given.partitions, "--partitions")
-    if given.topic and partitions is None:
+    partitions = naming.count(options.partitions, "--partitions")
+    if options.topic and partitions is None:
         raise Invalid('Missing required argument "[partitions]"')
     counts = {} if partitions is None else {"": partitions}
     for topic, own, _ in filed:
         if own is None and partitions is None:
             raise Invalid(
-                f"{given.from_file}: {topic}: how many partitions? Write them behind it, or give --partitions"
+                f"{options.from_file}: {topic}: how many partitions? Write them behind it, or give --partitions"
             )
         counts[topic] = own or partitions or 0
     return counts
@@ -139,28 +126,28 @@ def _config(text: str) -> tuple[str, str]:
     return key.strip(), value
 
 
-def _new(stage: Cluster, given: Given, creations: Sequence[Creation]) -> tuple[Sequence[Mutation], list[str]]:
+def _new(stage: Cluster, options: TopicsOptions, creations: Sequence[Creation]) -> tuple[Sequence[Mutation], list[str]]:
     """What is to be created, and what exists already. Raises Refused where that is an error: nothing is sent then."""
     names = {one.topic for one in creations}
     there = [topic.name for topic in stage.topics.topics(None) if topic.name in names]
-    if there and not given.if_not_exists:
-        raise Refused(f"Topic '{there[0]}' already exists{_more(there)}; nothing was sent")
+    if there and not options.if_not_exists:
+        raise Refused(f"Topic '{there[0]}' already exists{_and_more(there)}; nothing was sent")
     standing = set(there)
     return with_partitions(stage, (one for one in creations if one.topic not in standing)), there
 
 
 def _standing(
-    cluster: Topics, given: Given, filed: Sequence[str], counts: dict[str, int], assigned: Assignment | None
+    topics: Topics, options: TopicsOptions, filed: Sequence[str], counts: dict[str, int], assigned: Assignment | None
 ) -> tuple[list[Mutation], list[str]]:
     """What is to be grown or deleted, and what is so already. Raises Refused for what cannot be, before any is sent."""
-    every = cluster.topics(None)
-    found = matching(every, given.topic) if given.topic else []
-    must_match(given.topic, found, given.if_exists)
+    every = topics.topics(None)
+    found = matching(every, options.topic) if options.topic else []
+    must_match(options.topic, found, options.if_exists)
     known = {topic.name: topic for topic in every}
-    if (missing := [name for name in filed if name not in known]) and not given.if_exists:
-        raise Refused(f"Topic '{missing[0]}' does not exist as expected{_more(missing)}; nothing was sent")
+    if (missing := [name for name in filed if name not in known]) and not options.if_exists:
+        raise Refused(f"Topic '{missing[0]}' does not exist as expected{_and_more(missing)}; nothing was sent")
     wanted = sorted({topic.name for topic in found} | (set(filed) & known.keys()))
-    if given.delete:
+    if options.delete:
         return [Deletion(topic=name, partitions=len(known[name].partitions)) for name in wanted], []
     return _growths({name: (len(known[name].partitions), counts.get(name) or counts[""]) for name in wanted}, assigned)
 
@@ -179,17 +166,43 @@ def _growths(wanted: dict[str, tuple[int, int]], assigned: Assignment | None) ->
     return growths, [topic for topic, (now, total) in wanted.items() if total == now]
 
 
-def _wanted(todo: Sequence[Mutation], there: Sequence[str], given: Given, asked: str) -> str:
+def _and_more(names: Sequence[str]) -> str:
+    return f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+
+
+def _planned(todo: Sequence[Mutation], there: Sequence[str], asked: str) -> ChangedTopics:
     """What would be sent, and what it counts against a mutation quota."""
-    if given.output is Output.json:
-        return _document([Outcome(mutation=one, fate=Fate.NOT_SENT) for one in todo], there, given, asked)
-    lines = [_would(one, asked) for one in todo]
-    return "\n".join(
-        [
-            *lines,
-            f"{counted(len(todo), 'topic')}, {counted(sum(one.mutations for one in todo), 'mutation')}; "
-            f"so already: {len(there):,}",
-        ]
+    mutations = counted(sum(one.mutations for one in todo), "mutation")
+    summary = f"{counted(len(todo), 'topic')}, {mutations}; so already: {len(there):,}"
+    return ChangedTopics(
+        topics=_topics([TopicOutcome(mutation=one, fate=Fate.NOT_SENT) for one in todo], there),
+        lines=(*(_would(one, asked) for one in todo), summary),
+    )
+
+
+def _changed(
+    outcomes: Sequence[TopicOutcome],
+    there: Sequence[str],
+    options: TopicsOptions,
+    asked: str,
+    *,
+    notes: tuple[str, ...] = (),
+    closing_notes: tuple[str, ...] = (),
+    code: int = DONE,
+) -> ChangedTopics:
+    """What --create prints is Kafka's; --alter and --delete print nothing there, and nothing here."""
+    done = [one.mutation for one in outcomes if one.fate is Fate.DONE]
+    lines: Sequence[str] = ()
+    if options.validate_only:
+        lines = [_would(one, asked) for one in done]
+    elif asked == CREATE:
+        lines = [f"Created topic {one.topic}." for one in done]
+    return ChangedTopics(
+        topics=_topics(outcomes, there, valid=options.validate_only),
+        lines=tuple(lines),
+        notes=notes,
+        closing_notes=closing_notes,
+        code=code,
     )
 
 
@@ -197,64 +210,70 @@ def _would(one: Mutation, asked: str) -> str:
     return f"Would {asked} topic {one.topic}: {one.mutations} mutations"
 
 
-def _more(names: Sequence[str]) -> str:
-    return f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+def _topics(
+    outcomes: Sequence[TopicOutcome], there: Sequence[str], *, valid: bool = False
+) -> tuple[UnchangedTopic | ChangedTopic, ...]:
+    """For JSON; `valid`: the controller only said whether it would."""
+    unchanged = (UnchangedTopic(topic=name) for name in there)
+    changed = (
+        ChangedTopic(
+            topic=one.mutation.topic,
+            result="valid" if valid and one.fate is Fate.DONE else one.fate.value,
+            mutations=one.mutation.mutations,
+            error=None if one.error is None else str(one.error),
+            throttle_time_ms=one.error.throttle_time_ms if isinstance(one.error, QuotaViolatedException) else None,
+        )
+        for one in outcomes
+    )
+    return (*unchanged, *changed)
 
 
-def _show(outcomes: Sequence[Outcome], there: Sequence[str], given: Given, asked: str) -> None:
-    if text := _document(outcomes, there, given, asked):
-        print(text)
+def _of(fate: Fate, outcomes: Sequence[TopicOutcome]) -> list[str]:
+    return [one.mutation.topic for one in outcomes if one.fate is fate]
 
 
-def _document(outcomes: Sequence[Outcome], there: Sequence[str], given: Given, asked: str) -> str:
-    """What --create prints is Kafka's; --alter and --delete print nothing there, and nothing here."""
-    if given.output is Output.text:
-        done = [one.mutation for one in outcomes if one.fate is Fate.DONE]
-        if given.validate_only:
-            return "\n".join(_would(one, asked) for one in done)
-        return "\n".join(f"Created topic {one.topic}." for one in done) if asked == CREATE else ""
-    topics = [{"topic": name, "result": "already so"} for name in there]
-    return json.dumps({"version": VERSION, "topics": [*topics, *(_told(one, given) for one in outcomes)]})
+def _interrupted(outcomes: Sequence[TopicOutcome]) -> Iterator[str]:
+    """What exists and what does not, for the same command with --if-not-exists or --if-exists."""
+    for fate, words in {
+        Fate.DONE: "done",
+        Fate.UNKNOWN: "sent, and not known to be done",
+        Fate.REJECTED: "not done: the quota rejected them",
+        Fate.NOT_SENT: "not sent",
+    }.items():
+        if names := _of(fate, outcomes):
+            yield f"{counted(len(names), 'topic')} {words}: {few(names, _SHOWN)}"
+    yield from _failures(outcomes)
 
 
-def _told(outcome: Outcome, given: Given) -> dict[str, object]:
-    throttle = outcome.error.throttle_time_ms if isinstance(outcome.error, QuotaViolatedException) else None
-    return {
-        "topic": outcome.mutation.topic,
-        "result": "valid" if given.validate_only and outcome.fate is Fate.DONE else outcome.fate.value,
-        "mutations": outcome.mutation.mutations,
-        "error": None if outcome.error is None else str(outcome.error),
-        "throttle_time_ms": throttle,
-    }
+def _failures(outcomes: Sequence[TopicOutcome]) -> Iterator[str]:
+    return (f"error: topic {one.mutation.topic}: {one.error}" for one in outcomes if one.fate is Fate.FAILED)
 
 
-def _complain_of_failed(outcomes: Sequence[Outcome]) -> None:
-    for one in outcomes:
-        if one.fate is Fate.FAILED:
-            complain(f"topic {one.mutation.topic}: {one.error}")
-
-
-def _verdict(outcomes: Sequence[Outcome], given: Given) -> int:
-    _complain_of_failed(outcomes)
-    unknown, unsent = ([one for one in outcomes if one.fate is fate] for fate in (Fate.UNKNOWN, Fate.NOT_SENT))
-    if unknown:
-        names = few([one.mutation.topic for one in unknown], _SHOWN)
-        complain(f"{unknown[0].error}; whether it was done is not known: {names}; look with --list, and run it again")
-    if unsent:
+def _complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iterator[str]:
+    """A line for each failure, and one for all topics that are unknown, not sent, or rejected."""
+    yield from _failures(outcomes)
+    errors = {one.fate: one.error for one in reversed(outcomes)}
+    if unknown := _of(Fate.UNKNOWN, outcomes):
+        yield (
+            f"error: {errors[Fate.UNKNOWN]}; whether it was done is not known: {few(unknown, _SHOWN)}; "
+            "look with --list, and run it again"
+        )
+    if unsent := _of(Fate.NOT_SENT, outcomes):
         why = "" if unknown else "--timeout is over: "
-        complain(
-            f"{why}{counted(len(unsent), 'topic')} not sent: {few([one.mutation.topic for one in unsent], _SHOWN)}"
+        yield f"error: {why}{counted(len(unsent), 'topic')} not sent: {few(unsent, _SHOWN)}"
+    if rejected := _of(Fate.REJECTED, outcomes):
+        violated = errors[Fate.REJECTED]
+        assert isinstance(violated, QuotaViolatedException)
+        when = f"in {human_duration(violated.throttle_time_ms / 1_000)}"
+        how = "run it again" if options.no_retry_quota_violated else "run it again, or give a longer --timeout"
+        yield (
+            f"error: the controller mutation quota rejects {len(rejected)} of {counted(len(outcomes), 'topic')}, "
+            f"to be tried again {when}: {how}; rejected: {few(rejected, _SHOWN)}"
         )
-    rejected = [one for one in outcomes if one.fate is Fate.REJECTED]
-    if rejected:
-        error = rejected[0].error
-        assert isinstance(error, QuotaViolatedException)
-        when = f"in {human_duration(error.throttle_time_ms / 1_000)}"
-        how = "run it again" if given.no_retry_quota_violated else "run it again, or give a longer --timeout"
-        complain(
-            f"the controller mutation quota rejects {len(rejected)} of {counted(len(outcomes), 'topic')}, to be tried "
-            f"again {when}: {how}; rejected: {few([one.mutation.topic for one in rejected], _SHOWN)}"
-        )
-    if unknown or unsent or any(one.fate is Fate.FAILED for one in outcomes):
+
+
+def _code(outcomes: Sequence[TopicOutcome]) -> int:
+    fates = {one.fate for one in outcomes}
+    if fates & {Fate.UNKNOWN, Fate.NOT_SENT, Fate.FAILED}:
         return FAILED
-    return TRY_LATER if rejected else DONE
+    return TRY_LATER if Fate.REJECTED in fates else DONE

@@ -1,55 +1,269 @@
-"""What `move estimate` answers: the value that every page of it is written from, and what it is judged by."""
+"""The answer of `move estimate`: the value that its text, its JSON document and its page are written from.
+
+Bytes, bytes per second, seconds; null is unknown, never 0.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kquota.cli.amounts import time_or_unknown
+from kquota.cli.move.estimate import text, verdict
+from kquota.cli.move.estimate.inputs import RateSource
+from kquota.cli.move.estimate.outlook import Outlook
+from kquota.cli.move.estimate.verdict import MoveVerdict
+from kquota.cli.output import Answer, Part, hidden, key, spread
+from kquota.measure import ByteRate, counted, human_bytes, human_rate
+from kquota.pace.enforcement import Enforcement
+from kquota.pace.fetch import Fetch
+from kquota.pace.ratio import MoveTime
+from kquota.pace.share import Pace, Share, Side
+from kquota.pace.waves import Waves
+from kquota.pace.window import Bound
+from kquota.terms import BrokerId
+
 if TYPE_CHECKING:
-    from kquota.cli.move.estimate.inputs import Source
-    from kquota.cli.move.estimate.outlook import Outlook
-    from kquota.measure import ByteRate
-    from kquota.pace.fetch import Fetch
-    from kquota.pace.ratio import MoveTime
-    from kquota.pace.share import Pace
-    from kquota.pace.waves import Waves
-    from kquota.pace.window import Window
     from kquota.spark.estimate import Measured
+    from kquota.spark.partitions import Health
+
+
+def _health(health: Health) -> dict[str, object]:
+    return {
+        "cluster": health.cluster,
+        "time": health.time,
+        "brokers": health.brokers,
+        "left_out": {"bad": health.bad, "duplicate": health.duplicate, "future": health.future},
+        "log_dirs_offline": health.offline,
+    }
+
+
+def _sources(found: Sequence[RateSource]) -> dict[str, object]:
+    kinds = dict.fromkeys(one.kind for one in found)
+    sources = [{"kind": one.kind, "name": one.name, "brokers": one.brokers} for one in found]
+    return {"source": "+".join(kinds) or None, "sources": sources}
+
+
+def _kip(kip: MoveTime) -> dict[str, object]:
+    return {
+        "move_ratio": kip.move_ratio,
+        "partitions_to_be_moved": kip.partitions_to_be_moved,
+        "total_partition_count": kip.total_partition_count,
+        "total_log_size_per_broker": kip.log_size_per_broker,
+        "brokers": kip.brokers,
+        "replication_quota": kip.replication_quota,
+        "max_bytes_in_per_sec": kip.max_bytes_in,
+        "in_below_throttle": kip.in_below_throttle,
+        "move_time_seconds": kip.seconds,
+    }
+
+
+def _carried(pace: Pace) -> dict[str, object]:
+    shares = [_share(share, pace.ends) for share in pace.shares]
+    return {"copies": pace.work.copies, "bytes_to_copy": pace.work.bytes, "shares": shares}
+
+
+def _share(share: Share, ends: Mapping[tuple[int, Side], float]) -> dict[str, object]:
+    return {
+        "broker": share.broker,
+        "side": share.side.value,
+        "copies": share.copies,
+        "bytes": share.bytes,
+        "keep_up": share.keep_up,
+        "left_for_copies": share.left,
+        "writes": share.writes,
+        "finishes": share.finishes,
+        "flows": share.flows,
+        "seconds": share.seconds,
+        "ends_after_seconds": ends.get((share.broker, share.side)),
+        "least_seconds": share.least_seconds,
+    }
+
+
+def _verdict(found: MoveVerdict) -> dict[str, object]:
+    judged, worst = found.judged, found.judged.bottleneck
+    return {
+        "bottleneck": None if worst is None else {"broker": worst.broker, "side": worst.side.value},
+        "bottleneck_wave": judged.worst + 1 if isinstance(judged, Waves) else None,
+        "feasible": judged.feasible,
+        "throttle_must_exceed": judged.least_throttle,
+        "expected_seconds": judged.seconds,
+        "expected_seconds_without_writes": judged.seconds_without_writes,
+        "least_seconds": judged.least_seconds,
+        "followed": judged.followed,
+        "deadline": None
+        if found.deadline is None
+        else {"seconds": found.deadline, "met": None if found.late is None else not found.late},
+        "refused": found.refused,
+        "window": {
+            "above": list(map(_bound, found.window.above)),
+            "below": list(map(_bound, found.window.below)),
+            "empty": found.window.empty,
+            "broken": [bound.why for bound in found.window.broken(judged.throttle)],
+        },
+    }
+
+
+def _bound(bound: Bound) -> dict[str, object]:
+    return {"rate": bound.rate, "inclusive": bound.closed, "binds": bound.binds, "why": bound.why}
+
+
+def _fetch(fetch: Fetch) -> dict[str, object]:
+    return {
+        "brokers": fetch.brokers,
+        "response_max_bytes": fetch.response_max_bytes,
+        "window_seconds": fetch.window_seconds,
+        "network": fetch.network,
+        "seconds": fetch.seconds,
+        "holds": fetch.holds,
+        "largest_response_max_bytes": fetch.largest,
+    }
+
+
+def _enforcement(found: Enforcement) -> dict[str, object]:
+    return {
+        "told": found.told,
+        "replication.quota.window.num": found.window_num,
+        "replication.quota.window.size.seconds": found.window_seconds,
+        "replica.fetch.backoff.ms": found.fetch_backoff * 1000,
+        "replica.fetch.wait.max.ms": found.fetch_wait * 1000,
+        "replica.fetch.max.bytes": found.fetch_bytes,
+        "replica.fetch.response.max.bytes": found.response_bytes,
+    }
+
+
+def _throttles(others: Sequence[Pace | Waves]) -> list[dict[str, object]]:
+    return [
+        {"throttle": other.throttle, "expected_seconds": other.seconds, "feasible": other.feasible} for other in others
+    ]
+
+
+def ahead(found: Outlook) -> dict[str, object]:
+    """The keys of an outlook; null is unknown, never 0."""
+    band, waves = found.band, found.waves
+    return {
+        "band": None
+        if band is None
+        else {"low_seconds": band.low, "high_seconds": band.high, "of_write_rates": band.writes},
+        "never_at_peak_of": list(found.at_peak),
+        "disk": [
+            {
+                "broker": room.broker,
+                "log_dir": room.log_dir,
+                "usable": room.usable,
+                "arriving": room.arriving,
+                "written": room.written,
+                "left": room.left,
+                "left_at_worst": room.worst,
+                "left_if_volumes_differ": room.apart,
+            }
+            for room in found.rooms
+        ],
+        "waves": []
+        if waves is None
+        else [
+            {
+                "first": wave.first,
+                "last": wave.last,
+                "partitions": wave.partitions,
+                "bytes": wave.work.bytes,
+                "expected_seconds": pace.seconds,
+                "feasible": pace.feasible,
+            }
+            for wave, pace in waves.each
+        ],
+        "waves_seconds": None if waves is None else waves.seconds,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """One answer of `move estimate`, with where its numbers came from; the throttle may be the one for a deadline.
+class SizesUsed(Part):
+    """Where the sizes are from, log-dirs, history or cluster, with the names of files; and how good they are."""
 
-    `source` is log-dirs, history or cluster, `names` its files; `rates` are who tells the write rates, the first wins.
-    `deadline` is in seconds, and `within` the smallest throttle that meets it; None: none asked for, or not known.
-    """
-
-    throttle: ByteRate
-    for_deadline: bool
     source: str
     names: tuple[str, ...]
-    rates: tuple[Source, ...]
-    measured: Measured
-    kip: MoveTime
-    pace: Pace
-    window: Window
-    fetch: Fetch
-    outlook: Outlook
-    deadline: float | None = None
-    within: ByteRate | None = None
+    health: Health = spread(_health)
 
-    @property
-    def judged(self) -> Pace | Waves:
-        """What every verdict is about: the waves where the move has them, else the move at once."""
-        return self.outlook.waves or self.pace
 
-    @property
-    def late(self) -> bool | None:
-        """Whether the deadline is missed; None without one, and while nobody can know."""
-        if self.deadline is None:
-            return None
-        seconds = self.judged.seconds
-        if seconds is not None:
-            return seconds > self.deadline
-        return self.judged.feasible is False or self.judged.least_seconds > self.deadline or None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRates(Part):
+    """Where the write rates are from, the first that knows one wins; and brokers whose rate went to no partition."""
+
+    sources: tuple[RateSource, ...] = spread(_sources)
+    brokers_without_partitions: tuple[BrokerId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumed(Part):
+    """How many partitions have an assumed leader, assumed in-sync replicas, an assumed size; brokers taken as empty."""
+
+    leaders: int
+    in_sync: int
+    sizes: int
+    sizes_named: tuple[str, ...]
+    empty_brokers: tuple[int, ...]
+
+
+def assumed(measured: Measured, *, live: bool) -> Assumed:
+    """What was assumed; a `live` broker that holds nothing is known to."""
+    return Assumed(
+        leaders=measured.leaders_assumed,
+        in_sync=measured.in_sync_assumed,
+        sizes=measured.assumed.partitions,
+        sizes_named=measured.assumed.named,
+        empty_brokers=() if live else measured.unseen,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate(Answer):
+    """One estimate; the throttle may be the one `for_deadline`. `throttles` is the same move under others."""
+
+    ASCII = True
+
+    throttle: ByteRate
+    sizes: SizesUsed
+    write_rates: WriteRates
+    assumed: Assumed
+    followers_out_of_sync: int
+    kip: MoveTime = key("kip73", _kip)
+    pace: Pace = spread(_carried)
+    verdict: MoveVerdict = spread(_verdict)
+    fetch: Fetch = key(form=_fetch)
+    enforcement: Enforcement = key(form=_enforcement)
+    throttles: tuple[Pace | Waves, ...] = key(form=_throttles)
+    outlook: Outlook = spread(ahead)
+    for_deadline: bool = hidden()
+    measured: Measured = hidden()
+
+    def text(self) -> Iterator[str]:
+        pace, judged = self.pace, self.verdict.judged
+        yield f"Sizes        {', '.join((self.sizes.source, *self.sizes.names))}"
+        found = ", the smallest that meets the deadline" if self.for_deadline else ""
+        yield f"Throttle     {human_rate(self.throttle)} ({self.throttle} bytes per second) on each broker{found}"
+        yield f"Write rates  {text.writes_from(self.write_rates.sources)}"
+        yield ""
+        yield from text.kip_lines(self.kip)
+        yield ""
+        if not pace.shares:
+            yield "Nothing to move: every replica of the plan is where it should be."
+            return
+        yield f"To copy      {human_bytes(pace.work.bytes)} in {counted(pace.work.copies, 'copy')}"
+        yield ""
+        yield from text.share_lines(pace)
+        yield "  (keep-up: in-sync followers of moving partitions, which spend the leader's throttle undelayed)"
+        if self.outlook.waves:
+            yield "  (all waves together, as if they went at once)"
+        yield ""
+        yield from verdict.lines(self.verdict)
+        yield ""
+        yield from text.window_lines(self.verdict.window, self.throttle)
+        yield text.fetch_line(self.fetch, pace.enforcement)
+        yield ""
+        yield from text.outlook_lines(self.outlook)
+        yield f"Other throttles{' (if nothing is written)' if judged.feasible is None else ''}"
+        for other in self.throttles:
+            seconds = other.seconds_without_writes if other.feasible is None else other.seconds
+            time = "never" if other.feasible is False else time_or_unknown(seconds)
+            yield f"  {human_rate(other.throttle):>10}  {time}"

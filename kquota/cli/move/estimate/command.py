@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
-from kquota.cli.connection import Connection, connected
-from kquota.cli.contract import DONE, say
-from kquota.cli.engine_options import Conf, Debug, SparkMaster, SparkRemote, engine
-from kquota.cli.move.estimate import inputs as estimate_inputs
-from kquota.cli.move.estimate import limits
-from kquota.cli.move.estimate import outlook as estimate_outlook
-from kquota.cli.move.estimate import waves as estimate_waves
-from kquota.cli.move.estimate.inputs import (
-    CLUSTER,
-    AssumeSize,
-    ClusterId,
-    History,
-    HistoryWindow,
-    Inputs,
-    Rates,
-    Sample,
-    Sizes,
-)
-from kquota.cli.move.estimate.job import Reckoned, begun, reckoned
-from kquota.cli.move.estimate.limits import Deadline, Limits, MaxImpact, Nic, Throttle
-from kquota.cli.move.estimate.report import option as report
-from kquota.cli.move.estimate.report.option import Report, Wanted
-from kquota.cli.move.estimate.waves import MaxInFlight, Waves
+from kquota.cli.connection import ThroughBrokers
+from kquota.cli.engine_options import Conf, Debug, SparkMaster, SparkRemote
 from kquota.cli.options import Output, OutputFormat
-from kquota.errors import Refused
-
-if TYPE_CHECKING:
-    from kquota.cli.move.estimate.answer import Estimate
-    from kquota.pace.enforcement import Enforcement
-    from kquota.spark.estimate import Measured
 
 EPILOG: Final = """Exit codes: 0 it can be done as asked; 1 it cannot, and why: it never finishes, is late, has no room.
 
@@ -56,9 +29,11 @@ HEADINGS: Final = {
 """The first option of each part of the help, and its heading."""
 
 
-@connected(zookeeper=False)
-def estimate(
-    connection: Connection,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateOptions:
+    """Say how long a throttled move takes, which broker is the bottleneck, and whether it can ever finish."""
+
+    connection: ThroughBrokers
     reassignment_json_file: Annotated[
         Path,
         typer.Option(
@@ -66,133 +41,78 @@ def estimate(
             metavar="FILE",
             help="The plan, as kafka-reassign-partitions'; also JSON lines or Parquet, a file or a folder.",
         ),
-    ],
-    throttle: Throttle = None,
-    deadline: Deadline = None,
-    nic: Nic = None,
-    max_impact: MaxImpact = None,
-    log_dirs: Sizes = None,
-    history: History = None,
-    history_window: HistoryWindow = None,
-    cluster_id: ClusterId = None,
-    bytes_in: Rates = None,
-    sample: Sample = "3",
-    assume_size: AssumeSize = None,
-    waves: Waves = None,
-    max_in_flight: MaxInFlight = None,
-    spark_master: SparkMaster = None,
-    spark_remote: SparkRemote = None,
-    conf: Conf = None,
-    debug: Debug = False,  # noqa: ARG001 - its callback has done it
-    page: Report = None,
-    output: OutputFormat = Output.text,
-) -> int:
-    """Say how long a throttled move takes, which broker is the bottleneck, and whether it can ever finish."""
-    from kquota.spark import plan_files
-    from kquota.stores.workspace import workspace
-
-    asked = limits.limits(throttle, deadline, nic, max_impact)
-    given = estimate_inputs.asked(log_dirs, history, history_window, cluster_id, bytes_in, sample, assume_size)
-    split = estimate_waves.split(waves, max_in_flight)
-    wanted = report.wanted(page, reassignment_json_file, connection)
-    where = engine(spark_master, spark_remote, conf)
-    with workspace() as scratch:
-        plan = plan_files.opened(str(reassignment_json_file), scratch)
-        wanted = report.knowing(wanted, plan)
-        with begun(given, connection, plan, scratch, where) as job:
-            inputs = estimate_inputs.gathered(given, connection, plan, scratch)
-            enforcement = estimate_outlook.enforcement(connection, live=inputs.source == CLUSTER)
-            found = reckoned(inputs, given, plan, split, job, detailed=wanted is not None)
-    return _answer(inputs, found, asked, output, wanted, enforcement)
-
-
-def _answer(
-    inputs: Inputs, found: Reckoned, asked: Limits, output: Output, wanted: Wanted | None, enforcement: Enforcement
-) -> int:
-    from kquota.cli.move.estimate.document import document
-    from kquota.cli.move.estimate.outlook import warnings
-    from kquota.cli.move.estimate.printed import text
-    from kquota.cli.move.estimate.verdict import refusal
-
-    remarks = list(_remarks(found.measured, live=inputs.source == CLUSTER))
-    for remark in remarks:
-        say(remark)
-    answer = _estimate(inputs, found, asked, enforcement)
-    for warning in warnings(answer.outlook):
-        say(warning)
-    print(document(answer) if output is Output.json else text(answer))
-    if wanted:
-        report.write(wanted, answer, asked, remarks)
-    if why := refusal(answer):
-        raise Refused(why)
-    return DONE
-
-
-def _estimate(inputs: Inputs, found: Reckoned, asked: Limits, enforcement: Enforcement) -> Estimate:
-    from kquota.cli.move.estimate.answer import Estimate
-    from kquota.cli.move.estimate.outlook import outlook
-    from kquota.pace.fetch import Fetch
-    from kquota.pace.ratio import MoveTime
-    from kquota.pace.share import pace
-
-    measured, busiest = found.measured, found.measured.max_bytes_in
-    chosen = limits.chosen(asked, measured.works, enforcement)
-    move = pace(measured.work, chosen.throttle, enforcement)
-    ahead = outlook(move, measured, found.bytes_in, inputs.volumes)
-    brokers = len({*measured.health.brokers, *inputs.brokers})
-    return Estimate(
-        throttle=chosen.throttle,
-        for_deadline=asked.throttle is None,
-        source=inputs.source,
-        names=inputs.names,
-        rates=inputs.sources if measured.rates_told else (),
-        measured=measured,
-        kip=MoveTime(
-            partitions_to_be_moved=measured.moving,
-            total_partition_count=measured.partitions,
-            total_log_size=measured.log_size,
-            brokers=brokers,
-            replication_quota=chosen.throttle,
-            max_bytes_in=busiest,
+    ]
+    throttle: Annotated[
+        str | None,
+        typer.Option(
+            "--throttle",
+            metavar="RATE",
+            help="The replication throttle of each broker: 50MB/s; bare: bytes per second.",
         ),
-        pace=move,
-        window=limits.window(asked, ahead.waves or move, chosen.within, busiest, measured.least_replicas),
-        fetch=Fetch(
-            brokers=brokers,
-            throttle=chosen.throttle,
-            network=asked.network,
-            response_max_bytes=enforcement.response_bytes,
-            window_seconds=enforcement.window,
+    ] = None
+    deadline: Annotated[
+        str | None,
+        typer.Option(
+            "--deadline",
+            metavar="TIME",
+            help="When the move has to be done: 6h. Without --throttle, the smallest one that meets it is found.",
         ),
-        outlook=ahead,
-        deadline=asked.deadline,
-        within=chosen.within,
-    )
-
-
-def _remarks(measured: Measured, *, live: bool) -> Iterator[str]:
-    """Every row that was left out, and everything that was taken for granted."""
-    health = measured.health
-    told = {
-        "{} rows left out: no broker, topic or partition, or no size of 0 or more": health.bad,
-        "{} rows left out: the same replica twice; the largest is kept": health.duplicate,
-        "{} rows left out: future replicas, copies between two log dirs of one broker": health.future,
-        "warning: {} log dirs could not be read by their broker: their replicas are missing here": health.offline,
-        "{} moving partitions: the sizes do not tell who leads; taken is the first of the plan's replicas that "
-        "holds the partition already, else the lowest broker that holds it": measured.leaders_assumed,
-        "{} moving partitions: the sizes do not tell who is in sync; taken are all current replicas": (
-            measured.in_sync_assumed
+    ] = None
+    nic: Annotated[
+        str | None, typer.Option("--nic", metavar="RATE", help="What each broker's network carries: 10Gbit/s.")
+    ] = None
+    max_impact: Annotated[
+        str | None,
+        typer.Option("--max-impact", metavar="PERCENT", help="The most of --nic that the throttle may be: 30%."),
+    ] = None
+    log_dirs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--log-dirs", metavar="FILE", help="Sizes from kafka-log-dirs' output; a file or glob, repeatable."
         ),
-        "warning: {} followers of moving partitions are out of sync; their catching up shares the throttle and is not "
-        "in the estimate": measured.lagging,
-        f"{{}} partitions of the plan have no sizes: taken as --assume-size says, standing on the plan's first broker "
-        f"and led by it: {measured.assumed}": measured.assumed.partitions,
-    }
-    for line, count in told.items():
-        if count:
-            yield line.format(count)
-    for broker in measured.unallotted:
-        yield f"warning: --bytes-in {broker}: as far as the sizes tell, that broker leads nothing; its rate is not used"
-    if measured.unseen and not live:
-        unseen = ", ".join(map(str, measured.unseen))
-        yield f"copies go to brokers that the sizes do not name: {unseen}; taken as empty ones"
+    ] = None
+    history: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--history",
+            metavar="PATH",
+            help="Write rates and unknown sizes, from snapshots: file, glob, folder; repeatable.",
+        ),
+    ] = None
+    history_window: Annotated[
+        str | None, typer.Option("--history-window", metavar="TIME", help="Only the newest part of the history: 7d.")
+    ] = None
+    cluster_id: Annotated[
+        str | None, typer.Option("--cluster-id", metavar="ID", help="Which of the clusters that a history holds.")
+    ] = None
+    bytes_in: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bytes-in",
+            metavar="BROKER=RATE|FILE",
+            help="What clients write to a broker, repeatable; or a file: CSV, JSON, a Prometheus query result.",
+        ),
+    ] = None
+    sample: Annotated[
+        str, typer.Option("--sample", metavar="SECONDS", help="How long to measure write rates on the live cluster.")
+    ] = "3"
+    assume_size: Annotated[
+        str | None,
+        typer.Option("--assume-size", metavar="SIZE", help="How big partitions are that nobody tells of: 10GB."),
+    ] = None
+    waves: Annotated[
+        int | None,
+        typer.Option("--waves", metavar="N", help="Cut the move into so many waves of about the same bytes."),
+    ] = None
+    max_in_flight: Annotated[
+        str | None, typer.Option("--max-in-flight", metavar="SIZE", help="The most that one wave may copy: 500GB.")
+    ] = None
+    spark_master: SparkMaster = None
+    spark_remote: SparkRemote = None
+    conf: Conf = None
+    debug: Debug = False
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="Write the answer as a page for a change ticket, too."),
+    ] = None
+    output: OutputFormat = Output.text

@@ -8,59 +8,29 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
-
-import typer
+from typing import Final
 
 from kquota.cli import sampling, world
 from kquota.cli.connection import Connection, names_a_cluster
 from kquota.cli.contract import say
-from kquota.errors import Invalid
+from kquota.cli.move.estimate.command import EstimateOptions
+from kquota.errors import Invalid, KquotaError, NextStep, Parameter
+from kquota.list_text import few, joined
 from kquota.measure import byte_size, duration
-from kquota.several import few, joined
+from kquota.pace.disk_space import Volume
+from kquota.pace.enforcement import AS_SHIPPED, Enforcement
+from kquota.pace.enforcement import enforcement as of_brokers
+from kquota.reassign.plan import Plan
+from kquota.settings.resource import BROKERS
+from kquota.sizes.bytes_in import BytesIn, by_hand, parse
+from kquota.sizes.history import ROLLED, Listing
+from kquota.sizes.replica import hidden
+from kquota.spark import files
+from kquota.spark.files import Files, is_elsewhere, matching
+from kquota.spark.plan_files import PlanFiles
 from kquota.terms import BrokerId, TopicPartition
 from kquota.text_file import is_folder, read
 
-if TYPE_CHECKING:
-    from kquota.pace.room import Volume
-    from kquota.reassign.plan import Plan
-    from kquota.sizes.bytes_in import BytesIn
-    from kquota.sizes.history import Listing
-    from kquota.spark.files import Files
-    from kquota.spark.plan_files import PlanFiles
-
-Sizes: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--log-dirs", metavar="FILE", help="Sizes from kafka-log-dirs' output; a file or glob, repeatable."),
-]
-History: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--history",
-        metavar="PATH",
-        help="Write rates and unknown sizes, from snapshots: file, glob, folder; repeatable.",
-    ),
-]
-HistoryWindow: TypeAlias = Annotated[
-    str | None, typer.Option("--history-window", metavar="TIME", help="Only the newest part of the history: 7d.")
-]
-ClusterId: TypeAlias = Annotated[
-    str | None, typer.Option("--cluster-id", metavar="ID", help="Which of the clusters that a history holds.")
-]
-Rates: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--bytes-in",
-        metavar="BROKER=RATE|FILE",
-        help="What clients write to a broker, repeatable; or a file: CSV, JSON, a Prometheus query result.",
-    ),
-]
-Sample: TypeAlias = Annotated[
-    str, typer.Option("--sample", metavar="SECONDS", help="How long to measure write rates on the live cluster.")
-]
-AssumeSize: TypeAlias = Annotated[
-    str | None, typer.Option("--assume-size", metavar="SIZE", help="How big partitions are that nobody tells of: 10GB.")
-]
 CLUSTER: Final = "cluster"
 LOG_DIRS: Final = "log-dirs"
 HISTORY: Final = "history"
@@ -69,7 +39,7 @@ SAMPLE: Final = "sample"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class GivenInputs:
     """The options as given and understood: `by_hand` and `by_file` are --bytes-in, seconds and bytes the rest."""
 
     log_dirs: tuple[str, ...]
@@ -94,7 +64,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class RateSource:
     """One that tells write rates: its kind, its name where it is a file, and of which brokers (None: of all)."""
 
     kind: str
@@ -113,7 +83,7 @@ class Inputs:
     source: str
     names: tuple[str, ...]
     files: Files
-    sources: tuple[Source, ...] = ()
+    sources: tuple[RateSource, ...] = ()
     listing: Listing | None = None
     waiting: Files | None = None
     brokers: Collection[BrokerId] = ()
@@ -121,36 +91,25 @@ class Inputs:
     sampled: Mapping[TopicPartition, float] = field(default_factory=dict)
 
 
-def asked(
-    log_dirs: Sequence[str] | None,
-    history: Sequence[str] | None,
-    window: str | None,
-    cluster: str | None,
-    rates: Sequence[str] | None,
-    sample: str,
-    assume_size: str | None,
-) -> Asked:
+def asked(options: EstimateOptions) -> GivenInputs:
     """Raises Invalid for what is no rate, time or size, and for options that need another."""
-    from kquota.sizes.bytes_in import by_hand, parse
-
-    for option, value in (("--history-window", window), ("--cluster-id", cluster)):
-        if value is not None and not history:
+    window, assumed, rates = options.history_window, options.assume_size, options.bytes_in or ()
+    for option, value in (("--history-window", window), ("--cluster-id", options.cluster_id)):
+        if value is not None and not options.history:
             raise Invalid(f"{option} is a part of a history: give --history PATH")
     # A file's name may hold a "=", and <(curl ...) is a pipe.
-    files = [text for text in rates or () if _is_file(text)]
-    texts = [text for text in rates or () if text not in files]
-    found = Asked(
-        log_dirs=tuple(log_dirs or ()),
-        history=tuple(history or ()),
+    names = dict.fromkeys(text for text in rates if _is_file(text))
+    found = GivenInputs(
+        log_dirs=tuple(options.log_dirs or ()),
+        history=tuple(options.history or ()),
         window=None if window is None else duration(window, "--history-window"),
-        cluster=cluster,
-        by_hand=by_hand(texts),
+        cluster=options.cluster_id,
+        by_hand=by_hand(text for text in rates if text not in names),
         by_file={
-            name: parse(read(Path(name), "a file of rates (--bytes-in)")[0], f"--bytes-in {name}")
-            for name in dict.fromkeys(files)
+            name: parse(read(Path(name), "a file of rates (--bytes-in)")[0], f"--bytes-in {name}") for name in names
         },
-        sample=duration(sample, "--sample"),
-        assumed_size=None if assume_size is None else byte_size(assume_size, "--assume-size"),
+        sample=duration(options.sample, "--sample"),
+        assumed_size=None if assumed is None else byte_size(assumed, "--assume-size"),
     )
     counted = Counter(chain.from_iterable(found.by_file.values()))
     if twice := sorted(broker for broker, count in counted.items() if count > 1):
@@ -168,19 +127,17 @@ def _is_file(text: str) -> bool:
         raise Invalid(f"--bytes-in {error}") from error
 
 
-def is_live(asked: Asked, connection: Connection) -> bool:
+def is_live(asked: GivenInputs, connection: Connection) -> bool:
     """Whether the sizes are to be a live cluster's."""
     stored = bool(asked.log_dirs or asked.history)
     return connection != Connection() or (not stored and names_a_cluster(connection))
 
 
-def gathered(asked: Asked, connection: Connection, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
+def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
     """Sizes of the cluster that is named, else of kafka-log-dirs' output, else a history's newest.
 
     Rates of --bytes-in, else of the history, else a sample of the live cluster. Raises Invalid for sizes of two places.
     """
-    from kquota.spark import files
-
     live = is_live(asked, connection)
     if live and asked.log_dirs:
         raise Invalid("sizes come from one place: give --log-dirs or --bootstrap-server")
@@ -195,61 +152,48 @@ def gathered(asked: Asked, connection: Connection, plan: Plan | PlanFiles, scrat
     return _with_rates(found, asked, scratch)
 
 
-def _with_rates(found: Inputs, asked: Asked, scratch: Path) -> Inputs:
-    sources = [Source(kind=BYTES_IN, brokers=tuple(sorted(asked.by_hand)))] if asked.by_hand else []
+def _with_rates(found: Inputs, asked: GivenInputs, scratch: Path) -> Inputs:
+    sources = [RateSource(kind=BYTES_IN, brokers=tuple(sorted(asked.by_hand)))] if asked.by_hand else []
     for name, told in asked.by_file.items():
-        sources.append(Source(kind=BYTES_IN, name=name, brokers=tuple(sorted(told))))
+        sources.append(RateSource(kind=BYTES_IN, name=name, brokers=tuple(sorted(told))))
     if found.sampled:
-        sources.append(Source(kind=SAMPLE))
+        sources.append(RateSource(kind=SAMPLE))
     if not asked.history:
         return replace(found, sources=tuple(sources))
-    from kquota.spark import files
-
     listing = _listed(asked.history)
     for path in listing.late:
         say(f"warning: {path} is older than what is rolled of its cluster, and is left out")
     waiting = files.laid_out(listing.waiting, scratch / "history", ".jsonl")
-    sources.append(Source(kind=HISTORY, name=", ".join(asked.history)))
+    sources.append(RateSource(kind=HISTORY, name=", ".join(asked.history)))
     sizes = waiting if found.source == HISTORY else found.files
     return replace(found, files=sizes, sources=tuple(sources), listing=listing, waiting=waiting)
 
 
 def _listed(paths: Sequence[str]) -> Listing:
-    from kquota.sizes.history import ROLLED
-    from kquota.spark.files import is_elsewhere, matching
-    from kquota.stores import history
-
     patterns = [path for path in paths if not is_elsewhere(path)]
-    lying = dict.fromkeys(path for pattern in patterns for path in matching(pattern, "--history", "file or folder"))
+    lying = dict.fromkeys(
+        path for pattern in patterns for path in matching(pattern, Parameter("history"), "file or folder")
+    )
     try:
-        here = history.found(lying)
+        here = world.history(lying)
     except Invalid as error:
-        raise Invalid(f"--history {error}") from error
+        raise Invalid("--history ", *error.args) from error
     elsewhere = tuple(f"{path.rstrip('/')}/{ROLLED}" for path in paths if is_elsewhere(path))
     found = replace(here, rolled=(*here.rolled, *elsewhere))
     if not found.rolled and not found.waiting:
         raise Invalid(
-            f"--history {', '.join(paths)}: the folder holds no snapshot (*.jsonl.gz); "
-            "take one with: kquota log-dirs --snapshot DIR"
+            f"--history {', '.join(paths)}: the folder holds no snapshot (*.jsonl.gz); ", NextStep.TAKE_SNAPSHOT
         )
     return found
 
 
-def _printed(asked: Asked, scratch: Path) -> Inputs:
-    from kquota.spark import files
-
+def _printed(asked: GivenInputs, scratch: Path) -> Inputs:
     found = files.log_dirs(asked.log_dirs, scratch)
     return Inputs(source=LOG_DIRS, names=found.told(), files=found)
 
 
-def _live(at: world.Where, asked: Asked, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
+def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
     """A snapshot of the live cluster and, unless somebody else tells, how fast its partitions are written to."""
-    from kquota.pace.room import Volume
-    from kquota.sizes.replica import hidden
-    from kquota.sizes.snapshot import lines
-    from kquota.spark import files
-    from kquota.stores import snapshots
-
     with world.log_dirs(at) as cluster:
         brokers = cluster.brokers()
         first = sampling.listed(cluster, brokers, None)
@@ -262,7 +206,7 @@ def _live(at: world.Where, asked: Asked, plan: Plan | PlanFiles, scratch: Path) 
             say(f"measuring write rates for {asked.sample:g} s ...")
             seen = sampling.sampled(cluster, first, asked.sample)
         described, now = seen.log_dirs, datetime.now(UTC)
-        snapshot = snapshots.write(scratch / "live", cluster.cluster_id, now, lines(cluster.cluster_id, now, described))
+        snapshot = world.snapshot(scratch / "live", cluster.cluster_id, now, described)
     return Inputs(
         source=CLUSTER,
         names=(),
@@ -277,8 +221,6 @@ def _live(at: world.Where, asked: Asked, plan: Plan | PlanFiles, scratch: Path) 
 
 def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collection[TopicPartition]) -> None:
     """What the cluster itself can refuse at once, before anything takes seconds; of a plan that was read."""
-    from kquota.reassign.plan import Plan
-
     if not isinstance(plan, Plan):
         return
     dead_among({broker for target in plan.targets.values() for broker in target}, brokers)
@@ -291,3 +233,14 @@ def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:
     if dead := sorted(set(wanted) - set(brokers)):
         alive = joined(sorted(brokers))
         raise Invalid(f"the plan names brokers that are not alive: {joined(dead)}; alive are {alive}")
+
+
+def enforcement(connection: Connection) -> Enforcement:
+    """How the live brokers enforce a throttle; as Kafka ships it where they do not answer."""
+    try:
+        with world.configs(world.where(connection)) as configs:
+            described = configs.describe(configs.resources(BROKERS))
+    except KquotaError as error:
+        say(f"warning: how the brokers enforce a throttle is taken as Kafka ships it: {error}")
+        return AS_SHIPPED
+    return of_brokers({entry.key: entry.value for entry in entries} for entries in described.values())

@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Final
 
 from kquota.cli.connection import Connection
 from kquota.cli.contract import say
-from kquota.cli.move.estimate.inputs import CLUSTER, HISTORY, LOG_DIRS, Asked, Inputs, dead_among, is_live
+from kquota.cli.move.estimate.inputs import CLUSTER, HISTORY, LOG_DIRS, GivenInputs, Inputs, dead_among, is_live
 from kquota.cli.progress import stages
+from kquota.pace.split import Split
+from kquota.reassign.plan import Plan
+from kquota.sizes.bytes_in import BytesIn
+from kquota.spark.engine import Engine
+from kquota.spark.files import MUCH, is_elsewhere
+from kquota.spark.plan_files import PlanFiles
+from kquota.spark.session import Start, session, starting
 from kquota.terms import BrokerId
 
 if TYPE_CHECKING:
-    from kquota.pace.split import Split
-    from kquota.reassign.plan import Plan
-    from kquota.sizes.bytes_in import BytesIn
-    from kquota.spark.engine import Engine
     from kquota.spark.estimate import Measured, Writes
     from kquota.spark.history import History
-    from kquota.spark.plan_files import PlanFiles
-    from kquota.spark.plans import Planned
+    from kquota.spark.plans import PlanFrame
     from kquota.spark.reader import Reader
-    from kquota.spark.session import Start
 
 _ENTRY: Final = 64
 """Bytes of one partition of a plan, about."""
@@ -33,8 +34,8 @@ _PACKED: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reckoned:
-    """A move's sums, and each broker's write rates with their percentiles, as far as somebody told them."""
+class Calculated:
+    """A move's sums, and each broker's write rates with their percentiles, as far as they are known."""
 
     measured: Measured
     bytes_in: Mapping[BrokerId, BytesIn]
@@ -50,23 +51,21 @@ class Job:
 
 
 @contextmanager
-def begun(asked: Asked, connection: Connection, plan: Plan | PlanFiles, scratch: Path, engine: Engine) -> Iterator[Job]:
+def begun(
+    asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path, engine: Engine
+) -> Iterator[Job]:
     """Starts Spark beside the reading of a live cluster, whose sizes are never much; else it is not begun yet."""
     if asked.history or not is_live(asked, connection):
         yield Job(engine=engine, scratch=scratch)
         return
-    from kquota.spark.session import starting
-
     with starting(scratch, _planned_size(plan), engine) as start:
         yield Job(engine=engine, scratch=scratch, start=start)
 
 
-def reckoned(
-    inputs: Inputs, asked: Asked, plan: Plan | PlanFiles, split: Split | None, job: Job, *, detailed: bool
-) -> Reckoned:
+def calculated(
+    inputs: Inputs, asked: GivenInputs, plan: Plan | PlanFiles, split: Split | None, job: Job, *, detailed: bool
+) -> Calculated:
     """Raises Invalid for input that only Spark can judge, Refused where Spark cannot finish."""
-    from kquota.spark.session import session
-
     with ExitStack() as stack:
         told = stack.enter_context(stages())
         start = job.start or stack.enter_context(_starting(inputs, plan, job))
@@ -95,13 +94,11 @@ def reckoned(
         rates = history.by_broker(asked.window) if history else {}
     if inputs.source == CLUSTER:
         dead_among(measured.unseen, inputs.brokers)
-    return Reckoned(measured=measured, bytes_in=rates | asked.bytes_in())
+    return Calculated(measured=measured, bytes_in=rates | asked.bytes_in())
 
 
 def _starting(inputs: Inputs, plan: Plan | PlanFiles, job: Job) -> AbstractContextManager[Start]:
     """Of a rolled history one snapshot is joined with the plan; the others' growth is summed up."""
-    from kquota.spark.session import starting
-
     listing = inputs.listing
     rolled = sum(map(_stored, listing.rolled)) if listing else 0
     one = rolled // max(1, len(listing.held)) if listing else 0
@@ -111,20 +108,16 @@ def _starting(inputs: Inputs, plan: Plan | PlanFiles, job: Job) -> AbstractConte
 
 
 def _planned_size(plan: Plan | PlanFiles) -> int:
-    from kquota.reassign.plan import Plan
-
     if isinstance(plan, Plan):
         return len(plan.targets) * _ENTRY
     return plan.files.size() * (_PACKED if plan.parquet else 1)
 
 
 def _stored(path: str) -> int:
-    from kquota.spark.files import MUCH, is_elsewhere
-
     return MUCH if is_elsewhere(path) else _PACKED * sum(file.stat().st_size for file in Path(path).rglob("*.parquet"))
 
 
-def _history(reader: Reader, inputs: Inputs, asked: Asked) -> History | None:
+def _history(reader: Reader, inputs: Inputs, asked: GivenInputs) -> History | None:
     from kquota.spark.history import opened
 
     if inputs.listing is None or inputs.waiting is None:
@@ -136,14 +129,13 @@ def _history(reader: Reader, inputs: Inputs, asked: Asked) -> History | None:
     return found
 
 
-def _planned(reader: Reader, plan: Plan | PlanFiles) -> Planned:
-    from kquota.reassign.plan import Plan
+def _planned(reader: Reader, plan: Plan | PlanFiles) -> PlanFrame:
     from kquota.spark.plans import planned, stored
 
     return planned(reader, plan) if isinstance(plan, Plan) else stored(reader, plan)
 
 
-def _writes(reader: Reader, inputs: Inputs, asked: Asked, history: History | None) -> Writes:
+def _writes(reader: Reader, inputs: Inputs, asked: GivenInputs, history: History | None) -> Writes:
     from kquota.spark.estimate import Writes
 
     by_broker = {broker: rate.mean for broker, rate in asked.bytes_in().items()}

@@ -5,41 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, TypeAlias
-
-import typer
 
 from kquota.cli.rates import throttle as understood
 from kquota.errors import Invalid, Refused
 from kquota.measure import ByteRate, byte_rate, duration, human_duration, human_rate, percentage
+from kquota.pace.deadline import throttle_within
 from kquota.pace.enforcement import AS_SHIPPED, Enforcement
-
-if TYPE_CHECKING:
-    from kquota.pace.share import Pace
-    from kquota.pace.waves import Waves
-    from kquota.pace.window import Window
-    from kquota.pace.work import Work
-
-Throttle: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--throttle", metavar="RATE", help="The replication throttle of each broker: 50MB/s; bare: bytes per second."
-    ),
-]
-Deadline: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--deadline",
-        metavar="TIME",
-        help="When the move has to be done: 6h. Without --throttle, the smallest one that meets it is found.",
-    ),
-]
-Nic: TypeAlias = Annotated[
-    str | None, typer.Option("--nic", metavar="RATE", help="What each broker's network carries: 10Gbit/s.")
-]
-MaxImpact: TypeAlias = Annotated[
-    str | None, typer.Option("--max-impact", metavar="PERCENT", help="The most of --nic that the throttle may be: 30%.")
-]
+from kquota.pace.share import Pace
+from kquota.pace.waves import Waves
+from kquota.pace.window import Bound, Window, network_bound
+from kquota.pace.work import Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +57,6 @@ def chosen(asked: Limits, works: Iterable[Work], enforcement: Enforcement = AS_S
 
     Raises Refused where there is no throttle to reckon with.
     """
-    from kquota.pace.deadline import throttle_within
-
     within = None
     if asked.deadline is not None:
         try:
@@ -105,8 +78,6 @@ def window(
     asked: Limits, judged: Pace | Waves, within: ByteRate | None, bytes_in: float | None, replication_factor: int
 ) -> Window:
     """KIP-73's window with what the copies need and what the operator wants. Rates in bytes per second."""
-    from kquota.pace.window import Bound, Window, network_bound
-
     above = [
         # Of the cluster's busiest broker, whether it moves or not: what is written to what moves is the next bound.
         Bound(rate=bytes_in, why="IN, the most that is written to one broker (KIP-73)", binds=False),

@@ -6,23 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kquota.cli.contract import printable, say
+from kquota.cli.amounts import size_or_unknown, time_or_unknown
+from kquota.cli.contract import printable
 from kquota.cli.table import aligned
-from kquota.cli.unknown import size_or_unknown, time_or_unknown
-from kquota.errors import KquotaError
+from kquota.list_text import named_brokers
 from kquota.measure import human_bytes, human_duration
-from kquota.several import named_brokers
+from kquota.pace.disk_space import Room, Volume, rooms
+from kquota.pace.share import Pace
+from kquota.pace.uncertainty import Band, band, stuck_at_peak, together
+from kquota.pace.waves import Waves, in_waves
+from kquota.sizes.bytes_in import BytesIn
+from kquota.terms import BrokerId
 
 if TYPE_CHECKING:
-    from kquota.cli.connection import Connection
-    from kquota.pace.band import Band
-    from kquota.pace.enforcement import Enforcement
-    from kquota.pace.room import Room, Volume
-    from kquota.pace.share import Pace
-    from kquota.pace.waves import Waves
-    from kquota.sizes.bytes_in import BytesIn
     from kquota.spark.estimate import Measured
-    from kquota.terms import BrokerId
+
 
 _NAMED: Final = 5
 
@@ -53,10 +51,6 @@ def outlook(
 
     `volumes` are those of live brokers, and tell more than the sizes do.
     """
-    from kquota.pace.band import band, stuck_at_peak, together
-    from kquota.pace.room import rooms
-    from kquota.pace.waves import in_waves
-
     busy = {broker: told for broker, told in bytes_in.items() if told.mean > 0}
     waves = in_waves(measured.waves, move) if measured.waves else None
     judged, paces = (waves, [pace for _, pace in waves.each]) if waves else (move, [move])
@@ -72,62 +66,6 @@ def outlook(
         rooms=rooms(known, measured.arrivals, judged.seconds),
         waves=waves,
     )
-
-
-def enforcement(connection: Connection, *, live: bool) -> Enforcement:
-    """How the live brokers enforce a throttle; as Kafka ships it where there are none, or they do not tell."""
-    from kquota.cli import world
-    from kquota.config.resource import BROKERS
-    from kquota.pace.enforcement import AS_SHIPPED
-    from kquota.pace.enforcement import enforcement as of
-
-    if not live:
-        return AS_SHIPPED
-    try:
-        with world.configs(world.where(connection)) as configs:
-            described = configs.describe(configs.resources(BROKERS))
-    except KquotaError as error:
-        say(f"warning: how the brokers enforce a throttle is taken as Kafka ships it: {error}")
-        return AS_SHIPPED
-    return of({entry.key: entry.value for entry in entries} for entries in described.values())
-
-
-def document(found: Outlook) -> dict[str, object]:
-    """The keys of the JSON document that are about it; null is unknown, never 0."""
-    band, waves = found.band, found.waves
-    return {
-        "band": None
-        if band is None
-        else {"low_seconds": band.low, "high_seconds": band.high, "of_write_rates": band.writes},
-        "never_at_peak_of": list(found.at_peak),
-        "disk": [
-            {
-                "broker": room.broker,
-                "log_dir": room.log_dir,
-                "usable": room.usable,
-                "arriving": room.arriving,
-                "written": room.written,
-                "left": room.left,
-                "left_at_worst": room.worst,
-                "left_if_volumes_differ": room.apart,
-            }
-            for room in found.rooms
-        ],
-        "waves": []
-        if waves is None
-        else [
-            {
-                "first": wave.first,
-                "last": wave.last,
-                "partitions": wave.partitions,
-                "bytes": wave.work.bytes,
-                "expected_seconds": pace.seconds,
-                "feasible": pace.feasible,
-            }
-            for wave, pace in waves.each
-        ],
-        "waves_seconds": None if waves is None else waves.seconds,
-    }
 
 
 def band_line(found: Outlook) -> str | None:
@@ -199,7 +137,7 @@ def disk_lines(found: Outlook) -> Iterator[str]:
         )
         for left, room in known
     ]
-    yield aligned(rows, heads, left=[1])
+    yield from aligned(rows, heads, left=[1]).splitlines()
 
 
 def wave_lines(waves: Waves) -> Iterator[str]:
@@ -217,7 +155,7 @@ def wave_lines(waves: Waves) -> Iterator[str]:
         for number, (wave, pace) in enumerate(waves.each, 1)
     ]
     yield f"Waves        {len(rows)}, one after the other: {time_or_unknown(waves.seconds)} together"
-    yield aligned(rows, heads, left=[1, 2])
+    yield from aligned(rows, heads, left=[1, 2]).splitlines()
 
 
 def _left(room: Room, left: float) -> str:

@@ -3,43 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Final
 
-from kquota.cli.move.estimate.outlook import band_line, why_full
-from kquota.cli.unknown import UNKNOWN, rate_or_unknown
+from kquota.cli.amounts import UNKNOWN, rate_or_unknown
+from kquota.cli.move.estimate.outlook import Outlook, band_line, why_full
 from kquota.cli.why_never import named_wave, why_never
-from kquota.measure import exact_rate, human_bytes, human_duration, human_rate
+from kquota.measure import ByteRate, exact_rate, human_bytes, human_duration, human_rate
 from kquota.pace.enforcement import AT_ONCE_SECONDS, START_SECONDS
-from kquota.pace.fluid import MOST_STREAMS
+from kquota.pace.fair_rates import MOST_STREAMS
 from kquota.pace.share import Pace, Share, Side
 from kquota.pace.waves import Waves
 from kquota.pace.window import Window
-
-if TYPE_CHECKING:
-    from kquota.cli.move.estimate.answer import Estimate
 
 UNFOLLOWED: Final = (
     f"a lower bound: beyond {MOST_STREAMS} links from leader to destination only the busiest broker is looked at"
 )
 
 
-def refusal(answer: Estimate) -> str | None:
-    """Why the exit code is 1; None where nothing forbids the move."""
-    if answer.judged.feasible is False:
-        return f"the move can never finish: {why_never(answer.judged)}"
-    return why_full(answer.outlook) if answer.outlook.full else why_outside(answer)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveVerdict:
+    """A move and what the operator asks of it: `deadline` in seconds, `within` the smallest throttle that meets it.
 
+    `judged` are the waves where the move has them, else the move at once. None: not asked for, or not known.
+    """
 
-def why_outside(answer: Estimate) -> str | None:
-    """Which of the operator's own limits is not kept; None where all are, or are not known to be broken."""
-    if answer.window.empty:
-        return why_empty(answer.window)
-    if answer.late:
-        return why_late(answer)
-    if broken := answer.window.broken(answer.throttle):
-        bounds = "; ".join(f"{bound.why}: {human_rate(bound.rate or 0.0)}" for bound in broken)
-        return f"the throttle, {human_rate(answer.throttle)}, does not keep {bounds}"
-    return None
+    judged: Pace | Waves
+    outlook: Outlook
+    window: Window
+    deadline: float | None
+    within: ByteRate | None
+
+    @property
+    def late(self) -> bool | None:
+        """Whether the deadline is missed; None without one, and while that is unknown."""
+        if self.deadline is None:
+            return None
+        seconds = self.judged.seconds
+        if seconds is not None:
+            return seconds > self.deadline
+        return self.judged.feasible is False or self.judged.least_seconds > self.deadline or None
+
+    @property
+    def refused(self) -> str | None:
+        """Why the exit code is 1; None where nothing forbids the move."""
+        if self.judged.feasible is False:
+            return f"the move can never finish: {why_never(self.judged)}"
+        return why_full(self.outlook) if self.outlook.full else self.outside
+
+    @property
+    def outside(self) -> str | None:
+        """Which of the operator's own limits is not kept; None where all are, or are not known to be broken."""
+        if self.window.empty:
+            return why_empty(self.window)
+        if self.late:
+            return why_late(self)
+        if broken := self.window.broken(self.judged.throttle):
+            bounds = "; ".join(f"{bound.why}: {human_rate(bound.rate or 0.0)}" for bound in broken)
+            return f"the throttle, {human_rate(self.judged.throttle)}, does not keep {bounds}"
+        return None
 
 
 def why_empty(window: Window) -> str:
@@ -50,21 +72,21 @@ def why_empty(window: Window) -> str:
     return f"no throttle is below {human_rate(most.rate or 0.0)} ({most.why}){over}"
 
 
-def why_late(answer: Estimate) -> str:
+def why_late(verdict: MoveVerdict) -> str:
     """By how much the deadline is missed, and what would meet it."""
-    seconds, enough = answer.judged.seconds, answer.within
+    seconds, enough = verdict.judged.seconds, verdict.within
     found = f"expected are {human_duration(seconds)}" if seconds is not None else "it can never finish"
-    if seconds is None and answer.judged.feasible is not False:
-        found = f"it takes at least {human_duration(answer.judged.least_seconds)}"
+    if seconds is None and verdict.judged.feasible is not False:
+        found = f"it takes at least {human_duration(verdict.judged.least_seconds)}"
     cure = "give it more time" if enough is None else f"it takes a --throttle of {exact_rate(enough)}"
-    if enough is None and (start := START_SECONDS * len(answer.judged.works)) >= (answer.deadline or 0.0):
+    if enough is None and (start := START_SECONDS * len(verdict.judged.works)) >= (verdict.deadline or 0.0):
         cure = f"starting and ending alone take {human_duration(start)}, whatever the throttle"
-    return f"the deadline, {human_duration(answer.deadline or 0.0)}, is not met: {found}; {cure}"
+    return f"the deadline, {human_duration(verdict.deadline or 0.0)}, is not met: {found}; {cure}"
 
 
-def lines(answer: Estimate) -> Iterator[str]:
+def lines(verdict: MoveVerdict) -> Iterator[str]:
     """The verdict for people: the bottleneck, the time and what it is made of."""
-    judged = answer.judged
+    judged = verdict.judged
     share = judged.bottleneck
     if share is None:
         return
@@ -83,16 +105,16 @@ def lines(answer: Estimate) -> Iterator[str]:
         left, writes = rate_or_unknown(share.left), rate_or_unknown(share.writes)
         yield f"               at {left} left for copies - {writes} written meanwhile"
         yield f"Expected     about {human_duration(judged.seconds)} = {_terms(judged, share)}"
-        band = band_line(answer.outlook)
+        band = band_line(verdict.outlook)
         if band is not None:
             yield band
     if judged.followed is False:
         yield f"             {UNFOLLOWED}"
     how = "bytes / throttle" + (", wave by wave" if isinstance(judged, Waves) else "")
     yield f"At least     {human_duration(judged.least_seconds)} = {how}"
-    if answer.deadline is not None:
-        met = {True: "not met", False: "met", None: "not checked"}[answer.late]
-        yield f"Deadline     {human_duration(answer.deadline)}: {met}"
+    if verdict.deadline is not None:
+        met = {True: "not met", False: "met", None: "not checked"}[verdict.late]
+        yield f"Deadline     {human_duration(verdict.deadline)}: {met}"
 
 
 def _terms(judged: Pace | Waves, share: Share) -> str:

@@ -1,4 +1,4 @@
-"""What `quota explain` tells a person: one line of answer for each key, then for each limit why, and with whom."""
+"""The text of `quota explain`: the limit of each key, its reason, and the clients that share it."""
 
 from __future__ import annotations
 
@@ -7,22 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kquota.cli.quota.sentences import amount, headline, whom, wrapped
+from kquota.list_text import few
 from kquota.measure import human_bytes, human_duration
-from kquota.quota.capacity import AS_SHIPPED, Cluster
+from kquota.quota.capacity import AS_SHIPPED, Capacity
 from kquota.quota.entity import Entity
-from kquota.quota.explain import Answer, Explanation
+from kquota.quota.explain import Explanation, KeyAnswer
 from kquota.quota.limits import plain
-from kquota.quota.precedence import LEVELS, Client, Part, Rung, State
-from kquota.several import few
-from kquota.terms import (
-    BYTE_RATES,
-    CONNECTION_CREATION_RATE,
-    CONTROLLER_MUTATION_RATE,
-    REQUEST_PERCENTAGE,
-)
+from kquota.quota.precedence import LEVELS, Client, LevelPart, LevelState, Rung
+from kquota.quota_keys import QUOTA_KEYS, Model
+from kquota.terms import IPS
 
 _MOST_NAMED: Final = 5
-_BUCKET: Final = {True: "one bucket, in the controller", False: "a bucket on each broker"}
 _NO_BROKERS: Final = "only brokers tell it, with --bootstrap-server and the right to DescribeConfigs"
 EXEMPT: Final = (
     "never counted: fetches of followers, WriteTxnMarkers, requests between brokers and the controller (they need"
@@ -31,12 +26,8 @@ EXEMPT: Final = (
 """KIP-124 as shipped: what KafkaApis and ControllerApis answer without asking the request quota."""
 
 
-def text(explained: Explanation) -> str:
-    """For people, 80 columns wide: one line of answer for each key, then for each limit why, and with whom."""
-    return "".join(f"{line}\n" for line in _lines(explained))
-
-
-def _lines(explained: Explanation) -> Iterator[str]:
+def lines(explained: Explanation) -> Iterator[str]:
+    """80 columns wide: one line of answer for each key, then for each limit why, and with whom."""
     if explained.client is not None:
         yield from wrapped("", whom(explained.client))
     if explained.ip is not None:
@@ -55,11 +46,12 @@ def _lines(explained: Explanation) -> Iterator[str]:
             indent="  ",
         )
     elif explained.client is not None and not explained.cluster.told:
+        static = " or ".join(row.static for row in QUOTA_KEYS.values() if row.static is not None)
         yield ""
         yield from wrapped(
             "",
             "Not known here: whether the brokers have a client.quota.callback.class, which decides in Kafka's place, or"
-            f" (before Kafka 3.0) a quota.producer.default or quota.consumer.default; {_NO_BROKERS}.",
+            f" (before Kafka 3.0) a {static}; {_NO_BROKERS}.",
             indent="  ",
         )
     for answer in explained.answers:
@@ -69,20 +61,21 @@ def _lines(explained: Explanation) -> Iterator[str]:
             yield from _why(answer, explained)
 
 
-def _why(answer: Answer, explained: Explanation) -> Iterator[str]:
+def _why(answer: KeyAnswer, explained: Explanation) -> Iterator[str]:
     cluster, won = explained.cluster, answer.winner
     yield from wrapped("why", _reason(answer, explained.client))
     if answer.limit is not None and not (math.isfinite(answer.limit) and answer.limit > 0):
         yield from wrapped("warning", "this is no rate, and nobody is held to it as to one; set one, or remove it")
     elif answer.limit is not None:
         yield from wrapped("cluster", _in_the_cluster(answer, cluster))
-        yield from wrapped("shared", f"{_BUCKET[answer.key == CONTROLLER_MUTATION_RATE]}: {answer.shared}")
+        bucket = "one bucket, in the controller" if answer.row.model is Model.BUCKET else "a bucket on each broker"
+        yield from wrapped("shared", f"{bucket}: {answer.shared}")
         yield from _burst(answer, cluster)
-        if answer.key == REQUEST_PERCENTAGE:
+        if answer.row.model is Model.SHARE:
             yield from wrapped("exempt", EXEMPT)
     if answer.exceptions:
         yield from wrapped("except", _exceptions(answer.exceptions))
-    if answer.key == CONNECTION_CREATION_RATE and explained.unresolved:
+    if IPS in answer.row.entity_types and explained.unresolved:
         names = ", ".join(map(repr, explained.unresolved[:_MOST_NAMED]))
         yield from wrapped("unknown", f"whether {names} is this IP: each broker looks names up for itself")
     width = max(len(level(rung, answer)) for rung in answer.rungs)
@@ -93,7 +86,7 @@ def _why(answer: Answer, explained: Explanation) -> Iterator[str]:
         head = ""
 
 
-def _reason(answer: Answer, client: Client | None) -> str:
+def _reason(answer: KeyAnswer, client: Client | None) -> str:
     won = answer.winner
     nameless = client is not None and client.client_id == ""
     quirk = "a client without a client-id is held to no level that speaks of client-ids, not even of the default"
@@ -104,22 +97,22 @@ def _reason(answer: Answer, client: Client | None) -> str:
     else:
         above = {2: "level 1", 3: "levels 1 and 2"}.get(won.level, f"levels 1 to {won.level - 1}")
         reason = f"nothing that applies is set on {above}, which would come first"
-    if shadowed := [str(rung.level) for rung in answer.rungs if rung.state is State.SHADOWED]:
+    if shadowed := [str(rung.level) for rung in answer.rungs if rung.state is LevelState.SHADOWED]:
         reason += f"; what level{'s' * (len(shadowed) > 1)} {' and '.join(shadowed)} set is not looked at"
     return f"{reason}; {quirk}" if nameless else reason
 
 
-def _in_the_cluster(answer: Answer, cluster: Cluster) -> str:
-    if answer.key == CONTROLLER_MUTATION_RATE:
+def _in_the_cluster(answer: KeyAnswer, cluster: Capacity) -> str:
+    if answer.row.model is Model.BUCKET:
         return "the controller alone counts: this is for the whole cluster, however many brokers"
     if cluster.size is None or answer.cluster is None:
         return f"unknown: {_NO_BROKERS}"
     brokers = "1 broker" if cluster.size == 1 else f"{cluster.size} brokers"
     most = f"{amount(answer.key, answer.cluster)} at most, on {brokers}; each broker counts for itself"
-    return f"{most}; {_capacity(answer, cluster)}" if answer.key == REQUEST_PERCENTAGE else most
+    return f"{most}; {_capacity(answer, cluster)}" if answer.row.model is Model.SHARE else most
 
 
-def _capacity(answer: Answer, cluster: Cluster) -> str:
+def _capacity(answer: KeyAnswer, cluster: Capacity) -> str:
     """The share of a broker's threads (KIP-124); brokers may differ."""
     brokers = cluster.brokers or ()
     capacities = sorted(one.request_capacity for one in brokers if one.request_capacity is not None)
@@ -138,10 +131,10 @@ def _range(least: str, most: str) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _burst(answer: Answer, cluster: Cluster) -> Iterator[str]:
-    if answer.key == REQUEST_PERCENTAGE:
+def _burst(answer: KeyAnswer, cluster: Capacity) -> Iterator[str]:
+    if answer.row.model is Model.SHARE:
         return
-    mutations = answer.key == CONTROLLER_MUTATION_RATE
+    mutations = answer.row.model is Model.BUCKET
     if answer.burst is None or answer.burst_seconds is None:
         why = _no_mutation_window(answer, cluster) if mutations else _NO_BROKERS
         yield from wrapped("burst", f"unknown: {why}")
@@ -156,13 +149,13 @@ def _burst(answer: Answer, cluster: Cluster) -> Iterator[str]:
             f" {human_duration(answer.burst_seconds)}",
         )
     else:
-        size = human_bytes(answer.burst) if answer.key in BYTE_RATES else f"{answer.burst:g} connections"
+        size = human_bytes(answer.burst) if answer.row.in_bytes else f"{answer.burst:g} {answer.row.counts}"
         yield from wrapped(
             "burst", f"{size} at once, then delays: the rate is taken over the last {answer.burst_seconds} s"
         )
 
 
-def _no_mutation_window(answer: Answer, cluster: Cluster) -> str:
+def _no_mutation_window(answer: KeyAnswer, cluster: Capacity) -> str:
     if not cluster.told:
         return _NO_BROKERS
     shipped = f"{AS_SHIPPED.samples} x {AS_SHIPPED.seconds} s"
@@ -174,13 +167,13 @@ def _exceptions(entities: Sequence[Entity]) -> str:
     return f"another quota comes first for {few(entities, _MOST_NAMED)}; ask with both --user and --client-id"
 
 
-def level(rung: Rung, answer: Answer) -> str:
+def level(rung: Rung, answer: KeyAnswer) -> str:
     """A level in words: its entity, or what kind of entity would stand there."""
     if rung.entity is not None:
         return str(rung.entity)
     if len(answer.rungs) < len(LEVELS):
         return "the ip"
-    words = {Part.NAMED: "by name", Part.DEFAULT: "default"}
+    words = {LevelPart.NAMED: "by name", LevelPart.DEFAULT: "default"}
     pairs = zip(("user", "client"), LEVELS[rung.level - 1], strict=True)
     return " ".join(f"{kind} {words[part]}" for kind, part in pairs if part in words)
 
@@ -190,5 +183,5 @@ def _value(key: str, rung: Rung) -> str:
         return "-"
     exact = plain(rung.value)
     shown = amount(key, rung.value)
-    words = f"{shown} ({exact})" if key in BYTE_RATES and shown.partition(" ")[0] != exact else shown
-    return words if rung.state is State.WINS else f"{words}, {rung.state.value}"
+    words = f"{shown} ({exact})" if QUOTA_KEYS[key].in_bytes and shown.partition(" ")[0] != exact else shown
+    return words if rung.state is LevelState.WINS else f"{words}, {rung.state.value}"

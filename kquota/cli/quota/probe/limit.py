@@ -2,92 +2,116 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from kquota.cli.contract import DONE, FAILED, NOT_YET, say
-from kquota.cli.options import Output
-from kquota.cli.quota.probe.options import Given
-from kquota.cli.quota.probe.run import Made, remove_older, removed
+from kquota.cli.contract import DONE, NOT_YET
+from kquota.cli.output import Answer, Part, hidden, key, rounded
 from kquota.cli.quota.sentences import wrapped
 from kquota.cli.table import aligned
 from kquota.errors import Invalid
-from kquota.probe import ladder, run
-from kquota.probe.ladder import Held, Ladder, Limit, Operation, Step
-from kquota.probe.preparation import climbing
+from kquota.probe import ladder
+from kquota.probe.ladder import Held, Ladder, Limit, Operation
 from kquota.quota.limits import plain
 from kquota.terms import CONTROLLER_MUTATION_RATE
 
-if TYPE_CHECKING:
-    from kquota.probe.port import Connected, Logins
-    from kquota.quota.explain import Explanation
 
-VERSION: Final = 1
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldShown(Part):
+    """Of one size of topic: the highest rate that held, None where none did, and where and why the next one did not."""
 
-
-def find(who: Logins, stage: Connected, explained: Explanation, client_id: str, given: Given) -> int:
-    """Climb, print, and say with the exit code whether there is something to suggest."""
-    wanted = climbing(explained, stage.brokers, seconds=given.seconds, most_partitions=given.most_partitions)
-    if given.dry_run:
-        if given.output is Output.json:
-            raise Invalid("--find-limit --dry-run writes text")
-        print(_plan(wanted))
-        return DONE
-    say(f"{_plan(wanted)}; a Ctrl-C ends it and removes them")
-    remove_older(stage)
-    made = Made()
-    with removed(who, made):
-        steps = run.steps(who, client_id, wanted, made.names, _told)
-    found = Limit(steps=steps, tenants=given.tenants, overcommit=given.overcommit)
-    print(WRITE[given.output](found))
-    return FAILED if made.left else NOT_YET if found.suggested is None else DONE
+    partitions_per_topic: int
+    rate: float | None
+    stopped_at: float | None
+    why: str | None
 
 
-def _plan(wanted: Ladder) -> str:
-    return (
-        f"creating, growing and deleting topics for {wanted.lasting:.0f} s or so, {wanted.alive:,} partitions at a time"
-        f" at most, replication factor {wanted.replication_factor}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepShown(Part):
+    """One operation at one rate; seconds, and mutations per second."""
+
+    operation: Operation
+    partitions_per_topic: int
+    rate: float
+    reached: float = key(form=rounded(3))
+    latency_p95: float = key(form=rounded(4))
+    visibility_lag: float = key(form=rounded(4))
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitPlanned(Answer):
+    """What --find-limit would do, for people only."""
+
+    ladder: Ladder = hidden()
+
+    def text(self) -> Iterator[str]:
+        """One line."""
+        yield plan(self.ladder)
+
+    def document(self) -> str:
+        """Raises Invalid."""
+        raise Invalid("--find-limit --dry-run writes text")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitFound(Answer):
+    """What a controller was seen to take, and what follows from it; mutations per second."""
+
+    INDENT = 2
+    ASCII = True
+
+    suggested: float | None
+    tenants: int
+    overcommit: float
+    suggested_per_tenant: float | None
+    held: tuple[HeldShown, ...]
+    steps: tuple[StepShown, ...]
+    limit: Limit = hidden()
+
+    def text(self) -> Iterator[str]:
+        """80 columns wide."""
+        return _lines(self.limit)
+
+
+def found(limit: Limit) -> LimitFound:
+    """The answer; its exit code says whether there is something to suggest."""
+    return LimitFound(
+        suggested=limit.suggested,
+        tenants=limit.tenants,
+        overcommit=limit.overcommit,
+        suggested_per_tenant=limit.suggested_per_tenant,
+        held=tuple(
+            HeldShown(
+                partitions_per_topic=one.size,
+                rate=one.rate,
+                stopped_at=None if one.stopped is None else one.stopped.rate,
+                why=None if one.stopped is None else one.stopped.why_not,
+            )
+            for one in limit.held
+        ),
+        steps=tuple(
+            StepShown(
+                operation=step.operation,
+                partitions_per_topic=step.size,
+                rate=step.rate,
+                reached=step.reached,
+                latency_p95=step.latency,
+                visibility_lag=step.lag,
+                holds=step.why_not is None,
+            )
+            for step in limit.steps
+        ),
+        limit=limit,
+        code=NOT_YET if limit.suggested is None else DONE,
     )
 
 
-def _told(step: Step) -> None:
-    if step.operation is Operation.DELETE:
-        say(f"{_sized(step.size)}, {step.rate:g} mutations/s: done")
-
-
-def _document(found: Limit) -> str:
-    """The contract with scripts, version 1; seconds, and mutations per second."""
-    return json.dumps(
-        {
-            "version": VERSION,
-            "suggested": found.suggested,
-            "tenants": found.tenants,
-            "overcommit": found.overcommit,
-            "suggested_per_tenant": found.suggested_per_tenant,
-            "held": [
-                {
-                    "partitions_per_topic": one.size,
-                    "rate": one.rate,
-                    "stopped_at": None if one.stopped is None else one.stopped.rate,
-                    "why": None if one.stopped is None else one.stopped.why_not,
-                }
-                for one in found.held
-            ],
-            "steps": [
-                {
-                    "operation": step.operation.value,
-                    "partitions_per_topic": step.size,
-                    "rate": step.rate,
-                    "reached": round(step.reached, 3),
-                    "latency_p95": round(step.latency, 4),
-                    "visibility_lag": round(step.lag, 4),
-                    "holds": step.why_not is None,
-                }
-                for step in found.steps
-            ],
-        },
-        indent=2,
+def plan(wanted: Ladder) -> str:
+    """What the run will do, and how long it takes."""
+    return (
+        f"creating, growing and deleting topics for {wanted.lasting:.0f} s or so, {wanted.alive:,} partitions at a time"
+        f" at most, replication factor {wanted.replication_factor}"
     )
 
 
@@ -97,18 +121,19 @@ def _lines(found: Limit) -> Iterator[str]:
         row = rows.setdefault((step.size, step.rate), [f"{step.size}", f"{step.rate:g}/s"])
         row += [_ms(step.latency), _ms(step.lag)]
     heads = ["partitions", "rate", *(word for one in Operation for word in (one.value, "seen"))]
-    yield aligned(list(rows.values()), heads)
+    yield from aligned(list(rows.values()), heads).splitlines()
     yield ""
     yield "95 of 100 answers came within that time; after the last one, all brokers showed"
     yield "what was done within the time beside it."
     yield ""
     for one in found.held:
-        yield from wrapped("", f"{_sized(one.size)}: {_said(one)}", indent="  ")
+        yield from wrapped("", f"{sized(one.size)}: {_said(one)}", indent="  ")
     yield ""
     yield from _advice(found, found.held)
 
 
-def _sized(size: int) -> str:
+def sized(size: int) -> str:
+    """Topics of this size, in words."""
     return f"topics of {size} partitions" if size > 1 else "topics of one partition"
 
 
@@ -144,11 +169,3 @@ def _advice(found: Limit, held: Sequence[Held]) -> Iterator[str]:
 
 def _ms(seconds: float) -> str:
     return f"{seconds * 1_000:.0f} ms"
-
-
-def _text(found: Limit) -> str:
-    """For people, 80 columns wide."""
-    return "\n".join(_lines(found))
-
-
-WRITE: Final[Mapping[Output, Callable[[Limit], str]]] = {Output.text: _text, Output.json: _document}

@@ -1,24 +1,179 @@
-"""The run of a probe, and what a person hears of it."""
+"""`kquota quota probe`: check what was given, then load, look for the limit of a controller, or clean up."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from kquota.cli.contract import DONE, NOT_YET, complain, say
-from kquota.cli.options import Output
+from kquota.cli import world
+from kquota.cli.contract import DONE, FAILED, NOT_YET, complain, say
+from kquota.cli.list_options import broker_ids
+from kquota.cli.output import Answer
 from kquota.cli.progress import lasting
-from kquota.cli.quota.probe import printed
-from kquota.errors import KquotaError
-from kquota.probe import run
+from kquota.cli.quota.probe import limit
+from kquota.cli.quota.probe.answer import CleanedUp, CleanUpPlanned, planned, probed
+from kquota.cli.quota.probe.command import ProbeOptions
+from kquota.cli.quota.probe.limit import LimitPlanned
+from kquota.cli.quota.probe.wording import named_by_options, worded
+from kquota.errors import Invalid, KquotaError
+from kquota.measure import byte_rate, byte_size
+from kquota.probe import ladder, load, preparation, scratch
+from kquota.probe import run as probe
+from kquota.probe.actions import Found
+from kquota.probe.ladder import Limit, Operation, Step
+from kquota.probe.load import Kind, Load
+from kquota.probe.meter import Reading
+from kquota.probe.port import ProbeCluster, ProbeLogins
+from kquota.quota.explain import Explanation
+from kquota.terms import BrokerId
 
-if TYPE_CHECKING:
-    from kquota.probe.actions import Found
-    from kquota.probe.load import Load
-    from kquota.probe.meter import Reading
-    from kquota.probe.port import Connected, Logins
+_LOADS: Final[Mapping[str, Kind | None]] = {
+    "produce": Kind.PRODUCE,
+    "consume": Kind.CONSUME,
+    "requests": Kind.REQUESTS,
+    "create_topics": Kind.CREATE_TOPICS,
+    "find_limit": None,
+    "clean_up": None,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AskedLoad:
+    """The options, understood. `kind` None: --find-limit or --clean-up; the rest None: as it takes, or all brokers."""
+
+    kind: Kind | None
+    rate: float | None
+    seconds: float | None
+    brokers: tuple[BrokerId, ...] | None
+    most_bytes: int
+
+
+@named_by_options()
+def run(options: ProbeOptions) -> Answer:
+    """Raises Invalid for options that do not go together, and Refused for what a probe does not do."""
+    wanted = _asked(options)
+    who = world.logins(world.where(options.connection), options.client_config)
+    if options.clean_up:
+        return _clean_up(who, dry_run=options.dry_run)
+    user, client_id = preparation.user(who.user, options.user), options.client_id or who.client_id
+    with who.stage() as stage:
+        explained = _explained(stage, user, client_id)
+        if wanted.kind is None:
+            return _limit(who, stage, explained, client_id, options)
+        load = preparation.prepared(
+            wanted.kind,
+            explained,
+            stage.brokers,
+            rate=wanted.rate,
+            seconds=wanted.seconds,
+            brokers=wanted.brokers,
+            most_bytes=wanted.most_bytes,
+        )
+        if options.dry_run:
+            return planned(load, explained)
+        _remove_older(stage)
+    made = Made()
+    found = probed(load, explained, _readings(who, client_id, load, made))
+    return replace(found, code=FAILED) if made.left else found
+
+
+def _explained(stage: ProbeCluster, user: str, client_id: str) -> Explanation:
+    found = stage.explained(user, client_id)
+    if found.cluster.callback is not None:
+        decides = f"client.quota.callback.class={found.cluster.callback} decides on the brokers"
+        world.warn(f"{decides}, and may decide otherwise")
+    return found
+
+
+def _readings(who: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple[Reading, ...]:
+    """What the client got: of each broker, or of the controller."""
+    say(f"loading for {load.lasting:g} s at most; a Ctrl-C ends it and removes its topics")
+    with _removed(who, made), lasting(f"probing: {load.kind.value}", load.lasting) as elapsed:
+        return probe.readings(who, client_id, load, made.names, elapsed)
+
+
+def _limit(
+    who: ProbeLogins, stage: ProbeCluster, explained: Explanation, client_id: str, options: ProbeOptions
+) -> Answer:
+    """Climb; the exit code says whether there is something to suggest."""
+    wanted = preparation.climbing(
+        explained, stage.brokers, seconds=options.seconds, most_partitions=options.most_partitions
+    )
+    if options.dry_run:
+        return LimitPlanned(ladder=wanted)
+    say(f"{limit.plan(wanted)}; a Ctrl-C ends it and removes them")
+    _remove_older(stage)
+    made = Made()
+    with _removed(who, made):
+        steps = probe.steps(who, client_id, wanted, made.names, _say_step)
+    found = limit.found(Limit(steps=steps, tenants=options.tenants, overcommit=options.overcommit))
+    return replace(found, code=FAILED) if made.left else found
+
+
+def _say_step(step: Step) -> None:
+    if step.operation is Operation.DELETE:
+        say(f"{limit.sized(step.size)}, {step.rate:g} mutations/s: done")
+
+
+def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
+    """Remove what killed probes left; NOT_YET where some may still run, or are called like a probe's and are none."""
+    with who.stage() as stage:
+        found = probe.older(stage) if dry_run else _remove_older(stage)
+    running = [
+        f"topic {topic.name}: its probe may run until {scratch.ends(topic.name):%H:%M:%S} UTC; left alone"
+        for topic in found.running
+    ]
+    code = NOT_YET if found.foreign or found.running else DONE
+    if not dry_run:
+        return CleanedUp(closing_notes=tuple(running), code=code)
+    notes = (*(f"warning: {line}" for line in _foreign(found)), *running)
+    return CleanUpPlanned(topics=tuple(topic.name for topic in found.over), closing_notes=notes, code=code)
+
+
+def _asked(given: ProbeOptions) -> _AskedLoad:
+    """What is asked for. Raises Invalid for no load or more than one, and for options that it does not take."""
+    named = [name for name in _LOADS if getattr(given, name) not in (None, False)]
+    if len(named) != 1:
+        said = f"not {' and '.join(map(_option, named))}" if named else "none is given"
+        raise Invalid(
+            "which load? Exactly one of --produce RATE, --consume, --requests, --create-topics, --find-limit or"
+            f" --clean-up; {said}"
+        )
+    if not given.find_limit and (given.tenants != 1 or given.overcommit != 1):
+        raise Invalid("--tenants and --overcommit go with --find-limit")
+    _must_have_effect(given, named[0])
+    ladder.must_divide(given.tenants, given.overcommit)
+    if given.user == "":
+        raise Invalid("--user is empty; a client that did not authenticate is --user ANONYMOUS")
+    if given.client_id == "":
+        raise Invalid("--client-id is empty: this client (librdkafka) always sends one")
+    return _AskedLoad(
+        kind=_LOADS[named[0]],
+        rate=None if given.produce is None else byte_rate(given.produce, "--produce"),
+        seconds=None if given.seconds is None else load.seconds(given.seconds, given.seconds),
+        brokers=None if given.broker_list is None else tuple(sorted(broker_ids([given.broker_list], "--broker-list"))),
+        most_bytes=byte_size(given.most_bytes, "--most-bytes"),
+    )
+
+
+def _must_have_effect(given: ProbeOptions, load: str) -> None:
+    """Raises Invalid for an option that this load passes over."""
+    every, unsaid = set(_LOADS), ProbeOptions(connection=given.connection)
+    takes = {
+        "broker_list": every - {"find_limit", "clean_up"},
+        "most_bytes": {"produce", "consume"},
+        "most_partitions": {"find_limit"},
+        **dict.fromkeys(("seconds", "user", "client_id"), every - {"clean_up"}),
+    }
+    for name, loads in takes.items():
+        if load not in loads and getattr(given, name) != getattr(unsaid, name):
+            raise Invalid(f"{_option(name)} has no effect with {_option(load)}")
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 @dataclass(slots=True)
@@ -31,21 +186,14 @@ class Made:
     def complain(self, error: KquotaError) -> None:
         """Say why something of it stays."""
         self.left = True
-        complain(str(error))
-
-
-def readings(who: Logins, client_id: str, load: Load, made: Made) -> tuple[Reading, ...]:
-    """What the client got: of each broker, or of the controller."""
-    say(f"loading for {load.lasting:g} s at most; a Ctrl-C ends it and removes its topics")
-    with removed(who, made), lasting(f"probing: {load.kind.value}", load.lasting) as told:
-        return run.readings(who, client_id, load, made.names, told)
+        complain(str(worded(error)))
 
 
 @contextmanager
-def removed(who: Logins, made: Made) -> Iterator[None]:
-    """Whatever comes, all that was made is removed in the end, and what a person should know of that is said."""
+def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
+    """Whatever happens, all that was made is removed in the end; what a person should know of that goes to stderr."""
     try:
-        with run.removed(who, made.names, removing=lambda: say("removing its topics"), left=made.complain):
+        with probe.removed(who, made.names, removing=lambda: say("removing its topics"), left=made.complain):
             yield
     except KeyboardInterrupt:
         if made.names and not made.left:
@@ -53,33 +201,16 @@ def removed(who: Logins, made: Made) -> Iterator[None]:
         raise
 
 
-def clean_up(who: Logins, output: Output, *, dry_run: bool) -> int:
-    """Remove what killed probes left; NOT_YET where some may still run, or are called like a probe's and are none."""
-    from kquota.probe import scratch
-
-    with who.stage() as stage:
-        if dry_run:
-            found = run.older(stage)
-            print(printed.removal([topic.name for topic in found.over], output))
-            _tell_foreign(found)
-        else:
-            found = remove_older(stage)
-    for topic in found.running:
-        say(f"topic {topic.name}: its probe may run until {scratch.ends(topic.name):%H:%M:%S} UTC; left alone")
-    return NOT_YET if found.foreign or found.running else DONE
-
-
-def remove_older(stage: Connected) -> Found:
+def _remove_older(stage: ProbeCluster) -> Found:
     """Remove what older probes left whose time is over."""
-    found, gone = run.remove_older(stage)
-    if gone:
-        say(f"removed what an older probe left: {', '.join(gone[:5])}{' …' * (len(gone) > 5)}")
-    _tell_foreign(found)
+    found, names = probe.remove_older(stage)
+    if names:
+        say(f"removed what an older probe left: {', '.join(names[:5])}{' …' * (len(names) > 5)}")
+    for line in _foreign(found):
+        world.warn(line)
     return found
 
 
-def _tell_foreign(found: Found) -> None:
-    from kquota.probe import scratch
-
-    for name in found.foreign:
-        say(f"warning: topic {name} has a probe's name and not its seal ({scratch.SEAL}): left alone")
+def _foreign(found: Found) -> list[str]:
+    """A line for each topic that only looks like that of a probe."""
+    return [f"topic {name} has a probe's name and not its seal ({scratch.SEAL}): left alone" for name in found.foreign]

@@ -3,49 +3,42 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from kquota.cli.actions import stands
+from kquota.cli import world
 from kquota.cli.contract import say
 from kquota.cli.engine_options import engine
 from kquota.cli.progress import stages
-from kquota.cli.quota.simulate import printed
-from kquota.cli.quota.simulate.options import Given
+from kquota.cli.quota.simulate.answer import UNFINISHED, StreamShown, Traced, name
+from kquota.cli.quota.simulate.command import SimulateOptions, option
 from kquota.errors import Invalid
-
-if TYPE_CHECKING:
-    from kquota.simulate.load import Quotas
-    from kquota.simulate.trace import Answered
-    from kquota.spark.engine import Engine
-    from kquota.spark.trace_files import Bad, TraceFiles
+from kquota.quota_keys import QUOTA_KEYS
+from kquota.simulate import trace as traces
+from kquota.simulate.curve import total
+from kquota.simulate.load import Quotas
+from kquota.simulate.trace import Answered
+from kquota.spark import trace_files
+from kquota.spark.engine import Engine
+from kquota.spark.session import session
+from kquota.spark.trace_files import Bad, TraceFiles
 
 _MUCH: Final = 20_000_000
 """Bytes of text that take as long here as Spark needs to start."""
 _LONGEST_SHOWN: Final = 200
-_COLUMNS: Final = {
-    "--producer-byte-rate": "bytes",
-    "--consumer-byte-rate": "bytes",
-    "--request-percentage": "thread_ms",
-    "--controller-mutation-rate": "mutations",
-}
-"""What a quota counts."""
 
 
-def answer(given: Given, held: Quotas) -> str:
+def answer(given: SimulateOptions, held: Quotas) -> Traced:
     """Bad rows are left out, and told on stderr.
 
     Raises Invalid for files that are no trace, for no good row, and for a quota whose column a header does not name.
     """
-    from kquota.spark import trace_files
-    from kquota.spark.trace_files import Bad
-    from kquota.stores.workspace import workspace
-
     where = engine(given.spark_master, given.spark_remote, given.conf)
-    with workspace() as scratch:
+    with world.workspace() as scratch:
         trace = trace_files.opened(given.trace or (), scratch)
-        for option, column in _COLUMNS.items():
-            if stands(given, option[2:]) and trace.header is not None and column not in trace.names:
-                raise Invalid(f"{option} has no effect: --trace {trace.files.told()[0]} has no column {column}")
+        columns = {key: QUOTA_KEYS[key].counts for key in held.limits}
+        for key, column in columns.items():
+            if trace.header is not None and column not in trace.names:
+                raise Invalid(f"{option(key)} has no effect: --trace {trace.files.told()[0]} has no column {column}")
         bad = Bad()
         found = _answered(given, held, trace, bad, where, scratch)
         if bad.example is not None:
@@ -58,23 +51,27 @@ def answer(given: Given, held: Quotas) -> str:
     if not found:
         raise Invalid("--trace: holds no good row")
     costs = {cost for one in found for cost in one.flow.costs}
-    for option, column in _COLUMNS.items():
-        if stands(given, option[2:]) and column not in costs:
-            say(f"warning: {option} has no effect: no row has {column}")
+    for key, column in columns.items():
+        if column not in costs:
+            say(f"warning: {option(key)} has no effect: no row has {column}")
     for one in found:
         if one.flow.unfinished:
-            say(f"warning: {printed.name(one.stream)}: {printed.UNFINISHED}; told is what came before")
-    return printed.traced(found, held, given.output)
+            say(f"warning: {name(one.stream)}: {UNFINISHED}; told is what came before")
+    return Traced(
+        held=held,
+        streams=tuple(StreamShown(stream=one.stream, flow=one.flow) for one in found),
+        bytes_curve=total([one.flow.bytes_curve for one in found]),
+        mutations_curve=total([one.flow.mutations_curve for one in found]),
+    )
 
 
-def _answered(given: Given, held: Quotas, trace: TraceFiles, bad: Bad, where: Engine, scratch: Path) -> list[Answered]:
-    from kquota.simulate import trace as traces
-    from kquota.spark import trace_files
-    from kquota.spark.session import session
-
+def _answered(
+    given: SimulateOptions, held: Quotas, trace: TraceFiles, bad: Bad, where: Engine, scratch: Path
+) -> list[Answered]:
     if not _asks_for_spark(where, given) and trace.text_size() < _MUCH:
         return traces.answered(trace_files.rows(trace, bad), held, closed_loop=given.closed_loop)
     with stages() as told, session(scratch, trace.files, say, engine=where, told=told) as spark:
+        # Only a trace of this size waits for PySpark.
         from kquota.spark.reader import Reader
         from kquota.spark.trace import answered
 
@@ -82,5 +79,5 @@ def _answered(given: Given, held: Quotas, trace: TraceFiles, bad: Bad, where: En
         return answered(reader, trace, held, bad, closed_loop=given.closed_loop)
 
 
-def _asks_for_spark(where: Engine, given: Given) -> bool:
+def _asks_for_spark(where: Engine, given: SimulateOptions) -> bool:
     return where.master is not None or where.remote is not None or bool(given.conf)

@@ -20,7 +20,7 @@ _FAR: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class ThrottleCurve:
     """Throttles in bytes per second and their seconds, ascending; `never` is the greatest throttle that is too small.
 
     `never` None: the write rates are unknown, and the times are those without writes. `deadline` and `bounds` (what
@@ -38,7 +38,7 @@ class Curve:
     longest: float
 
 
-def curve(pace: Pace | Waves, asked: Limits, window: Window) -> Curve:
+def curve(pace: Pace | Waves, asked: Limits, window: Window) -> ThrottleCurve:
     """The curve of a move that has something to move."""
     never, throttle = pace.least_throttle, pace.throttle
     # Where it never ends under the throttle asked for, the picture is about the ones that would do.
@@ -49,7 +49,7 @@ def curve(pace: Pace | Waves, asked: Limits, window: Window) -> Curve:
     seconds = _seconds(pace)
     usual = _seconds(pace.under(typical)) or 1.0
     deadline = asked.deadline if asked.deadline is not None and asked.deadline <= _FAR * usual else None
-    return Curve(
+    return ThrottleCurve(
         throttle=throttle,
         seconds=seconds,
         never=never,

@@ -6,14 +6,14 @@ import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from kquota.cli.move.estimate.report.curve import Curve
-from kquota.cli.move.estimate.report.markup import Markup, tag
+from kquota.cli.move.estimate.report.curve import ThrottleCurve
 from kquota.measure import human_bytes, human_duration, human_rate
-from kquota.pace.band import Band
 from kquota.pace.share import Share, Side
-from kquota.sizes.moved import Held
+from kquota.pace.uncertainty import Band
+from kquota.sizes.move_effect import BrokerBytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,36 +58,45 @@ _SECONDS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200
 _DASHES: Final = ((0, (6, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)))
 
 
-def stored(held: Sequence[Held], disks: Mapping[int, int]) -> Markup:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """A picture: what it is called for those who do not see it, its SVG viewBox, and the SVG elements in it."""
+
+    title: str
+    view: str
+    drawn: str
+
+
+def stored(held: Sequence[BrokerBytes], disks: Mapping[int, int]) -> Plot:
     """Bars of the bytes on each broker before and after; a mark where its disks, if known, end. Sizes in bytes."""
-    with _plot("stored", "Bytes stored on each broker, before and after the move") as plot:
+    with _plot("stored", "Bytes stored on each broker, before and after the move") as drawing:
         sets = {"before": [h.before for h in held], "after": [h.after for h in held]}
         known = [(n, disks[h.broker]) for n, h in enumerate(held) if h.broker in disks]
         scale = _bars(
-            plot.axes, [h.broker for h in held], sets, "bytes stored", human_bytes, [size for _, size in known]
+            drawing.axes, [h.broker for h in held], sets, "bytes stored", human_bytes, [size for _, size in known]
         )
         if known:
             ends = [(n - 0.45, n + 0.45) for n, _ in known]
-            plot.axes.hlines([s / scale for _, s in known], *zip(*ends, strict=True), color=_INK, label="disk size")
-        plot.legend(3)
-    return plot.svg
+            drawing.axes.hlines([s / scale for _, s in known], *zip(*ends, strict=True), color=_INK, label="disk size")
+        drawing.legend(3)
+    return drawing.plot
 
 
-def carried(shares: Sequence[Share]) -> Markup:
+def carried(shares: Sequence[Share]) -> Plot:
     """Bars of the bytes that each broker sends and receives."""
     brokers = sorted({share.broker for share in shares})
-    with _plot("carried", "Bytes that each broker sends and receives") as plot:
+    with _plot("carried", "Bytes that each broker sends and receives") as drawing:
         of = {(share.broker, share.side): share.bytes for share in shares}
         sets = {"sends": [of.get((b, Side.LEADER), 0) for b in brokers]}
         sets["receives"] = [of.get((b, Side.DESTINATION), 0) for b in brokers]
-        _bars(plot.axes, brokers, sets, "bytes to copy", human_bytes)
-        plot.legend(2)
-    return plot.svg
+        _bars(drawing.axes, brokers, sets, "bytes to copy", human_bytes)
+        drawing.legend(2)
+    return drawing.plot
 
 
-def spent(shares: Sequence[Share]) -> Markup:
+def spent(shares: Sequence[Share]) -> Plot:
     """Of each side's throttle, what is spent on keep-up and on writes, and what is left to catch up. Rates known."""
-    with _plot("spent", "What each broker's throttle has to carry") as plot:
+    with _plot("spent", "What each broker's throttle has to carry") as drawing:
         throttle = shares[0].throttle
         needed = [share.needed or 0.0 for share in shares]
         unit, scale = _unit(max(throttle, *needed))
@@ -97,21 +106,21 @@ def spent(shares: Sequence[Share]) -> Markup:
         stack = {"keep-up of in-sync followers": (keep_up, _SECOND), "writes to the copies": (writes, _FIRST)}
         below = [0.0] * len(shares)
         for label, (heights, colour) in (stack | {"rest of the throttle": (left, _GRID)}).items():
-            plot.axes.bar(places, heights, 0.7, below, color=colour, label=label, linewidth=0)
+            drawing.axes.bar(places, heights, 0.7, below, color=colour, label=label, linewidth=0)
             below = [low + high for low, high in zip(below, heights, strict=True)]
-        plot.axes.axhline(throttle / scale, color=_INK, linewidth=1.2, label=f"throttle, {human_rate(throttle)}")
-        plot.axes.set_ylim(0, max(throttle, *needed) / scale * 1.08)
-        plot.axes.set_ylabel(f"rate ({unit}/s)")
+        drawing.axes.axhline(throttle / scale, color=_INK, linewidth=1.2, label=f"throttle, {human_rate(throttle)}")
+        drawing.axes.set_ylim(0, max(throttle, *needed) / scale * 1.08)
+        drawing.axes.set_ylabel(f"rate ({unit}/s)")
         names = [f"{share.broker} {'out' if share.side is Side.LEADER else 'in'}" for share in shares]
-        _named(plot.axes, names, "broker, and side of its throttle")
-        plot.legend(2)
-    return plot.svg
+        _named(drawing.axes, names, "broker, and side of its throttle")
+        drawing.legend(2)
+    return drawing.plot
 
 
-def time(curve: Curve, band: Band | None) -> Markup:
+def time(curve: ThrottleCurve, band: Band | None) -> Plot:
     """The expected time against the throttle: the zone where the move never ends, what was chosen, and the limits."""
-    with _plot("time", "Expected time against the throttle") as plot:
-        axes, (unit, scale) = plot.axes, _unit(curve.widest)
+    with _plot("time", "Expected time against the throttle") as drawing:
+        axes, (unit, scale) = drawing.axes, _unit(curve.widest)
         if curve.never is not None and curve.never > 0:
             label = f"never finishes: at or below {human_rate(curve.never)}"
             axes.axvspan(0, curve.never / scale, facecolor="none", edgecolor=_STOP, hatch="////", lw=0, label=label)
@@ -137,16 +146,16 @@ def time(curve: Curve, band: Band | None) -> Markup:
         axes.set_ylabel("expected time")
         axes.grid(axis="x")
         _times(axes, curve.longest)
-        plot.legend(2)
-    return plot.svg
+        drawing.legend(2)
+    return drawing.plot
 
 
-class _Plot:
-    """One figure that is being drawn; `svg` once it is."""
+class _Drawing:
+    """One figure that is being drawn; `plot` once it is."""
 
     def __init__(self, axes: Axes) -> None:
         self.axes = axes
-        self.svg = Markup()
+        self.plot: Plot
 
     def legend(self, columns: int) -> None:
         """Above the axes, so that it never lies on a number."""
@@ -155,7 +164,7 @@ class _Plot:
 
 
 @contextmanager
-def _plot(name: str, title: str) -> Iterator[_Plot]:
+def _plot(name: str, title: str) -> Iterator[_Drawing]:
     import logging
 
     # On its first run matplotlib tells at length that it looks for fonts; we use only the one that it brings.
@@ -172,14 +181,14 @@ def _plot(name: str, title: str) -> Iterator[_Plot]:
         axes.patch.set_visible(False)
         axes.grid(axis="y")
         axes.tick_params(length=0)
-        plot = _Plot(axes)
-        yield plot
+        drawing = _Drawing(axes)
+        yield drawing
         drawn = io.StringIO()
         figure.savefig(drawn, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    plot.svg = _inline(drawn.getvalue(), name, title)
+    drawing.plot = _inline(drawn.getvalue(), name, title)
 
 
-def _inline(svg: str, name: str, title: str) -> Markup:
+def _inline(svg: str, name: str, title: str) -> Plot:
     """An SVG file as an element of a page: ids of its own, no prologue, no address, the page's colours."""
     view = re.search(r'viewBox="([^"]+)"', svg)
     inside = re.search(r"<svg\b[^>]*>(.*)</svg>", svg, re.DOTALL)
@@ -189,7 +198,7 @@ def _inline(svg: str, name: str, title: str) -> Markup:
     drawn = drawn.replace('xlink:href="#', f'href="#{name}-')
     drawn = re.sub("|".join(_OF_THE_PAGE), lambda found: _OF_THE_PAGE[found[0]], drawn)
     drawn = re.sub(r"<!--.*?-->\n?|\n +(?=\n)", "", drawn, flags=re.DOTALL)
-    return tag("svg", tag("title", title), Markup(drawn), viewBox=view[1], role="img", aria_label=title, class_="plot")
+    return Plot(title=title, view=view[1], drawn=drawn)
 
 
 def _bars(

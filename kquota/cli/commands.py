@@ -1,0 +1,85 @@
+"""A command from its options: a frozen dataclass whose annotated fields are the options, and whose docstring the help.
+
+The work is the function `run` of the module `run` beside that of the options. It is imported when the command runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+import typer
+
+from kquota.cli.help import Command, under
+from kquota.cli.options import Each, Only, Output, hints
+
+Rule = TypeVar("Rule", Only, Each)
+
+
+def add(
+    group: typer.Typer,
+    name: str,
+    options: type[Any],
+    *,
+    epilog: str | None = None,
+    headings: Mapping[str, str] | None = None,
+    kind: type[Command] = Command,
+    hidden: bool = False,
+) -> None:
+    """Register the command `name`. A field of `options` that is a dataclass itself is a group of further options."""
+    declared = list(parameters(options))
+
+    def called(**given: object) -> int:
+        work = importlib.import_module(f"{options.__module__.rpartition('.')[0]}.run")
+        output = importlib.import_module("kquota.cli.output")
+        asked = filled(options, given)
+        code: int = output.show(work.run(asked), getattr(asked, "output", Output.text))
+        return code
+
+    called.__doc__ = options.__doc__
+    called.__signature__ = inspect.Signature(declared)  # type: ignore[attr-defined]
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in declared}
+    group.command(name, cls=under(headings or {}, kind), epilog=epilog, hidden=hidden)(called)
+
+
+def parameters(options: type[Any], only: Only | None = None) -> Iterator[inspect.Parameter]:
+    """An option for each field, those of a group in its place."""
+    for field in fields(options):
+        hint = hints(options)[field.name]
+        if (group := _group(hint)) is not None:
+            yield from parameters(group, _said(hint, Only))
+        elif (each := _said(hint, Each)) is not None:
+            for name, option in each.options.items():
+                yield _parameter(name, None, Annotated[str | None, option])
+        elif only is None or field.name in only.names:
+            yield _parameter(field.name, inspect.Parameter.empty if field.default is MISSING else field.default, hint)
+
+
+def filled(options: type[Any], given: Mapping[str, object]) -> Any:
+    """The options as they were given."""
+    values: dict[str, object] = {}
+    for field in fields(options):
+        hint = hints(options)[field.name]
+        if (group := _group(hint)) is not None:
+            values[field.name] = filled(group, given)
+        elif (each := _said(hint, Each)) is not None:
+            values[field.name] = {name: given[name] for name in each.options if given[name] is not None}
+        elif field.name in given:
+            values[field.name] = given[field.name]
+    return options(**values)
+
+
+def _parameter(name: str, default: object, hint: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+
+
+def _group(hint: Any) -> type[Any] | None:
+    plain = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    return plain if is_dataclass(plain) and isinstance(plain, type) else None
+
+
+def _said(hint: Any, kind: type[Rule]) -> Rule | None:
+    return next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, kind)), None)

@@ -1,0 +1,119 @@
+"""`kquota configs`: check the options, then describe or alter quotas, or the configs of topics and brokers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kquota.cli import actions, world
+from kquota.cli.configs import drafts, pairs, quotas, resources
+from kquota.cli.configs.command import ConfigsOptions
+from kquota.cli.configs.entities import Named, elsewhere, must_be_named, named
+from kquota.cli.output import Answer
+from kquota.errors import Invalid, Unknown, Unseen
+from kquota.quota.entity import Every
+from kquota.settings.ignored import OtherKind
+from kquota.settings.resource import BROKERS, TOPICS, Kind, Resource
+from kquota.settings.throttled_lists import EmptyValue
+from kquota.settings.zookeeper_values import NeedsBroker
+from kquota.terms import CLIENTS, IPS, USERS
+
+_RESOURCES: Final[tuple[Kind, ...]] = (TOPICS, BROKERS)
+_SCRAM: Final = re.compile(r"(?:^|,)\s*SCRAM-", re.IGNORECASE)
+
+
+def run(options: ConfigsOptions) -> Answer:
+    """Raises Invalid, in Kafka's words where Kafka has them, for options that do not go together."""
+    actions.action(options, ("describe", "alter"))
+    others = {
+        "groups": options.group,
+        "client-metrics": options.client_metrics,
+        "broker-loggers": options.broker_logger,
+    }
+    for what, given in others.items():
+        if given is not None:
+            raise Invalid(elsewhere(what))
+    short = {
+        USERS: options.user,
+        CLIENTS: options.client,
+        IPS: options.ip,
+        TOPICS: options.topic,
+        BROKERS: options.broker,
+    }
+    entities = named(options.entity_type or [], options.entity_name or [], short)
+    if options.describe:
+        return _described(options, entities)
+    try:
+        return _altered(options, entities)
+    except Unseen as error:
+        raise Unknown(f"{error}; look with --describe") from error
+    except EmptyValue as error:
+        raise Invalid(f"{error}; to remove it write --delete-config {error.key}") from error
+    except OtherKind as error:
+        raise Invalid(f"{error}: give --entity-type {error.kind}") from error
+    except NeedsBroker as error:
+        raise Invalid(f"{error}: use --bootstrap-server") from error
+
+
+def _described(options: ConfigsOptions, entities: Named) -> Answer:
+    changes = {
+        "add-config": options.add_config,
+        "add-config-file": options.add_config_file,
+        "delete-config": options.delete_config,
+    }
+    for option, given in changes.items():
+        if given is not None and given != []:
+            raise Invalid(f'Option "[describe]" can\'t be used with option "[{option}]": --{option} goes with --alter')
+    at = world.where(options.connection)
+    if options.everything and at.zookeeper is not None:
+        raise Invalid("--bootstrap-server must be specified for --all")
+    for kind in _RESOURCES:
+        if kind in entities:
+            name = entities[kind]
+            return resources.describe(at, kind, None if isinstance(name, Every) else name, options.everything)
+    return quotas.describe(at, entities)
+
+
+def _altered(options: ConfigsOptions, entities: Named) -> Answer:
+    must_be_named(entities)
+    add, delete, option = _changes(options, entities)
+    for kind in _RESOURCES:
+        name = entities.get(kind)
+        if name is not None and not isinstance(name, Every):
+            if options.add_config is not None and kind == BROKERS:
+                resources.must_not_be_secret(add)
+            return resources.alter(world.where(options.connection), Resource(kind=kind, name=name), add, delete)
+    change = quotas.change_of(entities, add, option, delete)
+    return quotas.alter(world.where(options.connection), entities, change)
+
+
+def _changes(options: ConfigsOptions, entities: Named) -> tuple[Mapping[str, str], tuple[str, ...], str]:
+    """The pairs to set, the keys to delete, and the option that has the pairs."""
+    if options.add_config is not None and options.add_config_file is not None:
+        raise Invalid("Only one of --add-config or --add-config-file must be specified")
+    if options.add_config is None and options.add_config_file is None and not options.delete_config:
+        raise Invalid(
+            "At least one of --add-config, --add-config-file, or --delete-config must be specified with --alter"
+        )
+    if USERS in entities or CLIENTS in entities:
+        _must_not_be_scram([options.add_config or "", *(options.delete_config or [])])
+    add: Mapping[str, str] = {}
+    option = "--add-config"
+    if options.add_config is not None:
+        add = pairs.pairs(options.add_config)
+    elif options.add_config_file is not None:
+        option = "--add-config-file"
+        add = pairs.pairs_in(options.add_config_file)
+        _must_not_be_scram(add)
+    delete = pairs.keys(options.delete_config or [])
+    return drafts.today(add, option), drafts.today_keys(delete, "--delete-config"), option
+
+
+def _must_not_be_scram(texts: Iterable[str]) -> None:
+    """A credential's text is not even parsed: no message about it may repeat a part of it."""
+    if any(_SCRAM.search(text) for text in texts):
+        raise Invalid(
+            "SCRAM credentials are not kquota's, and no password belongs on its command line: alter them with Kafka's "
+            "own kafka-configs --alter --entity-type users; nothing was written"
+        )

@@ -1,0 +1,117 @@
+"""`kquota log-dirs`: what brokers report of their log dirs, printed or written as a snapshot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kquota.cli import world
+from kquota.cli.engine_options import engine
+from kquota.cli.list_options import broker_ids, names
+from kquota.cli.log_dirs import compaction
+from kquota.cli.log_dirs.command import LogDirsOptions
+from kquota.cli.output import Answer, Lines, Part, document, key
+from kquota.errors import Invalid
+from kquota.sizes.port import LogDirs
+from kquota.sizes.replica import LogDir, hidden
+from kquota.terms import BrokerId
+
+
+def _log_dirs(found: Iterable[LogDir]) -> list[dict[str, object]]:
+    """Log dirs as kafka-log-dirs writes them, each with its replicas or with the error that hides them."""
+    return [
+        {
+            "partitions": [
+                {
+                    "partition": str(replica.partition),
+                    "size": replica.size,
+                    "offsetLag": replica.offset_lag,
+                    "isFuture": replica.future,
+                }
+                for replica in sorted(log_dir.replicas, key=lambda each: (each.partition, each.future))
+            ],
+            "error": log_dir.error,
+            "logDir": log_dir.path,
+        }
+        for log_dir in sorted(found, key=lambda each: each.path)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLogDirs(Part):
+    """One broker, also one without log dirs."""
+
+    broker: BrokerId
+    log_dirs: list[LogDir] = key("logDirs", _log_dirs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirsShown(Answer):
+    """The JSON of kafka-log-dirs, field by field as Kafka 4.3.1 prints it: brokers, log dirs and partitions ascend."""
+
+    VERSION = None
+    SEPARATORS = (",", ":")
+
+    brokers: tuple[BrokerLogDirs, ...]
+    version: int = 1
+
+    def text(self) -> Iterator[str]:
+        """Kafka's two lines, and the same document."""
+        yield "Querying brokers for log directories information"
+        yield f"Received log directory information from brokers {','.join(str(one.broker) for one in self.brokers)}"
+        yield "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in document(self).rstrip("\n"))
+
+
+def run(options: LogDirsOptions) -> Answer:
+    """Raises Invalid for anything but one action, and for options that it does not take."""
+    if [options.describe, options.snapshot is not None, options.compact is not None].count(True) != 1:
+        raise Invalid("give --describe, --snapshot DIR or --compact DIR")
+    if options.compact is not None:
+        if options.topic_list is not None or options.broker_list is not None:
+            raise Invalid("--compact rolls all of a snapshot: --topic-list and --broker-list choose what is described")
+        return compaction.compacted(options.compact, engine(None, None, options.conf, {}))
+    if options.conf:
+        raise Invalid("--conf is for Spark, and so for --compact")
+    topics = None if options.topic_list is None else names([options.topic_list], "--topic-list")
+    wanted = None if options.broker_list is None else broker_ids([options.broker_list], "--broker-list")
+    with world.log_dirs(world.where(options.connection)) as cluster:
+        brokers = _existing(cluster, wanted)
+        time = datetime.now(UTC)
+        described = cluster.describe(brokers, topics)
+        if options.snapshot is not None:
+            return _snapshot(cluster, brokers, described, options.snapshot, time)
+    return sizes(brokers, described)
+
+
+def sizes(brokers: Collection[BrokerId], log_dirs: Iterable[LogDir]) -> LogDirsShown:
+    """The answer to --describe."""
+    of_broker: dict[BrokerId, list[LogDir]] = {broker: [] for broker in sorted(brokers)}
+    for found in log_dirs:
+        of_broker[found.broker].append(found)
+    return LogDirsShown(brokers=tuple(BrokerLogDirs(broker=b, log_dirs=found) for b, found in of_broker.items()))
+
+
+def _snapshot(
+    cluster: LogDirs, brokers: Sequence[BrokerId], described: list[LogDir], directory: Path, time: datetime
+) -> Lines:
+    detailed = cluster.detailed(described)
+    for warning in hidden(detailed):
+        world.warn(f"{warning}; the snapshot lacks it")
+    path = world.snapshot(directory, cluster.cluster_id, time, detailed)
+    count = sum(len(log_dir.replicas) for log_dir in detailed)
+    return Lines(lines=(str(path),), notes=(f"{count} replicas of {len(brokers)} brokers",))
+
+
+def _existing(cluster: LogDirs, wanted: Sequence[BrokerId] | None) -> list[BrokerId]:
+    live = sorted(cluster.brokers())
+    if wanted is None:
+        return live
+    if unknown := sorted(set(wanted) - set(live)):
+        raise Invalid(
+            "The given brokers do not exist from --broker-list: "
+            f"{','.join(map(str, unknown))}. Current existent brokers: {','.join(map(str, live))}"
+        )
+    return sorted(wanted)

@@ -1,0 +1,77 @@
+"""`move estimate --report`: the same answer as a page for a change ticket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+from kquota.cli import world
+from kquota.cli.connection import Connection
+from kquota.cli.contract import say
+from kquota.cli.move.estimate.answer import Estimate
+from kquota.cli.move.estimate.limits import Limits
+from kquota.cli.move.estimate.report import commands
+from kquota.errors import Refused
+from kquota.reassign.plan import Plan
+from kquota.spark.plan_files import PlanFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A page that is asked for: where it goes, of which plan, and the options that name the cluster.
+
+    `runnable` is whether reassign-partitions takes the plan: Kafka's JSON.
+    """
+
+    path: Path
+    plan: str
+    cluster: tuple[str, ...]
+    runnable: bool = True
+
+
+def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | None:
+    """Looked at before anything takes seconds; None where no page is asked for.
+
+    Raises Invalid for a place that cannot hold one, Refused where there is nothing to draw with.
+    """
+    if path is None:
+        return None
+    if missing := [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]:
+        named = " and ".join(missing)
+        raise Refused(f"--report: what it needs is not installed ({named}). Run: pip install 'kquota[report]'")
+    from kquota.cli.move.estimate.report.page import GENERATOR
+
+    world.check_report(path, GENERATOR)
+    # What came through a pipe is gone: nobody can run it under its name.
+    named = str(plan) if plan.is_file() else commands.PIPED
+    return Wanted(path=path, plan=named, cluster=commands.cluster(connection))
+
+
+def knowing(wanted: Wanted | None, plan: Plan | PlanFiles) -> Wanted | None:
+    """The same page, now that the plan is opened: JSON lines and Parquet are what only an estimate reads."""
+    if wanted is None or isinstance(plan, Plan):
+        return wanted
+    return replace(wanted, plan=plan.name, runnable=False)
+
+
+def write(wanted: Wanted, answer: Estimate, asked: Limits, remarks: Iterable[str]) -> None:
+    """Write the page and say so; `remarks` are what was left out and taken for granted. Raises Refused, as disks do."""
+    from kquota.cli.move.estimate.report.page import page
+    from kquota.cli.move.estimate.report.sections import Ticket
+
+    assert answer.measured.moved is not None
+    ticket = Ticket(
+        answer=answer,
+        asked=asked,
+        moved=answer.measured.moved,
+        plan=wanted.plan,
+        cluster=wanted.cluster,
+        runnable=wanted.runnable,
+        remarks=tuple(remarks),
+        made=datetime.now(UTC),
+    )
+    world.write_report(wanted.path, page(ticket))
+    say(f"report written: {wanted.path}")

@@ -1,0 +1,153 @@
+"""`kquota move estimate`: gather sizes and rates, let Spark add them up, and judge the move."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Final
+
+from kquota.cli import world
+from kquota.cli.contract import say
+from kquota.cli.engine_options import engine
+from kquota.cli.move.estimate import inputs as estimate_inputs
+from kquota.cli.move.estimate import limits
+from kquota.cli.move.estimate.answer import Estimate, SizesUsed, WriteRates, assumed
+from kquota.cli.move.estimate.command import EstimateOptions
+from kquota.cli.move.estimate.inputs import CLUSTER, Inputs
+from kquota.cli.move.estimate.job import Calculated, begun, calculated
+from kquota.cli.move.estimate.limits import Limits
+from kquota.cli.move.estimate.outlook import outlook, warnings
+from kquota.cli.move.estimate.report import writer
+from kquota.cli.move.estimate.verdict import MoveVerdict
+from kquota.errors import Invalid, Refused
+from kquota.measure import ByteRate, byte_size
+from kquota.pace.enforcement import AS_SHIPPED, Enforcement
+from kquota.pace.fetch import Fetch
+from kquota.pace.ratio import MoveTime
+from kquota.pace.share import Pace, pace
+from kquota.pace.split import Split
+from kquota.pace.waves import Waves
+from kquota.spark import plan_files
+
+if TYPE_CHECKING:
+    from kquota.spark.estimate import Measured
+
+_QUARTERS: Final = (2, 3, 4, 6, 8, 20)
+
+
+def run(options: EstimateOptions) -> Generator[Estimate]:
+    """Raises Invalid for unusable input; Refused for a move that cannot be done as asked, when it is printed."""
+    limited = limits.limits(options.throttle, options.deadline, options.nic, options.max_impact)
+    asked = estimate_inputs.asked(options)
+    split = _split(options.waves, options.max_in_flight)
+    wanted = writer.wanted(options.report, options.reassignment_json_file, options.connection)
+    where = engine(options.spark_master, options.spark_remote, options.conf)
+    with world.workspace() as scratch:
+        plan = plan_files.opened(str(options.reassignment_json_file), scratch)
+        wanted = writer.knowing(wanted, plan)
+        with begun(asked, options.connection, plan, scratch, where) as job:
+            inputs = estimate_inputs.gathered(asked, options.connection, plan, scratch)
+            live = inputs.source == CLUSTER
+            enforcement = estimate_inputs.enforcement(options.connection) if live else AS_SHIPPED
+            found = calculated(inputs, asked, plan, split, job, detailed=wanted is not None)
+    noted = list(remarks(found.measured, live=live))
+    for remark in noted:
+        say(remark)
+    answer = estimate(inputs, found, limited, enforcement)
+    yield answer
+    if wanted is not None:
+        writer.write(wanted, answer, limited, noted)
+    if why := answer.verdict.refused:
+        raise Refused(why)
+
+
+def _split(waves: int | None, max_in_flight: str | None) -> Split | None:
+    """None where nobody asked. Raises Invalid for both, for less than one wave, and for what is no size."""
+    if waves is not None and max_in_flight is not None:
+        raise Invalid("give --waves or --max-in-flight, not both")
+    if waves is not None:
+        if waves < 1:
+            raise Invalid(f"--waves {waves}: must be 1 or more")
+        return Split(waves=waves)
+    return None if max_in_flight is None else Split(in_flight=byte_size(max_in_flight, "--max-in-flight"))
+
+
+def estimate(inputs: Inputs, found: Calculated, asked: Limits, enforcement: Enforcement) -> Estimate:
+    """The answer to sums of a move, under the operator's limits. Raises Refused where no throttle is known."""
+    measured, busiest, live = found.measured, found.measured.max_bytes_in, inputs.source == CLUSTER
+    chosen = limits.chosen(asked, measured.works, enforcement)
+    move = pace(measured.work, chosen.throttle, enforcement)
+    ahead = outlook(move, measured, found.bytes_in, inputs.volumes)
+    judged = ahead.waves or move
+    window = limits.window(asked, judged, chosen.within, busiest, measured.least_replicas)
+    brokers = len({*measured.health.brokers, *inputs.brokers})
+    rates = inputs.sources if measured.rates_told else ()
+    return Estimate(
+        throttle=chosen.throttle,
+        sizes=SizesUsed(source=inputs.source, names=inputs.names, health=measured.health),
+        write_rates=WriteRates(sources=rates, brokers_without_partitions=measured.unallotted),
+        assumed=assumed(measured, live=live),
+        followers_out_of_sync=measured.lagging,
+        kip=_kip(measured, chosen.throttle, brokers),
+        pace=move,
+        verdict=MoveVerdict(judged=judged, outlook=ahead, window=window, deadline=asked.deadline, within=chosen.within),
+        fetch=Fetch(
+            brokers=brokers,
+            throttle=chosen.throttle,
+            network=asked.network,
+            response_max_bytes=enforcement.response_bytes,
+            window_seconds=enforcement.window,
+        ),
+        enforcement=enforcement,
+        throttles=_others(judged),
+        outlook=ahead,
+        for_deadline=asked.throttle is None,
+        measured=measured,
+        notes=tuple(warnings(ahead)),
+    )
+
+
+def _kip(measured: Measured, throttle: ByteRate, brokers: int) -> MoveTime:
+    return MoveTime(
+        partitions_to_be_moved=measured.moving,
+        total_partition_count=measured.partitions,
+        total_log_size=measured.log_size,
+        brokers=brokers,
+        replication_quota=throttle,
+        max_bytes_in=measured.max_bytes_in,
+    )
+
+
+def _others(judged: Pace | Waves) -> tuple[Pace | Waves, ...]:
+    """The same move under other throttles, from half of this one, or of the least that can end it, to five times it."""
+    least = (judged.least_throttle or 0) if judged.feasible is False else 0
+    about = max(judged.throttle, int(least))
+    throttles = {ByteRate(max(1, about * n // 4)) for n in _QUARTERS} if judged.bottleneck else set()
+    return tuple(judged.under(throttle) for throttle in sorted(throttles))
+
+
+def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
+    """Every row that was left out, and everything that was taken for granted."""
+    health = measured.health
+    told = {
+        "{} rows left out: no broker, topic or partition, or no size of 0 or more": health.bad,
+        "{} rows left out: the same replica twice; the largest is kept": health.duplicate,
+        "{} rows left out: future replicas, copies between two log dirs of one broker": health.future,
+        "warning: {} log dirs could not be read by their broker: their replicas are missing here": health.offline,
+        "{} moving partitions: the sizes do not tell who leads; taken is the first of the plan's replicas that "
+        "holds the partition already, else the lowest broker that holds it": measured.leaders_assumed,
+        "{} moving partitions: the sizes do not tell who is in sync; taken are all current replicas": (
+            measured.in_sync_assumed
+        ),
+        "warning: {} followers of moving partitions are out of sync; their catching up shares the throttle and is not "
+        "in the estimate": measured.lagging,
+        f"{{}} partitions of the plan have no sizes: taken as --assume-size says, standing on the plan's first broker "
+        f"and led by it: {measured.assumed}": measured.assumed.partitions,
+    }
+    for line, count in told.items():
+        if count:
+            yield line.format(count)
+    for broker in measured.unallotted:
+        yield f"warning: --bytes-in {broker}: as far as the sizes tell, that broker leads nothing; its rate is not used"
+    if measured.unseen and not live:
+        unseen = ", ".join(map(str, measured.unseen))
+        yield f"copies go to brokers that the sizes do not name: {unseen}; taken as empty ones"

@@ -1,0 +1,114 @@
+"""The parts of an estimate's text: where its numbers are from, KIP-73's terms, shares, the window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from kquota.cli.amounts import UNKNOWN, rate_or_unknown, time_or_unknown
+from kquota.cli.move.estimate.inputs import BYTES_IN, HISTORY, SAMPLE, RateSource
+from kquota.cli.move.estimate.outlook import Outlook, disk_lines, wave_lines
+from kquota.cli.table import aligned
+from kquota.list_text import named_brokers
+from kquota.measure import ByteRate, human_bytes, human_duration, human_rate
+from kquota.pace.enforcement import Enforcement
+from kquota.pace.fetch import Fetch
+from kquota.pace.ratio import MoveTime
+from kquota.pace.share import Pace, Side
+from kquota.pace.window import Bound, Window
+
+_NAMED: Final = 5
+
+
+def writes_from(rates: Sequence[RateSource]) -> str:
+    """Who tells the write rates, in words; the first that knows a broker or a partition counts."""
+    if not rates:
+        return UNKNOWN
+    mixed = len(rates) > 1
+    told = []
+    for rate in rates:
+        name = "" if rate.name is None else f" {rate.name}"
+        of = f" for {named_brokers(rate.brokers, _NAMED)}" if mixed and rate.brokers is not None else ""
+        words = {
+            BYTES_IN: f"--bytes-in{name}",
+            HISTORY: f"the history{name}",
+            SAMPLE: "sampled on the live cluster",
+        }
+        told.append(f"{words[rate.kind]}{of}")
+    kinds = {rate.kind for rate in rates}
+    how = ""
+    if "bytes-in" in kinds:
+        how = "; a broker's rate goes to the partitions it leads, "
+        how += "by their size" if len(kinds) == 1 else "by their own rates where all are known, else by size"
+    return f"{', else '.join(told)}{how}"
+
+
+def window_lines(window: Window, throttle: ByteRate) -> Iterator[str]:
+    """The bounds of the throttle, and which it does not keep."""
+    bounds = [*(("above", b) for b in window.above), *(("below", b) for b in window.below)]
+    for n, (side, bound) in enumerate(bounds):
+        rate, note = rate_or_unknown(bound.rate), _note(bound, throttle, above=side == "above")
+        word = f"at {'least' if side == 'above' else 'most'}" if bound.closed else side
+        yield f"{'Window' if n == 0 else '':<12} T {word:<8} {rate:>10}  {bound.why}{note}"
+    if window.empty:
+        yield "             empty: no throttle keeps them all"
+
+
+def _note(bound: Bound, throttle: ByteRate, *, above: bool) -> str:
+    if bound.kept(throttle, above=above) is not False:
+        return ""
+    return ": NOT KEPT" if bound.binds else "; not so here: it is the whole cluster's, the next line is of what moves"
+
+
+def outlook_lines(found: Outlook) -> Iterator[str]:
+    """Disks and waves, as far as there are any."""
+    if found.rooms:
+        yield from disk_lines(found)
+        yield ""
+    if found.waves:
+        yield from wave_lines(found.waves)
+        yield ""
+
+
+def fetch_line(fetch: Fetch, enforcement: Enforcement) -> str:
+    """KIP-73's condition on the size of a fetch."""
+    kept = "holds" if fetch.holds else f"does not hold, keep the setting below {human_bytes(fetch.largest)}"
+    return (
+        f"Fetch size   {fetch.brokers} brokers x {human_bytes(fetch.response_max_bytes)} / {human_rate(fetch.rate)}"
+        f" = {human_duration(fetch.seconds)} < {human_duration(fetch.window_seconds)} window: {kept}"
+        f" (KIP-73; both {'as the brokers are set' if enforcement.told else 'as Kafka ships them'})"
+    )
+
+
+def kip_lines(kip: MoveTime) -> Iterator[str]:
+    """KIP-73's own estimate, with each term."""
+    bytes_in, quota = rate_or_unknown(kip.max_bytes_in), human_rate(kip.replication_quota)
+    time = "none" if kip.in_below_throttle is False else time_or_unknown(kip.seconds)
+    yield (
+        f"MoveRatio    {kip.move_ratio:.3g} = {kip.partitions_to_be_moved} partitions to be moved"
+        f" / {kip.total_partition_count} partitions"
+    )
+    yield f"MoveTime     {time} = {kip.move_ratio:.3g} MoveRatio"
+    yield f"               x {human_bytes(kip.log_size_per_broker)} TotalLogSizePerBroker x {kip.brokers} brokers"
+    yield f"               / ({quota} replication-quota - {bytes_in} max BytesInPerSec)"
+    kept = {True: "holds", False: "does not hold", None: "not checked"}[kip.in_below_throttle]
+    yield f"IN < T       {bytes_in} < {quota}: {kept} (KIP-73's term, of the whole cluster; see Window)"
+
+
+def share_lines(pace: Pace) -> list[str]:
+    """A table: what each broker sends and receives."""
+    heads = ("broker", "", "copies", "bytes", "keep-up", "for copies", "writes", "time")
+    rows = [
+        (
+            share.broker,
+            "out" if share.side is Side.LEADER else "in",
+            share.copies,
+            human_bytes(share.bytes),
+            rate_or_unknown(share.keep_up) if share.side is Side.LEADER else "",
+            rate_or_unknown(share.left),
+            rate_or_unknown(share.writes),
+            "never" if share.finishes is False else time_or_unknown(share.seconds),
+        )
+        for share in pace.shares
+    ]
+    return aligned(rows, heads, left=[1]).splitlines()

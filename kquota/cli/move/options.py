@@ -1,0 +1,38 @@
+"""The options that `move resume` and `move abort` share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kquota.cli.connection import Connection
+from kquota.cli.options import DryRun, Gone, Output, OutputFormat, StateDir, TakeOver, Yes
+
+
+def run_option(default: str) -> Any:
+    """--run, whose default each of them has of its own."""
+    return typer.Option("--run", metavar="ID", help=f"The run, as `move status` names it.  [default: {default}]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryOptions:
+    """Which open runs, and how carefully."""
+
+    connection: Connection
+    run: Annotated[str | None, run_option("the one that is open")] = None
+    reassignment_json_file: Annotated[
+        Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="The open run of this plan.")
+    ] = None
+    state_dir: StateDir = None
+    dry_run: DryRun = False
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also if too few replicas would stay in sync, and over the moves of others."),
+    ] = False
+    gone: Gone = None
+    take_over: TakeOver = False
+    yes: Yes = False
+    output: OutputFormat = Output.text

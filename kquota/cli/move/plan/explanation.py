@@ -1,0 +1,216 @@
+"""What `move plan` explains on stderr: why each replica moves, what brokers come to, what was not reached, the cost."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from kquota.cli.contract import printable, say
+from kquota.cli.table import aligned
+from kquota.list_text import few, joined, named_brokers
+from kquota.measure import counted, human_bytes
+from kquota.placement.cluster import INTERNAL, ClusterLayout
+from kquota.placement.draft import Why
+from kquota.placement.goal import Goal
+from kquota.placement.lower_bound import Least
+from kquota.placement.planned import BrokerChange, PartitionChange, Planned
+from kquota.terms import BrokerId
+
+FIRST: Final = 20
+"""Rows of a table that nobody asked to see in full."""
+_BROKERS: Final = 8
+_NAMED: Final = 5
+
+_WORDS: Final = {
+    Why.DRAIN: "drain",
+    Why.REPLICATION_FACTOR: "replication factor",
+    Why.RACKS: "racks",
+    Why.ADD: "add",
+    Why.BALANCE: "balance",
+}
+
+
+def explain(cluster: ClusterLayout, goal: Goal, found: Planned, source: str, *, everything: bool) -> None:
+    """Say it all; of a long table the first rows, unless `everything` is asked for."""
+    most = sys.maxsize if everything else FIRST
+    say(f"sizes: {source}; a partition's size is its leader's log")
+    for line in _unknown(cluster, goal, found):
+        say(line)
+    if found.changes:
+        _show(_moves_table(found.changes[:most]), len(found.changes) - most, "moves")
+        touched = {broker: share for broker, share in found.brokers.items() if everything or _touched(share)}
+        _show(_brokers_table(touched), 0, "")
+        untouched = len(found.brokers) - len(touched)
+        print(
+            f"({counted(untouched, 'broker')} not shown: nothing changes there)\n" if untouched else "", file=sys.stderr
+        )
+    for line in _remarks(cluster, goal, found, most):
+        say(line)
+    for line in _sum(found):
+        say(line)
+
+
+def _show(lines: Sequence[str], more: int, what: str) -> None:
+    rest = [f"... and {more} more {what}; --explain shows all"] if more > 0 else []
+    print("", *map(printable, lines), *rest, sep="\n", file=sys.stderr)
+
+
+def _unknown(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str]:
+    """What the answer could not look at."""
+    untold = [broker for broker in goal.destinations if cluster.brokers[broker].disk is None]
+    if untold:
+        yield (
+            f"warning: disk not checked on {named_brokers(untold, _BROKERS)}: not told by the sizes (Kafka tells from "
+            "3.3; a snapshot only of brokers that held replicas); give --disk SIZE"
+        )
+    if unsized := [change.partition for change in found.changes if change.partition not in cluster.sizes]:
+        yield f"warning: sizes unknown, counted as nothing: {few(unsized, _NAMED)}"
+
+
+def _moves_table(changes: Iterable[PartitionChange]) -> list[str]:
+    rows = [
+        (
+            change.partition,
+            joined(change.before),
+            joined(change.after),
+            human_bytes(change.bytes),
+            _leader(change),
+            "; ".join(_reasons(change)),
+        )
+        for change in changes
+    ]
+    heads = ("partition", "replicas", "will be", "copied", "leader", "why")
+    return aligned(rows, heads, left=[0, 1, 2, 4, 5]).splitlines()
+
+
+def _reasons(change: PartitionChange) -> Iterator[str]:
+    for why, copies in groupby(sorted(change.copies, key=lambda copy: (copy.why, copy.destination)), lambda c: c.why):
+        moves = ", ".join(
+            f"new on {copy.destination}" if copy.source is None else f"{copy.source} -> {copy.destination}"
+            for copy in copies
+        )
+        yield f"{_WORDS[why]}: {moves}"
+    if change.drops:
+        yield f"{_WORDS[Why.REPLICATION_FACTOR]}: not on {joined(change.drops)}"
+
+
+def _leader(change: PartitionChange) -> str:
+    if change.leader_before == change.leader_after:
+        return f"{change.leader_after}"
+    return f"{change.leader_before} -> {change.leader_after}"
+
+
+def _brokers_table(brokers: dict[BrokerId, BrokerChange]) -> list[str]:
+    rows = [
+        (
+            broker if share.alive else f"{broker} (dead)",
+            share.rack or "",
+            _change(share.before.replicas, share.after.replicas),
+            _change(share.before.leaders, share.after.leaders),
+            _change(human_bytes(share.before.bytes), human_bytes(share.after.bytes)),
+            human_bytes(share.incoming) if share.incoming else "",
+            _change(_percent(share.disk_before), _percent(share.disk_after)),
+            _percent(share.disk_worst),
+        )
+        for broker, share in brokers.items()
+    ]
+    heads = ("broker", "rack", "replicas", "leaders", "bytes", "to copy in", "disk", "disk at worst")
+    return aligned(rows, heads, left=[1]).splitlines()
+
+
+def _touched(share: BrokerChange) -> bool:
+    return share.before != share.after or share.incoming > 0
+
+
+def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> Iterator[str]:
+    """What was not reached and why, and what was left out on purpose."""
+    for left in found.left[:most]:
+        yield f"warning: {left.partition} {left.why}"
+    if len(found.left) > most:
+        yield f"warning: ... and {len(found.left) - most} more partitions like these; --explain shows all"
+    yield from _outside(goal, found)
+    yield from _not_empty(cluster, goal, found)
+    inside = {name.topic for name in cluster.partitions} & INTERNAL - goal.topics
+    if inside and (goal.add or goal.balance or goal.repair_racks or goal.replication_factor):
+        drained = ", except for the drain" if goal.drain else ""
+        yield f"left out: {', '.join(sorted(inside))}{drained}; --topics can name them"
+    if any(copy.why is Why.BALANCE or copy.why is Why.ADD for change in found.changes for copy in change.copies):
+        led = sum(change.leader_before != change.leader_after for change in found.changes)
+        if led:
+            yield f"{counted(led, 'leader')} will be on another broker: no follower would do, or its broker is drained"
+
+
+def _not_empty(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str]:
+    """Drained brokers that keep something."""
+    for broker in sorted(goal.drain):
+        staying = found.brokers[broker].after.replicas
+        unnamed = sum(
+            broker in now.replicas and name.topic not in goal.drained_topics for name, now in cluster.partitions.items()
+        )
+        if staying:
+            where = [f"{unnamed} of topics that --topics does not name"] if unnamed else []
+            where += [f"{staying - unnamed} named above"] if staying > unnamed else []
+            yield f"warning: broker {broker} keeps {counted(staying, 'replica')}: {', '.join(where)}"
+
+
+def _outside(goal: Goal, found: Planned) -> Iterator[str]:
+    """The brokers that stay outside the band."""
+    band = found.band
+    if band is None:
+        return
+    looked_at = goal.destinations if goal.balance else sorted(goal.add)
+    load = {broker: found.brokers[broker].after.bytes for broker in looked_at}
+    below = [broker for broker in looked_at if load[broker] < band.low]
+    above = [broker for broker in looked_at if load[broker] > band.high and goal.balance]
+    wanted = f"{human_bytes(band.low)} to {human_bytes(band.high)}, around a mean of {human_bytes(band.mean)}"
+    if below or above:
+        sides = " and ".join(
+            f"{named_brokers(side, _BROKERS)} {'stays' if len(side) == 1 else 'stay'} {where}"
+            for side, where in ((above, "above"), (below, "below"))
+            if side
+        )
+        yield (
+            f"warning: {sides} the band ({wanted}): no single partition can move that brings them nearer, for its "
+            "size, its racks, a disk, or because --topics leaves it out"
+        )
+    else:
+        yield f"band: every broker {'' if goal.balance else 'added '}comes to {wanted}"
+
+
+def _sum(found: Planned) -> Iterator[str]:
+    """What it costs, against the fewest bytes that any plan could, and what to do next."""
+    if not found.changes:
+        yield "nothing to do: no replica has to move for this goal; there is no plan"
+        return
+    copies = sum(len(change.copies) for change in found.changes)
+    drops = sum(len(change.drops) for change in found.changes)
+    yield (
+        f"plan: {counted(len(found.changes), 'partition')}, {counted(copies, 'replica')} to copy"
+        f"{f', {drops} to drop' if drops else ''}, {human_bytes(found.bytes)} ({found.bytes} bytes)"
+    )
+    if found.ratio is not None:
+        reached = f"the plan copies {found.ratio:.3f} times that"
+        if found.ratio < 1:
+            reached = f"the plan copies {found.ratio:.3f} times that, for it stops short of the band"
+        yield f"any plan must copy at least {human_bytes(found.least.bytes)}: {_terms(found.least)}; {reached}"
+    yield "next: kquota reassign-partitions --execute --reassignment-json-file FILE --throttle RATE"
+
+
+def _terms(least: Least) -> str:
+    """How the lower bound comes about: its largest term."""
+    if least.bytes == least.forced:
+        return "each new replica that drain, replication factor or racks force"
+    if least.bytes == least.lack:
+        return "what brokers lack below the band"
+    forced = f", and {human_bytes(least.forced)} of new replicas besides" if least.forced else ""
+    return f"what brokers hold above the band{forced}"
+
+
+def _change(before: object, after: object) -> str:
+    return f"{before}" if before == after else f"{before} -> {after}"
+
+
+def _percent(share: float | None) -> str:
+    return "?" if share is None else f"{share:.0%}"

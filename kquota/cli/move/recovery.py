@@ -1,0 +1,133 @@
+"""What `move resume` and `move abort` do: choose open runs, bring each on or back, and say what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kquota.cli import confirmation, lost_brokers, world
+from kquota.cli.contract import DONE, NOT_YET, say
+from kquota.cli.move.options import RecoveryOptions
+from kquota.cli.output import Answer, Part, hidden, spread
+from kquota.cli.reassign_partitions import remarks
+from kquota.cli.reassign_partitions.execution import WouldExecute, would_execute
+from kquota.cli.reassign_partitions.verification import Verified, verified
+from kquota.errors import Invalid
+from kquota.reassign.plan import read
+from kquota.reassign.port import Runs
+from kquota.reassign.preparation import Prepared, prepare_again
+from kquota.reassign.recovery import RunState, backwards
+from kquota.reassign.recovery import recover as brought
+from kquota.reassign.run import Purpose, Run, covers
+from kquota.terms import BrokerId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecovered(Part):
+    """A run that was brought on or back, with what --verify, or a dry run of --execute, says of it."""
+
+    run: str
+    started: tuple[TopicPartition, ...]
+    version: int = 1
+    outcome: Verified | WouldExecute = spread()
+    aborting: bool = hidden()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered(Answer):
+    """What was done with each run; of an abort it is the way back."""
+
+    runs: tuple[RunRecovered, ...]
+
+    def text(self) -> Iterator[str]:
+        """Each run's name, and its text."""
+        for one in self.runs:
+            yield f"Run {one.run}{f', {RunState.ABORTING.value}' if one.aborting else ''}:"
+            yield from one.outcome.text()
+
+
+def recover(options: RecoveryOptions, verb: str) -> Recovered:
+    """Exit code: the worst of any run, where 1 is worse than 8."""
+    if options.run is not None and options.reassignment_json_file is not None:
+        raise Invalid("--run and --reassignment-json-file both name a run: give one of them")
+    at = world.where(options.connection)
+    lost = lost_brokers.asked(options.gone, at)
+    hold = None if options.dry_run else world.Hold(doing=f"move {verb}", patient=True, take_over=options.take_over)
+    if hold is not None:
+        _must_agree(at, options, verb, lost)
+    done: list[RunRecovered] = []
+    with remarks.resumable(), world.staged(at, options.state_dir, hold) as stage:
+        for each in _chosen(stage.runs, options, verb):
+            # The run before it may have ended and handed its rates over to this one, on record.
+            latest = [run for run in stage.runs.unfinished() if run.id == each.id]
+            done += [_one(stage, run, options, verb) for run in lost_brokers.without(latest, lost, stage.cluster)]
+        notes = [] if done else [f"no run is open: nothing to {verb}", *world.unseen(stage.runs.alone)]
+    codes = [one.outcome.code for one in done]
+    return Recovered(
+        runs=tuple(done),
+        notes=tuple(notes),
+        code=max(codes, key=lambda code: (code != DONE, code != NOT_YET), default=DONE),
+    )
+
+
+def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequence[BrokerId]) -> None:
+    """Ask on a terminal before an abort, and everywhere before a takeover. Raises Refused for everything but yes."""
+    asks = not options.yes and (options.take_over or (verb == "abort" and confirmation.has_terminal()))
+    if not asks:
+        return
+    if options.take_over:
+        confirmation.must_have_terminal()
+    with world.staged(at, options.state_dir, None) as stage:
+        chosen = lost_brokers.without(_chosen(stage.runs, options, verb), lost, stage.cluster)
+        prepared = [_prepared(stage, each, options, verb) for each in chosen]
+        writer, cluster = stage.runs.writer(), stage.runs.cluster_id
+    if not prepared and writer is None:
+        return
+    say(f"cluster {cluster} at {at.bootstrap or at.zookeeper}:")
+    for wanted, found in prepared:
+        moves = sum(not move.submitted for move in found.wave)
+        every = len(wanted.goal.targets)
+        say(f"{verb} run {wanted.id}: submit {moves} of its {every} partitions, restore its throttle")
+    takes = options.take_over and writer is not None
+    if takes:
+        say(f"{writer} holds the lock. It may be alive; it will write nothing more")
+    confirmation.must_agree(f"take the lock over and {verb}?" if takes else f"{verb}?")
+
+
+def _chosen(runs: Runs, options: RecoveryOptions, verb: str) -> list[Run]:
+    """The open runs that are meant. Raises Invalid where that is not clear."""
+    unfinished = runs.unfinished()
+    moving = [each for each in unfinished if each.purpose is Purpose.MOVE]
+    ids = ", ".join(each.id for each in moving) or "none"
+    if (plan := options.reassignment_json_file) is not None:
+        covered = covers(read(plan), unfinished)
+        if covered is None:
+            raise Invalid(f"{plan}: no run of this plan is open; open are: {ids}")
+        return [covered]
+    if options.run is not None:
+        named = [each for each in moving if each.id == options.run]
+        if not named:
+            raise Invalid(f"--run {options.run}: no such run is open; open are: {ids}")
+        return named
+    if verb == "abort" and len(moving) > 1:
+        raise Invalid(f"{len(moving)} runs are open: say which to abort with --run: {ids}")
+    return moving
+
+
+def _prepared(stage: world.Stage, run: Run, options: RecoveryOptions, verb: str) -> tuple[Run, Prepared]:
+    """The run on its way, and what it takes. Raises Refused."""
+    wanted = backwards(run) if verb == "abort" else run
+    return wanted, prepare_again(stage.cluster, stage.runs, stage.clock, wanted, stage.dirs, force=options.force)
+
+
+def _one(stage: world.Stage, run: Run, options: RecoveryOptions, verb: str) -> RunRecovered:
+    wanted, prepared = _prepared(stage, run, options, verb)
+    for note in prepared.notes:
+        say(f"warning: {note}")
+    if options.dry_run:
+        return RunRecovered(run=run.id, started=(), outcome=would_execute(prepared), aborting=wanted.aborting)
+    done = brought(stage.cluster, stage.runs, stage.clock, wanted, prepared, say, stage.dirs)
+    found = done.verification
+    for line in (*remarks.of_log_dirs(done.execution.log_dirs), *remarks.of_verification(found)):
+        say(line)
+    return RunRecovered(run=run.id, started=done.execution.started, outcome=verified(found), aborting=wanted.aborting)

@@ -1,0 +1,21 @@
+"""`kquota move resume`: go on with what was interrupted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from kquota.cli.move.options import RecoveryOptions, run_option
+
+EPILOG: Final = """Exit codes: 0 the runs are done, 8 they still move: run it again; 1 replicas ended elsewhere.
+
+Examples:
+  kquota move resume --bootstrap-server localhost:9092 --dry-run
+  kquota move resume --cluster prod --reassignment-json-file plan.json"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeOptions(RecoveryOptions):
+    """Continue interrupted runs from where they stopped: all open runs, or the one that you name."""
+
+    run: Annotated[str | None, run_option("all that are open")] = None

@@ -1,0 +1,277 @@
+"""A command returns an answer, and this module prints it: the one place that knows how text, JSON and TSV are written.
+
+An answer is a frozen dataclass. Its fields, in their order, are the keys of its JSON document: each is a contract.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from enum import Enum
+from types import NoneType
+from typing import Any, ClassVar, Final, TypeAlias
+
+from kquota.cli import tsv
+from kquota.cli.contract import DONE, printable, say
+from kquota.cli.options import Output
+from kquota.quota.entity import Entity
+from kquota.settings.change import Change
+from kquota.settings.resource import Resource, Setting
+from kquota.terms import Default, TopicPartition
+
+Form: TypeAlias = Callable[[Any], Any]
+Row: TypeAlias = Sequence[str | None]
+
+
+class Part:
+    """A frozen dataclass that may be written as JSON: an answer, or a part of one."""
+
+    __slots__ = ()
+
+
+def key(name: str | None = None, form: Form | None = None, **more: Any) -> Any:
+    """A field that JSON has under another `name` than its own, or in another `form`, for example rounded."""
+    return field(metadata={"key": name, "form": form}, **more)
+
+
+def rounded(digits: int) -> Form:
+    """The form of a number that JSON has with so many digits; None stays null."""
+    return lambda value: None if value is None else round(value, digits)
+
+
+def spread(form: Form | None = None, **more: Any) -> Any:
+    """A field of several keys: they stand among those of its answer or part. None has no keys."""
+    return field(metadata={"spread": True, "form": form}, **more)
+
+
+def hidden(**more: Any) -> Any:
+    """A field that JSON does not have: it serves the text, the notes or the exit code."""
+    return field(metadata={"hidden": True}, **more)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(Part):
+    """What a command returns. The fields that its subclass adds are the JSON document; those below are not in it.
+
+    `notes` are lines for stderr before stdout is written, for example warnings; `data_notes` those that only JSON and
+    TSV need, because the text has them; `closing_notes` those after it, for example a summary. `code` is the exit code.
+    `interim`: the command follows something and answers again, so people see this answer, and scripts do not.
+    """
+
+    VERSION: ClassVar[int | None] = 1
+    """The version of the JSON document, its first key. None: the document has no such key."""
+    HEADER: ClassVar[Sequence[str]] = ()
+    """The columns of `rows`."""
+    INDENT: ClassVar[int | None] = None
+    SEPARATORS: ClassVar[tuple[str, str] | None] = None
+    ASCII: ClassVar[bool] = False
+    """How the JSON document is laid out, and whether other characters than ASCII are escaped."""
+    TABBED: ClassVar[bool] = False
+    """Whether the lines of the text have tabs between columns, as some of Kafka's have."""
+
+    notes: tuple[str, ...] = hidden(default=())
+    data_notes: tuple[str, ...] = hidden(default=())
+    closing_notes: tuple[str, ...] = hidden(default=())
+    code: int = hidden(default=DONE)
+    interim: bool = hidden(default=False)
+
+    def text(self) -> Iterable[str]:
+        """Stdout for people, line by line. Without a line stdout stays empty."""
+        raise NotImplementedError
+
+    def rows(self) -> Iterable[Row]:
+        """Stdout as TSV, for a command whose --output takes it; None is null."""
+        raise NotImplementedError
+
+    def document(self) -> str:
+        """Stdout as JSON. An answer that is a file of kquota calls the codec of its format instead."""
+        head = {} if self.VERSION is None else {"version": self.VERSION}
+        # `plain` makes a tree, so there is no circle to look for.
+        return json.dumps(
+            head | plain(self),
+            ensure_ascii=self.ASCII,
+            indent=self.INDENT,
+            separators=self.SEPARATORS,
+            check_circular=False,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines(Answer):
+    """Lines for a script, for example paths: written as they are, and the same whatever --output says."""
+
+    lines: tuple[str, ...]
+
+    def text(self) -> Iterable[str]:
+        """The same lines."""
+        return self.lines
+
+
+def show(returned: Answer | Generator[Answer], output: Output) -> int:
+    """Print what a command returned, and return its exit code. A generator is closed when printing fails."""
+    if isinstance(returned, Answer):
+        return _shown(returned, output)
+    code = DONE
+    with closing(returned) as answers:
+        for answer in answers:
+            code = _shown(answer, output)
+    return code
+
+
+def _shown(answer: Answer, output: Output) -> int:
+    for line in answer.notes if output is Output.text else (*answer.notes, *answer.data_notes):
+        say(line)
+    if output is Output.text or not answer.interim:
+        print(_written(answer, output), end="", flush=answer.interim)
+    for line in answer.closing_notes:
+        say(line)
+    return answer.code
+
+
+def _written(answer: Answer, output: Output) -> str:
+    if isinstance(answer, Lines):
+        return "".join(f"{line}\n" for line in answer.lines)
+    return WRITE[output](answer)
+
+
+def text(answer: Answer) -> str:
+    """For people. Control characters are made visible: a topic's name must not drive the operator's terminal."""
+    shown = _printable_columns if answer.TABBED else printable
+    return "".join(f"{shown(line)}\n" for line in answer.text())
+
+
+def _printable_columns(line: str) -> str:
+    return "\t".join(map(printable, line.split("\t")))
+
+
+def table(answer: Answer) -> str:
+    """For scripts that read lines."""
+    return tsv.table(answer.HEADER, answer.rows())
+
+
+def document(answer: Answer) -> str:
+    """For scripts: one JSON document."""
+    return answer.document() + "\n"
+
+
+WRITE: Final[Mapping[Output, Callable[[Answer], str]]] = {
+    Output.text: text,
+    Output.json: document,
+    Output.tsv: table,
+}
+"""A format of --output is one row here, and its word in `Output`."""
+
+
+def plain(value: object) -> Any:
+    """A value as JSON has it. Raises TypeError for what is neither a `Part` nor in `FORMS`: internals do not leak."""
+    kind = type(value)
+    form = _FORM_OF.get(kind)
+    if form is None:
+        form = _FORM_OF[kind] = _form(kind)
+    return form(value)
+
+
+def _number(value: float) -> float | str:
+    """JSON has no word for what other tools may have stored: `nan` and `inf` become text."""
+    return value if math.isfinite(value) else str(value)
+
+
+def _list(values: Iterable[Any]) -> list[Any]:
+    return [plain(value) for value in values]
+
+
+def _object(values: Mapping[Any, Any]) -> dict[str, Any]:
+    found = {}
+    for name, value in values.items():
+        if not isinstance(name, str):
+            raise TypeError(f"{name!r} cannot be a key of a JSON document")
+        found[name] = plain(value)
+    return found
+
+
+def _part(kind: type[Any]) -> Form:
+    """What writes the parts of one kind, field by field."""
+    columns = []
+    for one in fields(kind):
+        how = one.metadata
+        if not how.get("hidden"):
+            form = how.get("form")
+            written = None if how.get("spread") else how.get("key") or one.name
+            columns.append((one.name, written, plain if form is None else _then_plain(form)))
+
+    def write(part: object) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, written, form in columns:
+            value = form(getattr(part, name))
+            if written is not None:
+                found[written] = value
+            elif value is not None:
+                found.update(value)
+        return found
+
+    return write
+
+
+def _then_plain(form: Form) -> Form:
+    return lambda value: plain(form(value))
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def named(entity: Entity | Resource) -> dict[str, str | None]:
+    """Whom a quota is for, or where something is set, by kind."""
+    return {kind[:-1]: None if isinstance(name, Default) else name for kind, name in entity.parts()}
+
+
+def _partition(name: TopicPartition) -> dict[str, object]:
+    return {"topic": name.topic, "partition": name.partition}
+
+
+def _setting(of: Setting) -> dict[str, str]:
+    """Where a value is set: `kind` is topic or broker, `name` the topic or the broker's id."""
+    return {"kind": of.kind, "name": of.name, "key": of.key}
+
+
+def _change(made: Change) -> dict[str, str | None]:
+    """A value that changes; null is unset."""
+    return {**_setting(made.setting), "from": made.before, "to": made.after}
+
+
+FORMS: Final[Mapping[type[Any], Form]] = {
+    str: _as_it_is,
+    int: _as_it_is,
+    bool: _as_it_is,
+    NoneType: _as_it_is,
+    float: _number,
+    list: _list,
+    tuple: _list,
+    dict: _object,
+    datetime: datetime.isoformat,
+    Default: lambda _: None,  # null is the default entity, so that no name that a user may have can be taken for it
+    Entity: named,
+    Resource: named,
+    TopicPartition: _partition,
+    Setting: _setting,
+    Change: _change,
+}
+"""One form of each kind of value, so that scripts learn it once."""
+
+
+_FORM_OF: Final[dict[type[Any], Form]] = dict(FORMS)
+"""The same, and each other kind that was seen."""
+
+
+def _form(kind: type[Any]) -> Form:
+    if issubclass(kind, Part):
+        return _part(kind)
+    if issubclass(kind, Mapping):
+        return _object
+    if issubclass(kind, Enum):
+        return lambda member: member.value
+    raise TypeError(f"{kind.__name__} has no form in a JSON document: make it a Part, or add it to FORMS")

@@ -1,0 +1,38 @@
+"""`kquota quota apply`: make a cluster's quotas what a document says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import typer
+
+from kquota.cli.connection import Unrecorded
+from kquota.cli.options import Output, OutputFormat, Prune, QuotaFile, Yes
+
+EPILOG: Final = """On a terminal it shows the change and asks; elsewhere give --yes, or --change with the hash
+that was reviewed. Exit codes: 0 done, or nothing to change; 1 refused, or some entities are undone, which are named.
+
+Examples:
+  kquota quota apply --bootstrap-server localhost:9092 quotas.yaml --yes
+  kquota quota apply --bootstrap-server localhost:9092 quotas.yaml --prune --change sha256:1f0e9c2b7a6d5e43"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyOptions:
+    """Make the cluster's quotas what the document says; done again it changes nothing."""
+
+    connection: Unrecorded
+    file: QuotaFile
+    prune: Prune = False
+    yes: Yes = False
+    change: Annotated[
+        str | None,
+        typer.Option(
+            "--change",
+            metavar="HASH",
+            help="Do not ask, and make no other change than the one that `quota diff` gave this hash.",
+        ),
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent, and send nothing.")] = False
+    output: OutputFormat = Output.text

@@ -1,0 +1,75 @@
+"""`kquota quota apply`: show the change, ask, write it and see it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kquota.cli import confirmation, world
+from kquota.cli.contract import printable, say
+from kquota.cli.output import Answer
+from kquota.cli.progress import sending
+from kquota.cli.quota import throttles
+from kquota.cli.quota.apply.answer import applied, unsent
+from kquota.cli.quota.apply.command import ApplyOptions
+from kquota.cli.quota.comparison import QuotaCluster, compare, opened, read
+from kquota.cli.quota.diff.answer import changed, summary
+from kquota.errors import Invalid, Refused
+from kquota.measure import counted
+from kquota.quota.apply import apply
+from kquota.quota.difference import Difference
+from kquota.quota.entity import Entity
+from kquota.settings.resource import Resource
+from kquota.terms import SEEN_SECONDS
+
+_HASH: Final = re.compile(r"sha256:[0-9a-f]{16}")
+_SECONDS_PER_ENTITY: Final = 0.001
+
+
+def run(options: ApplyOptions) -> Answer:
+    """Raises Refused where the change is not the one that was reviewed, or is not confirmed."""
+    if options.change is not None and not _HASH.fullmatch(options.change):
+        raise Invalid(f"--change {options.change!r}: write it as `kquota quota diff` prints it, sha256: and 16 digits")
+    asks = not (options.yes or options.dry_run or options.change is not None)
+    if asks:
+        confirmation.must_have_terminal("give --yes, or --change with the hash of `kquota quota diff`")
+    document = read(options.file, prune=options.prune)
+    with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
+        found = compare(cluster, document, prune=options.prune)
+        if found.changes and options.change not in (None, found.hash):
+            raise Refused(
+                f"this would now be the change {found.hash}, not {options.change}: the document or the quotas are not"
+                " what was reviewed. Nothing was written; look with `kquota quota diff`"
+            )
+        if options.dry_run or not found.changes:
+            return unsent(found)
+        if asks:
+            _ask(found, lambda: compare(cluster, document, prune=options.prune))
+        return applied(found, _apply(cluster, found))
+
+
+def _ask(found: Difference, again: Callable[[], Difference]) -> None:
+    """One confirmation. Raises Refused without it, Conflict when the quotas changed while the operator thought."""
+    for one in changed(found.changes[: confirmation.MOST_SHOWN]):
+        for line in one.lines():
+            print(printable(line), file=sys.stderr)
+    if (more := len(found.changes) - confirmation.MOST_SHOWN) > 0:
+        say(f"... and {counted(more, 'entity')} more: `kquota quota diff` shows them all")
+    for line in summary(found):
+        say(line)
+    confirmation.must_agree("change them?")
+    confirmation.must_still_be(found.hash, again().hash, "the quotas")
+
+
+def _apply(cluster: QuotaCluster, found: Difference) -> Mapping[Entity | Resource, str]:
+    """Make the change, quotas first. Returns why each entity was not changed, or is not known to be."""
+    count = len(found.replacements)
+    with sending(count) as sent:
+        seconds = SEEN_SECONDS + count * _SECONDS_PER_ENTITY
+        outcome = apply(cluster.quotas, found, world.until_seen(seconds), sent)
+    undone: dict[Entity | Resource, str] = dict(outcome.undone.items())
+    if cluster.configs is not None:
+        undone.update(throttles.write(cluster.configs, found.throttlings).items())
+    return undone

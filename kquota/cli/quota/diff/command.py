@@ -1,0 +1,25 @@
+"""`kquota quota diff`: what a document would change of a cluster's quotas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kquota.cli.connection import Unrecorded
+from kquota.cli.options import Output, Prune, QuotaFile, TableFormat
+
+EPILOG: Final = """Exit codes: 0 nothing would change, 8 something would.
+
+Examples:
+  kquota quota diff --bootstrap-server localhost:9092 quotas.yaml
+  kquota quota diff --zookeeper localhost:2181 quotas.yaml --prune --output tsv"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffOptions:
+    """Show what `apply` would change, key by key, and a hash that names exactly this change."""
+
+    connection: Unrecorded
+    file: QuotaFile
+    prune: Prune = False
+    output: TableFormat = Output.text

@@ -1,0 +1,14 @@
+"""`kquota quota diff`: read the document and the cluster, and show what differs."""
+
+from __future__ import annotations
+
+from kquota.cli.quota.comparison import compare, opened, read
+from kquota.cli.quota.diff.answer import Reviewed, reviewed
+from kquota.cli.quota.diff.command import DiffOptions
+
+
+def run(options: DiffOptions) -> Reviewed:
+    """Raises what `apply` would raise before its first write."""
+    document = read(options.file, prune=options.prune)
+    with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
+        return reviewed(compare(cluster, document, prune=options.prune))

@@ -1,0 +1,134 @@
+"""The answer of `quota explain` for one client: what holds for each key, and on which level it is set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kquota.cli.output import Answer, Part, Row, hidden, spread
+from kquota.cli.quota.explain import reasons
+from kquota.cli.tsv import COLUMNS, columns
+from kquota.quota.bucket import Per
+from kquota.quota.capacity import Capacity
+from kquota.quota.entity import Entity
+from kquota.quota.explain import Explanation, KeyAnswer
+from kquota.quota.limits import plain
+from kquota.quota.precedence import LevelState
+from kquota.quota_keys import Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketShown(Part):
+    """Which clients spend from the same bucket."""
+
+    per: Per
+    shared_by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelShown(Part):
+    """A level, and what is set on it."""
+
+    level: int
+    entity: Entity | None
+    value: float | None
+    state: LevelState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityShown(Part):
+    """What a request percentage can divide, by broker; None: the brokers are unknown."""
+
+    capacity: Mapping[str, int | None] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyShown(Part):
+    """What holds for one key. A figure that is None is unlimited where `unlimited` says so, else unknown."""
+
+    key: str
+    unit: str
+    unlimited: bool
+    ignored: bool
+    limit: float | None
+    level: int | None
+    entity: Entity | None
+    broker_config: str | None
+    cluster: float | None
+    burst: float | None
+    burst_seconds: int | None
+    bucket: BucketShown | None
+    levels: tuple[LevelShown, ...]
+    exceptions: tuple[Entity, ...]
+    capacity: CapacityShown | None = spread()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained(Answer):
+    """All keys that can bind a client, an IP or both; `asked` has what was given of them."""
+
+    HEADER = ("key", "level", *COLUMNS, "value", "state")
+    INDENT = 2
+
+    asked: Mapping[str, str | None]
+    brokers: int | None
+    settings_known: bool
+    quota_callback: str | None
+    unresolved_ips: tuple[str, ...]
+    keys: tuple[KeyShown, ...]
+    explanation: Explanation = hidden()
+
+    def text(self) -> Iterator[str]:
+        return reasons.lines(self.explanation)
+
+    def rows(self) -> Iterator[Row]:
+        """A row for each key and level; what no level sets and a broker config does has a row without a level."""
+        for one in self.keys:
+            for at in one.levels:
+                value = None if at.value is None else plain(at.value)
+                yield [one.key, str(at.level), *columns(at.entity), value, at.state.value]
+            if one.broker_config is not None and one.limit is not None:
+                yield [one.key, None, *columns(None), plain(one.limit), LevelState.WINS.value]
+
+
+def explained(found: Explanation) -> Explained:
+    """The answer of an explanation."""
+    client, cluster = found.client, found.cluster
+    asked = {} if client is None else {"user": client.user, "client_id": client.client_id}
+    return Explained(
+        asked=asked if found.ip is None else asked | {"ip": found.ip},
+        brokers=cluster.size,
+        settings_known=cluster.told,
+        quota_callback=cluster.callback,
+        unresolved_ips=found.unresolved,
+        keys=tuple(_key(answer, cluster) for answer in found.answers),
+        explanation=found,
+    )
+
+
+def _key(answer: KeyAnswer, cluster: Capacity) -> KeyShown:
+    won = answer.winner
+    return KeyShown(
+        key=answer.key,
+        unit=answer.row.unit,
+        unlimited=answer.limit is None or cluster.ignores(answer.key),
+        ignored=cluster.ignores(answer.key),
+        limit=answer.limit,
+        level=None if won is None else won.level,
+        entity=None if won is None else won.entity,
+        broker_config=answer.static,
+        cluster=answer.cluster,
+        burst=answer.burst,
+        burst_seconds=answer.burst_seconds,
+        bucket=None if answer.per is None else BucketShown(per=answer.per, shared_by=answer.shared),
+        levels=tuple(
+            LevelShown(level=rung.level, entity=rung.entity, value=rung.value, state=rung.state)
+            for rung in answer.rungs
+        ),
+        exceptions=answer.exceptions,
+        capacity=CapacityShown(capacity=_capacity(cluster)) if answer.row.model is Model.SHARE else None,
+    )
+
+
+def _capacity(cluster: Capacity) -> Mapping[str, int | None] | None:
+    return None if cluster.brokers is None else {str(one.id): one.request_capacity for one in cluster.brokers}

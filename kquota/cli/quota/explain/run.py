@@ -1,0 +1,58 @@
+"""`kquota quota explain`: read every quota and the brokers' settings, then explain one client or look through all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from kquota.cli import world
+from kquota.cli.output import Answer
+from kquota.cli.quota.explain.answer import explained
+from kquota.cli.quota.explain.command import ExplainOptions
+from kquota.cli.quota.explain.findings import findings
+from kquota.errors import Invalid, Refused
+from kquota.library import cluster_of
+from kquota.quota.capacity import Capacity
+from kquota.quota.explain import NOTHING_KNOWN, address, explain
+from kquota.quota.finding import QuotaFinding
+from kquota.quota.lint import lint
+from kquota.quota.precedence import Client, Quotas
+
+
+def run(options: ExplainOptions) -> Answer:
+    """Raises Invalid where the options name no client, or one beside --all."""
+    user, client_id, ip = options.user, options.client_id, options.ip
+    if options.all_:
+        if user is not None or client_id is not None or ip is not None:
+            raise Invalid("--all looks at all quotas: leave --user, --client-id and --ip out")
+        unreadable: list[str] = []
+        quotas, cluster = _read(world.where(options.connection), unreadable.append)
+        found = [*map(QuotaFinding.unreadable, unreadable), *lint(quotas, cluster)]
+        return findings(found, quotas, options.connection)
+    at = world.where(options.connection)
+    client = _client(user, client_id, ip)
+    quotas, cluster = _read(at, world.warn)
+    return explained(explain(quotas, cluster, client=client, ip=ip))
+
+
+def _client(user: str | None, client_id: str | None, ip: str | None) -> Client | None:
+    """Whom the options ask for. Raises Invalid where they name nobody."""
+    if user is None and client_id is None and ip is None:
+        raise Invalid("whose quotas? Give --user, --client-id, both, or --ip; or --all for the whole set")
+    if user == "":
+        raise Invalid("--user is empty; a client that did not authenticate is --user ANONYMOUS")
+    if ip is not None and address(ip) is None:
+        raise Invalid(f"--ip {ip!r} is not an IP address; brokers compare addresses, not names")
+    return None if user is None and client_id is None else Client(user=user, client_id=client_id)
+
+
+def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[Quotas, Capacity]:
+    """Every quota, and what of the cluster decides what they come to; `unreadable` gets what cannot be read."""
+    with world.quotas(at, unreadable) as port:
+        quotas, release = port.everything(), port.release()
+    try:
+        with world.configs(at) as configs:
+            return quotas, cluster_of(configs, release)
+    except Refused as error:
+        world.warn(f"{error}; what the brokers are set to is unknown")
+        return quotas, replace(NOTHING_KNOWN, release=release)

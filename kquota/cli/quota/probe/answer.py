@@ -1,0 +1,314 @@
+"""The answers of `quota probe`: what a load would be, what a client got, and what --clean-up would remove."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kquota.cli.contract import DONE, NOT_YET
+from kquota.cli.output import Answer, Part, hidden, key, rounded, spread
+from kquota.cli.quota.sentences import amount, headline, whom, wrapped
+from kquota.cli.table import aligned
+from kquota.measure import human_bytes, human_rate
+from kquota.probe import verdict
+from kquota.probe.load import BYTES, KEYS, Kind, Load
+from kquota.probe.meter import Reading
+from kquota.probe.verdict import GOOD, Verdict
+from kquota.quota.entity import Entity
+from kquota.quota.explain import Explanation, KeyAnswer
+from kquota.terms import BrokerId
+
+_SAYS: Final[Mapping[Verdict, str]] = {
+    Verdict.AS_EXPLAINED: "As explained, within 10 %.",
+    Verdict.NOT_REACHED: "As explained: it got what it asked for, and its quota was not reached.",
+    Verdict.MORE: "More than the quota lets through: is the quota newer than its brokers know, or does a"
+    " client.quota.callback.class decide?",
+    Verdict.LESS: "Less than the quota lets through, and throttled: other clients may spend from the same bucket,"
+    " another quota may hold it, or this machine is too busy to keep up.",
+    Verdict.SLOW: "Less than it asked for, and no broker throttled it: the network, the brokers or this machine are in"
+    " the way, and no quota.",
+    Verdict.THROTTLED: "Throttled, and no quota of this kind holds it: another one does.",
+}
+
+
+def _name(found: Verdict) -> str:
+    return found.name.lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientShown(Part):
+    """Who is probed."""
+
+    user: str | None
+    client_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadShown(Part):
+    """What is asked of each broker, or of the controller; `asked` is per second, None where connections push."""
+
+    kind: Kind
+    topic: str
+    asked: float | None
+    connections: int | None
+    warm_seconds: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaShown(Part):
+    """The quota that the load is to meet, and where it is set."""
+
+    key: str
+    unit: str
+    limit: float | None
+    level: int | None
+    entity: Entity | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeShown(Part):
+    """A load, and what its quotas are."""
+
+    client: ClientShown
+    load: LoadShown
+    quota: QuotaShown
+    other_quotas: Mapping[str, float | None]
+    of: Load = hidden()
+    explained: Explanation = hidden()
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        load, cluster = self.of, self.explained.cluster
+        assert self.explained.client is not None
+        yield from wrapped("client", whom(self.explained.client))
+        yield from wrapped("load", _asked(load))
+        when = "" if load.kind is Kind.CREATE_TOPICS else f", after {load.warm:g} s in which the quota's windows fill"
+        when = when or ", once a full bucket is spent" * (load.limit is not None)
+        yield from wrapped("measured", f"{load.seconds:g} s{when}")
+        yield from wrapped("quota", headline(_answer(load, self.explained), cluster))
+        for other in _others(load, self.explained):
+            yield from wrapped("besides", headline(other, cluster))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottledShown(Part):
+    """How often, and for how long, the client was asked to wait."""
+
+    count: int
+    mean_ms: float | None = key(form=rounded(1))
+    longest_ms: int
+    total_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingShown(Part):
+    """What one broker, or the controller (None), let through; rates are per second."""
+
+    broker: BrokerId | None
+    rate: float = key(form=rounded(3))
+    expected: float | None
+    difference: float | None = key(form=rounded(4))
+    seconds: float = key(form=rounded(3))
+    thread_ms_per_request: float | None
+    throttled: ThrottledShown
+    verdict: Verdict = key(form=_name)
+
+    def row(self, kind: Kind) -> list[str]:
+        """For people."""
+        got = human_rate(self.rate) if kind in BYTES else f"{_three(self.rate)}/s"
+        cells = ["controller" if self.broker is None else str(self.broker), got]
+        if self.expected is None or self.difference is None:
+            cost = self.thread_ms_per_request
+            cells.append("" if cost is None else f"{cost:.3g} ms")
+        else:
+            expected = amount(KEYS[kind], self.expected) if kind in BYTES else f"{self.expected:.3g}/s"
+            cells += [expected, f"{self.difference * 100:+.1f} %"]
+        waits = self.throttled
+        cells.append(f"{waits.count} times" if waits.count else "never")
+        cells.append("" if waits.mean_ms is None else f"{waits.mean_ms:.0f} ms")
+        cells.append(f"{waits.longest_ms} ms" if waits.count else "")
+        return cells
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPlanned(Answer):
+    """What would be done."""
+
+    INDENT = 2
+
+    probe: ProbeShown = spread()
+    dry_run: bool = True
+
+    def text(self) -> Iterator[str]:
+        yield from self.probe.lines()
+        load = self.probe.of
+        if load.kind is Kind.PRODUCE:
+            yield from wrapped("writes", f"{human_bytes(load.expected * load.lasting * len(load.leaders))} in all")
+        yield from wrapped("topic", f"{load.topic}, removed in the end; nothing was made")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probed(Answer):
+    """What the client got, and whether that is what its quota lets through."""
+
+    INDENT = 2
+
+    probe: ProbeShown = spread()
+    as_explained: bool
+    verdict: Verdict = key(form=_name)
+    readings: tuple[ReadingShown, ...]
+
+    def text(self) -> Iterator[str]:
+        load = self.probe.of
+        yield from self.probe.lines()
+        yield ""
+        heads = ["broker", "got", "expected", "difference", "throttled", "mean", "longest"]
+        if load.kind is Kind.REQUESTS:
+            heads[1:4] = ["requests", "thread time"]
+        yield from aligned([one.row(load.kind) for one in self.readings], heads).splitlines()
+        yield ""
+        end = _conclusion(load, self.verdict)
+        if not self.as_explained and (shared := _answer(load, self.probe.explained).shared):
+            end += f" One bucket has {shared}."
+        yield from wrapped("", end, indent="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanUpPlanned(Answer):
+    """The topics that --clean-up would remove."""
+
+    INDENT = 2
+
+    dry_run: bool = True
+    topics: tuple[str, ...]
+
+    def text(self) -> Iterator[str]:
+        yield from [f"Would remove topic {topic}." for topic in self.topics] or ["Would remove nothing."]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanedUp(Answer):
+    """Stdout stays empty, whatever --output says: stderr names what was removed."""
+
+    interim: bool = hidden(default=True)
+
+    def text(self) -> Sequence[str]:
+        return ()
+
+
+def planned(load: Load, explained: Explanation) -> LoadPlanned:
+    """The answer before the load."""
+    return LoadPlanned(probe=_probe(load, explained))
+
+
+def probed(load: Load, explained: Explanation, readings: Sequence[Reading]) -> Probed:
+    """The answer after the load; its exit code says whether the client got what is explained."""
+    result = verdict.worst([verdict.of(load, one) for one in readings])
+    return Probed(
+        probe=_probe(load, explained),
+        as_explained=result in GOOD,
+        verdict=result,
+        readings=tuple(_reading(load, one) for one in readings),
+        code=DONE if result in GOOD else NOT_YET,
+    )
+
+
+def _probe(load: Load, explained: Explanation) -> ProbeShown:
+    client, quota = explained.client, _answer(load, explained)
+    won = quota.winner
+    assert client is not None
+    return ProbeShown(
+        client=ClientShown(user=client.user, client_id=client.client_id),
+        load=LoadShown(
+            kind=load.kind,
+            topic=load.topic,
+            asked=None if load.kind is Kind.REQUESTS else load.rate,
+            connections=int(load.rate) if load.kind is Kind.REQUESTS else None,
+            warm_seconds=load.warm,
+            seconds=load.seconds,
+        ),
+        quota=QuotaShown(
+            key=quota.key,
+            unit=quota.row.unit,
+            limit=load.limit,
+            level=None if won is None else won.level,
+            entity=None if won is None else won.entity,
+        ),
+        other_quotas={other.key: other.limit for other in _others(load, explained)},
+        of=load,
+        explained=explained,
+    )
+
+
+def _reading(load: Load, reading: Reading) -> ReadingShown:
+    expected = None if load.kind is Kind.REQUESTS else load.expected
+    throttles = reading.throttles
+    return ReadingShown(
+        broker=reading.broker,
+        rate=reading.rate,
+        expected=expected,
+        difference=None if expected is None else verdict.difference(reading, expected),
+        seconds=reading.seconds,
+        thread_ms_per_request=_thread_ms(load, reading),
+        throttled=ThrottledShown(
+            count=throttles.count,
+            mean_ms=throttles.mean_ms,
+            longest_ms=throttles.longest_ms,
+            total_ms=throttles.total_ms,
+        ),
+        verdict=verdict.of(load, reading),
+    )
+
+
+def _thread_ms(load: Load, reading: Reading) -> float | None:
+    """What one request cost a thread: while a client is throttled, a broker counts just its quota."""
+    limit = load.limit
+    if load.kind is not Kind.REQUESTS or limit is None or not reading.throttles.count or not reading.rate:
+        return None
+    return round(limit * 10 / reading.rate, 4)
+
+
+def _answer(load: Load, explained: Explanation) -> KeyAnswer:
+    """The quota that the load is to meet."""
+    return next(one for one in explained.answers if one.key == KEYS[load.kind])
+
+
+def _conclusion(load: Load, found: Verdict) -> str:
+    if load.kind is Kind.REQUESTS and found is Verdict.AS_EXPLAINED:
+        if load.limit is None:
+            return "As explained: never throttled."
+        share = f"{load.limit:g}% of one thread's time"
+        return f"As explained: throttled. A broker that throttles it counts {share}, so a request costs what is above."
+    if load.kind is Kind.PRODUCE and found is Verdict.NOT_REACHED and load.limit is not None:
+        least = human_rate(load.limit * len(load.leaders))
+        return f"{_SAYS[found]} It takes a --produce of more than {least}."
+    return _SAYS[found]
+
+
+def _asked(load: Load) -> str:
+    brokers = f"each of {len(load.leaders)} brokers" if len(load.leaders) > 1 else "one broker"
+    match load.kind:
+        case Kind.REQUESTS:
+            many = f"{load.rate:g} connections" if load.rate > 1 else "one connection"
+            return f"requests, as fast as {many} can, to {brokers}"
+        case Kind.CREATE_TOPICS:
+            many = f"{load.partitions} partitions" if load.partitions > 1 else "one partition"
+            return f"topics of {many}, created and deleted: {load.rate:.3g} mutations/s"
+        case _:
+            each = human_rate(load.rate)
+            return f"{load.kind.value} {human_rate(load.rate * len(load.leaders))}, {each} of it on {brokers}"
+
+
+def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
+    """What else may throttle this client."""
+    mattering = (KEYS[Kind.REQUESTS],) if load.kind in BYTES else (KEYS[Kind.CONSUME],)
+    for one in explained.answers:
+        if load.kind is not Kind.CREATE_TOPICS and one.key in mattering and one.limit is not None:
+            yield one
+
+
+def _three(rate: float) -> str:
+    """Three figures, and never as 1.42e+03."""
+    return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"

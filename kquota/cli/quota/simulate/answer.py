@@ -1,0 +1,291 @@
+"""The answers of `quota simulate`: a deploy's rounds, a client's figures, those of a trace; with a plot for the eye."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kquota.cli.contract import printable
+from kquota.cli.output import Answer, Part, hidden, key, spread
+from kquota.cli.table import aligned
+from kquota.measure import counted, human_bytes, human_duration, human_rate
+from kquota.quota_keys import QUOTA_KEYS, Model
+from kquota.simulate.answer import Deploy, Flow
+from kquota.simulate.curve import MOST, Curve
+from kquota.simulate.load import Quotas
+from kquota.simulate.trace import TraceStream
+from kquota.terms import SAMPLE_MS
+
+UNFINISHED: Final = (
+    "under this quota the load takes more than 30 days, or a fetch never gets an answer: is a unit missing, or the "
+    "load too long?"
+)
+_UNKNOWN: Final = "unknown: that is measured after two windows, over one more at least"
+_ROWS: Final = 12
+_CELLS: Final = 60
+"""Of a plot that is not on a terminal."""
+_FEWEST: Final = 10
+_BARS: Final = " ▁▂▃▄▅▆▇█"
+
+
+def _quotas(held: Quotas) -> dict[str, object]:
+    """A limit for each key that is simulated, null without one."""
+    limits = {key: held.limits.get(key) for key, row in QUOTA_KEYS.items() if row.simulated}
+    return {**limits, "window_num": held.samples}
+
+
+def _figures(flow: Flow) -> dict[str, object]:
+    """The figures of one client, times in ms."""
+    return {
+        "begin_ms": flow.begin,
+        "end_ms": flow.end,
+        "admitted": flow.admitted,
+        "rejected": flow.rejected,
+        "delayed": flow.delayed,
+        "delayed_by": list(flow.by),
+        "bytes": flow.bytes,
+        "mutations": flow.mutations,
+        "total_wait_ms": flow.total_wait,
+        "first_wait_ms": flow.first_wait,
+        "first_wait_at_ms": flow.first_at,
+        "worst_wait_ms": flow.worst_wait,
+        "worst_wait_at_ms": flow.worst_at,
+        "steady_bytes_per_second": flow.steady_bytes,
+        "steady_mutations_per_second": flow.steady_mutations,
+        "unfinished": flow.unfinished,
+    }
+
+
+def _cells(curve: Curve) -> dict[str, object]:
+    return {"begin_ms": curve.first * curve.seconds * 1_000, "seconds": curve.seconds, "cells": curve.cells}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundShown(Part):
+    """One request of a deploy: when, what it got, and how long the client then waits."""
+
+    ms: int
+    topics: int
+    mutations: int
+    wait_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed(Answer):
+    """A deploy under a mutation rate, `sought` when the smallest was looked for; `items`: the partitions by topic."""
+
+    ASCII = True
+
+    model: str
+    strict: bool
+    controller_mutation_rate: float
+    request_percentage: float | None
+    window_num: int
+    topics: int
+    mutations: int
+    ms: int
+    next_wait_ms: int
+    requests: int
+    rounds: tuple[RoundShown, ...]
+    items: Sequence[int] = hidden()
+    sought: bool = hidden()
+
+    def text(self) -> Iterator[str]:
+        rate, window = self.controller_mutation_rate, self.window_num * SAMPLE_MS / 1_000
+        smallest = ", the smallest that is fast enough" if self.sought else ""
+        burst = f"{rate * window:g} at once, {window:g} s of it"
+        client = "" if self.strict else ", to a client that is only delayed"
+        yield f"Quota        {_per_second(rate)}{smallest}; {burst} ({self.model}{client})"
+        if self.request_percentage is not None:
+            yield f"             and {self.request_percentage:g} % of one thread's time"
+        each = f" x {counted(self.items[0], 'partition')}" if len(set(self.items)) == 1 else ""
+        yield f"Load         {counted(self.topics, 'topic')}{each} = {counted(sum(self.items), 'mutation')}"
+        yield f"Done         {_time(self.ms)} after the first request, {counted(self.requests, 'request')}"
+        if self.next_wait_ms:
+            yield f"And then     whoever comes next waits {_time(self.next_wait_ms)}"
+        yield ""
+        yield from _rounds(self.rounds)
+        curve = Curve()
+        for one in self.rounds:
+            curve.add(one.ms, one.mutations)
+        yield from _plot(curve, "mutations")
+
+
+def deployed(found: Deploy, items: Sequence[int], held: Quotas, rate: float, model: str, *, sought: bool) -> Deployed:
+    """The answer to a deploy of `items` under a mutation rate, in the arithmetic of a model."""
+    return Deployed(
+        model=model,
+        strict=held.strict,
+        controller_mutation_rate=rate,
+        request_percentage=held.limit(Model.SHARE),
+        window_num=held.samples,
+        topics=len(items),
+        mutations=found.mutations,
+        ms=found.ms,
+        next_wait_ms=found.next_wait_ms,
+        requests=len(found.rounds),
+        rounds=tuple(
+            RoundShown(ms=one.at, topics=one.admitted, mutations=one.mutations, wait_ms=one.wait_ms)
+            for one in found.rounds
+        ),
+        items=items,
+        sought=sought,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streamed(Answer):
+    """A client that sends or fetches evenly."""
+
+    ASCII = True
+
+    held: Quotas = spread(_quotas)
+    flow: Flow = spread(_figures)
+    bytes_curve: Curve = key(form=_cells)
+
+    def text(self) -> Iterator[str]:
+        yield _quota_line(self.held)
+        yield from _flow_lines(self.flow)
+        yield from _plot(self.bytes_curve, "bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamShown(Part):
+    """One client of a trace."""
+
+    stream: TraceStream = spread(TraceStream._asdict)
+    flow: Flow = spread(_figures)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traced(Answer):
+    """The clients of a trace; people see first those that wait longest."""
+
+    ASCII = True
+
+    held: Quotas = spread(_quotas)
+    streams: tuple[StreamShown, ...]
+    bytes_curve: Curve = key(form=_cells)
+    mutations_curve: Curve = key(form=_cells)
+
+    def text(self) -> Iterator[str]:
+        yield _quota_line(self.held)
+        yield from _trace_lines(self.streams)
+        for what, curve in (("bytes", self.bytes_curve), ("mutations", self.mutations_curve)):
+            if sum(curve.cells):
+                yield from _plot(curve, what)
+
+
+def _per_second(rate: float) -> str:
+    return f"{rate:g} {'mutation' if rate == 1 else 'mutations'} per second"
+
+
+_SAID: Final[Mapping[Model, Callable[[float], str]]] = {
+    Model.RATE: lambda limit: f"{human_rate(limit)} on a broker",
+    Model.SHARE: lambda limit: f"{limit:g} % of one thread's time on a broker",
+    Model.BUCKET: _per_second,
+}
+
+
+def _time(ms: int) -> str:
+    return human_duration(ms / 1_000)
+
+
+def _rounds(rounds: Sequence[RoundShown]) -> Iterator[str]:
+    rows = [
+        (_time(r.ms), f"{r.topics:,}", f"{r.mutations:,}", _time(r.wait_ms) if r.wait_ms else "")
+        for r in rounds[:_ROWS]
+    ]
+    yield from aligned(rows, ("after", "topics", "mutations", "then waits")).splitlines()
+    if len(rounds) > _ROWS:
+        yield f"... and {counted(len(rounds) - _ROWS, 'request')} more"
+
+
+def _quota_line(held: Quotas) -> str:
+    told = (_SAID[QUOTA_KEYS[key].model](limit) for key, limit in held.limits.items())
+    return f"Quota        {' and '.join(told)}"
+
+
+def _flow_lines(flow: Flow) -> Iterator[str]:
+    took = _time(flow.end - flow.begin)
+    yield f"Load         {counted(flow.admitted, 'request')}, {human_bytes(flow.bytes)}, through in {took}"
+    if flow.first_wait is None:
+        yield "Throttled    never"
+    else:
+        empty = f"; {flow.rejected:,} of the fetches were answered empty and sent again" if flow.rejected else ""
+        yield (
+            f"Throttled    {counted(flow.delayed, 'time')} by its {' and its '.join(flow.by)}, first for "
+            f"{flow.first_wait:,} ms, at most for {flow.worst_wait:,} ms{empty}"
+        )
+    steady = flow.steady_bytes
+    yield f"In the long run  {_UNKNOWN if steady is None else human_rate(steady)}"
+
+
+def _trace_lines(found: Sequence[StreamShown]) -> Iterator[str]:
+    flows = [one.flow for one in found]
+    begin, end = min(flow.begin for flow in flows), max(flow.end for flow in flows)
+    delayed = [flow for flow in flows if flow.delayed]
+    requests = counted(sum(flow.admitted for flow in flows), "request")
+    yield f"Load         {counted(len(found), 'client')}, {requests}, through in {_time(end - begin)}"
+    if not delayed:
+        yield "Throttled    never"
+        return
+    waited = sum(flow.total_wait for flow in flows)
+    waits = sum(flow.delayed for flow in flows)
+    yield f"Throttled    {len(delayed):,} of them; {counted(waits, 'wait')} of {_time(waited)} in all"
+    yield ""
+    worst = sorted((one for one in found if one.flow.delayed), key=lambda one: -one.flow.total_wait)
+    rows = [_row(one, begin) for one in worst[:_ROWS]]
+    # A column that says nothing would only make the lines longer.
+    heads = [head for head in rows[0] if head != "rejected" or any(row[head] for row in rows)]
+    yield from aligned([[row[head] for head in heads] for row in rows], heads, left=[0]).splitlines()
+    if len(worst) > _ROWS:
+        yield f"... and {len(worst) - _ROWS:,} more; --output json has all"
+
+
+def _row(one: StreamShown, begin: int) -> dict[str, object]:
+    flow = one.flow
+    assert flow.worst_at is not None
+    return {
+        "client": name(one.stream),
+        "requests": f"{flow.admitted:,}",
+        "rejected": f"{flow.rejected:,}" if flow.rejected else "",
+        "delayed": f"{flow.delayed:,}",
+        "in all": _time(flow.total_wait),
+        "worst": _time(flow.worst_wait),
+        "after": _time(flow.worst_at - begin),
+        "long run": _steady(flow),
+        "by": ", ".join(flow.by),
+    }
+
+
+def _steady(flow: Flow) -> str:
+    if flow.steady_bytes is None or flow.steady_mutations is None:
+        return "unknown"
+    told = [human_rate(flow.steady_bytes)] if flow.bytes else []
+    return " and ".join([*told, f"{flow.steady_mutations:.3g} mutations/s"] if flow.mutations else told)
+
+
+def name(stream: TraceStream) -> str:
+    """A client as people know it; what nobody said is left out."""
+    who = "/".join(part for part in (stream.user, stream.client_id) if part) or "the client"
+    return printable(f"{who} on broker {stream.broker}" if stream.broker else who)
+
+
+def _plot(curve: Curve, what: str) -> Iterator[str]:
+    """One cell a second, or several seconds where there are many."""
+    shown = curve.within(_width())
+    rates = [cell / shown.seconds for cell in shown.cells]
+    most = max(rates, default=0.0)
+    bars = "".join(_BARS[min(8, math.ceil(rate * 8 / most)) if most else 0] for rate in rates)
+    yield ""
+    yield f"{what}/s, at most {most:,.0f}; one cell is {shown.seconds} s"
+    yield f"|{bars}|"
+
+
+def _width() -> int:
+    return max(_FEWEST, min(MOST, shutil.get_terminal_size().columns - 2)) if sys.stdout.isatty() else _CELLS

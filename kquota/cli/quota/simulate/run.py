@@ -1,0 +1,150 @@
+"""`kquota quota simulate`: check what was given, and walk through a deploy, an even load or a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from kquota.cli.list_options import topics_in
+from kquota.cli.output import Answer
+from kquota.cli.quota.simulate import trace
+from kquota.cli.quota.simulate.answer import UNFINISHED, Streamed, deployed
+from kquota.cli.quota.simulate.command import LASTING, REQUEST_SIZE, Arithmetic, SimulateOptions, option
+from kquota.errors import Invalid
+from kquota.measure import byte_rate, byte_size, duration
+from kquota.quota.limits import value
+from kquota.quota_keys import QUOTA_KEYS, Model
+from kquota.simulate.answer import NoRate, deploy, flow, rate_within
+from kquota.simulate.bucket import Bucket
+from kquota.simulate.delay import Mutations
+from kquota.simulate.draft import Draft, Spread
+from kquota.simulate.load import Admission, Manner, Quotas, Request
+from kquota.terms import SAMPLES
+
+MOST_REQUESTS: Final = 2_000_000
+
+
+def run(options: SimulateOptions) -> Answer:
+    """Raises Invalid for no load, for two, and for a quota that the load does not have."""
+    held = _quotas(options)
+    kinds = {
+        "--topics": options.topics,
+        "--from-file": options.from_file,
+        "--load": options.load,
+        "--trace": options.trace,
+    }
+    loads = [option for option, value in kinds.items() if value is not None]
+    if not loads:
+        raise Invalid("which load? Give --topics N, --from-file FILE, --load RATE or --trace FILE")
+    if len(loads) > 1:
+        raise Invalid(f"{' and '.join(loads)} are two loads: give one, or write both as one --trace")
+    _check(options, held, loads[0])
+    if options.topics is not None or options.from_file is not None:
+        return _deployed(options, held)
+    if not held.limits:
+        raise Invalid("which quota? Give --producer-byte-rate, --consumer-byte-rate or --request-percentage")
+    return _streamed(options, held) if options.trace is None else trace.answer(options, held)
+
+
+def _quotas(given: SimulateOptions) -> Quotas:
+    """The quotas that are given. Raises Invalid for none, for what is no rate, and for both sides at once."""
+    if len(sides := [option(key) for key in QUOTA_KEYS if key in given.limits and QUOTA_KEYS[key].in_bytes]) > 1:
+        raise Invalid(f"one connection produces or consumes: give {' or '.join(sides)}")
+    limits = {key: value(key, text, option(key)) for key, text in given.limits.items()}
+    return Quotas(strict=not given.permissive, samples=given.window_num or SAMPLES, **limits)
+
+
+def _check(given: SimulateOptions, held: Quotas, load: str) -> None:
+    """Raises Invalid for an option that this kind of load passes over."""
+    deploys = load in ("--topics", "--from-file")
+    useless = {
+        "--partitions": given.partitions is not None and not deploys,
+        "--within": given.within is not None and not deploys,
+        "--per-request": given.per_request is not None and not deploys,
+        "--model": given.model is not Arithmetic.shipped and not deploys,
+        "--request-size": given.request_size is not None and load != "--load",
+        "--for": given.for_ is not None and load != "--load",
+        "--closed-loop": given.closed_loop and deploys,
+        **{option(key): load == "--load" for key in held.limits if QUOTA_KEYS[key].model is Model.BUCKET},
+        "--permissive": given.permissive and load == "--load",
+        "--thread-time": given.thread_time is not None and load == "--trace",
+        "--spark-master": given.spark_master is not None and load != "--trace",
+        "--spark-remote": given.spark_remote is not None and load != "--trace",
+        "--conf": bool(given.conf) and load != "--trace",
+    }
+    for name, found in useless.items():
+        if found:
+            raise Invalid(f"{name} has no effect with {load}")
+    if given.thread_time is not None and held.limit(Model.SHARE) is None:
+        raise Invalid("--thread-time has no effect without --request-percentage")
+    if given.permissive and held.limit(Model.BUCKET) is None and given.within is None:
+        raise Invalid("--permissive has no effect without --controller-mutation-rate")
+
+
+def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
+    if held.limit(Model.RATE) is not None:
+        raise Invalid("a deploy has no bytes: give --controller-mutation-rate and --request-percentage, or a --trace")
+    rate, within = held.limit(Model.BUCKET), given.within
+    if (rate is None) == (within is None):
+        raise Invalid("give --controller-mutation-rate N, or --within TIME to find one, not both")
+    manner = Manner(quotas=held, per_request=given.per_request, thread_ms=_thread_ms(given, held))
+    items = _items(given)
+    if within is not None:
+        ms = int(duration(within, "--within") * 1_000)
+        try:
+            rate = float(rate_within(items, ms, lambda rate: quota(given.model, rate, held.samples), manner))
+        except NoRate as error:
+            raise Invalid(f"{error} than --within") from error
+    assert rate is not None
+    found = deploy(items, quota(given.model, rate, held.samples), manner)
+    return deployed(found, items, held, rate, given.model.value, sought=within is not None)
+
+
+def quota(model: Arithmetic, rate: float, samples: int) -> Admission:
+    """A mutation quota of that rate, in the model's arithmetic; a draft's burst is what the shipped one has."""
+    if model is Arithmetic.shipped:
+        return Mutations(Bucket(rate=rate, samples=samples))
+    return Draft(spread=Spread(model.value), rate=rate, samples=samples)
+
+
+def _items(given: SimulateOptions) -> Sequence[int]:
+    each = given.partitions or 1
+    if given.from_file is None:
+        return [each] * (given.topics or 0)
+    found: dict[str, int] = {}
+    for topic, partitions, _ in topics_in(given.from_file, "--from-file"):
+        if topic in found:
+            raise Invalid(f"--from-file {given.from_file}: topic {topic} is named twice")
+        found[topic] = partitions or each
+    return list(found.values())
+
+
+def _streamed(given: SimulateOptions, held: Quotas) -> Answer:
+    found = flow(_steady(given, held), held, closed_loop=given.closed_loop)
+    if found.unfinished:
+        raise Invalid(UNFINISHED)
+    return Streamed(held=held, flow=found, bytes_curve=found.bytes_curve)
+
+
+def _steady(given: SimulateOptions, held: Quotas) -> Iterable[Request]:
+    assert given.load is not None
+    of_size, lasting = given.request_size or REQUEST_SIZE, given.for_ or LASTING
+    size, each = byte_size(of_size, "--request-size"), byte_rate(given.load, "--load")
+    cost = _thread_ms(given, held)
+    count = int(duration(lasting, "--for") * each / size)
+    if count < 1:
+        raise Invalid(
+            f"--load {given.load} for {lasting} is less than one request of {of_size}: give a smaller --request-size "
+            "or a longer --for"
+        )
+    if count > MOST_REQUESTS:
+        raise Invalid(
+            f"{count:,} requests: give a larger --request-size or a shorter --for (at most {MOST_REQUESTS:,})"
+        )
+    return (Request(n * size * 1_000 // each, size, cost) for n in range(count))
+
+
+def _thread_ms(given: SimulateOptions, held: Quotas) -> float:
+    if held.limit(Model.SHARE) is not None and given.thread_time is None:
+        raise Invalid("--request-percentage needs what a request costs: give --thread-time TIME")
+    return 0.0 if given.thread_time is None else duration(given.thread_time, "--thread-time") * 1_000

@@ -1,0 +1,92 @@
+"""`reassign-partitions --cancel`: stop the moves of a plan, and restore its throttle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kquota.cli import world
+from kquota.cli.contract import DONE, NOT_YET
+from kquota.cli.output import Answer, hidden, spread
+from kquota.cli.reassign_partitions import plan_option, remarks
+from kquota.cli.reassign_partitions.answer import Placed, ReplicaTold, log_dirs_code, replicas_told
+from kquota.cli.reassign_partitions.command import ReassignOptions
+from kquota.cli.reassign_partitions.verification import Verified, clearing, verified
+from kquota.list_text import joined
+from kquota.reassign import log_dirs, words
+from kquota.reassign.cancellation import Cancellable, Cancellation, cancel, cancellable
+from kquota.terms import TopicPartition
+
+
+def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
+    """Stop the plan's moves that are under way, put the replicas back and restore the throttle."""
+    timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
+    hold = None if options.dry_run else world.Hold(doing="reassign-partitions --cancel")
+    with remarks.resumable(), world.staged(at, options.state_dir, hold) as stage:
+        what = cancellable(stage.cluster, stage.runs, plan, force=options.force)
+        if options.dry_run:
+            return would_cancel(what)
+        done = cancel(
+            stage.cluster,
+            stage.runs,
+            stage.clock,
+            what,
+            stage.dirs,
+            preserve=options.preserve_throttles,
+            timeout=timeout,
+        )
+    return cancelled(done, tuple(remarks.of_cancellation(done)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WouldCancel(Answer):
+    """What --cancel would submit."""
+
+    dry_run: bool = True
+    cancel: tuple[Placed, ...]
+
+    def text(self) -> Iterator[str]:
+        yield "Would be cancelled (nothing was):" if self.cancel else words.NONE_CANCELLED
+        for one in self.cancel:
+            yield f"  {one.partition}{'' if one.replicas is None else f', back to {joined(one.replicas)}'}"
+
+
+def would_cancel(found: Cancellable) -> WouldCancel:
+    """The answer to a dry run."""
+    return WouldCancel(cancel=tuple(Placed(partition=name, replicas=to) for name, to in found.targets.items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled(Answer):
+    """As kafka-reassign-partitions prints it."""
+
+    done: Cancellation = hidden()
+    cancelled: tuple[TopicPartition, ...]
+    log_dirs_cancelled: tuple[ReplicaTold, ...]
+    log_dirs_failed: tuple[ReplicaTold, ...]
+    log_dirs_waiting: tuple[ReplicaTold, ...]
+    verified: Verified = spread()
+
+    def text(self) -> Iterator[str]:
+        yield words.cancelled(self.cancelled) if self.cancelled else words.NONE_CANCELLED
+        moved = self.done.log_dirs
+        if moved.begun:
+            yield from log_dirs.started_lines(moved.begun).split("\n")
+        elif not (moved.refused or moved.waiting):
+            yield log_dirs.NONE_ACTIVE
+        yield from clearing(self.done.verification)
+
+
+def cancelled(done: Cancellation, notes: tuple[str, ...]) -> Cancelled:
+    """The answer; what ended elsewhere is no failure of a cancellation."""
+    found = done.verification
+    return Cancelled(
+        done=done,
+        cancelled=done.cancelled,
+        log_dirs_cancelled=replicas_told(done.log_dirs.begun),
+        log_dirs_failed=replicas_told(done.log_dirs.refused),
+        log_dirs_waiting=replicas_told(done.log_dirs.waiting),
+        verified=verified(found),
+        notes=notes,
+        code=log_dirs_code(done.log_dirs) or (NOT_YET if found.pending or found.unknown else DONE),
+    )

@@ -1,0 +1,37 @@
+"""The options that --execute, --verify and --cancel share, as values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from kquota.cli.connection import Where
+from kquota.cli.contract import say
+from kquota.cli.reassign_partitions.command import ReassignOptions
+from kquota.errors import Invalid
+from kquota.measure import duration
+from kquota.reassign import log_dirs
+from kquota.reassign.plan import Plan, read
+
+_TIMEOUT: Final = "10000"
+_LONGEST: Final = 15
+"""Digits: more milliseconds than there will be operators."""
+
+
+def plan(at: Where, options: ReassignOptions) -> Plan:
+    """The plan in the file. Raises Invalid for what is not one, Refused for log dirs over ZooKeeper."""
+    # `run` refuses every action that needs a plan and has none.
+    found = read(options.reassignment_json_file or Path(), lambda line: say(f"warning: {line}"))
+    if at.zookeeper is not None:
+        log_dirs.must_have_brokers(found)
+    return found
+
+
+def timeout(options: ReassignOptions) -> float:
+    """Seconds. A bare number is Kafka's, of milliseconds. Raises Invalid."""
+    text = options.timeout or _TIMEOUT
+    if text.isascii() and text.isdigit() and len(text) <= _LONGEST:
+        return int(text) / 1000
+    if not text[-1:].isalpha():
+        raise Invalid(f"--timeout {text!r}: write whole milliseconds, or a time with its unit, as 10000 or 10s")
+    return duration(text, "--timeout")

@@ -1,0 +1,61 @@
+"""`kquota reassign-partitions`: check what was asked for, and carry out the one action."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Final
+
+from kquota.cli import actions, world
+from kquota.cli.output import Answer
+from kquota.cli.reassign_partitions.command import (
+    ACTIONS,
+    CANCEL,
+    EXECUTE,
+    GENERATE,
+    LIST,
+    VERIFY,
+    ReassignOptions,
+)
+from kquota.errors import Invalid
+
+MODULES: Final[Mapping[str, str]] = {
+    GENERATE: "generation",
+    EXECUTE: "execution",
+    VERIFY: "verification",
+    CANCEL: "cancellation",
+    LIST: "listing",
+}
+"""Only the module of the action is imported: --list needs a third of what --execute needs, and an operator feels it."""
+
+
+def run(options: ReassignOptions) -> Answer:
+    """Raises Invalid, in Kafka's words, for options that do not go together."""
+    asked = _action(options)
+    at = world.where(options.connection)
+    if at.zookeeper is not None:
+        _must_work_through_zookeeper(options, asked)
+    work = importlib.import_module(f"kquota.cli.reassign_partitions.{MODULES[asked]}")
+    answer: Answer = work.run(at, options)
+    return answer
+
+
+def _action(options: ReassignOptions) -> str:
+    asked = actions.action(options, ACTIONS, tables=(LIST,))
+    if options.bootstrap_controller is not None:
+        raise Invalid(
+            "kquota asks brokers, not controllers: give --bootstrap-server in place of --bootstrap-controller"
+        )
+    return asked
+
+
+def _must_work_through_zookeeper(options: ReassignOptions, asked: str) -> None:
+    """Raises Invalid for an action or an option for which a ZooKeeper is not enough, as Kafka's tool did (KIP-455)."""
+    if asked == CANCEL:
+        raise Invalid(
+            'Option "[zookeeper]" can\'t be used with action "[cancel]": in ZooKeeper a move has no way back, and '
+            "Kafka takes no cancellation there (KIP-236); give --bootstrap-server"
+        )
+    for option, rule in actions.rules(ReassignOptions).items():
+        if not rule.zookeeper and actions.is_given(options, option):
+            raise Invalid(f'You must specify --bootstrap-server when using "[{option}]"')

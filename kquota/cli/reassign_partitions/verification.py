@@ -1,0 +1,132 @@
+"""`reassign-partitions --verify`: what has become of a plan; what has ended is restored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kquota.cli import world
+from kquota.cli.contract import DONE, FAILED, NOT_YET
+from kquota.cli.output import Answer, Part, hidden, spread
+from kquota.cli.reassign_partitions import plan_option, remarks
+from kquota.cli.reassign_partitions.command import ReassignOptions
+from kquota.errors import Invalid
+from kquota.reassign import log_dirs, words
+from kquota.reassign.moves import Replicas
+from kquota.reassign.progress import Progress
+from kquota.reassign.verification import Verification, unless_it_writes, verify
+from kquota.settings.change import Change
+from kquota.settings.resource import Setting
+from kquota.terms import BrokerId, TopicPartition
+
+
+def run(at: world.Where, options: ReassignOptions) -> Verified:
+    """Say what has become of the plan, and restore what has ended."""
+    if options.preserve_throttles and options.clear_all:
+        raise Invalid("--preserve-throttles gives nothing back and --clear-all takes everything away: give one of them")
+    plan = plan_option.plan(at, options)
+    hold = None if options.preserve_throttles else world.Hold(doing="reassign-partitions --verify", later=True)
+    with remarks.resumable(), world.staged(at, options.state_dir, hold) as stage:
+        ports = stage.cluster, stage.runs, stage.clock, plan, stage.dirs
+        looks = not options.preserve_throttles and not options.clear_all
+        found = unless_it_writes(*ports) if looks else None
+        if found is None:
+            with stage.hold():
+                found = verify(*ports, preserve=options.preserve_throttles, clear_all=options.clear_all)
+    return verified(found, tuple(remarks.of_verification(found)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionShown(Part):
+    """What has become of a partition of the plan."""
+
+    partition: TopicPartition = spread()
+    status: Progress
+    replicas: Replicas
+    target: Replicas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirShown(Part):
+    """What has become of a replica that the plan puts into the log dir `target`."""
+
+    partition: TopicPartition = spread()
+    broker: BrokerId
+    status: Progress
+    log_dir: str | None
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingRestore(Part):
+    """A setting that is still to be restored, and why it could not be yet."""
+
+    setting: Setting = spread()
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownThrottle(Part):
+    """A throttle that stays, because it is unknown who needs it."""
+
+    setting: Setting = spread()
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified(Answer):
+    """As kafka-reassign-partitions prints it, but cleared is only what was restored; in JSON null is unset."""
+
+    found: Verification = hidden()
+    verdict: Progress
+    partitions: tuple[PartitionShown, ...]
+    log_dirs: tuple[LogDirShown, ...]
+    given_back: tuple[Change, ...]
+    pending: tuple[PendingRestore, ...]
+    waiting: tuple[TopicPartition, ...]
+    unknown: tuple[UnknownThrottle, ...]
+
+    def text(self) -> Iterator[str]:
+        yield from words.status_lines(self.found.statuses).split("\n")
+        yield from log_dirs.status_lines(self.found.log_dirs).split("\n")
+        yield from clearing(self.found)
+
+
+def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
+    """The answer: exit code 0 done, 8 moving, something still to be restored or unknown, 1 ended elsewhere."""
+    code = NOT_YET if found.pending or found.unknown or found.verdict is Progress.IN_PROGRESS else DONE
+    partitions = (
+        PartitionShown(partition=one.partition, status=one.progress, replicas=one.replicas, target=one.target)
+        for one in found.statuses
+    )
+    in_dirs = (
+        LogDirShown(
+            partition=one.partition,
+            broker=one.broker,
+            status=one.progress,
+            log_dir=one.place.current,
+            target=one.target,
+        )
+        for one in found.log_dirs
+    )
+    return Verified(
+        found=found,
+        verdict=found.verdict,
+        partitions=tuple(partitions),
+        log_dirs=tuple(in_dirs),
+        given_back=found.restored,
+        pending=tuple(PendingRestore(setting=setting, why=why) for setting, why in sorted(found.pending.items())),
+        waiting=found.waiting,
+        unknown=tuple(UnknownThrottle(setting=s, value=value) for s, value in sorted(found.unknown.items())),
+        notes=notes,
+        code=FAILED if found.verdict is Progress.ELSEWHERE else code,
+    )
+
+
+def clearing(found: Verification) -> Iterator[str]:
+    """Kafka's lines on what was restored."""
+    settings = [change.setting for change in found.restored]
+    if brokers := {BrokerId(int(setting.name)) for setting in settings if setting.kind == "broker"}:
+        yield words.clearing_brokers(brokers)
+    if topics := {setting.name for setting in settings if setting.kind == "topic"}:
+        yield words.clearing_topics(topics)

@@ -1,0 +1,1 @@
+"""`kquota record`: one record of all runs for every host of a team."""

@@ -1,0 +1,26 @@
+"""`kquota sandbox status`: which sandboxes run, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import typer
+
+from kquota.cli.options import Output, OutputFormat
+
+EPILOG: Final = """Exit code 1: the sandbox that is named does not run.
+
+Examples:
+  kquota sandbox status
+  kquota sandbox status zk --output json"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxStatusOptions:
+    """Show which sandboxes run, and where."""
+
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The sandbox's name.  [default: all of them]")] = (
+        None
+    )
+    output: OutputFormat = Output.text

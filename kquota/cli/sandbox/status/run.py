@@ -1,0 +1,112 @@
+"""`kquota sandbox status`: the servers of sandboxes, whether they run or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kquota.cli.contract import DONE, FAILED
+from kquota.cli.output import Answer, Part, hidden, key, spread
+from kquota.cli.sandbox.status.command import SandboxStatusOptions
+from kquota.sandbox import cluster, places
+from kquota.sandbox.cluster import Sandbox
+from kquota.sandbox.servers import SandboxBroker
+
+
+def _of_broker(broker: SandboxBroker | None) -> dict[str, object] | None:
+    return None if broker is None else {"id": broker.id, "rack": broker.rack}
+
+
+def _log_dirs(broker: SandboxBroker | None) -> dict[str, object] | None:
+    return None if broker is None else {"log_dirs": [str(folder) for folder in broker.log_dirs]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerShown(Part):
+    """A ZooKeeper or a broker; `pid` None: it does not run."""
+
+    server: str
+    broker: SandboxBroker | None = spread(_of_broker)
+    port: int | None
+    pid: int | None
+    log: Path = key(form=str)
+    log_dirs: SandboxBroker | None = spread(_log_dirs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxShown(Part):
+    """A sandbox, and how a client reaches it."""
+
+    name: str
+    kafka: str | None
+    running: bool
+    bootstrap: str | None
+    zookeeper: str | None
+    directory: Path = key(form=str)
+    servers: tuple[ServerShown, ...]
+    addresses: str = hidden()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandboxes(Answer):
+    """Sandboxes by name."""
+
+    INDENT = 2
+    ASCII = True
+
+    sandboxes: tuple[SandboxShown, ...]
+
+    def text(self) -> Iterator[str]:
+        for number, sandbox in enumerate(self.sandboxes):
+            if number:
+                yield ""
+            yield f"{sandbox.name}: {'running' if sandbox.running else 'not running'}, {sandbox.addresses}"
+            for one in sandbox.servers:
+                state = f"pid {one.pid}" if one.pid else "dead"
+                rack = f" {one.broker.rack}" if one.broker else ""
+                yield f"  {one.server}{rack} port {one.port} {state} log {one.log}"
+
+
+def run(options: SandboxStatusOptions) -> Sandboxes:
+    """The sandbox that is named, else all of them."""
+    name = options.name
+    found = [c for each in ([name] if name else places.names()) if (c := cluster.find(each)) is not None]
+    none = f"there is no sandbox {name}" if name else "there is no sandbox"
+    return Sandboxes(
+        sandboxes=tuple(map(shown, found)),
+        closing_notes=() if found else (none,),
+        code=FAILED if name and not any(c.running for c in found) else DONE,
+    )
+
+
+def shown(found: Sandbox) -> SandboxShown:
+    """What is told of a sandbox."""
+    return SandboxShown(
+        name=found.name,
+        kafka=found.kafka,
+        running=found.running,
+        bootstrap=found.bootstrap or None,
+        zookeeper=found.zookeeper,
+        directory=found.directory,
+        servers=tuple(_servers(found)),
+        addresses=addresses(found),
+    )
+
+
+def _servers(found: Sandbox) -> Iterator[ServerShown]:
+    if (keeper := found.keeper) is not None:
+        port, pid = found.zookeeper_port, keeper.pid
+        yield ServerShown(server="zookeeper", broker=None, port=port, pid=pid, log=keeper.log, log_dirs=None)
+    for broker in found.brokers:
+        process = broker.process
+        yield ServerShown(
+            server=process.name, broker=broker, port=broker.port, pid=process.pid, log=process.log, log_dirs=broker
+        )
+
+
+def addresses(found: Sandbox) -> str:
+    """For people: what runs, and where."""
+    kafka = f"Kafka {found.kafka} on {found.bootstrap}" if found.kafka else ""
+    zookeeper = f"ZooKeeper on {found.zookeeper}" if found.zookeeper else ""
+    return ", ".join(filter(None, (kafka, zookeeper)))

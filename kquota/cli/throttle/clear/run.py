@@ -1,0 +1,148 @@
+"""`kquota throttle clear`: end runs of `throttle set`, or take every throttle of the cluster away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kquota.cli import confirmation, lost_brokers, world
+from kquota.cli.contract import DONE, NOT_YET, say
+from kquota.cli.output import Answer
+from kquota.cli.throttle.changes import Pending, difference, lists_first, pending, remaining
+from kquota.cli.throttle.clear.command import ClearOptions
+from kquota.cli.throttle.throughput import unread
+from kquota.errors import Invalid, Refused
+from kquota.reassign.run import Owner, Purpose, Run
+from kquota.settings import change
+from kquota.settings.change import Change
+from kquota.terms import DEFAULT, BrokerId
+from kquota.throttle import actions, set_and_clear
+from kquota.throttle.port import Ports
+from kquota.throttle.set_and_clear import GivenBack
+from kquota.throttle.standing import Standing, order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleared(Answer):
+    """What was restored, and what could not be yet."""
+
+    dry_run: bool
+    given_back: tuple[Change, ...]
+    pending: tuple[Pending, ...]
+
+    def text(self) -> Iterator[str]:
+        return lists_first(self.given_back)
+
+
+def run(options: ClearOptions) -> Cleared:
+    """Raises Invalid for options that exclude each other, and where nobody can be asked."""
+    if options.everything and options.run is not None:
+        raise Invalid("give --run or --all, not both")
+    if options.everything and options.gone:
+        raise Invalid("--gone goes with what is on record, not with --all")
+    if options.yes and not options.everything:
+        raise Invalid("--yes goes with --all: nothing else asks")
+    asks = options.everything and not (options.yes or options.dry_run)
+    if asks:
+        confirmation.must_have_terminal()
+    at = world.where(options.connection)
+    if options.everything:
+        return _clear_all(at, options, asks=asks)
+    return _restore(at, options, lost_brokers.asked(options.gone, at))
+
+
+def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -> Cleared:
+    hold = None if options.dry_run else world.Hold(doing="throttle clear")
+    with world.throttling(at, options.state_dir, holding=hold) as ports:
+        ending, others = _ending(ports.runs.unfinished(), options.run, ports.runs.me)
+        ending = lost_brokers.without(ending, lost, ports.cluster)
+        if options.dry_run:
+            given = set_and_clear.would_restore(ports.cluster, ports.runs, ending)
+        else:
+            for each in ending if lost else ():
+                ports.runs.update(each)
+            given = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ending)
+        alone = ports.alone
+    notes = []
+    if not ending:
+        notes = ["no throttle set is on record here: nothing is to be given back", *world.unseen(alone)]
+    notes += [
+        f"note: run {other.id} of {other.owner} stays; kquota throttle clear --run {other.id} ends it"
+        for other in others
+    ]
+    return _cleared(given, notes, options, code=NOT_YET if given.pending else DONE)
+
+
+def _cleared(given: GivenBack, notes: Sequence[str], options: ClearOptions, *, code: int) -> Cleared:
+    return Cleared(
+        dry_run=options.dry_run,
+        given_back=given.changes,
+        pending=pending(given.pending),
+        notes=(*notes, *remaining(given)),
+        code=code,
+    )
+
+
+def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[Run], list[Run]]:
+    """The throttle runs to end, by default those that this user began on this host; and the others that are open.
+
+    Raises Refused for a run that is not there, or that moves partitions.
+    """
+    throttles = [one for one in open_runs if one.purpose is Purpose.THROTTLE]
+    if run is None:
+        mine = [one for one in throttles if one.owner is None or one.owner.same_person(me)]
+        return mine, [one for one in throttles if one not in mine]
+    if found := [one for one in throttles if one.id == run]:
+        return found, []
+    if any(one.id == run for one in open_runs):
+        raise Refused(f"run {run} is a move: kquota reassign-partitions --verify ends its throttle with it")
+    there = ", ".join(one.id for one in throttles) or "none"
+    raise Refused(f"no open throttle {run} is on record here, open are: {there}. Nothing was written")
+
+
+def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared:
+    """Take away every list and rate that stands, after showing it; then close the records of throttles."""
+    hold = None if options.dry_run else world.Hold(doing="throttle clear --all")
+    with world.throttling(at, options.state_dir, holding=hold) as ports:
+        standing = actions.read(ports)
+        wanted = _every(standing)
+        _disclose(standing)
+        if asks and wanted:
+            _ask(ports, wanted)
+        if options.dry_run:
+            given = GivenBack(changes=wanted)
+        else:
+            removal = actions.remove(ports, ports.clock, wanted)
+            ours = [run for run in ports.runs.unfinished() if run.purpose is Purpose.THROTTLE]
+            closed = GivenBack()
+            if not removal.undone:
+                closed = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ours)
+            given = GivenBack(changes=removal.done, pending={**removal.undone, **closed.pending})
+    notes = [*unread(standing), *(() if wanted else ("nothing is throttled",))]
+    return _cleared(given, notes, options, code=NOT_YET if given.pending or standing.unread else DONE)
+
+
+def _every(standing: Standing) -> tuple[Change, ...]:
+    now = standing.values
+    every = (Change(setting=setting, before=now[setting], after=None) for setting in sorted(now, key=order))
+    lists, rates = change.lists_first(every)
+    return (*lists, *rates)
+
+
+def _disclose(standing: Standing) -> None:
+    """What running moves lose, and what this command cannot take away."""
+    if running := len(standing.snapshot.running):
+        say(f"warning: {running:,} partitions move: without their throttle they take all that the network gives")
+    if default := standing.limits.get(DEFAULT):
+        keys = ",".join(default)
+        say(
+            f"warning: rates on the default of all brokers stay: kquota configs --alter --delete-config {keys} "
+            "--broker-defaults"
+        )
+
+
+def _ask(ports: Ports, changes: Sequence[Change]) -> None:
+    """One confirmation. Raises Refused without it, Conflict when something changed meanwhile."""
+    confirmation.show(list(difference(changes)))
+    confirmation.must_agree("take them all away, whoever set them?")
+    confirmation.must_still_be(tuple(changes), _every(actions.read(ports)), "the throttles")

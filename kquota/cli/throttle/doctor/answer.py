@@ -1,0 +1,151 @@
+"""The answer of `throttle doctor`: findings, one a line, and what --fix would take away or took away."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from kquota.cli.contract import DONE, NOT_YET
+from kquota.cli.output import Answer, Part, Row, key, spread
+from kquota.cli.throttle.changes import Pending, pending
+from kquota.list_text import joined
+from kquota.measure import counted
+from kquota.settings.change import Change
+from kquota.settings.resource import Setting
+from kquota.terms import DEFAULT
+from kquota.throttle.finding import Finding, Remedy
+from kquota.throttle.fixes import Sightings
+
+_FIX: Final = "kquota throttle doctor --fix"
+_SET: Final = "kquota throttle set --throttle RATE"
+_ALTER: Final = "kquota configs --alter"
+
+
+def _remove_from_broker(of: Finding) -> str:
+    where = "--broker-defaults" if of.brokers[0] is DEFAULT else f"--broker {of.brokers[0]}"
+    return f"{_ALTER} --delete-config {','.join(of.keys)} {where}"
+
+
+def _correct_list(of: Finding) -> str:
+    return f"{_ALTER} --add-config '{of.keys[0]}=[P:B,…]' --topic {of.topic}, or --delete-config"
+
+
+DO: Final[Mapping[Remedy, Callable[[Finding], str]]] = {
+    Remedy.RESUME_RUN: lambda _: "kquota move resume",
+    Remedy.END_RUN: lambda _: "kquota reassign-partitions --verify with its plan, or kquota move resume",
+    Remedy.REMOVE: lambda _: _FIX,
+    Remedy.REMOVE_AFTER_MOVES: lambda _: f"when no move runs any more: {_FIX}",
+    Remedy.SET_RATE: lambda of: f"{_SET} --broker {joined(of.brokers)}",
+    Remedy.REMOVE_OR_SET_RATE: lambda _: f"{_FIX}, or {_SET}",
+    Remedy.SET_SAME_RATE_ON_BROKERS: lambda of: (
+        f"if that is not meant: {_ALTER} --add-config {of.keys[0]}=RATE --broker ID"
+    ),
+    Remedy.SET_SAME_RATE_ON_SIDES: lambda of: (
+        f"if that is not meant: {_ALTER} --add-config KEY=RATE --broker {of.brokers[0]}"
+    ),
+    Remedy.SET_RATE_ON_EACH_BROKER: lambda of: (
+        f"set it on each broker, and {_ALTER} --delete-config {','.join(of.keys)} --broker-defaults"
+    ),
+    Remedy.SET_RATE_DYNAMICALLY: lambda _: "take it out of server.properties; set it with kquota throttle set",
+    Remedy.REMOVE_FROM_BROKER: _remove_from_broker,
+    Remedy.CORRECT_LIST: _correct_list,
+    Remedy.SHORTEN_LIST: lambda _: "take entries away, or throttle the whole topic: kquota throttle set --topic",
+}
+"""The command line of each remedy."""
+
+
+def _to_the_second(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueFound(Part):
+    """A value that a finding is about; `first_seen` None: not known, or nothing that --fix may take away."""
+
+    setting: Setting = spread()
+    value: str
+    first_seen: datetime | None = key(form=_to_the_second)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingShown(Part):
+    """A finding, as `kquota.throttle.finding` has it."""
+
+    rule: str
+    where: str
+    what: str
+    effect: str
+    do: str
+    fixable: bool
+    values: tuple[ValueFound, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination(Answer):
+    """What doctor found, and what --fix would take away, took away, or could not."""
+
+    findings: tuple[FindingShown, ...]
+    planned: tuple[Change, ...] = ()
+    fixed: tuple[Change, ...] = ()
+    pending: tuple[Pending, ...] = ()
+
+    HEADER = ("rule", "where", "what", "effect", "do", "fixable")
+
+    def text(self) -> Iterator[str]:
+        """One line each: what, where, what it does, what to do."""
+        for one in self.findings:
+            yield f"{one.rule}: {one.where}: {one.what}; {one.effect}. Do: {one.do}"
+
+    def rows(self) -> Iterator[Row]:
+        for one in self.findings:
+            yield [one.rule, one.where, one.what, one.effect, one.do, "yes" if one.fixable else "no"]
+
+
+def summary(found: Sequence[Finding]) -> str:
+    """How many findings of which rule."""
+    if not found:
+        return "nothing is left over"
+    counts = Counter(one.rule for one in found)
+    told = ", ".join(f"{rule} {count}" for rule, count in counts.items())
+    return f"{counted(len(found), 'finding')}: {told}"
+
+
+def examination(
+    found: Sequence[Finding],
+    sightings: Sightings | None,
+    *,
+    planned: Sequence[Change] = (),
+    fixed: Sequence[Change] = (),
+    undone: Mapping[Setting, str] | None = None,
+    notes: Sequence[str] = (),
+) -> Examination:
+    """The answer; `sightings` are when doctor first saw each leftover, None where that is not remembered."""
+    first = {} if sightings is None else sightings.first
+    findings = (
+        FindingShown(
+            rule=one.rule,
+            where=one.where,
+            what=one.what,
+            effect=one.effect,
+            do=DO[one.remedy](one),
+            fixable=one.fixable,
+            values=tuple(
+                ValueFound(setting=setting, value=value, first_seen=first.get(setting, {}).get(value))
+                for setting, values in one.values.items()
+                for value in values
+            ),
+        )
+        for one in found
+    )
+    return Examination(
+        findings=tuple(findings),
+        planned=tuple(planned),
+        fixed=tuple(fixed),
+        pending=pending(undone or {}),
+        notes=tuple(notes),
+        closing_notes=(summary(found),),
+        code=NOT_YET if found or undone else DONE,
+    )

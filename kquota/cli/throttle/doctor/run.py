@@ -1,0 +1,104 @@
+"""`kquota throttle doctor`: find leftovers, and with --fix take them away and look again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kquota.cli import confirmation, world
+from kquota.cli.contract import say
+from kquota.cli.throttle.changes import difference
+from kquota.cli.throttle.doctor.answer import Examination, examination
+from kquota.cli.throttle.doctor.command import DoctorOptions
+from kquota.cli.throttle.throughput import unread
+from kquota.errors import Invalid, Refused
+from kquota.measure import duration
+from kquota.settings.change import Change
+from kquota.throttle import actions, doctor
+from kquota.throttle.actions import Leftovers
+from kquota.throttle.port import Ports
+
+
+def run(options: DoctorOptions) -> Examination:
+    """Raises Invalid for options without --fix, and where nobody can be asked."""
+    for option, given in (
+        ("--older-than", options.older_than is not None),
+        ("--yes", options.yes),
+        ("--dry-run", options.dry_run),
+    ):
+        if given and not options.fix:
+            raise Invalid(f"{option} goes with --fix")
+    asks = options.fix and not (options.yes or options.dry_run)
+    if asks:
+        confirmation.must_have_terminal()
+    seconds = 0.0 if options.older_than is None else duration(options.older_than, "--older-than")
+    at = world.where(options.connection)
+    if not options.fix or options.dry_run:
+        return _look(at, options, seconds if options.fix else None)
+    return _fix(at, options, seconds, asks=asks)
+
+
+def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> Examination:
+    """Find, and with `older_than` say what --fix would do."""
+    with world.throttling(at, options.state_dir) as ports:
+        standing = actions.read(ports)
+        found = doctor.findings(standing)
+        try:
+            left: Leftovers | None = actions.leftovers(ports, standing, ports.clock, older_than or 0.0)
+        except Refused as error:
+            if older_than:
+                raise
+            left = None
+            say(f"warning: since when they are there is not remembered: {error}")
+    notes = list(unread(standing))
+    planned: Sequence[Change] = ()
+    if older_than is not None and left is not None:
+        planned = left.changes
+        notes += _proposal(planned)
+    return examination(found, None if left is None else left.sightings, planned=planned, notes=notes)
+
+
+def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bool) -> Examination:
+    """Take away what may go, look again, and tell what remains."""
+    hold = world.Hold(doing="throttle doctor --fix", cautious=True)
+    with world.throttling(at, options.state_dir, holding=hold) as ports:
+        _must_know_all_runs(ports)
+        standing = actions.read(ports)
+        left = actions.leftovers(ports, standing, ports.clock, older_than)
+        if left.changes and asks:
+            _ask(left.changes, lambda: _changes(ports, older_than))
+        removal = actions.remove(ports, ports.clock, left.changes)
+        standing = actions.read(ports)
+        found = doctor.findings(standing)
+        sightings = actions.leftovers(ports, standing, ports.clock, older_than).sightings
+    notes = [*unread(standing), *(f"taken away: {line}" for line in difference(removal.done))]
+    notes += [f"warning: still there: {setting} ({why}); run it again" for setting, why in removal.undone.items()]
+    if left.young:
+        notes.append(f"some leftovers are younger than {older_than:g} s, as far as doctor has seen: they stay")
+    return examination(found, sightings, fixed=removal.done, undone=removal.undone, notes=notes)
+
+
+def _must_know_all_runs(ports: Ports) -> None:
+    """Raises Refused where a run that cannot be seen may need what looks left over."""
+    if ports.hidden:
+        raise Refused(f"{ports.alone}. Nothing was removed, because another host's run may need it")
+    if unreadable := ports.runs.unreadable:
+        raise Refused(
+            f"run {unreadable[0]} on record cannot be read, so it is unknown what it has set. Nothing was removed; use "
+            "the kquota that wrote it"
+        )
+
+
+def _changes(ports: Ports, older_than: float) -> tuple[Change, ...]:
+    return actions.leftovers(ports, actions.read(ports), ports.clock, older_than).changes
+
+
+def _ask(changes: Sequence[Change], again: Callable[[], Sequence[Change]]) -> None:
+    """One confirmation. Raises Refused without it, Conflict when something changed while the operator thought."""
+    for line in _proposal(changes):
+        say(line)
+    confirmation.must_agree("take them away?")
+    confirmation.must_still_be(tuple(changes), tuple(again()), "the throttles")
+
+
+def _proposal(changes: Sequence[Change]) -> list[str]:
+    return confirmation.first(list(difference(changes))) or ["there is nothing that --fix may take away"]

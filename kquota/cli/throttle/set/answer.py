@@ -1,0 +1,85 @@
+"""The answers of `throttle set`: what it wrote, and how far a returning broker is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kquota.cli.contract import DONE, NOT_YET
+from kquota.cli.output import Answer
+from kquota.cli.throttle.changes import Pending, lists_first, pending, remaining
+from kquota.settings.change import Change
+from kquota.terms import BrokerId, TopicPartition
+from kquota.throttle.set_and_clear import BrokerRecovery, HeldThrottle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottleSet(Answer):
+    """What was written, or would be; `record` is where the run is on record."""
+
+    run: str | None
+    record: str | None
+    dry_run: bool
+    changes: tuple[Change, ...]
+
+    def text(self) -> Iterator[str]:
+        return lists_first(self.changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovering(Answer):
+    """One look at a returning broker, as `kquota.throttle.set_and_clear.BrokerRecovery` has it."""
+
+    run: str | None
+    done: bool
+    behind: tuple[TopicPartition, ...]
+    changes: tuple[Change, ...]
+    given_back: tuple[Change, ...]
+    pending: tuple[Pending, ...]
+    unlimited: tuple[BrokerId, ...]
+
+    def text(self) -> Iterator[str]:
+        return lists_first((*self.given_back, *self.changes))
+
+
+def throttle_set(
+    held: HeldThrottle, record: str | None, *, dry_run: bool, notes: tuple[str, ...] = (), alone: str | None = None
+) -> ThrottleSet:
+    """The answer; `alone` is why other hosts do not see the run, None where they do."""
+    return ThrottleSet(
+        run=None if held.run is None or dry_run else held.run.id,
+        record=record,
+        dry_run=dry_run,
+        changes=held.changes,
+        notes=(*notes, *_outcome(held, record, alone, dry_run=dry_run)),
+    )
+
+
+def _outcome(held: HeldThrottle, record: str | None, alone: str | None, *, dry_run: bool) -> Iterator[str]:
+    if held.run is None or not held.changes:
+        yield f"all of it stands already: nothing {'would be' if dry_run else 'was'} written"
+    elif dry_run:
+        yield "nothing was written"
+    if held.run is not None and record is not None:
+        yield f"run {held.run.id} is on record, with every prior value, in {record}"
+    if alone is not None:
+        yield f"note: other hosts do not see this run: {alone}"
+
+
+def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recovering:
+    """The answer to one look; unless it is the `last`, the broker is behind and will be looked at again."""
+    notes = tuple(remaining(seen.restored)) if last else ()
+    if seen.done:
+        notes += (f"broker {broker} is in sync everywhere: nothing of this throttle is left",)
+    return Recovering(
+        run=None if seen.run is None else seen.run.id,
+        done=seen.done,
+        behind=seen.behind,
+        changes=seen.changes,
+        given_back=seen.restored.changes,
+        pending=pending(seen.restored.pending),
+        unlimited=seen.unlimited,
+        closing_notes=notes,
+        code=DONE if seen.done else NOT_YET,
+        interim=not last,
+    )

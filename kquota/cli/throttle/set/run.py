@@ -1,0 +1,167 @@
+"""`kquota throttle set`: throttle what is selected, follow a returning broker, or give a run another rate."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+
+from kquota.cli import rates, world
+from kquota.cli.contract import say
+from kquota.cli.list_options import broker_ids, names
+from kquota.cli.output import Answer
+from kquota.cli.throttle import checks
+from kquota.cli.throttle.set import recovery
+from kquota.cli.throttle.set.answer import ThrottleSet, throttle_set
+from kquota.cli.throttle.set.command import SetOptions
+from kquota.cli.throttle.throughput import flowing, starving
+from kquota.errors import Invalid, Refused
+from kquota.list_text import joined
+from kquota.measure import ByteRate, human_rate
+from kquota.reassign import plan as plans
+from kquota.reassign.run import Run, covers
+from kquota.terms import BrokerId
+from kquota.throttle import actions, set_and_clear
+from kquota.throttle import wanted as wishes
+from kquota.throttle.standing import Standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """The options of a throttle without a move; of no `sides` both are meant."""
+
+    topics: tuple[str, ...]
+    all_topics: bool
+    brokers: tuple[BrokerId, ...]
+    all_brokers: bool
+    rate: ByteRate | None
+    sides: tuple[str, ...]
+
+    @property
+    def selects(self) -> bool:
+        """Whether it names topics or brokers."""
+        return bool(self.topics or self.brokers or self.all_topics or self.all_brokers)
+
+
+def run(options: SetOptions) -> Answer | Generator[Answer]:
+    """Raises Invalid for options that do not go together."""
+    seconds = checks.seconds_of(options.sample)
+    asked = _Asked(
+        topics=names(options.topic, "--topic"),
+        all_topics=options.all_topics,
+        brokers=broker_ids(options.broker, "--broker"),
+        all_brokers=options.all_brokers,
+        rate=None if options.throttle is None else rates.throttle(options.throttle, "--throttle"),
+        sides=tuple(s for s, given in (("leader", options.leader), ("follower", options.follower)) if given),
+    )
+    _check(asked, options)
+    rate = asked.rate
+    if rate is not None:
+        say(f"throttle: {rate} bytes per second ({human_rate(rate)}) on each broker")
+    at = world.where(options.connection)
+    if options.recovering is not None and rate is not None:
+        broker = BrokerId(options.recovering)
+        if options.dry_run:
+            return recovery.would_recover(at, options.state_dir, broker, rate)
+        return recovery.recover(at, options.state_dir, broker, rate, once=options.once)
+    if not asked.selects and rate is not None:
+        return _adjust(at, options, rate)
+    return _set(at, options, asked, seconds)
+
+
+def _check(asked: _Asked, options: SetOptions) -> None:
+    """Raises Invalid for what does not stand together."""
+    others = (options.recovering, options.run, options.reassignment_json_file)
+    if [asked.selects, *(other is not None for other in others)].count(True) != 1:
+        raise Invalid(
+            "throttle what? Give --topic, --all-topics, --broker or --all-brokers; or --recovering BROKER; or --run "
+            "RUN or --reassignment-json-file FILE of a move under way"
+        )
+    if not asked.selects and asked.sides:
+        raise Invalid("--leader and --follower go with --topic, --all-topics, --broker and --all-brokers")
+    if (asked.topics and asked.all_topics) or (asked.brokers and asked.all_brokers):
+        raise Invalid("name topics or brokers, or take them all, not both")
+    if options.once and options.recovering is None:
+        raise Invalid("--once goes with --recovering")
+    if asked.rate is None and (not asked.selects or asked.brokers or asked.all_brokers):
+        raise Invalid("how fast? Give --throttle RATE")
+
+
+def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) -> ThrottleSet:
+    hold = None if options.dry_run else world.Hold(doing="throttle set")
+    with world.throttling(at, options.state_dir, holding=hold) as ports:
+        standing = actions.read(ports)
+        topics = tuple(standing.topics) if asked.all_topics else asked.topics
+        wanted = wishes.whole_topics(topics, _brokers(standing, asked, topics), asked.rate, asked.sides or wishes.BOTH)
+        what = (ports.cluster, ports.runs, ports.clock, wishes.title(wanted), wanted, asked.rate, options.reason)
+        held = set_and_clear.prepare(*what)
+        # Whether the throttle leaves anything for what has to catch up, as far as brokers tell.
+        after = standing.after(held.changes)
+        for line in starving(after, flowing(ports, after, seconds)):
+            say(line)
+        if not options.dry_run:
+            held = set_and_clear.bring(*what)
+        record = None if held.run is None or options.dry_run else ports.runs.place(held.run)
+        alone = None if record is None else ports.alone
+    notes = tuple(_remarks(asked, topics))
+    return throttle_set(held, record, dry_run=options.dry_run, notes=notes, alone=alone)
+
+
+def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
+    """What the throttle does not do."""
+    if topics:
+        yield (
+            "note: replicas in sync are counted and never delayed (KAFKA-4313); what falls out of sync comes back at "
+            "this rate"
+        )
+    if topics and asked.rate is None:
+        yield "note: lists without rates limit nothing: give --throttle RATE, too"
+    if asked.rate is not None and not topics:
+        yield "note: rates without lists limit nothing: give --topic, too"
+
+
+def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[BrokerId, ...]:
+    """Where the rate goes. Raises Refused for what does not exist, and for a broker that cannot be told."""
+    checks.must_exist(standing, topics, asked.brokers)
+    if asked.rate is None:
+        return ()
+    if dead := [broker for broker in asked.brokers if broker in standing.unread]:
+        raise Refused(f"broker {dead[0]} is not alive, and only itself takes its rate. Nothing was written")
+    if asked.brokers:
+        return asked.brokers
+    if asked.all_brokers:
+        every = {*standing.brokers, *standing.unread}
+    else:
+        partitions = standing.snapshot.partitions
+        every = {b for topic in topics for name in standing.topics[topic] for b in partitions[name].replicas}
+    if dead := sorted(every & set(standing.unread)):
+        say(f"warning: broker {joined(dead)} is not alive: it gets no rate; set it again when it is back")
+    return tuple(sorted(every - set(standing.unread)))
+
+
+def _adjust(at: world.Where, options: SetOptions, rate: ByteRate) -> ThrottleSet:
+    plan = None if options.reassignment_json_file is None else plans.read(options.reassignment_json_file)
+    hold = None if options.dry_run else world.Hold(doing="throttle set")
+    with world.throttling(at, options.state_dir, holding=hold) as ports:
+        open_runs = ports.runs.unfinished()
+        if plan is None:
+            found = next((one for one in open_runs if one.id == options.run), None)
+        else:
+            found = covers(plan, open_runs)
+        run = _must_be_open(found, open_runs, options.run)
+        if options.dry_run:
+            held = set_and_clear.prepare_adjusted(ports.cluster, run, rate)
+        else:
+            held = set_and_clear.adjust(ports.cluster, ports.runs, ports.clock, run, rate)
+        record = None if options.dry_run else ports.runs.place(run)
+    return throttle_set(held, record, dry_run=options.dry_run)
+
+
+def _must_be_open(found: Run | None, open_runs: Sequence[Run], run_id: str | None) -> Run:
+    if found is not None:
+        return found
+    there = ", ".join(run.id for run in open_runs) or "none"
+    which = "no open run of this plan" if run_id is None else f"no open run {run_id}"
+    raise Refused(
+        f"there is {which} on record here, open are: {there}; a plan that runs without a record: kquota "
+        "reassign-partitions --execute it again with --throttle. Nothing was written"
+    )

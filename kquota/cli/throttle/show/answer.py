@@ -1,0 +1,220 @@
+"""The answer of `throttle show`: text that a narrow terminal holds, JSON, and one long table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from kquota.cli.amounts import count_or_unknown, rate_or_unknown
+from kquota.cli.output import Answer, Part, Row, hidden, key, spread
+from kquota.cli.table import aligned
+from kquota.cli.throttle.entries import compact, spans
+from kquota.reassign.run import Purpose
+from kquota.settings.resource import Setting
+from kquota.terms import DEFAULT, DYNAMIC_BROKER, THROTTLE_RATES, TopicPartition
+from kquota.throttle.standing import SHORT, Where, written
+
+LEADER_FLOW: Final = "LeaderReplicationThrottledRate"
+FOLLOWER_FLOW: Final = "FollowerReplicationThrottledRate"
+SUM_LAG: Final = "SumReplicaLag"
+BYTES_IN: Final = "PartitionBytesInRate"
+_MOST: Final = 20
+NOBODY: Final = "by no run on record here"
+
+
+def _whole(rate: float | None) -> int | None:
+    return None if rate is None else round(rate)
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateShown(Part):
+    """A rate as its broker tells it, and the runs on record that set it."""
+
+    value: str
+    source: str
+    in_force: bool
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerFlow(Part):
+    """What flows through a broker's throttles: bytes per second and offsets, None is unknown."""
+
+    leader: float | None = key(LEADER_FLOW, _whole)
+    follower: float | None = key(FOLLOWER_FLOW, _whole)
+    lag: int | None = key(SUM_LAG)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerShown(Part):
+    """The rates of a broker, or of the default of all brokers, which has no flow."""
+
+    broker: Where
+    rates: Mapping[str, RateShown]
+    flow: BrokerFlow | None = spread()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntriesShown(Part):
+    """The entries of a list that the same runs hold."""
+
+    runs: tuple[str, ...]
+    entries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListShown(Part):
+    """A topic's list of throttled replicas."""
+
+    topic: str
+    key: str
+    value: str
+    held: tuple[EntriesShown, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFlow(Part):
+    """What is written to a throttled partition in bytes per second, and how far its followers are behind."""
+
+    partition: TopicPartition = spread()
+    bytes_in: float | None = key(BYTES_IN, _whole)
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunShown(Part):
+    """A run on record that set something of what is shown."""
+
+    run: str
+    purpose: Purpose
+    begun: datetime
+    rate: float | None
+    owner: str | None
+    reason: str | None
+
+    @property
+    def since(self) -> str:
+        """When the run began, in UTC."""
+        return self.begun.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottlesShown(Answer):
+    """What is throttled. Bytes per second, offsets, seconds; None is unknown or unset, never 0."""
+
+    measured_seconds: float | None = key(form=_milliseconds)
+    brokers: tuple[BrokerShown, ...]
+    unread_brokers: tuple[int, ...]
+    lists: tuple[ListShown, ...]
+    partitions: tuple[PartitionFlow, ...]
+    runs: tuple[RunShown, ...]
+    filtered: bool = hidden(default=False)
+
+    HEADER = ("kind", "name", "key", "value", "runs", "since")
+
+    def text(self) -> Iterator[str]:
+        """For people: rates that are the same stand together, so do entries."""
+        limited = any(broker.rates for broker in self.brokers)
+        if not limited and not self.lists:
+            yield "nothing is throttled" + (" there" if self.filtered else "")
+            return
+        yield "rates" if limited else "rates: none, so nothing is throttled"
+        for line in self._rate_lines():
+            yield f"  {line}"
+        yield "lists" if self.lists else "lists: none, so nothing is throttled"
+        topic = None
+        for one in self.lists:
+            if one.topic != topic:
+                topic = one.topic
+                yield f"  {topic}"
+            setting = Setting.of_topic(one.topic, one.key)
+            for group in one.held:
+                yield f"    {SHORT[one.key]:<9} {compact(setting, group.entries)}, {self._by(group.runs)}"
+        if self.lists:
+            yield from self._flow_lines()
+
+    def _rate_lines(self) -> Iterator[str]:
+        together: defaultdict[tuple[int, str, str, bool, str], list[Where]] = defaultdict(list)
+        for broker in self.brokers:
+            for name, rate in broker.rates.items():
+                of = (THROTTLE_RATES.index(name), rate.value, rate.source, rate.in_force, self._by(rate.runs))
+                together[of].append(broker.broker)
+        for (index, value, source, in_force, whose), brokers in together.items():
+            numbers = spans(b for b in brokers if isinstance(b, int))
+            on = f"broker{'s' if len(brokers) > 1 else ''} {numbers}"
+            on = "the default of all brokers" if DEFAULT in brokers else on
+            told = whose if source == DYNAMIC_BROKER else f"from {source}"
+            unheeded = "" if in_force else ", not in force"
+            yield f"{SHORT[THROTTLE_RATES[index]]:<9} {written(value)} on {on}, {told}{unheeded}"
+
+    def _flow_lines(self) -> Iterator[str]:
+        if self.measured_seconds is None:
+            yield "what flows: unknown"
+            return
+        yield f"what flows, measured for {self.measured_seconds:.1f} s"
+        heads = [
+            "broker",
+            "LeaderReplication\nThrottledRate",
+            "FollowerReplication\nThrottledRate",
+            f"{SUM_LAG}\n(offsets)",
+        ]
+        rows = [
+            [str(b.broker), rate_or_unknown(f.leader), rate_or_unknown(f.follower), count_or_unknown(f.lag)]
+            for b in self.brokers
+            if (f := b.flow) is not None
+        ]
+        yield from _indented(aligned(rows, heads, left=[0]))
+        busiest = sorted(self.partitions, key=lambda one: (-(one.bytes_in or 0.0), one.partition))
+        cells = [[str(p.partition), rate_or_unknown(p.bytes_in), count_or_unknown(p.lag)] for p in busiest[:_MOST]]
+        yield ""
+        yield from _indented(aligned(cells, ["partition", BYTES_IN, "lag (offsets)"], left=[0]))
+        if (more := len(busiest) - _MOST) > 0:
+            yield f"  and {more:,} more: --output json shows them all"
+
+    def rows(self) -> Iterator[Row]:
+        """A row for each value that stands and each that was measured; runs joined by commas, empty for nobody's."""
+        for broker in self.brokers:
+            name = None if broker.broker is DEFAULT else str(broker.broker)
+            for rate, one in broker.rates.items():
+                yield ["broker", name, rate, one.value, *self._whose(one.runs)]
+        for listed in self.lists:
+            for group in listed.held:
+                yield ["topic", listed.topic, listed.key, ",".join(group.entries), *self._whose(group.runs)]
+        for broker in self.brokers:
+            if (flow := broker.flow) is not None:
+                told = {LEADER_FLOW: _whole(flow.leader), FOLLOWER_FLOW: _whole(flow.follower), SUM_LAG: flow.lag}
+                yield from _measured("broker", str(broker.broker), told)
+        for partition in self.partitions:
+            told = {BYTES_IN: _whole(partition.bytes_in), "lag": partition.lag}
+            yield from _measured("partition", str(partition.partition), told)
+
+    def _holders(self, ids: Sequence[str]) -> list[RunShown]:
+        runs = {run.run: run for run in self.runs}
+        return [runs[one] for one in ids]
+
+    def _whose(self, ids: Sequence[str]) -> list[str]:
+        return [",".join(ids), ",".join(run.since for run in self._holders(ids))]
+
+    def _by(self, ids: Sequence[str]) -> str:
+        """Whose a value is and since when."""
+        told = [
+            f"by run {run.run}{'' if run.owner is None else f' of {run.owner}'} since {run.since}"
+            for run in self._holders(ids)
+        ]
+        return " and ".join(told) or NOBODY
+
+
+def _measured(kind: str, name: str, told: Mapping[str, int | None]) -> Iterator[Row]:
+    for what, value in told.items():
+        yield [kind, name, what, None if value is None else str(value), "", ""]
+
+
+def _indented(text: str) -> Iterator[str]:
+    return (f"  {line}".rstrip() for line in text.splitlines())

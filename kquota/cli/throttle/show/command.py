@@ -1,0 +1,35 @@
+"""`kquota throttle show`: what is throttled, by whom, since when, and what flows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import typer
+
+from kquota.cli.connection import Connection
+from kquota.cli.options import Output, StateDir, TableFormat
+
+EPILOG: Final = """What flows is measured from the ends of the logs. Through ZooKeeper it is unknown: nobody tells it
+there.
+
+Examples:
+  kquota throttle show --bootstrap-server localhost:9092
+  kquota throttle show --bootstrap-server localhost:9092 --topic orders --sample 0 --output json"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowOptions:
+    """Show which brokers and topics are throttled, by which run, since when, and what flows there."""
+
+    connection: Connection
+    topic: Annotated[list[str] | None, typer.Option("--topic", metavar="T,…", help="Only these topics.")] = None
+    broker: Annotated[
+        list[str] | None, typer.Option("--broker", metavar="ID,…", help="Only these brokers, by their ids.")
+    ] = None
+    sample: Annotated[
+        str, typer.Option("--sample", metavar="TIME", help="How long to measure what flows; 0: configs only.")
+    ] = "3s"
+    no_sample: Annotated[bool, typer.Option("--no-sample", help="The same as --sample 0.")] = False
+    state_dir: StateDir = None
+    output: TableFormat = Output.text

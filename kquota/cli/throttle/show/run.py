@@ -1,0 +1,161 @@
+"""`kquota throttle show`: read what is throttled, measure what flows, and keep what was asked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from kquota.cli import world
+from kquota.cli.list_options import broker_ids, names
+from kquota.cli.throttle import checks, throughput
+from kquota.cli.throttle.show.answer import (
+    BrokerFlow,
+    BrokerShown,
+    EntriesShown,
+    ListShown,
+    PartitionFlow,
+    RateShown,
+    RunShown,
+    ThrottlesShown,
+)
+from kquota.cli.throttle.show.command import ShowOptions
+from kquota.reassign.run import Run
+from kquota.settings.rates import StoredRate
+from kquota.settings.resource import Setting
+from kquota.settings.throttled_lists import entries
+from kquota.terms import DYNAMIC_BROKER, THROTTLE_RATES, BrokerId, Default, ReplicaId, TopicPartition
+from kquota.throttle import actions
+from kquota.throttle.standing import Standing, Where
+from kquota.throttle.throughput import MeasuredFlow
+
+
+def run(options: ShowOptions) -> ThrottlesShown:
+    """Raises Refused for a topic or a broker that does not exist."""
+    topics, brokers = names(options.topic, "--topic"), broker_ids(options.broker, "--broker")
+    seconds = 0.0 if options.no_sample else checks.seconds_of(options.sample)
+    with world.throttling(world.where(options.connection), options.state_dir) as ports:
+        standing = actions.read(ports)
+        checks.must_exist(standing, topics, brokers)
+        flow = throughput.flowing(ports, standing, seconds)
+    return Selection(standing=standing, flow=flow, topics=topics, brokers=brokers).answer()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """What is to be shown of one reading; empty filters select everything. `flow` None: unknown."""
+
+    standing: Standing
+    flow: MeasuredFlow | None
+    topics: Sequence[str] = ()
+    brokers: Sequence[BrokerId] = ()
+
+    def answer(self) -> ThrottlesShown:
+        """The selection, with the runs that set what is in it."""
+        lists = tuple(self._list(setting) for setting in self._lists)
+        brokers = tuple(self._broker(where) for where in (*self._measured, *self._defaults))
+        named = {run_id for broker in brokers for rate in broker.rates.values() for run_id in rate.runs}
+        named |= {run_id for one in lists for group in one.held for run_id in group.runs}
+        return ThrottlesShown(
+            measured_seconds=None if self.flow is None else self.flow.seconds,
+            brokers=brokers,
+            unread_brokers=self.standing.unread,
+            lists=lists,
+            partitions=tuple(self._partition(name) for name in sorted({name for name, _ in self._replicas})),
+            runs=tuple(_run(one) for one in sorted(self.standing.runs, key=lambda run: run.id) if one.id in named),
+            filtered=bool(self.topics or self.brokers),
+            notes=(*throughput.unread(self.standing), *throughput.starving(self.standing, self.flow)),
+        )
+
+    @cached_property
+    def _lists(self) -> list[Setting]:
+        """The lists to show; with --broker alone those that name one of them."""
+        if self.brokers and not self.topics:
+            wanted = set(self.brokers)
+            return [
+                setting
+                for setting, text in self.standing.lists.items()
+                if any(b in wanted for e in entries(text) for _, b in self.standing.replicas(setting, e))
+            ]
+        return [s for s in self.standing.lists if not self.topics or s.name in self.topics]
+
+    @cached_property
+    def _replicas(self) -> frozenset[ReplicaId]:
+        """Every replica of the partitions that the lists to show name."""
+        partitions = self.standing.snapshot.partitions
+        return frozenset(
+            (name, broker)
+            for setting in self._lists
+            for entry in entries(self.standing.lists[setting])
+            for name, _ in self.standing.replicas(setting, entry)
+            for broker in partitions[name].replicas
+        )
+
+    @cached_property
+    def _wanted(self) -> frozenset[Where] | None:
+        """Where rates are shown, None: everywhere."""
+        if self.brokers:
+            return frozenset(self.brokers)
+        return frozenset(broker for _, broker in self._replicas) if self.topics else None
+
+    @property
+    def _measured(self) -> list[BrokerId]:
+        """The brokers that are shown: those with a rate or a throttled replica."""
+        limited = {b for b in self.standing.brokers if self.standing.limits[b] and self._shows(b)}
+        replicas = {broker for _, broker in self._replicas}
+        return sorted(b for b in limited | replicas if not self.brokers or b in self.brokers)
+
+    @property
+    def _defaults(self) -> list[Where]:
+        """The default of all brokers, where something is set on it."""
+        return [where for where in self.standing.limits if isinstance(where, Default) and self._shows(where)]
+
+    def _shows(self, where: Where) -> bool:
+        return self._wanted is None or where in self._wanted
+
+    def _broker(self, where: Where) -> BrokerShown:
+        held = self.standing.limits.get(where, {}) if self._shows(where) else {}
+        rates = {key: self._rate(where, key, held[key]) for key in THROTTLE_RATES if key in held}
+        if isinstance(where, Default):
+            return BrokerShown(broker=where, rates=rates, flow=None)
+        flow = BrokerFlow(leader=None, follower=None, lag=None)
+        if (told := self.flow) is not None:
+            leader, follower = told.leader.get(where), told.follower.get(where)
+            flow = BrokerFlow(leader=leader, follower=follower, lag=told.lag.get(where))
+        return BrokerShown(broker=where, rates=rates, flow=flow)
+
+    def _rate(self, where: Where, key: str, limit: StoredRate) -> RateShown:
+        """A rate with the runs that set it; no run does where it was not set on this very broker."""
+        held: tuple[Run, ...] = ()
+        if not isinstance(where, Default) and limit.source == DYNAMIC_BROKER:
+            held = self.standing.holders(Setting.of_broker(where, key), limit.value)
+        runs = tuple(run.id for run in held)
+        return RateShown(value=limit.value, source=limit.source, in_force=limit.in_force, runs=runs)
+
+    def _list(self, setting: Setting) -> ListShown:
+        """The entries of a list, those of the same runs together; one group without entries for an empty list."""
+        value = self.standing.lists[setting]
+        taken = [(run.id, set(run.taken[setting].ours)) for run in self.standing.runs if setting in run.taken]
+        groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+        for entry in entries(value):
+            groups[tuple(run_id for run_id, ours in taken if entry in ours)].append(entry)
+        held = [EntriesShown(runs=runs, entries=tuple(values)) for runs, values in groups.items()]
+        held = held or [EntriesShown(runs=(), entries=())]
+        return ListShown(topic=setting.name, key=setting.key, value=value, held=tuple(held))
+
+    def _partition(self, name: TopicPartition) -> PartitionFlow:
+        if self.flow is None:
+            return PartitionFlow(partition=name, bytes_in=None, lag=None)
+        return PartitionFlow(partition=name, bytes_in=self.flow.bytes_in.get(name), lag=self.flow.lags.get(name))
+
+
+def _run(run: Run) -> RunShown:
+    return RunShown(
+        run=run.id,
+        purpose=run.purpose,
+        begun=run.begun,
+        rate=run.rate,
+        owner=None if run.owner is None else f"{run.owner.user}@{run.owner.host}",
+        reason=run.reason,
+    )

@@ -1,0 +1,51 @@
+"""The throughput under the throttles of a cluster, and the warnings that come with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kquota.cli import world
+from kquota.cli.contract import say
+from kquota.errors import Unreachable
+from kquota.list_text import joined
+from kquota.measure import human_rate
+from kquota.throttle import actions
+from kquota.throttle.port import Ports
+from kquota.throttle.standing import Standing
+from kquota.throttle.throughput import MeasuredFlow, starved
+
+
+def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | None:
+    """What flows through what is listed, or None and why on stderr; nothing is measured for 0 seconds."""
+    if not standing.lists or not seconds:
+        return None
+    if ports.log_dirs is None:
+        say("note: through ZooKeeper nobody tells what flows: it is unknown; ask with --bootstrap-server")
+        return None
+    say(f"measuring what flows for {seconds:g} s ...")
+    try:
+        return actions.sample(ports, standing, seconds, world.SystemClock())
+    except Unreachable as error:
+        say(f"warning: what flows is unknown: {error}")
+        return None
+
+
+def unread(standing: Standing) -> Iterator[str]:
+    """Warns of the brokers whose rates could not be read, so that nobody takes them for unset."""
+    if brokers := standing.unread:
+        yield f"warning: broker {joined(brokers)} did not tell its rates: they are unknown; is it alive?"
+
+
+def starving(standing: Standing, flow: MeasuredFlow | None) -> Iterator[str]:
+    """Warns where followers in sync use a leader's throttle up (KIP-73: IN < T)."""
+    for one in () if flow is None else starved(standing, flow):
+        yield (
+            f"warning: broker {one.broker}: followers in sync take {human_rate(one.keep_up)} of its leader rate of "
+            f"{human_rate(one.rate)}; they are counted and not delayed (KIP-73: IN < T). "
+            + (
+                f"What is behind is written to at {human_rate(one.behind)} and can never catch up: "
+                if one.hopeless and one.behind
+                else f"{'Nothing' if one.hopeless else 'Little'} is left for what falls behind: "
+            )
+            + "raise the rate, or list only what must catch up"
+        )

@@ -1,0 +1,79 @@
+"""Java's properties files, read as java.util.Properties reads them."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from kquota.errors import Invalid
+
+_BLANK: Final = " \t\f"
+_CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
+
+
+def entries(path: Path, option: str) -> list[tuple[str, str]]:
+    """Every key and value of a file, in its order.
+
+    Raises Invalid, naming the option and no value: these files hold secrets.
+    """
+    try:
+        # Kafka's tools hand the bytes to Properties.load, which takes them for Latin-1. A byte order mark would hide
+        # the first key: security.protocol would be dropped, and the connection made without it.
+        text = path.read_bytes().removeprefix(codecs.BOM_UTF8).decode("latin-1")
+    except OSError as error:
+        # Whoever takes the option for another one writes k=v here, and v may be a password.
+        what = "what is given" if "=" in str(path) else path
+        raise Invalid(f"{option}: cannot read {what}: {error.strerror or error}") from None
+    try:
+        return [(_unescaped(key), _unescaped(value)) for key, value in _pairs(text)]
+    except ValueError as error:
+        raise Invalid(f"{option}: {path}: {error}") from None
+
+
+def _unescaped(text: str) -> str:
+    """Java's escapes resolved. Raises ValueError, without the text, for a broken one."""
+    if "\\" not in text:
+        return text
+    if re.search(r"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})", text):
+        raise ValueError(r"a \u is not followed by four hexadecimal digits; write a backslash as \\")
+    plain = re.sub(
+        r"\\(?:u([0-9a-fA-F]{4})|(.))",
+        lambda match: chr(int(match[1], 16)) if match[1] else _CONTROLS.get(match[2], match[2]),
+        text,
+        flags=re.DOTALL,
+    )
+    try:
+        return plain.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise ValueError(r"half of a pair of \u escapes is missing") from None
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for line in _logical_lines(text):
+        key = re.match(r"(?:[^\\=: \t\f]|\\.)*", line, re.DOTALL)
+        assert key is not None
+        rest = line[key.end() :].lstrip(_BLANK)
+        if rest[:1] in ("=", ":") and rest:
+            rest = rest[1:].lstrip(_BLANK)
+        yield key[0], rest
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Lines without comments and blank ones; a line goes on after a backslash that is not itself escaped."""
+    open_line: str | None = None
+    for natural in re.split(r"\r\n|\r|\n", text):
+        line = natural.lstrip(_BLANK)
+        if open_line is None and (not line or line[0] in "#!"):
+            continue
+        line = (open_line or "") + line
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            open_line = line[:-1]
+        else:
+            open_line = None
+            yield line
+    if open_line:
+        yield open_line

@@ -1,0 +1,30 @@
+"""Lists in one message: ids joined, and of many the first few."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from itertools import islice
+
+
+def joined(items: Iterable[object]) -> str:
+    """`1,2,3`: brokers, or topics, as Kafka's tools list them."""
+    return ",".join(map(str, items))
+
+
+def few(items: Collection[object], most: int, between: str = ", ") -> str:
+    """All of them, or the first and how many are left out.
+
+    >>> few(["a", "b"], 2), few(["a", "b", "c", "d"], 2)
+    ('a, b', 'a, b and 2 more')
+    """
+    more = f" and {len(items) - most:,} more" if len(items) > most else ""
+    return between.join(map(str, islice(items, most))) + more
+
+
+def named_brokers(ids: Collection[int], most: int | None = None) -> str:
+    """Brokers by their ids, in order; of more than `most` the first.
+
+    >>> named_brokers([2, 1]), named_brokers([7]), named_brokers(range(12), 2)
+    ('brokers 1,2', 'broker 7', 'brokers 0,1 and 10 more')
+    """
+    return f"broker{'' if len(ids) == 1 else 's'} {few(sorted(ids), len(ids) if most is None else most, ',')}"

@@ -1,0 +1,62 @@
+"""Replication throttles (KIP-73) in a document: settings of brokers and topics as they are and as they are to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from kquota.settings.change import ConfigChange
+from kquota.settings.resource import Resource
+from kquota.settings.throttled_lists import entries
+from kquota.terms import DEFAULT, THROTTLE_LISTS
+
+Throttles: TypeAlias = Mapping[Resource, Mapping[str, str]]
+"""Rates as whole bytes per second, lists as Kafka stores them; an empty list is left out: it throttles nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttling:
+    """The throttles of one broker or topic, as they stand and as they are to be; never pruned."""
+
+    entity: Resource
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    pruned: Literal[False] = False
+
+    def differing(self) -> Iterator[tuple[str, str | None, str | None]]:
+        """(key, old, new) of each key that changes, sorted; None is not set. The order of a list means nothing."""
+        for key in sorted({*self.before, *self.after}):
+            old, new = self.before.get(key), self.after.get(key)
+            if not _same(key, old, new):
+                yield key, old, new
+
+    @property
+    def change(self) -> ConfigChange:
+        """The same as keys to set and keys to delete. Raises Invalid where nothing changes."""
+        keys = list(self.differing())
+        return ConfigChange(
+            resource=self.entity,
+            add={key: new for key, _, new in keys if new is not None},
+            delete=tuple(key for key, _, new in keys if new is None),
+        )
+
+
+def order(resource: Resource) -> tuple[object, ...]:
+    """The order of a document, on which the hash of a difference depends: the default broker is first."""
+    return (resource.kind, resource.name is not DEFAULT, resource.order)
+
+
+def throttlings(wanted: Throttles, standing: Throttles) -> tuple[Throttling, ...]:
+    """What makes `standing` what `wanted` says of those that it names."""
+    every = (
+        Throttling(entity=resource, before=standing.get(resource, {}), after=wanted[resource])
+        for resource in sorted(wanted, key=order)
+    )
+    return tuple(throttling for throttling in every if any(throttling.differing()))
+
+
+def _same(key: str, old: str | None, new: str | None) -> bool:
+    if old is None or new is None or key not in THROTTLE_LISTS:
+        return old == new
+    return set(entries(old)) == set(entries(new))

@@ -1,0 +1,95 @@
+"""The table of quota keys. A new key is one row of it; every command reads from here what it knows of a key."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from kquota import terms
+
+
+class Model(enum.Enum):
+    """How a broker holds a client to a limit, and what passes at once."""
+
+    RATE = "rate"
+    """The rate over the samples of quota.window, on each broker (KIP-13): all samples but one pass at once."""
+    SHARE = "share"
+    """The same of a thread's time, with a delay of one sample at most (KIP-124): nothing is saved up."""
+    BUCKET = "bucket"
+    """A token bucket over the samples of controller.quota.window, in the controller (KIP-599)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaKey:
+    """One row: all that commands know of a key.
+
+    `counts` is what the limit counts per second. A limit in bytes is whole, and is read and shown with units; any other
+    is more than 0 and finite, and with `bits` a whole number up to 2^bits - 1. `unit` says what a limit means. `since`
+    is the first release, () where kquota speaks to none that is older. `static` is the brokers' own config for
+    client-ids without any quota, which is gone since Kafka 3.0. `simulated` is the help of the option of `simulate`,
+    None where no load there meets the quota; else `counts` is a field of its requests. `fetches`: the broker answers a
+    request empty that has to wait.
+    """
+
+    entity_types: tuple[str, ...] = (terms.USERS, terms.CLIENTS)
+    counts: str
+    bits: int | None = None
+    unit: str
+    model: Model
+    since: tuple[int, ...] = ()
+    static: str | None = None
+    simulated: str | None = None
+    fetches: bool = False
+
+    @property
+    def in_bytes(self) -> bool:
+        """Whether a limit is a byte rate, which takes units."""
+        return self.counts == "bytes"
+
+
+QUOTA_KEYS: Final = {
+    terms.PRODUCER_BYTE_RATE: QuotaKey(
+        counts="bytes",
+        unit="bytes per second, on each broker",
+        model=Model.RATE,
+        static="quota.producer.default",
+        simulated="On each broker: 10MB/s; bare: bytes per second.",
+    ),
+    terms.CONSUMER_BYTE_RATE: QuotaKey(
+        counts="bytes",
+        unit="bytes per second, on each broker",
+        model=Model.RATE,
+        static="quota.consumer.default",
+        simulated="On each broker, as the one before.",
+        fetches=True,
+    ),
+    terms.REQUEST_PERCENTAGE: QuotaKey(
+        counts="thread_ms",
+        unit="percent of one thread, on each broker",
+        model=Model.SHARE,
+        simulated="In percent of one of a broker's threads (KIP-124).",
+    ),
+    terms.CONTROLLER_MUTATION_RATE: QuotaKey(
+        counts="mutations",
+        unit="partitions created or deleted per second, in the whole cluster",
+        model=Model.BUCKET,
+        since=(2, 7),
+        simulated="In partitions created or deleted per second (KIP-599).",
+    ),
+    terms.CONNECTION_CREATION_RATE: QuotaKey(
+        entity_types=(terms.IPS,),
+        counts="connections",
+        bits=31,
+        unit="connections per second, on each broker",
+        model=Model.RATE,
+        since=(2, 7),
+    ),
+}
+"""Every row by its name, in the order in which keys are shown."""
+
+
+def quotas_of(entity_types: Collection[str]) -> tuple[str, ...]:
+    """The keys that a quota of these entity types can have."""
+    return tuple(key for key, row in QUOTA_KEYS.items() if all(kind in row.entity_types for kind in entity_types))

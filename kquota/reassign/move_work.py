@@ -1,0 +1,49 @@
+"""What the moves of a plan carry: the same sums as the Spark job's (`spark.estimate`), in plain Python.
+
+A live cluster's moves need no JVM, and the two are held equal by test, to the byte.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from kquota.pace.work import Link, Work, total, work
+from kquota.reassign.moves import Move, PartitionReplicas
+from kquota.terms import TopicPartition
+
+
+def carried(
+    moving: Iterable[Move],
+    partitions: Mapping[TopicPartition, PartitionReplicas],
+    sizes: Mapping[TopicPartition, int],
+    writes: Mapping[TopicPartition, float | None],
+) -> Work:
+    """The work of `moving`. `sizes` are the leaders' bytes, `writes` bytes per second.
+
+    A partition that is missing from `writes` has an unknown rate, one without a leader carries nothing: it cannot.
+    """
+    keep_up: defaultdict[int, list[float | None]] = defaultdict(list)
+    links: defaultdict[tuple[int, int], list[TopicPartition]] = defaultdict(list)
+    for move in moving:
+        now = partitions[move.partition]
+        if not move.destinations or now.leader is None:
+            continue
+        w = writes.get(move.partition)
+        followers = sum(broker in move.sources and broker != now.leader for broker in now.isr)
+        keep_up[now.leader].append(0.0 if not followers else None if w is None else w * followers)
+        for broker in move.destinations:
+            links[now.leader, broker].append(move.partition)
+    return work(
+        (
+            Link(
+                leader=leader,
+                destination=destination,
+                copies=len(names),
+                bytes=sum(sizes.get(name, 0) for name in names),
+                writes=total(writes.get(name) for name in names),
+            )
+            for (leader, destination), names in links.items()
+        ),
+        {leader: total(rates) for leader, rates in keep_up.items()},
+    )

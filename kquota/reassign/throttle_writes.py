@@ -1,0 +1,202 @@
+"""Bringing a run's throttle into force and ending it: every write on record first, and read back until it is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kquota.errors import Conflict, KquotaError, Unknown, Unreachable
+from kquota.reassign.port import Clock, MoveCluster, Runs
+from kquota.reassign.run import (
+    Run,
+    changed_by_others,
+    others_than,
+    part_of,
+    passing_on,
+    repeat_changes,
+    replacing,
+    restore_changes,
+    taking,
+    without_values,
+)
+from kquota.reassign.throttle import Taken
+from kquota.settings.change import Change, lists_first, needed
+from kquota.settings.resource import Setting
+from kquota.terms import SEEN_SECONDS, TopicPartition
+
+_STEP: Final = 0.05
+_ATTEMPTS: Final = 5
+
+Wanted = Mapping[Setting, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What a run acts on. `others` are the other unfinished runs of the cluster, oldest first."""
+
+    cluster: MoveCluster
+    runs: Runs
+    clock: Clock
+    others: tuple[Run, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """What a release restored, what it could not and why, and what a person should know."""
+
+    restored: tuple[Change, ...]
+    pending: Mapping[Setting, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class Unwitnessed(Unreachable):
+    """The connection was lost while a throttle was written: reads may not show yet what arrived."""
+
+
+def wait_until(done: Callable[[], bool], clock: Clock, seconds: float = SEEN_SECONDS) -> bool:
+    """Ask until it is so, for so many seconds at most; whether it was. The only loop that waits for an effect."""
+    deadline = clock.monotonic() + seconds
+    while not done():
+        if clock.monotonic() >= deadline:
+            return False
+        clock.sleep(_STEP)
+    return True
+
+
+def read(cluster: MoveCluster, wanted: Wanted) -> dict[Setting, str | None]:
+    """The value of every wanted setting. Raises Unreachable when one cannot be read."""
+    now = dict(cluster.values(list(wanted)))
+    if missing := [setting for setting in wanted if setting not in now]:
+        raise Unreachable(f"{missing[0]} could not be read; is the broker alive?")
+    return now
+
+
+def enforce(world: World, run: Run, wanted: Wanted, now: Mapping[Setting, str | None]) -> Run:
+    """Bring `wanted` into force over `now`, merging again when somebody else writes too; the run as then on record.
+
+    Raises what the cluster answered, Unwitnessed when it answered nothing; Unknown when a write was not seen in time;
+    Conflict after five attempts.
+    """
+    for _ in range(_ATTEMPTS):
+        changes = needed(wanted, now)
+        others = _replaced(world, run, changes)
+        try:
+            errors = world.cluster.change(changes) if changes else {}
+            unseen = _unseen(world, [c for c in changes if c.setting not in errors])
+        except Unreachable as lost:
+            raise Unwitnessed(str(lost)) from lost
+        for error in errors.values():
+            if not isinstance(error, Conflict):
+                raise error
+        if unseen:
+            raise Unknown(f"{unseen[0].setting} was written and not seen within {SEEN_SECONDS:.0f} s")
+        if not errors:
+            return run
+        now = read(world.cluster, wanted)
+        run = record(world, run, taking(run, wanted, now, others))
+    raise Conflict(f"{next(iter(errors))} was changed by somebody else {_ATTEMPTS} times in a row; try again")
+
+
+def _replaced(world: World, run: Run, changes: Sequence[Change]) -> tuple[Run, ...]:
+    """The other open runs, on record as they are once these changes are written."""
+    others = others_than(run, world.runs.unfinished())
+    after = replacing(run, changes, others)
+    return tuple(record(world, before, other) for before, other in zip(others, after, strict=True))
+
+
+def release(world: World, run: Run, *, close: bool = True, certain: bool = False) -> Released:
+    """Restore everything that the run took, lists before rates, and close its record unless something is pending.
+
+    A list without a rate, or a rate without a list, throttles nothing; lists are fewer and work at once. Without
+    `close` the run stays open, with nothing in its hands. `certain`: this very process wrote it all, and what it does
+    not find is not there; it must have seen all that it wrote.
+    """
+    released = _restore(world, run, certain=certain)
+    if world.runs.late_seconds > 0:
+        world.clock.sleep(world.runs.late_seconds)
+        again = _restore(world, run)
+        released = replace(again, restored=(*released.restored, *again.restored))
+    if released.pending:
+        # A broker may be dead for long: what later moves take of the others must not pass to this run.
+        record(world, run, without_values(run, _restored(run, released)))
+    else:
+        # A closed record keeps what it took: it is what a person reads later.
+        record(world, run, replace(run, finished=world.clock.now()) if close else without_values(run, run.taken))
+    return released
+
+
+def release_ended(world: World, run: Run, ended: Collection[TopicPartition]) -> tuple[Released, Run]:
+    """Restore the lists of partitions that have ended; entries that are left serve the others. And the run."""
+    part = part_of(run, ended)
+    if not part.taken:
+        return Released(restored=()), run
+    released = _restore(world, part)
+    return released, record(world, run, without_values(run, _restored(part, released)))
+
+
+def _restored(part: Run, released: Released) -> dict[Setting, Taken]:
+    return {setting: taken for setting, taken in part.taken.items() if setting not in released.pending}
+
+
+def _restore(world: World, part: Run, *, certain: bool = False) -> Released:
+    """Restore what `part` of the run holds. What cannot be now is pending; a conflict is read and tried again."""
+    others = others_than(part, world.runs.unfinished())
+    done: list[Change] = []
+    for _ in range(_ATTEMPTS):
+        now = world.cluster.values(list(part.taken))
+        pending = {s: "could not be read" for s, taken in part.taken.items() if taken.ours and s not in now}
+        for other in others:
+            record(world, other, passing_on(part, now, other))
+        changes = restore_changes(part, now, others)
+        errors: dict[Setting, KquotaError] = {}
+        everything = changes if certain else (*changes, *repeat_changes(part, now, others))
+        for batch in lists_first(everything):
+            errors |= written(world, batch)
+        done += [change for change in changes if change.setting not in errors]
+        pending |= {setting: str(error) for setting, error in errors.items()}
+        if not any(isinstance(error, Conflict) for error in errors.values()):
+            break
+    notes = _left_alone(part, now, others)
+    return Released(restored=tuple(done), pending=pending, notes=notes)
+
+
+def written(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
+    """Write the changes and read them back; those that were not written, or not seen in time, and why."""
+    errors = dict(world.cluster.change(changes)) if changes else {}
+    for change in _unseen(world, [c for c in changes if c.setting not in errors]):
+        errors[change.setting] = Unknown(f"was written and not seen within {SEEN_SECONDS:.0f} s")
+    return errors
+
+
+def _unseen(world: World, changes: Sequence[Change]) -> list[Change]:
+    left = list(changes)
+
+    def seen() -> bool:
+        if left:
+            now = world.cluster.values([change.setting for change in left])
+            left[:] = [c for c in left if c.setting not in now or not c.seen_in(now[c.setting])]
+        return not left
+
+    wait_until(seen, world.clock)
+    return left
+
+
+def record(world: World, before: Run, after: Run) -> Run:
+    """Put `after` on record where it differs; that run."""
+    if after != before:
+        world.runs.update(after)
+    return after
+
+
+def on_record(world: World, run: Run) -> Run:
+    """The open run as it was last put on record: a step that failed may have put more there than its caller knows."""
+    return next((latest for latest in world.runs.unfinished() if latest.id == run.id), run)
+
+
+def _left_alone(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[str, ...]:
+    return tuple(
+        f"{setting} is {'unset' if now[setting] is None else now[setting]} now, which run {run.id} did not set: "
+        "left as it is"
+        for setting in changed_by_others(run, now, others)
+    )

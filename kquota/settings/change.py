@@ -1,0 +1,98 @@
+"""Changes: what an operator asks of one topic or broker, and one value to write where another still stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kquota.errors import Invalid
+from kquota.settings.resource import Entry, Resource, Setting
+from kquota.settings.throttled_lists import entries, merge
+from kquota.terms import EVERY_REPLICA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigChange:
+    """Keys to set and keys to delete on one resource; Invalid when there are none, or one key is in both."""
+
+    resource: Resource
+    add: Mapping[str, str] = field(default_factory=dict)
+    delete: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.add and not self.delete:
+            raise Invalid("nothing to change: no key is set and none is deleted")
+        if both := sorted(set(self.add) & set(self.delete)):
+            raise Invalid(f"{', '.join(both)}: both added and deleted")
+
+    def seen(self, before: Iterable[Entry], after: Iterable[Entry]) -> bool:
+        """Whether `after` shows this change in force; keys that it does not name do not matter.
+
+        A broker tells a value as it understood it (` 0500` as `500`), and of a password only that it is set. So a value
+        that means the same, or that has changed since `before`, counts as seen.
+        """
+        stood = {entry.key: entry for entry in before if entry.dynamic}
+        now = {entry.key: entry for entry in after if entry.dynamic}
+        return not set(self.delete) & now.keys() and all(
+            key in now
+            and (now[key].sensitive or meaning(now[key].value or "") == meaning(asked) or now[key] != stood.get(key))
+            for key, asked in self.add.items()
+        )
+
+
+def meaning(text: str) -> object:
+    """What a broker may make of a value: a number, or words in any case, blanks around list items being nothing.
+
+    >>> meaning(" 0500") == meaning("500"), meaning("compact, DELETE") == meaning("compact,delete")
+    (True, True)
+    """
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return [item.strip().lower() for item in text.split(",")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One value to write: `after` in place of `before`, and only then; None is unset, which is not the same as ""."""
+
+    setting: Setting
+    before: str | None
+    after: str | None
+
+    def seen_in(self, value: str | None) -> bool:
+        """Whether a value read back shows this change, whoever else changed the same list in between."""
+        if not self.setting.is_list:
+            return value == self.after
+        before, after, now = (set(entries(text)) for text in (self.before, self.after, value))
+        if value is not None and not now and self.after is None:
+            return False
+        if EVERY_REPLICA in now:  # somebody's, in the place of every entry, unless it is the very thing to go
+            return EVERY_REPLICA not in before - after
+        return after - before <= now and not (before - after) & now
+
+
+def lists_first(changes: Iterable[Change]) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
+    """Changes of lists, then those of rates, as they are written: lists are fewer, and in force at once."""
+    every = tuple(changes)
+    return tuple(c for c in every if c.setting.is_list), tuple(c for c in every if not c.setting.is_list)
+
+
+def needed(wanted: Mapping[Setting, tuple[str, ...]], now: Mapping[Setting, str | None]) -> tuple[Change, ...]:
+    """The changes that bring the wanted list entries and rates into force; none where they already are.
+
+    Raises Refused for a list that would be too long.
+    """
+    changes = []
+    for setting, values in wanted.items():
+        before = now[setting]
+        if setting.is_list:
+            complete = set(values) <= set(entries(before)) or EVERY_REPLICA in entries(before)
+            after = before if complete else merge(before, values)
+        else:
+            after = values[0]
+        if after != before:
+            changes.append(Change(setting=setting, before=before, after=after))
+    return tuple(changes)

@@ -1,0 +1,49 @@
+"""Throttle rates of brokers (KIP-73, KIP-113): their stored text, and whether brokers obey it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from kquota.settings.resource import Entry
+from kquota.terms import DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, THROTTLE_RATES
+
+DEFAULT_HAS_RATES: Final = (3, 9)
+"""Before this release brokers ignore a rate on the default of all brokers (KAFKA-10190)."""
+_TEXT: Final = re.compile(r"[0-9]{1,19}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRate:
+    """A rate as its broker reports it: the text, Kafka's word for where it was set, and whether brokers obey it."""
+
+    value: str
+    source: str
+    in_force: bool
+
+
+def stored_rates(entries: Iterable[Entry], release: tuple[int, ...] | None) -> dict[str, StoredRate]:
+    """The rates of one broker or of the default, by key.
+
+    A broker of 4.3.1 still reports a rate of its own that was deleted. It has no synonym, and is left out.
+    """
+    return {
+        entry.key: StoredRate(value=entry.value, source=entry.source, in_force=in_force(entry, release))
+        for entry in entries
+        if entry.key in THROTTLE_RATES and entry.value is not None and entry.synonyms
+    }
+
+
+def in_force(entry: Entry, release: tuple[int, ...] | None) -> bool:
+    """Whether a broker obeys what it reports: a rate only where it was set dynamically (KAFKA-20125)."""
+    if entry.key not in THROTTLE_RATES or entry.source == DYNAMIC_BROKER:
+        return True
+    obeyed = release is not None and release >= DEFAULT_HAS_RATES
+    return obeyed and entry.source == DYNAMIC_DEFAULT_BROKER
+
+
+def bytes_per_second(text: str) -> int | None:
+    """A stored rate. None for other text, which only ZooKeeper can hold."""
+    return int(text) if _TEXT.fullmatch(text) else None

@@ -1,0 +1,130 @@
+"""What can be set: a topic, a broker or the default of all brokers, a key of it, and the value that it has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from kquota.errors import Invalid
+from kquota.terms import (
+    DEFAULT,
+    HIGHEST_ID,
+    THROTTLE_LISTS,
+    THROTTLE_RATES,
+    BrokerId,
+    Default,
+    wrong_topic_name,
+)
+
+Kind: TypeAlias = Literal["topics", "brokers"]
+TOPICS: Final = "topics"
+BROKERS: Final = "brokers"
+
+THROTTLE_KEYS: Final[Mapping[Kind, tuple[str, ...]]] = {BROKERS: THROTTLE_RATES, TOPICS: THROTTLE_LISTS}
+"""The replication throttles that each kind can have (KIP-73, KIP-113)."""
+
+_BROKER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """What has dynamic configs: a topic by name, a broker by id in decimal, or DEFAULT of all brokers (KIP-226).
+
+    Raises Invalid for a name that no topic or broker can have.
+    """
+
+    kind: Kind
+    name: str | Default
+
+    def __post_init__(self) -> None:
+        if isinstance(self.name, Default):
+            if self.kind == TOPICS:
+                raise Invalid("topics have no default entity: what a topic does not set itself is set on the brokers")
+        elif self.kind == BROKERS:
+            if not _BROKER.fullmatch(self.name) or int(self.name) > HIGHEST_ID:
+                raise Invalid(f"The entity name for brokers must be a valid integer broker id, found: {self.name}")
+        elif why := wrong_topic_name(self.name):
+            raise Invalid(f"{self.name!r} {why}")
+
+    @property
+    def order(self) -> tuple[str, bool, int, str]:
+        """The one order in which resources are shown: topics by name, brokers by id, their default last."""
+        number = int(self.name) if self.kind == BROKERS and self.name is not DEFAULT else 0
+        return (self.kind, self.name is DEFAULT, number, str(self.name))
+
+    def parts(self) -> Iterator[tuple[str, str | Default]]:
+        """Its kind and its name, as an entity with quotas has them."""
+        yield self.kind, self.name
+
+    def __str__(self) -> str:
+        return f"default {self.kind[:-1]}" if self.name is DEFAULT else f"{self.kind[:-1]} {self.name!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One config key of one topic or broker.
+
+    Settings are sorted as texts, also the ids of brokers: ids of runs and files on disk depend on this order.
+    """
+
+    resource: Resource
+    key: str
+
+    @classmethod
+    def of_topic(cls, topic: str, key: str) -> Setting:
+        """The config `key` of a topic. Raises Invalid for a name that no topic can have."""
+        return cls(Resource(kind=TOPICS, name=topic), key)
+
+    @classmethod
+    def of_broker(cls, broker: BrokerId, key: str) -> Setting:
+        """The dynamic config `key` of one broker."""
+        return cls(Resource(kind=BROKERS, name=str(broker)), key)
+
+    @property
+    def kind(self) -> Literal["broker", "topic"]:
+        """The kind of its resource in the singular, as JSON has it."""
+        return "topic" if self.resource.kind == TOPICS else "broker"
+
+    @property
+    def name(self) -> str:
+        """The topic, or the id of the broker in decimal."""
+        name = self.resource.name
+        return name.value if isinstance(name, Default) else name
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it lists throttled replicas (KIP-73). Otherwise its value is one."""
+        return self.key in THROTTLE_LISTS
+
+    def __lt__(self, other: Setting) -> bool:
+        return (self.kind, self.name, self.key) < (other.kind, other.name, other.key)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} {self.key}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synonym:
+    """One value that stands behind an entry, in Kafka's words for where it was set: `DEFAULT_CONFIG`, …"""
+
+    source: str
+    key: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One config of a resource as it is in force. `value` None: the broker does not tell it, as with passwords.
+
+    `source` is Kafka's word (`DYNAMIC_TOPIC_CONFIG`, `STATIC_BROKER_CONFIG`, …); `dynamic` says that it was set on this
+    very resource. `synonyms` begins with the value in force.
+    """
+
+    key: str
+    value: str | None
+    source: str
+    dynamic: bool
+    sensitive: bool = False
+    synonyms: tuple[Synonym, ...] = ()

@@ -1,0 +1,110 @@
+"""Lists of throttled replicas (KIP-73): the only parser of their text, and how entries come and go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from kquota.errors import Invalid, Refused
+from kquota.settings.resource import Setting
+from kquota.terms import EVERY_REPLICA, HIGHEST_ID, LONGEST_VALUE, ReplicaId, TopicPartition, listed_replica
+
+_OF_THE_DRAFT: Final = re.compile(r"([0-9]+)-([0-9]+)")
+
+
+def parts(text: str | None) -> tuple[str, ...]:
+    """Every entry of a list in its order, also one that is repeated.
+
+    Blanks around an entry and empty entries mean nothing, because Kafka accepts both.
+
+    >>> parts(",0:1, 0:2,0:1,")
+    ('0:1', '0:2', '0:1')
+    """
+    return tuple(filter(None, (part.strip() for part in (text or "").split(","))))
+
+
+def entries(text: str | None) -> tuple[str, ...]:
+    """The entries of a stored list, each once, in their order; none for unset and "".
+
+    >>> entries(",0:1, 0:2,0:1")
+    ('0:1', '0:2')
+    """
+    return tuple(dict.fromkeys(parts(text)))
+
+
+class EmptyValue(Invalid):
+    """A value of `key` that is empty: perhaps the key is to be deleted."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"{key} is empty")
+        self.key = key
+
+
+def throttled_replicas(key: str, text: str) -> str:
+    """A list as it is stored: `*`, or `partition:broker` joined by commas.
+
+    >>> throttled_replicas("leader.replication.throttled.replicas", "0:1, 0:2,")
+    '0:1,0:2'
+
+    Raises Invalid, naming `key`, for any other form, KIP-73's `0-1` among them, and for an entry that stands twice.
+    """
+    found = parts(text)
+    if not found:
+        raise EmptyValue(key)
+    if EVERY_REPLICA in found:
+        if len(found) > 1:
+            raise Invalid(f"{key}: '*' stands for every replica, so it stands alone")
+        return EVERY_REPLICA
+    for entry in found:
+        _must_be_a_replica(key, entry)
+    if len(set(found)) < len(found):
+        twice = next(entry for entry in found if found.count(entry) > 1)
+        raise Invalid(f"{key}: {twice} is given twice")
+    return ",".join(found)
+
+
+def _must_be_a_replica(key: str, entry: str) -> None:
+    if draft := _OF_THE_DRAFT.fullmatch(entry):
+        raise Invalid(
+            f"{key}: {entry!r} is the form of KIP-73's draft; today it is partition:broker, {':'.join(draft.groups())}"
+        )
+    if listed_replica(entry) is None:
+        raise Invalid(
+            f"{key}: {entry!r} is not partition:broker, neither more than {HIGHEST_ID}; "
+            "write for example 0:1,0:2 or '*'"
+        )
+
+
+def replica(setting: Setting, entry: str) -> ReplicaId | None:
+    """The replica that `partition:broker` names, whether it exists or not; None for `*` and what is malformed."""
+    named = listed_replica(entry)
+    return None if named is None else (TopicPartition(setting.name, named[0]), named[1])
+
+
+def merge(current: str | None, ours: Sequence[str]) -> str:
+    """The list with ours added: others' entries first and in order, no duplicates, no leading comma; `*` stays.
+
+    `*` among ours takes the place of every entry. Raises Refused when it is longer than a broker can hold.
+    """
+    present = entries(current)
+    if EVERY_REPLICA in present:
+        return current or ""
+    if EVERY_REPLICA in ours:
+        return EVERY_REPLICA
+    merged = ",".join(dict.fromkeys((*present, *ours)))
+    if len(merged.encode()) > LONGEST_VALUE:
+        raise Refused(
+            f"a throttled-replica list would be {len(merged.encode()):,} bytes long, a broker holds {LONGEST_VALUE:,}; "
+            "split the plan into smaller ones"
+        )
+    return merged
+
+
+def without(current: str | None, ours: Iterable[str], prior: str | None) -> str | None:
+    """The list with ours taken away: `prior` to the letter when just its entries are left, unset if it was unset."""
+    gone = set(ours)
+    left = tuple(entry for entry in entries(current) if entry not in gone)
+    if current is None or set(left) == set(entries(prior)):
+        return prior if current is not None else None
+    return ",".join(left)

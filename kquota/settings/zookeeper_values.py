@@ -1,0 +1,90 @@
+"""What may be written to ZooKeeper, which takes anything: a wrong value there stops a broker when it next starts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kquota.errors import Invalid
+from kquota.settings.change import ConfigChange
+from kquota.settings.ignored import value
+from kquota.settings.resource import BROKERS
+from kquota.terms import MIN_IN_SYNC, THROTTLE_LISTS, THROTTLE_RATES
+
+_LONG: Final = 2**63 - 1
+_INT: Final = 2**31 - 1
+_PASSWORD: Final = re.compile(r"password|secret|jaas|keytab|credential|\.key$|certificate", re.I)
+
+
+def _whole(least: int, most: int) -> Callable[[str], bool]:
+    return lambda text: re.fullmatch(r"\s*[+-]?[0-9]{1,19}\s*", text) is not None and least <= int(text) <= most
+
+
+def _one_of(*words: str) -> Callable[[str], bool]:
+    return lambda text: text in words
+
+
+def _ratio(text: str) -> bool:
+    return re.fullmatch(r"[0-9]*\.?[0-9]+", text) is not None and 0 <= float(text) <= 1
+
+
+def _policies(text: str) -> bool:
+    return {item.strip() for item in text.split(",")} <= {"compact", "delete"}
+
+
+_BOOLEAN: Final = _one_of("true", "false")
+TOPIC: Final[Mapping[str, Callable[[str], bool]]] = {
+    "cleanup.policy": _policies,
+    "compression.type": _one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+    "delete.retention.ms": _whole(0, _LONG),
+    "file.delete.delay.ms": _whole(0, _LONG),
+    "flush.messages": _whole(1, _LONG),
+    "flush.ms": _whole(0, _LONG),
+    "index.interval.bytes": _whole(0, _INT),
+    "max.compaction.lag.ms": _whole(1, _LONG),
+    "max.message.bytes": _whole(0, _INT),
+    "message.downconversion.enable": _BOOLEAN,
+    "message.timestamp.difference.max.ms": _whole(0, _LONG),
+    "message.timestamp.type": _one_of("CreateTime", "LogAppendTime"),
+    "min.cleanable.dirty.ratio": _ratio,
+    "min.compaction.lag.ms": _whole(0, _LONG),
+    MIN_IN_SYNC: _whole(1, _INT),
+    "preallocate": _BOOLEAN,
+    "retention.bytes": _whole(-1, _LONG),
+    "retention.ms": _whole(-1, _LONG),
+    "segment.bytes": _whole(14, _INT),
+    "segment.index.bytes": _whole(4, _INT),
+    "segment.jitter.ms": _whole(0, _LONG),
+    "segment.ms": _whole(1, _LONG),
+    "unclean.leader.election.enable": _BOOLEAN,
+}
+"""The topic configs that every Kafka with a ZooKeeper has, from 2.4 to 3.9, and what all of these take."""
+
+
+class NeedsBroker(Invalid):
+    """A value that only a running broker can check."""
+
+
+def must_be_sound(change: ConfigChange) -> None:
+    """Raises Invalid for a value that is wrong, or that nobody but a broker can judge."""
+    for key, text in change.add.items():
+        if key in THROTTLE_RATES or key in THROTTLE_LISTS:
+            if value(change.resource, key, text) != text:
+                raise Invalid(f"{key}={text}: not as Kafka stores it")
+        elif change.resource.kind == BROKERS:
+            raise NeedsBroker(
+                f"{key}: of a broker's configs only {', '.join(THROTTLE_RATES)} can be set through ZooKeeper; "
+                "every other a running broker must check"
+            )
+        elif key not in TOPIC:
+            raise NeedsBroker(
+                f"{key}: not a topic config that every Kafka has, and through ZooKeeper no broker checks it"
+            )
+        elif not TOPIC[key](text):
+            raise Invalid(f"{key}={text}: no broker takes this value, and through ZooKeeper none would refuse it")
+
+
+def is_password(key: str) -> bool:
+    """Whether a broker's config may hold a secret, by its name alone; rather one too many."""
+    return _PASSWORD.search(key) is not None

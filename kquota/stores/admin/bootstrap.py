@@ -1,0 +1,181 @@
+"""The first connection: tried again where it is closed, until the deadline; an error says what was wrong."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from kafka import errors as kafka_errors
+from kafka.future import Future
+from kafka.net.selector import NetworkSelector
+
+from kquota.errors import KquotaError, Refused, Unreachable
+from kquota.stores.admin.client import CLOSED, PatientManager, is_closed
+from kquota.stores.login import handshake
+from kquota.stores.login.listening import addresses
+from kquota.stores.login.names import ArgumentNames
+
+Received: TypeAlias = tuple[bytes, Exception | None]
+
+_OUT_OF_TIME: Final = (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError)
+_LOGIN: Final = (
+    kafka_errors.SaslAuthenticationFailedError,
+    kafka_errors.UnsupportedSaslMechanismError,
+    kafka_errors.IllegalSaslStateError,
+    ValueError,
+)
+"""What a failed login is: a broker's answer, or, in kafka-python's SCRAM, a broker that does not prove itself."""
+
+
+class Manager(PatientManager):
+    """A manager that also tells its starter why a connection failed."""
+
+    def __init__(self, net: NetworkSelector, **settings: Any) -> None:
+        self.ended = Future()
+        """Fails with what makes further tries vain."""
+        self.failure: BaseException | None = None
+        """What went wrong last."""
+        super().__init__(net, **settings)
+
+    def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
+        """See PatientManager; until the start has ended, failures are looked at, those after the first answer, too."""
+        connection = super().get_connection(node_id, *arguments, **keywords)
+        if not self.ended.is_done:
+            # A broker that limits connections closes them before it answers, and never later.
+            answered = connection.close_future
+            connection.init_future.add_errback(lambda error: self._failed(error, final=not is_closed(error)))
+            connection.init_future.add_callback(lambda _: answered.add_errback(partial(self._failed, final=True)))
+        return connection
+
+    async def _build_transport(self, *arguments: Any, **keywords: Any) -> Any:
+        transport = await super()._build_transport(*arguments, **keywords)
+        transport._sock_recv = _last_words_first(transport._sock_recv)
+        return transport
+
+    def _failed(self, error: BaseException, *, final: bool) -> None:
+        if self.ended.is_done:
+            return
+        # That our time is up says less than what was wrong before.
+        if self.failure is None or not isinstance(error, _OUT_OF_TIME):
+            self.failure = error
+        if final:
+            self.ended.failure(error)
+
+
+def _last_words_first(receive: Callable[[], Received]) -> Callable[[], Received]:
+    """What was received, then the end of the connection.
+
+    kafka-python throws away what comes together with the end: a broker's reason for refusing a login, mostly.
+    """
+    ended: list[Exception] = []
+
+    def received() -> Received:
+        if ended:
+            return b"", ended[0]
+        data, error = receive()
+        if data and error is not None:
+            ended.append(error)
+            return data, None
+        return data, error
+
+    return received
+
+
+def first(
+    net: NetworkSelector, servers: Sequence[str], settings: Mapping[str, Any], give_up: float
+) -> tuple[Manager, BaseException | None]:
+    """A manager started at the first server that answers, or what `failed` explains.
+
+    A server that is dead, or says nothing, leaves its share of the time to the next. A login or a certificate that is
+    refused is the answer: no other server is asked.
+    """
+    failures: list[BaseException] = []
+    for index, server in enumerate(servers):
+        manager = Manager(net, bootstrap_servers=[server], **settings)
+        left = max(1.0, give_up - time.monotonic())
+        failure = _started(net, manager, left / (len(servers) - index))
+        if failure is None:
+            return manager, None
+        failures.append(failure)
+        if _is_final(failure) or index == len(servers) - 1:
+            return manager, failure if _is_final(failure) else failures[0]
+        manager.close()
+    raise ValueError("no servers are named")
+
+
+def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseException | None:
+    """None when the broker has told who the cluster's brokers are, else what went wrong."""
+
+    async def started() -> None:
+        done = manager.bootstrap_async(int(seconds * 1000))
+        done.add_callback(manager.ended.success)
+        done.add_errback(lambda error: manager.ended.is_done or manager.ended.failure(error))
+        # kafka-python has no time-out of its own for a handshake that nobody answers.
+        await manager.wait_for(manager.ended, int(seconds * 1000))
+
+    try:
+        net.run(started)
+    except (kafka_errors.KafkaError, KquotaError, ValueError, OSError) as error:
+        return manager.failure or error
+    finally:
+        if not manager.ended.is_done:
+            manager.ended.success(None)
+    return None
+
+
+def _is_final(error: BaseException) -> bool:
+    """Whether any other server of the cluster would answer the same."""
+    cause = handshake.cause(error)
+    return isinstance(error, (KquotaError, *_LOGIN)) or (isinstance(cause, ssl.SSLError) and not is_closed(error))
+
+
+def failed(
+    error: BaseException, bootstrap_server: str, protocol: str, seconds: float, names: ArgumentNames
+) -> KquotaError:
+    """Why no broker was reached, what was expected of it, and what to change in which argument."""
+    option = names.command_config
+    where = f"Kafka at {bootstrap_server}"
+    if isinstance(error, KquotaError):
+        return type(error)(f"{where}: {error}") if isinstance(error, (Refused, Unreachable)) else error
+    if isinstance(error, _LOGIN):
+        return Refused(f"{where}: {_refused(error, option)}")
+    if is_closed(error):
+        return Unreachable(f"{where}: {_closed(bootstrap_server, protocol, names)}")
+    cause = handshake.cause(error)
+    if protocol.endswith("SSL") and cause is not None and (words := handshake.explained(cause)) is not None:
+        look = "ssl.…" if isinstance(cause, ssl.SSLCertVerificationError) else "the port, security.protocol and ssl.…"
+        return Unreachable(f"{where}: {words}; check {look} in {option}")
+    if isinstance(error, _OUT_OF_TIME):
+        return Unreachable(f"{where}: no broker answered within {seconds:.0f} s; is it the port of a broker?")
+    return Unreachable(f"{where}: no broker answered within {seconds:.0f} s ({phrase(error)})")
+
+
+def _closed(bootstrap_server: str, protocol: str, names: ArgumentNames) -> str:
+    option = names.command_config
+    servers = addresses(bootstrap_server, names.bootstrap_server, option)
+    if not protocol.endswith("SSL") and handshake.speaks_tls(servers):
+        wanted = "SASL_SSL" if protocol.startswith("SASL") else "SSL or SASL_SSL"
+        return f"the port speaks TLS, so set security.protocol={wanted} in {option}"
+    return f"{CLOSED}. Check the port, and security.protocol ({protocol}) in {option}"
+
+
+def _refused(error: BaseException, option: str) -> str:
+    if isinstance(error, kafka_errors.UnsupportedSaslMechanismError):
+        return f"that port does not take this sasl.mechanism; check it in {option}"
+    if isinstance(error, kafka_errors.IllegalSaslStateError):
+        return f"that port takes no login; check the port, and security.protocol in {option}"
+    said = _said(error).removeprefix("SaslAuthenticationFailedError: ")
+    return f"the login was refused ({said}); check sasl.mechanism and sasl.jaas.config in {option}"
+
+
+def phrase(error: BaseException) -> str:
+    """A library's error as one phrase; its own text would name its class again."""
+    return f"{type(error).__name__.removesuffix('Error')}{': ' + said if (said := _said(error)) else ''}"
+
+
+def _said(error: BaseException) -> str:
+    """The error's own words, without the name of its class."""
+    return ": ".join(str(argument) for argument in error.args)

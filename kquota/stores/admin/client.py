@@ -1,0 +1,108 @@
+"""kafka-python's client, with two changes: it waits for the throttle time of a broker, and signals interrupt its loop.
+
+Waiting is KIP-219's client side: kquota sends nothing to a broker until its throttle time is over. kafka-python pauses
+a connection by itself, but not the very first one, whose broker it does not know yet, and it forgets the time with the
+connection. Nor does it connect again to a broker that closed a new connection, as one does that limits them (KIP-612).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from kafka import errors as kafka_errors
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+
+from kquota.stores.login import handshake
+from kquota.stores.state.interrupt import deferred
+
+Throttled: TypeAlias = Callable[[float], None]
+"""Hears of each wait for a broker's throttle time, in seconds, when it begins."""
+CLOSED: Final = (
+    "the connection was closed before it could be used. "
+    "The port may belong to another listener, or the broker may limit new connections (connection_creation_rate)"
+)
+_TURN_SECONDS: Final = 0.1
+"""A signal waits for the end of a turn."""
+
+
+def is_closed(error: BaseException) -> bool:
+    """Whether the server closed the connection without a word: it limits them, ends, or speaks another protocol."""
+    cause = handshake.cause(error)
+    if isinstance(cause, ConnectionRefusedError):
+        return False
+    return "disconnected" in str(error) or isinstance(cause, ConnectionError) or "EOF" in str(cause)
+
+
+def unheard(_seconds: float) -> None:
+    """For whoever has nobody to tell."""
+
+
+class Loop(NetworkSelector):  # type: ignore[misc]
+    """Signals come between two turns, when no task runs: a task would keep whatever is raised in it, also Ctrl-C."""
+
+    def _poll_once(self, timeout: float | None = None) -> None:
+        with deferred():
+            super()._poll_once(_TURN_SECONDS if timeout is None else min(timeout, _TURN_SECONDS))
+
+
+class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
+    """kafka-python's manager; a request to a broker that throttles us waits instead of failing."""
+
+    def __init__(self, net: NetworkSelector, *, throttled: Throttled = unheard, **settings: Any) -> None:
+        self._throttled = throttled
+        self._ends: dict[Any, float] = {}
+        super().__init__(net, **settings)
+
+    def muted(self, node_id: int | None) -> float:
+        """The seconds for which nothing may be sent to this node; to any node at all (None)."""
+        nodes = [known.node_id for known in self.cluster.brokers()] if node_id is None else [node_id]
+        end = min((self._ends.get(node, 0.0) for node in nodes), default=0.0)
+        return max(0.0, end - time.monotonic())
+
+    def send(self, request: Any, node_id: int | None = None, request_timeout_ms: float | None = None) -> Any:
+        """See KafkaConnectionManager; the request's time-out begins when it goes out, and not before."""
+        chosen = self.least_loaded_node() if node_id is None else node_id
+        connection = self._conns.get(chosen)
+        if connection is not None and connection.connected and not self.muted(chosen):
+            return super().send(request, chosen, request_timeout_ms)
+        return self.call_soon(self._send_later, request, node_id, request_timeout_ms)
+
+    async def _send_later(self, request: Any, node_id: int | None, timeout_ms: float | None) -> Any:
+        chosen = self.least_loaded_node() if node_id is None else node_id
+        if chosen is not None:
+            # A broker may throttle us in its very first answer.
+            await self._connected(chosen)
+        if wait := self.muted(chosen):
+            self._throttled(wait)
+            await self._net.sleep(wait)
+            return await self.send(request, node_id, timeout_ms)
+        return await super().send(request, chosen, timeout_ms)
+
+    async def _connected(self, node_id: int) -> None:
+        """Raises NodeNotReadyError where it is worth trying again: nothing was sent yet."""
+        try:
+            await self.get_connection(node_id)
+        except kafka_errors.NodeNotReadyError:
+            raise
+        except (kafka_errors.KafkaError, OSError) as error:
+            if not is_closed(error):
+                raise
+            self.update_backoff(node_id)
+            raise kafka_errors.NodeNotReadyError(node_id) from error
+
+    def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
+        """See KafkaConnectionManager; every answer on it is looked at, the first ones too."""
+        connection = super().get_connection(node_id, *arguments, **keywords)
+        if "_maybe_throttle" not in vars(connection):
+            paused = connection._maybe_throttle
+
+            def heard(answer: Any) -> None:
+                paused(answer)
+                seconds = getattr(answer, "throttle_time_ms", 0) / 1_000
+                self._ends[node_id] = max(self._ends.get(node_id, 0.0), time.monotonic() + seconds)
+
+            connection._maybe_throttle = heard
+        return connection

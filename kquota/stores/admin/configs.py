@@ -1,0 +1,220 @@
+"""The Configs port on the Admin API (KIP-226, KIP-339): DescribeConfigs and IncrementalAlterConfigs, from Kafka 2.3."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from kquota.errors import Incomplete, KquotaError, Refused, Unreachable
+from kquota.settings.change import ConfigChange
+from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource, Synonym
+from kquota.settings.zookeeper_values import is_password
+from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.requests import (
+    DELETE,
+    MAYBE_WRITTEN,
+    SET,
+    SOURCES,
+    UNKNOWN_TOPIC,
+    Operation,
+    alter_request,
+    by_resource,
+    describe_request,
+    on_the_wire,
+    own_source,
+)
+from kquota.terms import DEFAULT, BrokerId
+
+_TOPICS_A_REQUEST: Final = 500
+"""An answer holds some 40 configs of each topic, every one with its synonyms: 500 topics are a few megabytes."""
+_Told: TypeAlias = tuple[str, str | None, int, bool, tuple[tuple[int, str, str | None], ...]]
+_DEFAULT_BROKER: Final = Resource(kind=BROKERS, name=DEFAULT)
+
+
+class WireConfigs:
+    """Topic and broker configs through the Admin API. Implements `Configs`.
+
+    A broker answers for itself. Topics and the default of all brokers are always asked of the same broker, the first
+    that answers: one that was seen to know of a write does not forget it, another may not know of it yet.
+    """
+
+    def __init__(self, wire: Wire, must_hold: Callable[[], None] = lambda: None) -> None:
+        """`must_hold` is asked just before each write, and raises Busy for a kquota that was taken over."""
+        self._wire = wire
+        self._must_hold = must_hold
+        self._silent: set[BrokerId] = set()
+
+    def resources(self, kind: Kind) -> tuple[Resource, ...]:
+        if kind == BROKERS:
+            return tuple(Resource(kind=BROKERS, name=str(broker)) for broker in self._wire.brokers())
+        topics = self._wire.metadata(None).topics
+        return tuple(Resource(kind=TOPICS, name=name) for name in sorted(topic.name for topic in topics))
+
+    def configured(self, kind: Kind) -> tuple[Resource, ...]:
+        return (*self.resources(kind), *((_DEFAULT_BROKER,) if kind == BROKERS else ()))
+
+    def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
+        """A broker that is not alive is left out."""
+        found: dict[Resource, tuple[Entry, ...]] = {}
+        for those in _rounds(resources):
+            for resource, answer in self._described(dict.fromkeys(those), synonyms=True):
+                if isinstance(answer, KquotaError):
+                    raise answer
+                if answer.error_code == 0:
+                    found[resource] = _entries(resource, answer)
+                elif answer.error_code != UNKNOWN_TOPIC:
+                    words = kafka_error(answer.error_code, answer.error_message)
+                    raise Refused(f"describing {resource}: the broker answered {words}")
+        return {resource: found[resource] for resource in resources if resource in found}
+
+    def alter(self, changes: Sequence[ConfigChange]) -> None:
+        """Incremental: the broker changes the keys that are named, and no others."""
+        wanted = {change.resource: change for change in changes}
+        errors: dict[Resource, KquotaError] = {}
+        for those in _rounds(wanted):
+            answers = self._altered({resource: _operations(wanted[resource]) for resource in those})
+            for resource in those:
+                if error := _error(wanted[resource], answers.get(resource)):
+                    errors[resource] = error
+        if errors:
+            raise _failure(list(wanted), errors)
+
+    def release(self) -> tuple[int, ...]:
+        return self._wire.version()
+
+    def _described(
+        self, asked: Mapping[Resource, Sequence[str] | None], *, synonyms: bool
+    ) -> Iterator[tuple[Resource, Any | KquotaError]]:
+        """Each resource with the answer for these keys, or for all (None); a broker that is not alive is left out.
+
+        A reader that does not answer is replaced by the next broker.
+        """
+        sent = self._by_broker(asked)
+        requests = {
+            broker: describe_request({resource: asked[resource] for resource in those}, synonyms=synonyms)
+            for broker, those in sent.items()
+        }
+        for broker, answer in self._wire.ask_each(requests).items():
+            if not isinstance(answer, KquotaError):
+                told = by_resource(answer.results)
+                yield from ((resource, told[on_the_wire(resource)]) for resource in sent[broker])
+                continue
+            yield from ((resource, answer) for resource in sent[broker] if _is_one_broker(resource))
+            if others := [resource for resource in sent[broker] if not _is_one_broker(resource)]:
+                self._silent.add(broker)
+                yield from self._described({resource: asked[resource] for resource in others}, synonyms=synonyms)
+
+    def _altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:
+        """Write. Returns what the broker of each resource answered; a broker that is not alive is left out."""
+        sent = self._by_broker(operations)
+        requests = {
+            broker: alter_request({resource: operations[resource] for resource in those})
+            for broker, those in sent.items()
+        }
+        if requests:
+            self._must_hold()
+        found: dict[Resource, Any | KquotaError] = {}
+        for broker, answer in self._wire.ask_each(requests).items():
+            if isinstance(answer, KquotaError):
+                found |= dict.fromkeys(sent[broker], answer)
+            else:
+                told = by_resource(answer.responses)
+                found |= {resource: told[on_the_wire(resource)] for resource in sent[broker]}
+        return found
+
+    def _by_broker(self, resources: Iterable[Resource]) -> dict[BrokerId, list[Resource]]:
+        """Whom to ask for what; a broker that is not alive is left out."""
+        alive = self._wire.brokers()
+        reader = next((broker for broker in alive if broker not in self._silent), None)
+        sent: dict[BrokerId, list[Resource]] = {}
+        for resource in resources:
+            broker = BrokerId(int(str(resource.name))) if _is_one_broker(resource) else reader
+            if broker is None:
+                raise Unreachable("no broker answers any more")
+            if broker in alive:
+                sent.setdefault(broker, []).append(resource)
+        return sent
+
+
+def _is_one_broker(resource: Resource) -> bool:
+    return resource.kind == BROKERS and resource.name is not DEFAULT
+
+
+def _rounds(resources: Collection[Resource]) -> Iterator[list[Resource]]:
+    """What may be asked together: no request may name two brokers, the default of all being one."""
+    topics = [resource for resource in resources if resource.kind == TOPICS]
+    brokers = [resource for resource in resources if _is_one_broker(resource)]
+    if brokers:
+        yield brokers
+    for start in range(0, len(topics), _TOPICS_A_REQUEST):
+        yield topics[start : start + _TOPICS_A_REQUEST]
+    if _DEFAULT_BROKER in resources:
+        yield [_DEFAULT_BROKER]
+
+
+def _entries(resource: Resource, answer: Any) -> tuple[Entry, ...]:
+    own = SOURCES[own_source(resource)]
+    return tuple(sorted((_entry(_told(config), own) for config in answer.configs), key=lambda entry: entry.key))
+
+
+def _told(config: Any) -> _Told:
+    synonyms = tuple((synonym.source, synonym.name, synonym.value) for synonym in config.synonyms or ())
+    return config.name, config.value, config.config_source, config.is_sensitive, synonyms
+
+
+# Most topics are set to the same: of ten thousand of them the entries need not be made and kept ten thousand times.
+@functools.lru_cache(maxsize=4096)
+def _entry(told: _Told, own: str) -> Entry:
+    key, value, source, sensitive, synonyms = told
+    return Entry(
+        key=key,
+        value=value,
+        source=_source(source),
+        dynamic=_source(source) == own,
+        sensitive=sensitive,
+        synonyms=tuple(Synonym(source=_source(number), key=name, value=text) for number, name, text in synonyms),
+    )
+
+
+def _source(number: int) -> str:
+    return SOURCES.get(number, "UNKNOWN")
+
+
+def _operations(change: ConfigChange) -> dict[str, Operation]:
+    set_ = {key: (SET, value) for key, value in sorted(change.add.items())}
+    return set_ | dict.fromkeys(sorted(change.delete), (DELETE, None))
+
+
+def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaError | None:
+    """What went wrong; `answer` is None for a broker that is not alive."""
+    resource = change.resource
+    if answer is None:
+        return Refused(f"{resource} is not alive; only a broker itself takes its configs. Nothing was written")
+    if isinstance(answer, Refused):
+        return answer
+    if isinstance(answer, KquotaError):
+        return Unreachable(f"{answer}; whether it was written is not known, look with --describe")
+    code = answer.error_code
+    if code == 0:
+        return None
+    if code == UNKNOWN_TOPIC:
+        return Refused(f"{resource} does not exist; nothing was written")
+    words = f"writing {resource}: the broker answered {kafka_error(code, answer.error_message)}"
+    for key, value in change.add.items():
+        if value and is_password(key):
+            words = words.replace(value, "[hidden]")
+    if code in MAYBE_WRITTEN:
+        return Unreachable(f"{words}; whether it was written is not known, look with --describe")
+    return Refused(words)
+
+
+def _failure(resources: Sequence[Resource], errors: Mapping[Resource, KquotaError]) -> KquotaError:
+    """One error for them all: Incomplete as soon as one of several was written, or may have been."""
+    words = "; ".join(dict.fromkeys(str(error) for error in errors.values()))
+    if len(resources) == 1:
+        return errors[resources[0]]
+    if len(errors) == len(resources) and all(isinstance(error, Refused) for error in errors.values()):
+        return Refused(words)
+    done = [str(resource) for resource in resources if resource not in errors]
+    return Incomplete(words, done, [str(resource) for resource in errors])

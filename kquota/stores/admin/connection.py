@@ -1,0 +1,276 @@
+"""One connection to a cluster: bootstrap by a deadline, requests to any or to a named broker, errors translated."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+
+from kafka import errors as kafka_errors
+from kafka.protocol.broker_version_data import BrokerVersionData
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+
+from kquota.errors import KquotaError, Refused, Unreachable
+from kquota.stores.admin import bootstrap as start
+from kquota.stores.admin.client import CLOSED, Loop, Throttled, unheard
+from kquota.stores.login import handshake
+from kquota.stores.login.listening import must_listen
+from kquota.stores.login.names import OF_A_PROGRAM, ArgumentNames
+from kquota.terms import BrokerId
+
+CLIENT_ID: Final = "kquota"
+CONNECT_SECONDS: Final = 10.0
+REQUEST_SECONDS: Final = 30.0
+_POLL_MS: Final = 20
+_SHOWN: Final = 5
+_LARGEST_ANSWER: Final = 512 * 2**20  # kafka-python's own 1 MB is less than the log dirs of one busy broker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class LiveBroker:
+    """A live broker, as metadata names it."""
+
+    id: BrokerId
+    host: str
+    port: int
+    rack: str | None
+
+
+class Wire:
+    """An open connection to one cluster; a context manager.
+
+    Requests and answers are kafka-python's message classes; only the modules of this package see them.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        security: Mapping[str, object],
+        deadline: float = CONNECT_SECONDS,
+        throttled: Throttled = unheard,
+        names: ArgumentNames = OF_A_PROGRAM,
+    ) -> None:
+        """Connect to the first of `bootstrap` (host:port, joined by commas) that answers.
+
+        `security` are kafka-python's settings (`login.settings`); `throttled` hears of each wait for a broker that
+        throttles us (KIP-219); `names` are what errors call the arguments. Raises Unreachable after at most `deadline`
+        seconds (or their default.api.timeout.ms), at once if every address refuses or TLS fails; Refused if the login
+        is.
+        """
+        # Its warnings are for a library's author; what matters of them comes back as an error. DEBUG shows passwords.
+        logging.getLogger("kafka").setLevel(logging.INFO if os.environ.get("KQUOTA_DEBUG") else logging.CRITICAL + 1)
+        self._bootstrap = bootstrap
+        self._names = names
+        deadline = _seconds(security, "default_api_timeout_ms", deadline)
+        self._patience = _seconds(security, "request_timeout_ms", REQUEST_SECONDS)
+        give_up = time.monotonic() + deadline
+        protocol = str(security.get("security_protocol", "PLAINTEXT"))
+        self._tls = protocol.endswith("SSL")
+        servers = must_listen("Kafka broker", bootstrap, names.bootstrap_server, names.command_config, deadline)
+        ours: dict[str, Any] = {
+            "client_id": CLIENT_ID,
+            "client_software_name": "kquota",
+            "receive_message_max_bytes": _LARGEST_ANSWER,
+            "request_timeout_ms": int(self._patience * 1000),
+            "socket_connection_setup_timeout_ms": int(deadline * 1000),
+            "max_in_flight_requests_per_connection": 100,
+            "throttled": throttled,
+        }
+        self._oldest: tuple[int, ...] | None = None
+        self._net = Loop()
+        self._manager, failure = start.first(self._net, servers, ours | dict(security), give_up)
+        if failure is not None:
+            self.close()
+            raise start.failed(failure, bootstrap, protocol, deadline, names) from failure
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._manager.close()
+        self._net.close()
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id, the same from every broker."""
+        return str(self._manager.cluster.cluster_id)
+
+    @property
+    def controller(self) -> BrokerId | None:
+        """The controller on ZooKeeper clusters; on KRaft any broker forwards, and this is one of them."""
+        controller = self._manager.cluster.controller
+        return None if controller is None else BrokerId(controller.node_id)
+
+    def brokers(self) -> dict[BrokerId, LiveBroker]:
+        """The live brokers, by id."""
+        found = (
+            LiveBroker(id=BrokerId(b.node_id), host=b.host, port=b.port, rack=b.rack)
+            for b in self._manager.cluster.brokers()
+        )
+        return {broker.id: broker for broker in sorted(found)}
+
+    def version(self) -> tuple[int, ...]:
+        """The broker's release as its API versions tell it, for example (3, 9); never newer than it is."""
+        return tuple(self._manager.broker_version)
+
+    def oldest(self) -> tuple[int, ...]:
+        """The oldest release among the brokers that answer: in a rolling upgrade they are not all of one.
+
+        Asked once, and not from 4.0 on, which runs beside no Kafka that matters (3.3 on KRaft at the oldest).
+        """
+        if self._oldest is None and self.version() >= (4, 0):
+            self._oldest = self.version()
+        if self._oldest is None:
+            asked = ApiVersionsRequest(client_software_name="kquota", client_software_version="0")
+            answers = self.ask_each(dict.fromkeys(self.brokers(), asked)).values()
+            told = [_release(a) for a in answers if not isinstance(a, KquotaError) and not a.error_code]
+            self._oldest = min([self.version(), *told])
+        return self._oldest
+
+    def metadata(self, topics: list[str] | None, broker: BrokerId | None = None, seconds: float | None = None) -> Any:
+        """A fresh MetadataResponse of `topics`, or of all (None); also refreshes brokers and controller.
+
+        `broker` and `seconds` are those of `ask`.
+        """
+        named = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
+        answer = self.ask(
+            MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=1), broker, seconds
+        )
+        self._manager.cluster.update_metadata(answer)
+        return answer
+
+    def ask(self, request: Any, broker: BrokerId | None = None, seconds: float | None = None) -> Any:
+        """Send to `broker`, or to any, and return the answer.
+
+        `seconds` bounds the request and the connection before it. A connection that the broker has muted (KIP-219) is
+        waited for, however long. Raises Unreachable, and Refused if the broker does not know this request. After
+        Unreachable, `was_sent` says whether the broker may have received it.
+        """
+        return self._run(request, broker, seconds)
+
+    def muted(self, broker: BrokerId | None) -> float:
+        """The seconds for which `broker`, or every broker (None), takes no request of ours (KIP-219)."""
+        return self._manager.muted(broker)
+
+    def ask_each(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any | KquotaError]:
+        """Send each broker its request, all in flight together; an error stands in the place of its broker's answer.
+
+        Muted connections (KIP-219) are waited for.
+        """
+        give_up = time.monotonic() + self._patience
+        answers: dict[BrokerId, Any | kafka_errors.KafkaError] = {}
+        left = dict(requests)
+        self._look()
+        while left:
+            answers |= self._net.run(self._together, left)
+            left = {b: r for b, r in left.items() if isinstance(answers[b], kafka_errors.NodeNotReadyError)}
+            if time.monotonic() > give_up:
+                break
+            if left:
+                self._net.poll(timeout_ms=_POLL_MS)
+        return {
+            broker: self._explained(answer, requests[broker], broker)
+            if isinstance(answer, kafka_errors.KafkaError)
+            else answer
+            for broker, answer in answers.items()
+        }
+
+    async def _together(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any | kafka_errors.KafkaError]:
+        answers: dict[BrokerId, Any | kafka_errors.KafkaError] = {}
+        sent: dict[BrokerId, Awaitable[Any]] = {}
+        longest_ms = max(map(self._longest_ms, requests))
+        for broker, request in requests.items():
+            try:
+                sent[broker] = self._manager.send(request, node_id=broker)
+            except kafka_errors.KafkaError as error:
+                answers[broker] = error
+        for broker, future in sent.items():
+            try:
+                answers[broker] = await self._manager.wait_for(future, longest_ms)
+            except kafka_errors.KafkaError as error:
+                answers[broker] = error
+        return answers
+
+    def _longest_ms(self, broker: BrokerId | None, seconds: float | None = None) -> int:
+        """For a request, the connection before it, and the mute before both.
+
+        A TLS handshake that nobody answers has no time-out of its own.
+        """
+        longest = self._patience + CONNECT_SECONDS if seconds is None else seconds
+        return int((longest + self._manager.muted(broker)) * 1000)
+
+    def _look(self) -> None:
+        """A connection that ended while nobody looked is seen here, not by the next request."""
+        self._net.poll(timeout_ms=0)
+
+    def _run(self, request: Any, broker: BrokerId | None, seconds: float | None) -> Any:
+        patience = self._patience if seconds is None else seconds
+        give_up = time.monotonic() + patience + self._manager.muted(broker)
+        timeout_ms = None if seconds is None else seconds * 1000
+
+        async def answered() -> Any:
+            sent = self._manager.send(request, node_id=broker, request_timeout_ms=timeout_ms)
+            return await self._manager.wait_for(sent, self._longest_ms(broker, seconds))
+
+        self._look()
+        while True:
+            try:
+                return self._net.run(answered)
+            except kafka_errors.NodeNotReadyError as error:
+                if time.monotonic() > give_up:
+                    raise self._explained(error, request, broker) from error
+                self._net.poll(timeout_ms=_POLL_MS)
+            except kafka_errors.KafkaError as error:
+                raise self._explained(error, request, broker) from error
+
+    def _explained(self, error: kafka_errors.KafkaError, request: Any, broker: BrokerId | None) -> KquotaError:
+        name = type(request).__name__.removesuffix("Request")
+        where = f"Kafka at {self._bootstrap}" if broker is None else f"broker {broker}"
+        if isinstance(error, kafka_errors.IncompatibleBrokerVersion):
+            return Refused(
+                f"{where}: this Kafka is too old for {name}; on a ZooKeeper cluster use {self._names.zookeeper}"
+            )
+        if isinstance(error, kafka_errors.NodeNotReadyError):
+            return Unreachable(f"{where}: no answer to {name}: {CLOSED}")
+        cause = handshake.cause(error)
+        told = handshake.explained(cause) if cause is not None and self._tls else None
+        hint = ""
+        if broker is None and isinstance(cause or error, (OSError, kafka_errors.KafkaConnectionError)):
+            named = ", ".join(f"{known.host}:{known.port}" for known in list(self.brokers().values())[:_SHOWN])
+            hint = f"; the cluster names its brokers as {named}: can they be reached from here?"
+        return Unreachable(f"{where}: no answer to {name} ({told or start.phrase(error)}){hint}")
+
+
+def was_sent(request: Any, error: Unreachable) -> bool:
+    """Whether the broker may have received the request for which `Wire.ask` raised this error.
+
+    kafka-python gives a request its header when it writes the request to the connection. A request that waits for its
+    connection when time is up is written later.
+    """
+    return request.header is not None or isinstance(error.__cause__, kafka_errors.KafkaTimeoutError)
+
+
+def kafka_error(code: int, message: str | None) -> str:
+    """A broker's error as one phrase: its name, code and own words."""
+    name = kafka_errors.for_code(code).__name__.removesuffix("Error")
+    return f"{name} ({code})" + (f": {message}" if message else "")
+
+
+def _release(answer: Any) -> tuple[int, ...]:
+    versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    return tuple(BrokerVersionData(api_versions=versions).broker_version)
+
+
+def _seconds(settings: Mapping[str, object], name: str, otherwise: float) -> float:
+    milliseconds = settings.get(name)
+    return milliseconds / 1000 if isinstance(milliseconds, int) else otherwise

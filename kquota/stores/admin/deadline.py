@@ -1,0 +1,44 @@
+"""The time that a call of the record's log may take, over all of its requests."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kquota.errors import Unreachable
+from kquota.stores.admin.connection import Wire
+from kquota.stores.state.clock import now
+from kquota.terms import BrokerId
+
+_REQUEST_SECONDS: Final = 5.0
+_LEAST_SECONDS: Final = 0.5
+_MUTED_SECONDS: Final = 60.0
+
+
+class Deadline:
+    """A time-out that does not count the time for which brokers mute us (KIP-219), but for a minute of it at most."""
+
+    def __init__(self, wire: Wire, seconds: float) -> None:
+        self._wire = wire
+        self._end = now() + seconds
+        self._mute_left = _MUTED_SECONDS
+        self.seconds = seconds
+
+    @property
+    def over(self) -> bool:
+        """Whether time is up."""
+        return now() >= self._end
+
+    def request(self, broker: BrokerId | None) -> float:
+        """The seconds that one request to `broker` may take, its mute not counted.
+
+        Raises Unreachable, and ends this deadline, when the broker mutes us for too long.
+        """
+        muted = self._wire.muted(broker)
+        if muted > self._mute_left:
+            self._end = now()
+            raise Unreachable(
+                f"broker {broker} throttles this client for {muted:.0f} s more; a client quota is too low"
+            )
+        self._mute_left -= muted
+        self._end += muted
+        return max(_LEAST_SECONDS, min(_REQUEST_SECONDS, self._end - now()))

@@ -1,0 +1,230 @@
+"""A real client that loads a scratch topic and hears how often brokers throttle it (librdkafka)."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, Producer, TopicPartition
+
+from kquota.errors import KquotaError, Refused, Unreachable
+from kquota.probe.load import Load
+from kquota.probe.meter import Meter
+from kquota.probe.refusals import RefusedArgument
+from kquota.stores.state.interrupt import deferred
+from kquota.terms import BrokerId
+
+_Told = Callable[[float], None]
+_POLL: Final = 0.02
+_AT_ONCE: Final = 500
+"""Messages taken from librdkafka in one call."""
+_MOST_RECORD: Final = 50_000
+_RECORDS_A_FETCH: Final = 8
+"""A fetch ends in the middle of a batch, and what it has of that one is lost. These hold whole batches, of a record."""
+_LEAST_FILLED: Final = 2_000
+_FRAMING: Final = 70
+"""Bytes around one record in a batch of its own, which a quota counts, too."""
+_AROUND: Final = _FRAMING + 10
+"""The same, and a few more."""
+_AHEAD_SECONDS: Final = 0.5
+_FILL_SECONDS: Final = 1.0
+_MOST_FILL: Final = 16_000_000
+_PATIENCE: Final = 60.0
+_STATISTICS_MS: Final = 500
+_DENIED: Final = (
+    KafkaError._AUTHENTICATION,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+)
+_FATAL: Final = (*_DENIED, KafkaError._ALL_BROKERS_DOWN, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
+# librdkafka writes to stderr by itself; what matters of it comes back as an error.
+_QUIET: Final = {"log_level": 2}
+_LONGEST_WAIT_MS: Final = 300_000
+"""librdkafka's own bound; a request that a quota holds up for a minute is not lost."""
+
+
+class RdkafkaClient:
+    """Implements `ProbeClient`. `settings` are the login's, in librdkafka's words (`rdkafka.settings`)."""
+
+    def __init__(self, bootstrap: str, settings: Mapping[str, Any], client_id: str) -> None:
+        self._settings = {
+            **settings,
+            **_QUIET,
+            "bootstrap.servers": bootstrap,
+            "client.id": client_id,
+            "socket.timeout.ms": _LONGEST_WAIT_MS,
+        }
+        self._failure: KquotaError | None = None
+
+    def produce(self, load: Load, meter: Meter, told: _Told) -> None:
+        """Raises Refused when more is let through than may be written."""
+        self._write(load, meter, told, most=None, record=min(load.batch, _MOST_RECORD))
+
+    def fill(self, load: Load) -> None:
+        """Raises Unreachable when that takes too long."""
+        size = int(min(_MOST_FILL, max(4 * load.batch, load.expected * _FILL_SECONDS)))
+        now = time.monotonic()
+        meter = Meter(starts=now, ends=now + _PATIENCE)
+        self._write(load, meter, lambda _: None, most=size, record=_filled(load))
+
+    def consume(self, load: Load, meter: Meter, told: _Told) -> None:
+        began, got = time.monotonic(), 0
+        with deferred() as let_through, self._consumer(load, meter, 0) as consumer:
+            while (now := time.monotonic()) < meter.ends:
+                told(now - began)
+                let_through()
+                self._must_go_on()
+                if got > load.due(now - began) * len(load.leaders):
+                    time.sleep(_POLL)
+                    continue
+                for message in consumer.consume(_AT_ONCE, _POLL):
+                    if error := message.error():
+                        self._read_again(consumer, message, error)
+                    else:
+                        size = len(message.value() or b"") + _FRAMING
+                        got += size
+                        meter.got(load.leaders[message.partition()], size, time.monotonic())
+
+    def request(self, load: Load, meter: Meter, told: _Told) -> None:
+        """Fetches at the end of an empty log: each costs a broker's thread, and brings nothing."""
+        began = time.monotonic()
+        at_once = {"fetch.wait.max.ms": 0, "statistics.interval.ms": _STATISTICS_MS}
+        with deferred() as let_through, ExitStack() as stack:
+            consumers = [
+                stack.enter_context(self._consumer(load, meter, OFFSET_END, at_once | {"stats_cb": _fetches(meter)}))
+                for _ in range(max(1, round(load.rate)))
+            ]
+            while (now := time.monotonic()) < meter.ends:
+                told(now - began)
+                let_through()
+                self._must_go_on()
+                for consumer in consumers:
+                    message = consumer.poll(_POLL / len(consumers))
+                    if message is not None and (error := message.error()):
+                        self._failed(error)
+
+    def _write(self, load: Load, meter: Meter, told: _Told, *, most: int | None, record: int) -> None:
+        """Until the meter ends, or each broker has `most` bytes."""
+        # Random, so that no compression anywhere makes the bytes fewer than they are.
+        payload = os.urandom(record)
+        ahead = max(2 * load.batch, int(load.expected * _AHEAD_SECONDS))
+        sent: Counter[int] = Counter()
+        taken: Counter[int] = Counter()
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            partition = message.partition()
+            taken[partition] += record
+            if error is not None:
+                self._failed(error)
+            else:
+                meter.got(load.leaders[partition], record, time.monotonic())
+
+        producer = Producer(self._writing(load.batch if most is None else record + _AROUND, meter))
+        began = time.monotonic()
+        with deferred() as let_through, _purged(producer):
+            while (now := time.monotonic()) < meter.ends:
+                told(now - began)
+                let_through()
+                self._must_go_on()
+                if sent.total() > load.most_bytes:
+                    problem = f": {load.most_bytes:,} bytes are written, and nothing holds the client"
+                    raise RefusedArgument("most_bytes", problem)
+                for partition in load.leaders:
+                    due = load.due(now - began) if most is None else float(most)
+                    while sent[partition] < due and sent[partition] - taken[partition] < ahead:
+                        producer.produce(load.topic, payload, partition=partition, on_delivery=delivered)
+                        sent[partition] += record
+                producer.poll(_POLL / 4)
+                if most is not None and all(taken[partition] >= most for partition in load.leaders):
+                    return
+        if most is not None:
+            raise Unreachable(f"filling topic {load.topic} took more than {_PATIENCE:g} s; nothing was measured")
+
+    def _writing(self, batch: int, meter: Meter) -> dict[str, Any]:
+        return self._heard(meter) | {
+            "acks": 1,
+            "linger.ms": 5,
+            "batch.size": batch,
+            "compression.type": "none",
+            "queue.buffering.max.kbytes": 2**20,
+            "queue.buffering.max.messages": 1_000_000,
+        }
+
+    @contextmanager
+    def _consumer(self, load: Load, meter: Meter, offset: int, more: Mapping[str, Any] | None = None) -> Any:
+        consumer = Consumer(
+            self._heard(meter)
+            | {
+                "group.id": load.topic,
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "check.crcs": False,
+                "fetch.wait.max.ms": 100,
+                "fetch.queue.backoff.ms": 10,
+                "fetch.message.max.bytes": _RECORDS_A_FETCH * (_filled(load) + _AROUND),
+                "queued.max.messages.kbytes": max(1, int(load.expected * len(load.leaders) * _AHEAD_SECONDS / 1_000)),
+            }
+            | dict(more or {})
+        )
+        try:
+            consumer.incremental_assign([TopicPartition(load.topic, partition, offset) for partition in load.leaders])
+            yield consumer
+        finally:
+            consumer.close()
+
+    def _heard(self, meter: Meter) -> dict[str, Any]:
+        def throttled(event: Any) -> None:
+            meter.throttled(BrokerId(event.broker_id), round(event.throttle_time * 1_000), time.monotonic())
+
+        return {**self._settings, "throttle_cb": throttled, "error_cb": self._failed}
+
+    def _read_again(self, consumer: Consumer, message: Message, error: KafkaError) -> None:
+        if error.code() == KafkaError._PARTITION_EOF:
+            consumer.seek(TopicPartition(message.topic(), message.partition(), 0))
+        else:
+            self._failed(error)
+
+    def _failed(self, error: KafkaError) -> None:
+        # Nothing may be raised through librdkafka: its caller looks at this between two calls.
+        if error.code() in _DENIED:
+            self._failure = self._failure or Refused(f"brokers refuse the client to be probed: {error.str()}")
+        elif error.code() in _FATAL or error.code() == KafkaError._MSG_TIMED_OUT:
+            self._failure = self._failure or Unreachable(f"the client to be probed: {error.str()}")
+
+    def _must_go_on(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+
+@contextmanager
+def _purged(producer: Producer) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        # What a throttled broker has not taken yet would be waited for otherwise.
+        producer.purge()
+
+
+def _filled(load: Load) -> int:
+    """Bytes of each record that is there to be read."""
+    return max(_LEAST_FILLED, load.batch // _RECORDS_A_FETCH)
+
+
+def _fetches(meter: Meter) -> Callable[[str], None]:
+    """A stats_cb that counts one consumer's fetches from each broker."""
+    known: Counter[int] = Counter()
+
+    def heard(text: str) -> None:
+        now = time.monotonic()
+        for broker in json.loads(text)["brokers"].values():
+            number, fetches = broker["nodeid"], broker["req"].get("Fetch", 0)
+            meter.got(BrokerId(number), fetches - known[number], now)
+            known[number] = fetches
+
+    return heard

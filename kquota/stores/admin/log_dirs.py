@@ -1,0 +1,171 @@
+"""The LogDirs port on the Admin API: DescribeLogDirs (KIP-113, KIP-827), metadata, and ListOffsets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from kafka.protocol.admin import DescribeLogDirsRequest
+from kafka.protocol.consumer import ListOffsetsRequest
+
+from kquota.errors import KquotaError, Refused
+from kquota.sizes.replica import LogDir, Replica
+from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.terms import BrokerId, TopicPartition
+
+_LATEST, _EARLIEST = -1, -2
+# As a consumer (-1) only the leader answers; with this id a follower tells its own log's end.
+_DEBUGGING_REPLICA: Final = -2
+_CONSUMER: Final = -1
+
+
+class WireLogDirs:
+    """Log dirs of the live brokers."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    @property
+    def cluster_id(self) -> str:
+        return self._wire.cluster_id
+
+    def brokers(self) -> Mapping[BrokerId, str | None]:
+        return {broker.id: broker.rack for broker in self._wire.brokers().values()}
+
+    def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
+        """Topics are chosen here, not by the broker, which must be told their partitions, too."""
+        answers = self._answers({broker: DescribeLogDirsRequest(topics=None) for broker in brokers})
+        racks = self.brokers()
+        found = []
+        for broker, answer in answers.items():
+            if getattr(answer, "error_code", 0):
+                raise Refused(f"broker {broker}: {kafka_error(answer.error_code, None)} to DescribeLogDirs")
+            found += [_log_dir(broker, racks.get(broker), result, topics) for result in answer.results]
+        return sorted(found, key=lambda log_dir: (log_dir.broker, log_dir.path))
+
+    def detailed(self, log_dirs: list[LogDir]) -> list[LogDir]:
+        partitions = {replica.partition for log_dir in log_dirs for replica in log_dir.replicas}
+        states = self._states(partitions)
+        held: dict[BrokerId, set[TopicPartition]] = defaultdict(set)
+        for log_dir in log_dirs:
+            held[log_dir.broker] |= {replica.partition for replica in log_dir.replicas if not replica.future}
+        ends = self._list_offsets(held, _LATEST, _DEBUGGING_REPLICA)
+        starts = self._list_offsets(_led(states), _EARLIEST, _CONSUMER)
+        return [
+            replace(
+                log_dir,
+                replicas=tuple(
+                    _with_details(replica, log_dir.broker, states.get(replica.partition), starts, ends)
+                    for replica in log_dir.replicas
+                ),
+            )
+            for log_dir in log_dirs
+        ]
+
+    def _states(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Any]:
+        wanted = set(partitions)
+        topics = sorted({partition.topic for partition in wanted})
+        if not topics:
+            return {}
+        found = {}
+        for topic in self._wire.metadata(topics).topics:
+            for state in topic.partitions or ():
+                partition = TopicPartition(topic.name, state.partition_index)
+                if partition in wanted:
+                    found[partition] = state
+        return found
+
+    def _list_offsets(
+        self, held: Mapping[BrokerId, Collection[TopicPartition]], timestamp: int, replica_id: int
+    ) -> dict[tuple[BrokerId, TopicPartition], int]:
+        answers = self._answers(
+            {
+                broker: _list_offsets(partitions, timestamp, replica_id)
+                for broker, partitions in held.items()
+                if partitions
+            }
+        )
+        return {
+            (broker, TopicPartition(topic.name, state.partition_index)): state.offset
+            for broker, answer in answers.items()
+            for topic in answer.topics
+            for state in topic.partitions
+            if state.error_code == 0 and state.offset >= 0
+        }
+
+    def _answers(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any]:
+        answers = self._wire.ask_each(requests)
+        for answer in answers.values():
+            if isinstance(answer, KquotaError):
+                raise answer
+        return answers
+
+
+def _log_dir(broker: BrokerId, rack: str | None, result: Any, topics: Collection[str] | None) -> LogDir:
+    replicas = [
+        Replica(
+            partition=TopicPartition(topic.name, state.partition_index),
+            size=state.partition_size,
+            offset_lag=state.offset_lag,
+            future=state.is_future_key,
+        )
+        for topic in result.topics
+        if topics is None or topic.name in topics
+        for state in topic.partitions
+    ]
+    return LogDir(
+        broker=broker,
+        rack=rack,
+        path=result.log_dir,
+        error=kafka_error(result.error_code, None) if result.error_code else None,
+        volume_total=_told(result.total_bytes),
+        volume_usable=_told(result.usable_bytes),
+        replicas=tuple(sorted(replicas, key=lambda replica: (replica.partition, replica.future))),
+    )
+
+
+def _told(size: int | None) -> int | None:
+    return None if size is None or size < 0 else size
+
+
+def _led(states: Mapping[TopicPartition, Any]) -> dict[BrokerId, set[TopicPartition]]:
+    led: dict[BrokerId, set[TopicPartition]] = defaultdict(set)
+    for partition, state in states.items():
+        if state.leader_id >= 0:
+            led[BrokerId(state.leader_id)].add(partition)
+    return led
+
+
+def _with_details(
+    replica: Replica,
+    broker: BrokerId,
+    state: Any | None,
+    starts: Mapping[tuple[BrokerId, TopicPartition], int],
+    ends: Mapping[tuple[BrokerId, TopicPartition], int],
+) -> Replica:
+    if replica.future or state is None:
+        return replica
+    return replace(
+        replica,
+        start_offset=starts.get((broker, replica.partition)),
+        end_offset=ends.get((broker, replica.partition)),
+        leader=state.leader_id == broker,
+        in_sync=broker in state.isr_nodes,
+    )
+
+
+def _list_offsets(partitions: Collection[TopicPartition], timestamp: int, replica_id: int) -> Any:
+    of_topic: dict[str, list[int]] = defaultdict(list)
+    for partition in sorted(partitions):
+        of_topic[partition.topic].append(partition.partition)
+    topic_data = ListOffsetsRequest.ListOffsetsTopic
+    topics = [
+        topic_data(
+            name=topic,
+            partitions=[topic_data.ListOffsetsPartition(partition_index=i, timestamp=timestamp) for i in numbers],
+        )
+        for topic, numbers in of_topic.items()
+    ]
+    return ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=topics, min_version=1)

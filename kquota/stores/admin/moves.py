@@ -1,0 +1,123 @@
+"""The Cluster port of a move on the Admin API: metadata, reassignments (KIP-455), dynamic configs; Kafka 2.4 on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from kafka.protocol.admin import AlterPartitionReassignmentsRequest
+
+from kquota.errors import Refused, Unknown, Unreachable
+from kquota.reassign.moves import PartitionReplicas, Replicas
+from kquota.reassign.port import Snapshot
+from kquota.stores.admin.connection import kafka_error
+from kquota.stores.admin.running import TIMEOUT_MS, ask_controller, moving
+from kquota.stores.admin.settings import WireSettings
+from kquota.stores.state.topic_id import printed
+from kquota.terms import BrokerId, TopicPartition
+
+_TIMED_OUT: Final = 7
+_NO_SUCH_TOPIC: Final = (3, 17)
+
+_Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
+
+
+class WireMoves(WireSettings):
+    """A cluster as a move sees it, through its brokers. Implements `MoveCluster`, and `Configs` as well."""
+
+    def snapshot(self, topics: Collection[str] | None) -> Snapshot:
+        running = moving(self._wire)
+        answer = self._wire.metadata(None if topics is None else sorted(topics))
+        partitions = {}
+        for topic in answer.topics:
+            if topic.error_code and topic.error_code not in _NO_SUCH_TOPIC:
+                raise Refused(f"topic {topic.name}: the broker answered {kafka_error(topic.error_code, None)}")
+            for state in topic.partitions or ():
+                name = TopicPartition(topic.name, state.partition_index)
+                partitions[name] = _partition(state, running.get(name))
+        return Snapshot(
+            racks={broker.id: broker.rack for broker in self._wire.brokers().values()},
+            partitions=dict(sorted(partitions.items())),
+            running={name: _moving(state) for name, state in sorted(running.items())},
+            topic_ids={t.name: known for t in answer.topics if not t.error_code and (known := printed(t.topic_id))},
+        )
+
+    @property
+    def largest_submission(self) -> int | None:
+        return None
+
+    def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
+        """One request, which only the controller takes where there is a ZooKeeper.
+
+        A second one goes before it where a running move is replaced by one that adds, or removes, nothing: KRaft keeps
+        the old replicas on that side (4.3.1: [1,2] -> [1,3] and back was adding 3 and removing 3 for good). So such a
+        move is cancelled first.
+        """
+        running = moving(self._wire)
+        replaced = [
+            name
+            for name, target in targets.items()
+            if name in running and target and _would_keep(running[name], target)
+        ]
+        refused = self._submitted(dict.fromkeys(replaced)) if replaced else {}
+        still = moving(self._wire) if refused else {}
+        refused = {name: words for name, words in refused.items() if name in still}
+        return {**refused, **self._submitted({name: t for name, t in targets.items() if name not in refused})}
+
+    def _submitted(self, targets: Mapping[TopicPartition, Replicas | None]) -> dict[TopicPartition, str]:
+        by_topic: defaultdict[str, list[Any]] = defaultdict(list)
+        for name, target in targets.items():
+            replicas = None if target is None else list(target)
+            partition = _Topic.ReassignablePartition(partition_index=name.partition, replicas=replicas)
+            by_topic[name.topic].append(partition)
+        topics = [_Topic(name=topic, partitions=partitions) for topic, partitions in by_topic.items()]
+        request = AlterPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=topics)
+        self._must_hold()
+        try:
+            answer = ask_controller(self._wire, request)
+        except Unreachable as error:
+            raise Unknown(f"{error}; whether the moves were submitted is not known") from error
+        if answer.error_code:
+            words = f"submitting the moves: the broker answered {kafka_error(answer.error_code, answer.error_message)}"
+            raise Unknown(words) if answer.error_code == _TIMED_OUT else Refused(words)
+        return {
+            TopicPartition(topic.name, state.partition_index): _words(state)
+            for topic in answer.responses
+            for state in topic.partitions
+            if state.error_code
+        }
+
+
+def _partition(state: Any, move: Any | None) -> PartitionReplicas:
+    """A partition as metadata tells it, unless it was moving a moment before: then as it was then."""
+    return PartitionReplicas(
+        replicas=_brokers(move.replicas if move else state.replica_nodes),
+        adding=_brokers(move.adding_replicas if move else ()),
+        removing=_brokers(move.removing_replicas if move else ()),
+        leader=BrokerId(state.leader_id) if state.leader_id >= 0 else None,
+        isr=_brokers(state.isr_nodes),
+    )
+
+
+def _moving(move: Any) -> PartitionReplicas:
+    return PartitionReplicas(
+        replicas=_brokers(move.replicas),
+        adding=_brokers(move.adding_replicas),
+        removing=_brokers(move.removing_replicas),
+    )
+
+
+def _would_keep(move: Any, target: Replicas) -> bool:
+    """Whether the controller would keep what the move adds or removes, because `target` has nothing to put there."""
+    before = set(move.replicas) - set(move.adding_replicas)
+    adds, removes = set(target) - before, set(move.replicas) - set(target)
+    return bool((move.adding_replicas and not adds) or (move.removing_replicas and not removes))
+
+
+def _words(state: Any) -> str:
+    return str(state.error_message or kafka_error(state.error_code, None))
+
+
+def _brokers(ids: Collection[int]) -> Replicas:
+    return tuple(map(BrokerId, ids))

@@ -1,0 +1,249 @@
+"""The one partition of a topic, at its leader wherever that is: Metadata, Fetch and Produce with a deadline."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+from kafka.protocol.producer import ProduceRequest
+
+from kquota.errors import Refused, Unreachable
+from kquota.stores.admin.connection import Wire, kafka_error, was_sent
+from kquota.stores.admin.deadline import Deadline
+from kquota.stores.state.clock import now
+from kquota.stores.state.log import Forbidden
+from kquota.terms import BrokerId
+
+ABSENT: Final = 3
+FORBIDDEN: Final = 29
+OUT_OF_ORDER: Final = 45
+DUPLICATE: Final = 46
+_OUT_OF_RANGE: Final = 1
+_TOO_LARGE: Final = (10, 18)
+NO_LEADER_YET: Final = 5
+_MAYBE_APPENDED: Final = (-1, 7, 13, 20, 56)
+"""Answers after which the batch may be in the log: the server's own errors, its time-out, too few replicas too late."""
+_PASSING: Final = (*_MAYBE_APPENDED, ABSENT, NO_LEADER_YET, 6, 9, 19, 74, 75, 78, 100, 103)
+"""Answers of a partition that has just been created or has no leader now, or whose leader has moved on."""
+
+_ABSENT_SECONDS: Final = 3.0
+"""A broker may not know yet a topic that another one shows. After this time it was deleted."""
+_PAUSE_SECONDS: Final = 0.05
+_MOST_BYTES: Final = 16 * 2**20
+_NO_LEADER: Final = "it has no leader now"
+_ALL_IN_SYNC: Final = -1
+_EARLIEST: Final = -2
+_BY_ID: Final = 13
+"""The version of Fetch from which on it names topics by id (Kafka 3.1)."""
+
+_Answer = TypeVar("_Answer", int, "Fetched")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """Records from `offset` on, which is not the one asked for when the log does not have that.
+
+    `start` is the first offset that is kept, `end` the high watermark.
+    """
+
+    offset: int
+    start: int
+    end: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Produced:
+    """The answer to one batch. `code` 0 is an acknowledgement, with the batch's `offset`; None is no answer.
+
+    `maybe`: the batch may be in the log. An acknowledged batch may be another's with the same sequence.
+    """
+
+    code: int | None
+    reason: str
+    maybe: bool
+    offset: int = -1
+
+    @property
+    def refused(self) -> bool:
+        """Whether trying again is in vain."""
+        return self.code not in (None, 0, OUT_OF_ORDER, DUPLICATE, *_PASSING)
+
+
+def leader(topic: Any) -> BrokerId | None:
+    """The leader of the topic's first partition, as an answer to Metadata has it; None when there is none now."""
+    found = topic.partitions[0].leader_id if topic.partitions else -1
+    return None if found < 0 else BrokerId(found)
+
+
+class PartitionLog:
+    """Partition 0 of one topic, which is known by its id: a topic of the same name that was made later is refused."""
+
+    def __init__(self, wire: Wire, name: str, topic_id: UUID, leader: BrokerId | None) -> None:
+        self._wire = wire
+        self.name = name
+        self.topic_id = topic_id
+        self._leader = leader
+        self._absent_since: float | None = None
+
+    def fetch(self, offset: int, deadline: Deadline) -> Fetched:
+        """What is committed from `offset` on; data may be empty also when there is more, so ask again.
+
+        The topic's id is verified. Raises Unreachable at the deadline, Refused, Forbidden.
+        """
+        return self._asked(lambda broker: self._fetched(broker, offset, deadline), deadline)
+
+    def produce(self, batch: bytes, deadline: Deadline) -> Produced:
+        """Send the batch once. Raises nothing: the answer says what to think of it."""
+        if self._leader is None:
+            return Produced(code=None, reason=f"{self._prefix}{_NO_LEADER}", maybe=False)
+        try:
+            seconds = deadline.request(self._leader)
+        except Unreachable as error:
+            return Produced(code=None, reason=f"{self._prefix}{error}", maybe=False)
+        request = self._produce_request(batch, seconds)
+        try:
+            answer = self._wire.ask(request, self._leader, seconds)
+        except Unreachable as error:
+            return Produced(code=None, reason=f"{self._prefix}{error}", maybe=was_sent(request, error))
+        (found,) = (one for topic in answer.responses for one in topic.partition_responses)
+        code = found.error_code
+        return Produced(
+            code=code,
+            reason=self._words(code, getattr(found, "error_message", None)),
+            maybe=code == 0 or code in _MAYBE_APPENDED,
+            offset=found.base_offset,
+        )
+
+    def refusal(self, code: int | None, reason: str) -> Refused:
+        """The error for an answer that will not change."""
+        if code == FORBIDDEN:
+            return Forbidden(f"{reason}. This user needs READ and WRITE on the topic")
+        if code in _TOO_LARGE:
+            return Refused(f"{reason}: the batch is larger than the topic's max.message.bytes")
+        return Refused(reason)
+
+    def _asked(self, ask: Callable[[BrokerId], _Answer | str], deadline: Deadline) -> _Answer:
+        """What the leader answers, whichever broker that is. `ask` may return a reason to ask again instead."""
+        while True:
+            reason = _NO_LEADER
+            if self._leader is not None:
+                try:
+                    found = ask(self._leader)
+                except Unreachable as error:
+                    reason = str(error)
+                else:
+                    if not isinstance(found, str):
+                        return found
+                    reason = found
+            self._look_again(reason, deadline)
+
+    def _first_offset(self, broker: BrokerId, deadline: Deadline) -> int | str:
+        """The first offset that is kept, or why to ask again."""
+        topic = ListOffsetsRequest.ListOffsetsTopic
+        partition = topic.ListOffsetsPartition(partition_index=0, timestamp=_EARLIEST)
+        request = ListOffsetsRequest(
+            replica_id=-1, isolation_level=0, topics=[topic(name=self.name, partitions=[partition])]
+        )
+        answer = self._wire.ask(request, broker, deadline.request(broker))
+        (found,) = (one for topic in answer.topics for one in topic.partitions)
+        return self._passing(found.error_code) if found.error_code else int(found.offset)
+
+    def _fetched(self, broker: BrokerId, offset: int, deadline: Deadline) -> Fetched | str:
+        """What was fetched, or why to ask again."""
+        answer = self._wire.ask(self._fetch_request(offset), broker, deadline.request(broker))
+        if answer.error_code:
+            return self._passing(answer.error_code)
+        found = next((one for topic in answer.responses for one in topic.partitions), None)
+        if found is None:
+            # Data that overruns the quota is not sent; a batch larger than 10 s of the quota never is.
+            return f"broker {broker} throttles this client; its consumer_byte_rate or request_percentage is too low"
+        if found.error_code == _OUT_OF_RANGE:
+            start = self._asked(lambda leader: self._first_offset(leader, deadline), deadline)
+            return self._words(_OUT_OF_RANGE) if start == offset else self._fetched(broker, start, deadline)
+        if found.error_code:
+            return self._passing(found.error_code)
+        if answer.API_VERSION < _BY_ID:
+            self._look(broker, deadline)
+            if self._leader is None:
+                return _NO_LEADER
+        data = bytes(found.records or b"")
+        return Fetched(offset=offset, start=found.log_start_offset, end=found.high_watermark, data=data)
+
+    def _produce_request(self, batch: bytes, seconds: float) -> Any:
+        topic = ProduceRequest.TopicProduceData
+        partition = topic.PartitionProduceData(index=0, records=batch)
+        return ProduceRequest(
+            transactional_id=None,
+            acks=_ALL_IN_SYNC,
+            timeout_ms=int(seconds * 1000),
+            topic_data=[topic(name=self.name, topic_id=self.topic_id, partition_data=[partition])],
+            min_version=3,
+        )
+
+    def _fetch_request(self, offset: int) -> Any:
+        topic = FetchRequest.FetchTopic
+        partition = topic.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=_MOST_BYTES)
+        return FetchRequest(
+            replica_id=-1,
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=_MOST_BYTES,
+            isolation_level=0,
+            topics=[topic(topic=self.name, topic_id=self.topic_id, partitions=[partition])],
+            forgotten_topics_data=[],
+            min_version=5,
+        )
+
+    def _look_again(self, reason: str, deadline: Deadline) -> None:
+        """Look where the leader is now. Raises Unreachable with the reason at the deadline, Refused as `_look`."""
+        time.sleep(_PAUSE_SECONDS)
+        if deadline.over:
+            seconds = f"{deadline.seconds:.0f} s"
+            raise Unreachable(f"topic {self.name}: no answer within {seconds} ({reason.removeprefix(self._prefix)})")
+        others = [broker for broker in self._wire.brokers() if broker != self._leader]
+        try:
+            self._look(random.choice(others) if others else None, deadline)
+        except Unreachable:
+            return
+
+    def _look(self, broker: BrokerId | None, deadline: Deadline) -> None:
+        """Take the leader, and verify the id, from the metadata of `broker`.
+
+        Raises Unreachable, Forbidden, and Refused for a topic that was deleted.
+        """
+        answer = self._wire.metadata([self.name], broker, deadline.request(broker))
+        (found,) = answer.topics
+        if found.error_code == FORBIDDEN:
+            raise self.refusal(FORBIDDEN, self._words(FORBIDDEN))
+        if found.error_code == ABSENT:
+            self._leader = None
+            self._absent_since = now() if self._absent_since is None else self._absent_since
+            if now() - self._absent_since > _ABSENT_SECONDS:
+                raise Refused(f"{self._prefix}it was deleted (id {self.topic_id}). Share the record again")
+            return
+        self._absent_since = None
+        if found.topic_id.int and found.topic_id != self.topic_id:
+            raise Refused(
+                f"{self._prefix}it was deleted and made again (id {found.topic_id}, before {self.topic_id}). "
+                "Nothing of this record is in the new topic"
+            )
+        self._leader = leader(found)
+
+    def _passing(self, code: int) -> str:
+        """The reason to ask again. Raises Refused and Forbidden when that is in vain."""
+        if code not in _PASSING:
+            raise self.refusal(code, self._words(code))
+        return self._words(code)
+
+    def _words(self, code: int, message: str | None = None) -> str:
+        return f"{self._prefix}the broker answered {kafka_error(code, message)}"
+
+    @property
+    def _prefix(self) -> str:
+        return f"topic {self.name}: "

@@ -1,0 +1,152 @@
+"""The Quotas port on the Admin API (KIP-546): DescribeClientQuotas and AlterClientQuotas, Kafka 2.6 and newer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kafka.protocol.admin import (
+    AlterClientQuotasRequest,
+    DescribeClientQuotasRequest,
+    DescribeUserScramCredentialsRequest,
+)
+
+from kquota.errors import Incomplete, Refused
+from kquota.quota.change import QuotaChange
+from kquota.quota.entity import Entity, Every, Filter, Name
+from kquota.quota.limits import Limits
+from kquota.quota.port import Scram
+from kquota.quota.replacement import Replacement
+from kquota.quota_keys import QUOTA_KEYS
+from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.terms import DEFAULT
+
+_USER: Final = "user"
+_CLIENT_ID: Final = "client-id"
+_IP: Final = "ip"
+_EXACT, _DEFAULT, _ANY = 0, 1, 2
+
+_TELLS_SCRAM: Final = (2, 7)
+_MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+_RESOURCE_NOT_FOUND: Final = 91
+
+_Component = DescribeClientQuotasRequest.ComponentData
+_Entry = AlterClientQuotasRequest.EntryData
+
+
+class WireQuotas:
+    """Client quotas through the Admin API. `unreadable` is told which credentials the broker keeps to itself."""
+
+    def __init__(self, wire: Wire, unreadable: Callable[[str], None] = lambda _: None) -> None:
+        self._wire = wire
+        self._unreadable = unreadable
+
+    def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
+        """Answered from the asked broker's memory, which may lag behind the controller."""
+        parts = ((_USER, wanted.user), (_CLIENT_ID, wanted.client_id), (_IP, wanted.ip))
+        components = [_component(kind, name) for kind, name in parts if name is not None]
+        return self._described(DescribeClientQuotasRequest(components=components, strict=True))
+
+    def everything(self) -> Mapping[Entity, Limits]:
+        """One request."""
+        return self._described(DescribeClientQuotasRequest(components=[], strict=False))
+
+    def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
+        """Credentials are told by Kafka 2.7 and newer (KIP-554), and iterations with them."""
+        return self.describe(Filter(user=name)), {} if name is DEFAULT else self._scram(name)
+
+    def _scram(self, name: Name | Every) -> Scram:
+        if self._wire.version() < _TELLS_SCRAM:
+            return {}
+        # None would ask for all, too; a broker that has to refuse that (4.3.1) fails inside and never answers.
+        asked = [] if isinstance(name, Every) else [DescribeUserScramCredentialsRequest.UserName(name=str(name))]
+        answer = self._wire.ask(DescribeUserScramCredentialsRequest(users=asked))
+        if not self._told(answer, "SCRAM credentials"):
+            return {}
+        return {
+            user.user: {
+                _MECHANISMS.get(credential.mechanism, f"SCRAM {credential.mechanism}"): credential.iterations
+                for credential in user.credential_infos
+            }
+            for user in answer.results or ()
+            if user.error_code != _RESOURCE_NOT_FOUND and self._told(user, f"SCRAM credentials of user {user.user!r}")
+        }
+
+    def _told(self, answer: Any, what: str) -> bool:
+        if answer.error_code:
+            why = kafka_error(answer.error_code, answer.error_message)
+            self._unreadable(f"{what} are left out: the broker answered {why}")
+        return not answer.error_code
+
+    def release(self) -> tuple[int, ...] | None:
+        return self._wire.version()
+
+    def _described(self, request: DescribeClientQuotasRequest) -> Mapping[Entity, Limits]:
+        answer = self._wire.ask(request)
+        if answer.error_code:
+            raise Refused(
+                f"describing quotas: the broker answered {kafka_error(answer.error_code, answer.error_message)}"
+            )
+        found = {}
+        for entry in answer.entries or ():
+            names = {
+                part.entity_type: DEFAULT if part.entity_name is None else part.entity_name for part in entry.entity
+            }
+            if names.keys() <= {_USER, _CLIENT_ID, _IP}:
+                entity = Entity(user=names.get(_USER), client_id=names.get(_CLIENT_ID), ip=names.get(_IP))
+                found[entity] = {value.key: value.value for value in entry.values if value.key in QUOTA_KEYS}
+        return found
+
+    def alter(self, changes: Sequence[QuotaChange]) -> None:
+        """Incremental: the broker changes the keys that are named, and no others."""
+        if errors := self._altered(changes):
+            undone = [f"{entity} ({why})" for entity, why in errors.items()]
+            done = [str(change.entity) for change in changes if change.entity not in errors]
+            raise Incomplete(f"the broker refused {'; '.join(undone)}", done, undone)
+
+    def must_carry(self, entities: Iterable[Entity]) -> None:
+        """The Admin API carries every name."""
+
+    def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
+        """One request."""
+        return self._altered([replacement.change for replacement in batch])
+
+    def _altered(self, changes: Sequence[QuotaChange]) -> dict[Entity, str]:
+        """Send the changes; why each was not made of those that were not."""
+        answer = self._wire.ask(AlterClientQuotasRequest(entries=[_entry(c) for c in changes], validate_only=False))
+        results = {_key(result.entity): result for result in answer.entries}
+        errors = {}
+        for change in changes:
+            result = results.get(_key(_parts(change.entity)))
+            if result is None:
+                errors[change.entity] = "the broker's answer leaves it out"
+            elif result.error_code:
+                errors[change.entity] = kafka_error(result.error_code, result.error_message)
+        return errors
+
+
+def _component(kind: str, name: Name | Every) -> Any:
+    if isinstance(name, Every):
+        return _Component(entity_type=kind, match_type=_ANY, match=None)
+    if name is DEFAULT:
+        return _Component(entity_type=kind, match_type=_DEFAULT, match=None)
+    return _Component(entity_type=kind, match_type=_EXACT, match=name)
+
+
+def _entry(change: QuotaChange) -> Any:
+    ops = [_Entry.OpData(key=key, value=value, remove=False) for key, value in sorted(change.add.items())]
+    ops += [_Entry.OpData(key=key, value=0.0, remove=True) for key in sorted(change.delete)]
+    return _Entry(entity=_parts(change.entity), ops=ops)
+
+
+def _parts(entity: Entity) -> list[Any]:
+    pairs = ((_USER, entity.user), (_CLIENT_ID, entity.client_id), (_IP, entity.ip))
+    return [
+        _Entry.EntityData(entity_type=kind, entity_name=None if name is DEFAULT else name)
+        for kind, name in pairs
+        if name is not None
+    ]
+
+
+def _key(parts: Sequence[Any]) -> frozenset[tuple[str, str | None]]:
+    return frozenset((part.entity_type, part.entity_name) for part in parts)

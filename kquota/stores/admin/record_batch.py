@@ -1,0 +1,124 @@
+"""Record batches as bytes: one that an append sends, and those that a fetch returns."""
+
+from __future__ import annotations
+
+import struct
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from kafka import errors as kafka_errors
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+
+from kquota.stores.state.log import Entry, Item
+
+PRODUCER_ID: Final = 0x6B71_756F_7461_0001
+"""Every kquota appends with this one id, `kquota` in ASCII and 1: brokers assign ids from 0 upwards."""
+_EPOCH: Final = 0
+_NONCE: Final = "kquota"
+_LARGEST_SEQUENCE: Final = 2**31 - 1
+_MAGIC: Final = 2
+_UNLIMITED: Final = 2**31 - 1
+"""The broker judges the size of a batch, not the builder."""
+
+_PREFIX: Final = struct.Struct(">qi4xb")
+"""Every format of a batch begins with its base offset, its length after these two, and, 4 bytes on, its magic."""
+_LENGTH_FROM: Final = 12
+_UNREADABLE: Final = (kafka_errors.KafkaError, ValueError, IndexError, OSError, EOFError, zlib.error, RuntimeError)
+"""What kafka-python raises for a codec that is not installed, or for bytes that are not what they claim to be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """One batch of the log. `foreign` counts its records that are not of the record: all, in a batch of others.
+
+    `nonce` is None in a batch of others, and when compaction has removed every record.
+    """
+
+    base_offset: int
+    last_offset: int
+    ours: bool
+    base_sequence: int
+    last_sequence: int
+    nonce: bytes | None = None
+    items: tuple[Item, ...] = ()
+    foreign: int = 0
+
+
+def following(sequence: int) -> int:
+    """The sequence after this one; Kafka continues with 0 after 2^31 - 1."""
+    return 0 if sequence == _LARGEST_SEQUENCE else sequence + 1
+
+
+def encode(entries: Sequence[Entry], sequence: int, nonce: bytes) -> bytes:
+    """The entries as one batch whose first record has this sequence. Each record carries the nonce in a header."""
+    builder = DefaultRecordBatchBuilder(
+        magic=_MAGIC,
+        compression_type=DefaultRecordBatch.CODEC_NONE,
+        is_transactional=False,
+        producer_id=PRODUCER_ID,
+        producer_epoch=_EPOCH,
+        base_sequence=sequence,
+        batch_size=_UNLIMITED,
+    )
+    now_ms = int(time.time() * 1000)
+    for offset, (key, value) in enumerate(entries):
+        builder.append(offset, now_ms, key.encode(), value, [(_NONCE, nonce)])
+    return bytes(builder.build())
+
+
+def decode(data: bytes) -> Iterator[Batch]:
+    """The batches of a fetch, in order. A fetch may end within a batch: that one is left out."""
+    view, position = memoryview(data), 0
+    while position + _PREFIX.size <= len(view):
+        offset, length, magic = _PREFIX.unpack_from(view, position)
+        end = position + _LENGTH_FROM + length
+        if end > len(view):
+            return
+        yield _batch(view[position:end]) if magic == _MAGIC else _old(offset)
+        position = end
+
+
+def _old(offset: int) -> Batch:
+    """A message of Kafka before 0.11, which knows no producer ids."""
+    return Batch(base_offset=offset, last_offset=offset, ours=False, base_sequence=-1, last_sequence=-1, foreign=1)
+
+
+def _batch(data: memoryview) -> Batch:
+    # The checksum is not verified: the broker has done so, and TCP has its own.
+    found = DefaultRecordBatch(data)
+    ours = found.producer_id == PRODUCER_ID and not found.is_control_batch
+    items, nonce = _items(found) if ours else ((), None)
+    return Batch(
+        base_offset=found.base_offset,
+        last_offset=found.last_offset,
+        ours=ours,
+        base_sequence=found.base_sequence,
+        last_sequence=found.last_sequence,
+        nonce=nonce,
+        items=items,
+        foreign=found.records_count - len(items),
+    )
+
+
+def _items(batch: Any) -> tuple[tuple[Item, ...], bytes | None]:
+    """The batch's items and its nonce; none at all when kafka-python cannot read it."""
+    try:
+        records = list(batch)
+    except _UNREADABLE:
+        return (), None
+    nonces = (value for record in records for key, value in record.headers if key == _NONCE)
+    return tuple(item for record in records if (item := _item(record)) is not None), next(nonces, None)
+
+
+def _item(record: Any) -> Item | None:
+    """None when the key is not text."""
+    try:
+        key = record.key.decode()
+    except (AttributeError, UnicodeDecodeError):
+        return None
+    at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
+    return Item(offset=record.offset, key=key, value=record.value, at=at)

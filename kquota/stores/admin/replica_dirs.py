@@ -1,0 +1,153 @@
+"""The ReplicaDirs port on the Admin API: DescribeLogDirs and AlterReplicaLogDirs (KIP-113); Kafka 1.1 on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final
+
+from kafka.protocol.admin import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
+
+from kquota.errors import KquotaError, Refused, Unknown, Unreachable
+from kquota.reassign.log_dirs import LogDirReading, Place
+from kquota.reassign.port import AlteredLogDirs
+from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.requests import FORBIDDEN, MAYBE_WRITTEN
+from kquota.terms import BrokerId, ReplicaId, TopicPartition
+
+_ABSENT: Final = (3, 9)
+"""UNKNOWN_TOPIC_OR_PARTITION (the broker has not heard of it yet), REPLICA_NOT_AVAILABLE."""
+_NOT_ALIVE: Final = "is not alive"
+
+_Dir = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+
+
+class WireReplicaDirs:
+    """The log dirs of replicas, each broker asked for its own. Implements `ReplicaDirs`."""
+
+    def __init__(self, wire: Wire, must_hold: Callable[[], None] = lambda: None) -> None:
+        """`must_hold` is asked just before each write, and raises Busy for a kquota that was taken over."""
+        self._wire = wire
+        self._must_hold = must_hold
+
+    def read(self, replicas: Collection[ReplicaId]) -> LogDirReading:
+        asked = _by_broker(replicas)
+        alive = self._wire.brokers().keys()
+        answers = self._wire.ask_each({b: _describe(those) for b, those in asked.items() if b in alive})
+        dirs: dict[BrokerId, dict[str, str | None]] = {}
+        places: dict[ReplicaId, Place] = {}
+        silent = dict.fromkeys(sorted(asked.keys() - alive), _NOT_ALIVE)
+        for broker, answer in answers.items():
+            if isinstance(answer, KquotaError):
+                silent[broker] = str(answer)
+                continue
+            _must_be_told(broker, answer)
+            dirs[broker] = {found.log_dir: _closed(found) for found in answer.results}
+            places |= {replica: place for replica, place in _places(broker, answer) if replica[0] in asked[broker]}
+        return LogDirReading(dirs=dirs, places=places, silent=silent)
+
+    def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
+        alive = self._wire.brokers().keys()
+        errors: dict[ReplicaId, KquotaError] = {
+            (name, broker): Unreachable(f"broker {broker} {_NOT_ALIVE}")
+            for name, broker in moves
+            if broker not in alive
+        }
+        asked = _by_broker(moves.keys() - errors.keys())
+        self._must_hold()
+        answers = self._wire.ask_each(
+            {broker: _alter({name: moves[name, broker] for name in those}) for broker, those in asked.items()}
+        )
+        absent: set[ReplicaId] = set()
+        for broker, answer in answers.items():
+            if isinstance(answer, KquotaError):
+                lost = Unknown(f"{answer}; whether it moves its replicas is not known")
+                errors |= {(name, broker): lost for name in asked[broker]}
+                continue
+            told = {
+                TopicPartition(topic.topic_name, state.partition_index): state.error_code
+                for topic in answer.results
+                for state in topic.partitions
+            }
+            absent |= {(name, broker) for name in asked[broker] if told.get(name) in _ABSENT}
+            errors |= {
+                (name, broker): error
+                for name in asked[broker]
+                if (error := _error(broker, moves[name, broker], told.get(name))) is not None
+            }
+        return AlteredLogDirs(absent=frozenset(absent), errors=dict(sorted(errors.items())))
+
+
+def _by_broker(replicas: Collection[ReplicaId]) -> dict[BrokerId, list[TopicPartition]]:
+    found: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
+    for name, broker in sorted(replicas):
+        found[broker].append(name)
+    return dict(found)
+
+
+def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for name in partitions:
+        found[name.topic].append(name.partition)
+    return dict(found)
+
+
+def _describe(partitions: Collection[TopicPartition]) -> Any:
+    topic_data = DescribeLogDirsRequest.DescribableLogDirTopic
+    topics = [topic_data(topic=topic, partitions=numbers) for topic, numbers in _by_topic(partitions).items()]
+    return DescribeLogDirsRequest(topics=topics)
+
+
+def _alter(moves: Mapping[TopicPartition, str]) -> Any:
+    into: defaultdict[str, list[TopicPartition]] = defaultdict(list)
+    for name, path in moves.items():
+        into[path].append(name)
+    topic_data = _Dir.AlterReplicaLogDirTopic
+    return AlterReplicaLogDirsRequest(
+        dirs=[
+            _Dir(
+                path=path,
+                topics=[topic_data(name=topic, partitions=numbers) for topic, numbers in _by_topic(those).items()],
+            )
+            for path, those in into.items()
+        ]
+    )
+
+
+def _must_be_told(broker: BrokerId, answer: Any) -> None:
+    """A broker has one log dir at least. Below version 3 of this answer, none is how it says that nobody may know."""
+    if answer.error_code or not answer.results:
+        why = kafka_error(answer.error_code or FORBIDDEN[1], None)
+        raise Refused(f"broker {broker}: {why} to DescribeLogDirs; this user needs DESCRIBE on the cluster")
+
+
+def _closed(found: Any) -> str | None:
+    """Why the log dir takes no replica (KIP-1066 lets an operator cordon one), or None."""
+    if found.error_code:
+        return kafka_error(found.error_code, None)
+    return "it is cordoned" if found.is_cordoned else None
+
+
+def _places(broker: BrokerId, answer: Any) -> Iterator[tuple[ReplicaId, Place]]:
+    current: dict[TopicPartition, str] = {}
+    future: dict[TopicPartition, tuple[str, int]] = {}
+    for found in answer.results:
+        for topic in found.topics:
+            for state in topic.partitions:
+                name = TopicPartition(topic.name, state.partition_index)
+                if state.is_future_key:
+                    future[name] = (found.log_dir, state.offset_lag)
+                else:
+                    current[name] = found.log_dir
+    for name in sorted(current.keys() | future.keys()):
+        path, lag = future.get(name, (None, None))
+        yield (name, broker), Place(current=current.get(name), future=path, lag=lag)
+
+
+def _error(broker: BrokerId, path: str, code: int | None) -> KquotaError | None:
+    if code == 0 or code in _ABSENT:
+        return None
+    if code is None:
+        return Unknown(f"broker {broker} did not say whether it moves the replica")
+    words = f"broker {broker} answered {kafka_error(code, None)} for log dir {path}"
+    return Unknown(words) if code in MAYBE_WRITTEN else Refused(words)

@@ -1,0 +1,154 @@
+"""Dynamic configs of topics and brokers on the Admin API: read, and changed where they still are what was read."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kquota.errors import Conflict, KquotaError, Refused, Unknown, Unreachable
+from kquota.settings.change import Change
+from kquota.settings.resource import TOPICS, Resource, Setting
+from kquota.settings.throttled_lists import parts
+from kquota.stores.admin.configs import WireConfigs
+from kquota.stores.admin.connection import kafka_error
+from kquota.stores.admin.requests import (
+    APPEND,
+    DELETE,
+    FORBIDDEN,
+    MAYBE_WRITTEN,
+    SET,
+    SUBTRACT,
+    UNKNOWN_TOPIC,
+    Operation,
+    describe_request,
+    own_source,
+)
+from kquota.terms import MIN_IN_SYNC, SEEN_SECONDS
+
+_APPEND_IS_SOUND: Final = (3, 4)
+"""Below this release APPEND and SUBTRACT corrupt lists: the broker does not start again (measured on 2.8.2)."""
+_BLANK: Final = re.compile(r"\s")
+"""A broker drops empty entries and trims none when it appends or subtracts, so a list with blanks is written whole."""
+_SEEN_POLL_SECONDS: Final = 0.05
+
+
+class WireSettings(WireConfigs):
+    """Single values, changed only where they still are what was read: `MoveCluster.values` and `MoveCluster.change`."""
+
+    def values(self, settings: Collection[Setting]) -> dict[Setting, str | None]:
+        found: dict[Setting, str | None] = {}
+        asked = _keys(settings)
+        for resource, answer in self._described(asked, synonyms=False):
+            if not isinstance(answer, KquotaError):
+                found |= _values(resource, answer, asked[resource])
+        return found
+
+    def minimum_in_sync(self, topics: Collection[str]) -> dict[str, int]:
+        asked = {Resource(kind=TOPICS, name=topic): [MIN_IN_SYNC] for topic in topics}
+        answer = self._wire.ask(describe_request(asked, synonyms=False))
+        return {
+            result.resource_name: int(config.value)
+            for result in answer.results
+            for config in result.configs or ()
+            if config.name == MIN_IN_SYNC and config.value is not None
+        }
+
+    def change(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
+        """Reads just before it writes; only for lists, from 3.4, is nothing lost in between."""
+        now = self.values([change.setting for change in changes])
+        incremental = any(c.setting.is_list for c in changes) and self._wire.oldest() >= _APPEND_IS_SOUND
+        errors: dict[Setting, KquotaError] = {}
+        ready: dict[Setting, Operation] = {}
+        emptied: list[Change] = []
+        for change in changes:
+            setting = change.setting
+            if setting not in now:
+                errors[setting] = Unreachable(f"{setting} cannot be read, so it was not written; is the broker alive?")
+            elif now[setting] != change.before:
+                errors[setting] = Conflict(f"{setting} is {now[setting]!r} and was {change.before!r} a moment ago")
+            else:
+                ready[setting] = operation(change, incremental=incremental)
+                if change.after is None and ready[setting][0] == SUBTRACT:
+                    emptied.append(change)
+        errors |= self._write(ready)
+        return errors | self._delete_empty([change for change in emptied if change.setting not in errors])
+
+    def _delete_empty(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
+        """Unset the lists that the subtraction left empty; one that somebody has written to meanwhile stays."""
+        left = {change.setting: change for change in changes}
+        errors: dict[Setting, KquotaError] = {}
+        give_up = time.monotonic() + SEEN_SECONDS
+        while left:
+            now = self.values(left)
+            seen = [s for s, change in left.items() if s in now and (now[s] == "" or change.seen_in(now[s]))]
+            errors |= self._write({setting: (DELETE, None) for setting in seen if now[setting] == ""})
+            left = {setting: change for setting, change in left.items() if setting not in seen}
+            if left and time.monotonic() > give_up:
+                why = f"its entries were taken away and still stood {SEEN_SECONDS:.0f} s later"
+                return errors | {setting: Unknown(f"{setting}: {why}") for setting in left}
+            if left:
+                time.sleep(_SEEN_POLL_SECONDS)
+        return errors
+
+    def _write(self, operations: Mapping[Setting, Operation]) -> dict[Setting, KquotaError]:
+        keys = _keys(operations)
+        answers = self._altered({r: {key: operations[Setting(r, key)] for key in keys[r]} for r in keys})
+        errors: dict[Setting, KquotaError] = {}
+        for setting, sent in operations.items():
+            if setting.resource in answers and (error := _error(setting, sent, answers[setting.resource])):
+                errors[setting] = error
+        return errors
+
+
+def operation(change: Change, *, incremental: bool) -> Operation:
+    """What to send so that the value becomes `after` to the letter; incremental only where that makes no difference."""
+    set_or_delete = (DELETE, None) if change.after is None else (SET, change.after)
+    before, after = parts(change.before), parts(change.after)
+    if (
+        not incremental
+        or not change.setting.is_list
+        or len(set(before)) < len(before)
+        or _BLANK.search(change.before or "")
+    ):
+        return set_or_delete
+    come = [entry for entry in after if entry not in before]
+    gone = [entry for entry in before if entry not in after]
+    kept = [entry for entry in before if entry in after]
+    if come and not gone and ",".join((*before, *come)) == change.after:
+        return APPEND, ",".join(come)
+    if gone and not come and ",".join(kept) == (change.after or ""):
+        return SUBTRACT, ",".join(gone)
+    return set_or_delete
+
+
+def _keys(settings: Iterable[Setting]) -> dict[Resource, list[str]]:
+    found: defaultdict[Resource, list[str]] = defaultdict(list)
+    for setting in settings:
+        found[setting.resource].append(setting.key)
+    return dict(found)
+
+
+def _values(resource: Resource, answer: Any, keys: Iterable[str]) -> dict[Setting, str | None]:
+    settings = [Setting(resource, key) for key in keys]
+    if answer.error_code in FORBIDDEN:
+        raise Refused(f"reading {settings[0]}: {kafka_error(answer.error_code, answer.error_message)}")
+    if answer.error_code == UNKNOWN_TOPIC:
+        return dict.fromkeys(settings)
+    if answer.error_code != 0:
+        return {}
+    own = {config.name: config.value for config in answer.configs if config.config_source == own_source(resource)}
+    return {setting: own.get(setting.key) for setting in settings}
+
+
+def _error(setting: Setting, sent: Operation, answer: Any | KquotaError) -> KquotaError | None:
+    if isinstance(answer, KquotaError):
+        # It answered a moment ago, so the request may well have reached it.
+        return Unknown(f"{answer}; whether it was written is not known")
+    code = answer.error_code
+    if code == 0 or (code == UNKNOWN_TOPIC and sent[0] in (DELETE, SUBTRACT)):
+        return None
+    words = f"writing {setting}: the broker answered {kafka_error(code, answer.error_message)}"
+    return Unknown(words) if code in MAYBE_WRITTEN else Refused(words)

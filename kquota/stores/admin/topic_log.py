@@ -1,0 +1,179 @@
+"""The Log port on a compacted topic with one partition: compare-and-append by the sequence of one producer id."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from kquota.errors import Refused, Unknown, Unreachable
+from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.deadline import Deadline
+from kquota.stores.admin.partition import ABSENT, NO_LEADER_YET, OUT_OF_ORDER, PartitionLog, Produced, leader
+from kquota.stores.admin.record_batch import Batch, decode, encode, following
+from kquota.stores.state.clock import now
+from kquota.stores.state.log import Entry, Item, Stale
+from kquota.stores.state.topic_id import printed
+
+SECONDS: Final = 15.0
+"""After this time a call ends with Unreachable or Unknown. Throttle time of the broker (KIP-219) is not counted."""
+_FRESH_SECONDS: Final = 1.0
+_PAUSE_SECONDS: Final = 0.05
+_NONCE_BYTES: Final = 16
+_EMPTY_FETCHES: Final = 3
+
+
+class WireLog:
+    """Implements `Log`.
+
+    Each append is one batch. Its sequence is the one after the last batch that the caller has seen, so that the broker
+    refuses a batch of a caller that has not seen them all. A broker acknowledges some of those instead (the last five,
+    KIP-98), and accepts any once it has forgotten the producer id (a day): so every append reads back, and the first
+    new batch in the log decides. A random nonce tells which batch is ours.
+    """
+
+    def __init__(self, partition: PartitionLog, wire: Wire, seconds: float) -> None:
+        self._partition = partition
+        self._wire = wire
+        self._seconds = seconds
+        self._position = 0
+        self._verified = float("-inf")
+        self._waiting: list[Item] = []
+        self._unseen: list[Batch] = []
+        """Batches that were appended after those that the caller has read, or appended itself."""
+        self._sequence = 0
+        self.foreign = 0
+        """Records of other producers, without a text as key, or in a codec that this Python cannot read; ignored."""
+        self.truncated = False
+        """Whether records were deleted from the log, by DeleteRecords or by an unclean leader election."""
+
+    @property
+    def identity(self) -> str:
+        return printed(self._partition.topic_id) or ""
+
+    def read(self) -> Sequence[Item]:
+        self._catch_up(Deadline(self._wire, self._seconds))
+        return self.seen()
+
+    def seen(self) -> Sequence[Item]:
+        items, self._waiting = self._waiting, []
+        if self._unseen:
+            self._sequence = following(self._unseen[-1].last_sequence)
+            self._unseen = []
+        return items
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        deadline = Deadline(self._wire, self._seconds)
+        if now() - self._verified > _FRESH_SECONDS:
+            self._catch_up(deadline)
+        if self._unseen:
+            raise self._stale()
+        if not entries:
+            return
+        nonce = os.urandom(_NONCE_BYTES)
+        batch = encode(entries, self._sequence, nonce)
+        maybe = False
+        while True:
+            sent = self._partition.produce(batch, deadline)
+            maybe |= sent.maybe
+            if sent.refused and not maybe:
+                raise self._partition.refusal(sent.code, sent.reason)
+            try:
+                self._catch_up(deadline, sent.offset + 1)
+            except Unreachable as error:
+                raise self._undecided(sent, maybe, str(error)) from error
+            if self._unseen:
+                self._decide(nonce, maybe)
+                return
+            if deadline.over or sent.refused:
+                raise self._undecided(sent, maybe, sent.reason)
+            time.sleep(_PAUSE_SECONDS)
+
+    def offer(self, entries: Sequence[Entry]) -> None:
+        if not self._unseen:
+            self._partition.produce(
+                encode(entries, self._sequence, os.urandom(_NONCE_BYTES)), Deadline(self._wire, self._seconds)
+            )
+
+    def _decide(self, nonce: bytes, maybe: bool) -> None:
+        """Return when the first new batch is ours. Raises Stale when it is another's, Unknown when ours may be in.
+
+        With another sequence it is not the batch that took our place: compaction removed that one, or the broker had
+        forgotten the producer id.
+        """
+        first, *others = self._unseen
+        if first.nonce == nonce:
+            self._sequence = following(first.last_sequence)
+            self._unseen = others
+            return
+        took_our_place = first.base_sequence == self._sequence and first.nonce is not None
+        if any(batch.nonce == nonce for batch in others) or (maybe and not took_our_place):
+            raise Unknown(
+                f"topic {self._partition.name}: another host appended too, and which came first is not known. "
+                "Read the record again"
+            )
+        raise self._stale()
+
+    def _stale(self) -> Stale:
+        return Stale(f"topic {self._partition.name}: another host appended first. Nothing was appended")
+
+    def _undecided(self, sent: Produced, maybe: bool, reason: str) -> Refused | Unknown | Unreachable:
+        if maybe:
+            return Unknown(f"{reason}; it is not known whether the record was written")
+        if sent.code == OUT_OF_ORDER:
+            return Refused(
+                f"{reason}, but the log holds nothing new: its last records were deleted. Nothing was appended"
+            )
+        return Unreachable(f"{reason}. Nothing was appended")
+
+    def _catch_up(self, deadline: Deadline, least: int = 0) -> None:
+        """Fetch to the high watermark, and at least to offset `least`."""
+        empty = 0
+        while True:
+            found = self._partition.fetch(self._position, deadline)
+            if found.start > 0 or found.offset != self._position:
+                self.truncated = True
+            before = self._position = found.offset
+            for batch in decode(found.data):
+                self._take(batch)
+            if found.end == self._position >= least:
+                break
+            # A new leader may be behind: its high watermark is below what was committed, for a moment.
+            empty = empty + 1 if self._position == before else 0
+            if empty >= _EMPTY_FETCHES and found.end > self._position >= least:
+                break
+            if empty and deadline.over:
+                raise Unreachable(f"topic {self._partition.name}: its leader shows no records up to offset {least}")
+            if empty:
+                time.sleep(_PAUSE_SECONDS)
+        self._verified = now()
+
+    def _take(self, batch: Batch) -> None:
+        if batch.last_offset < self._position:
+            return
+        self._position = batch.last_offset + 1
+        self.foreign += batch.foreign
+        self._waiting.extend(batch.items)
+        if batch.ours:
+            self._unseen.append(batch)
+
+
+def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
+    """The record's log, or None when there is no such topic. One request.
+
+    Calls of the log end after `seconds`. Raises Forbidden, which is not absence; Refused for several partitions and
+    for a cluster without topic ids (before Kafka 2.8); Unreachable.
+    """
+    (found,) = wire.metadata([name]).topics
+    if found.error_code == ABSENT:
+        return None
+    if found.error_code not in (0, NO_LEADER_YET):
+        reason = f"topic {name}: the broker answered {kafka_error(found.error_code, None)}"
+        raise PartitionLog(wire, name, UUID(int=0), None).refusal(found.error_code, reason)
+    if not found.topic_id.int:
+        raise Refused(f"topic {name}: it has no id. The shared record needs Kafka 2.8 on every broker")
+    if len(found.partitions) > 1:
+        raise Refused(f"topic {name}: it has {len(found.partitions)} partitions, and the shared record needs one")
+    return WireLog(PartitionLog(wire, name, found.topic_id, leader(found)), wire, seconds)

@@ -1,0 +1,219 @@
+"""The record's topic as it is set up: created, described, judged, deleted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kafka.protocol.metadata import MetadataRequest
+
+from kquota.errors import KquotaError, QuotaViolatedException, Refused, Unknown, Unreachable
+from kquota.mutation.port import EXISTS, Failure
+from kquota.mutation.request import Creation, Deletion, Mutation
+from kquota.settings.resource import TOPICS, Resource
+from kquota.stores.admin.broker_metadata import WireSight
+from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.partition import ABSENT, FORBIDDEN, NO_LEADER_YET
+from kquota.stores.admin.requests import FORBIDDEN as NOT_ALLOWED
+from kquota.stores.admin.requests import MAYBE_WRITTEN, by_resource, describe_request, on_the_wire
+from kquota.stores.admin.topics import WireTopics
+from kquota.stores.state.log import Forbidden, LogTopic
+from kquota.stores.state.topic_id import printed
+
+CONFIGS: Final = (
+    "cleanup.policy",
+    "message.timestamp.type",
+    "min.insync.replicas",
+    "unclean.leader.election.enable",
+    "segment.ms",
+    "min.cleanable.dirty.ratio",
+    "max.message.bytes",
+    "compression.type",
+    "retention.ms",
+    "retention.bytes",
+)
+"""The configs that `describe` returns."""
+
+_REPLICAS: Final = 3
+_SECONDS: Final = 30.0
+_PAUSE_SECONDS: Final = 0.05
+_ON_KRAFT: Final = (4, 0)
+"""From this release on there is no ZooKeeper."""
+_READABLE: Final = ("producer", "uncompressed", "gzip")
+"""What the log is read with: kafka-python has no other codec without a library more."""
+_LARGEST_BATCH: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """The topic to be created."""
+
+    name: str
+    partitions: int
+    replicas: int
+    configs: Mapping[str, str]
+
+
+def create(wire: Wire, name: str, *, dry_run: bool = False) -> Setup:
+    """Create the topic, wait until every broker shows its leader, and return its setup; a dry run only returns it.
+
+    Raises Refused when the topic exists, Forbidden, QuotaViolatedException, Unknown when the answer is lost or no
+    leader is seen after 30 s.
+    """
+    replicas = min(_REPLICAS, len(wire.brokers()))
+    setup = Setup(
+        name=name,
+        partitions=1,
+        replicas=replicas,
+        configs={
+            "cleanup.policy": "compact",
+            "message.timestamp.type": "LogAppendTime",
+            "min.insync.replicas": "2" if replicas >= _REPLICAS else "1",
+            "unclean.leader.election.enable": "false",
+            "segment.ms": "600000",
+            "min.cleanable.dirty.ratio": "0.01",
+            "max.message.bytes": "1048588",
+            "compression.type": "producer",
+        },
+    )
+    if dry_run:
+        return setup
+    wanted = Creation(topic=name, partitions=1, replication_factor=replicas, configs=setup.configs)
+    _mutate(wire, wanted, "created")
+    sight = WireSight(wire)
+    _wait(lambda: sight.behind({name: 1}) == 0, f"topic {name}: created, but no leader was seen")
+    return setup
+
+
+def delete(wire: Wire, name: str) -> None:
+    """Delete the topic, and wait until no broker shows it and its name is free.
+
+    Raises Refused when there is none, Forbidden, QuotaViolatedException, Unknown when the answer is lost or the topic
+    is still there after 30 s.
+    """
+    _mutate(wire, Deletion(topic=name, partitions=1), "deleted")
+    _wait(lambda: _gone(wire, name) and _free(wire, name), f"topic {name}: deleted, but it is still there")
+
+
+def describe(wire: Wire, name: str) -> LogTopic | None:
+    """The topic's setup, None when there is no such topic. `configs` is None without DESCRIBE_CONFIGS on the topic.
+
+    Raises Forbidden, Refused, Unreachable.
+    """
+    (found,) = wire.metadata([name]).topics
+    if found.error_code == ABSENT:
+        return None
+    if found.error_code not in (0, NO_LEADER_YET):
+        raise _refusal(name, found.error_code, kafka_error(found.error_code, None))
+    return LogTopic(
+        name=name,
+        identity=printed(found.topic_id) or "",
+        partitions=len(found.partitions),
+        replicas=min((len(partition.replica_nodes) for partition in found.partitions), default=0),
+        configs=_configs(wire, name),
+    )
+
+
+def wrong(topic: LogTopic) -> tuple[str, ...]:
+    """Why the topic cannot hold the record; empty when it can. An unreadable config is not judged."""
+    configs = topic.configs or {}
+    found = []
+    if topic.partitions != 1:
+        found.append(f"it has {topic.partitions} partitions, and the record needs one")
+    if (policy := configs.get("cleanup.policy", "compact")) != "compact":
+        found.append(f"cleanup.policy is {policy}, and must be compact")
+    if (stamp := configs.get("message.timestamp.type", "LogAppendTime")) != "LogAppendTime":
+        found.append(f"message.timestamp.type is {stamp}, and must be LogAppendTime")
+    if (codec := configs.get("compression.type", "producer")) not in _READABLE:
+        found.append(f"compression.type is {codec}, and kquota reads {', '.join(_READABLE)}")
+    return tuple(found)
+
+
+def weak(topic: LogTopic, brokers: int) -> tuple[str, ...]:
+    """What may lose or hold up the record on a cluster of so many brokers, although it works."""
+    configs = topic.configs
+    found = []
+    if topic.replicas < (replicas := min(_REPLICAS, brokers)):
+        found.append(f"replication factor is {topic.replicas}, and should be {replicas}")
+    if configs is None:
+        return (*found, "its configs are not readable; this user needs DESCRIBE_CONFIGS on the topic")
+    least = 2 if topic.replicas >= _REPLICAS else 1
+    if (insync := int(configs.get("min.insync.replicas", least))) < least:
+        found.append(f"min.insync.replicas is {insync}, and should be {least}: a dead broker may take records with it")
+    elif topic.replicas > 1 and insync >= topic.replicas:
+        found.append(f"min.insync.replicas is {insync} of {topic.replicas} replicas: no broker may be down for a write")
+    if configs.get("unclean.leader.election.enable") == "true":
+        found.append("unclean.leader.election.enable is true: an election may take records away")
+    if int(size := configs.get("max.message.bytes", _LARGEST_BATCH)) < _LARGEST_BATCH:
+        found.append(f"max.message.bytes is {size}, and should be {_LARGEST_BATCH} or more")
+    return tuple(found)
+
+
+def _configs(wire: Wire, name: str) -> dict[str, str] | None:
+    topic = Resource(kind=TOPICS, name=name)
+    answer = wire.ask(describe_request({topic: CONFIGS}, synonyms=False))
+    result = by_resource(answer.results)[on_the_wire(topic)]
+    if result.error_code in NOT_ALLOWED:
+        return None
+    if result.error_code:
+        raise Refused(f"topic {name}: the broker answered {kafka_error(result.error_code, result.error_message)}")
+    return {config.name: config.value for config in result.configs if config.value is not None}
+
+
+def _mutate(wire: Wire, wanted: Mutation, done: str) -> None:
+    try:
+        answer = WireTopics(wire).send([wanted], _SECONDS)
+    except Unreachable as error:
+        raise Unknown(f"topic {wanted.topic}: it may have been {done} ({error}). Look with kquota topics") from error
+    if (failure := answer.outcomes[wanted.topic]) is None:
+        return
+    if failure.rejected:
+        seconds = answer.throttle_time_ms / 1000
+        reason = f"topic {wanted.topic}: controller_mutation_rate holds it up. Try again in {seconds:.1f} s"
+        raise QuotaViolatedException(answer.throttle_time_ms, reason)
+    raise _failed(wanted, failure, done)
+
+
+def _failed(wanted: Mutation, failure: Failure, done: str) -> KquotaError:
+    if failure.code == EXISTS:
+        return Refused(f"topic {wanted.topic}: it exists already")
+    if failure.code in MAYBE_WRITTEN:
+        return Unknown(f"topic {wanted.topic}: the broker answered {failure.reason}; it may have been {done}")
+    return _refusal(wanted.topic, failure.code, failure.reason)
+
+
+def _refusal(name: str, code: int, reason: str) -> Refused:
+    kind = Forbidden if code == FORBIDDEN else Refused
+    return kind(f"topic {name}: the broker answered {reason}")
+
+
+def _gone(wire: Wire, name: str) -> bool:
+    named = [MetadataRequest.MetadataRequestTopic(name=name)]
+    request = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=1)
+    answers = wire.ask_each(dict.fromkeys(wire.brokers(), request)).values()
+    return all(_absent(answer) for answer in answers)
+
+
+def _free(wire: Wire, name: str) -> bool:
+    """Whether the controller would create it. On ZooKeeper a topic's znode goes after brokers stop showing it."""
+    if wire.version() >= _ON_KRAFT:
+        return True
+    wanted = Creation(topic=name, partitions=1, replication_factor=1)
+    failure = WireTopics(wire, validate_only=True).send([wanted], _SECONDS).outcomes[name]
+    return failure is None or failure.code != EXISTS
+
+
+def _absent(answer: Any) -> bool:
+    """A broker that does not answer shows nothing."""
+    return isinstance(answer, KquotaError) or answer.topics[0].error_code == ABSENT
+
+
+def _wait(seen: Callable[[], bool], failure: str) -> None:
+    """Return as soon as it is seen. Raises Unknown after 30 s."""
+    give_up = time.monotonic() + _SECONDS
+    while not seen():
+        if time.monotonic() > give_up:
+            raise Unknown(f"{failure} within {_SECONDS:.0f} s")
+        time.sleep(_PAUSE_SECONDS)

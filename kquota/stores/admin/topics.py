@@ -1,0 +1,177 @@
+"""The Topics port on the Admin API: CreateTopics, CreatePartitions, DeleteTopics; a quota can reject them (KIP-599)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from kafka.protocol.admin import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeTopicPartitionsRequest,
+)
+
+from kquota.errors import Refused
+from kquota.mutation.port import BatchResult, Failure
+from kquota.mutation.request import Assignment, Creation, Deletion, Growth, Mutation
+from kquota.mutation.topic import Partition, Topic
+from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.running import NOT_CONTROLLER, moving
+from kquota.stores.state.topic_id import printed
+from kquota.terms import BrokerId, TopicPartition
+
+_BY_THE_BROKER: Final = -1
+_TRIES: Final = 3
+_TELLS_ELR: Final = (4, 0)
+_PAGE: Final = 500
+_LIMIT: Final = 2_000
+_UNTOLD: Final = Failure(code=-1, reason="the broker's answer does not name it: look whether it was done")
+
+_Topic = CreateTopicsRequest.CreatableTopic
+_Described = DescribeTopicPartitionsRequest
+_Grown = CreatePartitionsRequest.CreatePartitionsTopic
+
+
+class WireTopics:
+    """Topics made, grown and deleted by the controller. `validate_only`: it only says what it would answer."""
+
+    def __init__(self, wire: Wire, *, validate_only: bool = False) -> None:
+        self._wire = wire
+        self._validate_only = validate_only
+
+    def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
+        request = self._request(mutations, int(seconds * 1_000))
+        for _ in range(_TRIES):
+            answer = self._wire.ask(request, self._wire.controller)
+            found = _results(answer)
+            if all(result.error_code != NOT_CONTROLLER for result in found):
+                break
+            # The controller moved on; metadata says where to.
+            self._wire.metadata([])
+        outcomes = {result.name: _failure(result) for result in found}
+        return BatchResult(
+            throttle_time_ms=answer.throttle_time_ms,
+            outcomes={one.topic: outcomes.get(one.topic, _UNTOLD) for one in mutations},
+        )
+
+    def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
+        """From 4.0 on with the eligible leader replicas, which plain metadata do not tell."""
+        wanted = None if names is None else sorted(names)
+        if wanted == []:
+            return ()
+        # Before the partitions: a move that ends in between would look like a replica that is out of sync.
+        moving = self._moving() if moves else {}
+        told = [topic for topic in self._wire.metadata(wanted).topics if not topic.error_code]
+        if self._wire.oldest() >= _TELLS_ELR:
+            told = list(self._pages(sorted(topic.name for topic in told)))
+        parts: dict[str, list[Any]] = {}
+        for topic in told:
+            parts.setdefault(topic.name, []).append(topic)
+        return tuple(_topic(parts[name], moving) for name in sorted(parts))
+
+    def _moving(self) -> Mapping[TopicPartition, Any]:
+        try:
+            return moving(self._wire)
+        except Refused:
+            return {}
+
+    def _pages(self, names: Sequence[str]) -> Iterator[Any]:
+        """The topics that still exist; one with many partitions comes in parts."""
+        for start in range(0, len(names), _PAGE):
+            asked = [_Described.TopicRequest(name=name) for name in names[start : start + _PAGE]]
+            cursor = None
+            while True:
+                answer = self._wire.ask(_Described(topics=asked, response_partition_limit=_LIMIT, cursor=cursor))
+                yield from (topic for topic in answer.topics if not topic.error_code)
+                if answer.next_cursor is None:
+                    break
+                at = answer.next_cursor
+                cursor = _Described.Cursor(topic_name=at.topic_name, partition_index=at.partition_index)
+
+    def _request(self, mutations: Sequence[Mutation], timeout_ms: int) -> Any:
+        if creations := [one for one in mutations if isinstance(one, Creation)]:
+            return CreateTopicsRequest(
+                topics=[_creatable(one) for one in creations],
+                timeout_ms=timeout_ms,
+                validate_only=self._validate_only,
+            )
+        if growths := [one for one in mutations if isinstance(one, Growth)]:
+            return CreatePartitionsRequest(
+                topics=[_grown(one) for one in growths], timeout_ms=timeout_ms, validate_only=self._validate_only
+            )
+        names = [one.topic for one in mutations if isinstance(one, Deletion)]
+        return DeleteTopicsRequest(
+            topic_names=names,
+            topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in names],
+            timeout_ms=timeout_ms,
+        )
+
+
+def _creatable(one: Creation) -> Any:
+    given = bool(one.assignment)
+    return _Topic(
+        name=one.topic,
+        num_partitions=_BY_THE_BROKER if given or one.partitions is None else one.partitions,
+        replication_factor=_BY_THE_BROKER if given or one.replication_factor is None else one.replication_factor,
+        assignments=[
+            _Topic.CreatableReplicaAssignment(partition_index=partition, broker_ids=list(brokers))
+            for partition, brokers in _ordered(one.assignment)
+        ],
+        configs=[_Topic.CreatableTopicConfig(name=key, value=value) for key, value in one.configs.items()],
+    )
+
+
+def _grown(one: Growth) -> Any:
+    assigned = [_Grown.CreatePartitionsAssignment(broker_ids=list(brokers)) for _, brokers in _ordered(one.assignment)]
+    return _Grown(name=one.topic, count=one.partitions, assignments=assigned or None)
+
+
+def _ordered(assignment: Assignment | None) -> Iterable[tuple[int, tuple[int, ...]]]:
+    return sorted((assignment or {}).items())
+
+
+def _results(answer: Any) -> Sequence[Any]:
+    # CreatePartitions calls them results, DeleteTopics responses, CreateTopics topics.
+    for name in ("topics", "results", "responses"):
+        if (found := getattr(answer, name, None)) is not None:
+            return list(found)
+    raise AssertionError("unreachable")
+
+
+def _failure(result: Any) -> Failure | None:
+    if not result.error_code:
+        return None
+    message = getattr(result, "error_message", None)
+    return Failure(code=result.error_code, reason=kafka_error(result.error_code, message))
+
+
+def _topic(parts: Sequence[Any], moving: Mapping[TopicPartition, Any]) -> Topic:
+    partitions = (
+        _partition(one, moving.get(TopicPartition(part.name, one.partition_index)))
+        for part in parts
+        for one in part.partitions or ()
+    )
+    return Topic(
+        name=parts[0].name,
+        id=printed(getattr(parts[0], "topic_id", None)),
+        internal=bool(parts[0].is_internal),
+        partitions=tuple(sorted(partitions, key=lambda one: one.number)),
+    )
+
+
+def _partition(told: Any, move: Any | None) -> Partition:
+    return Partition(
+        number=told.partition_index,
+        leader=None if told.leader_id < 0 else BrokerId(told.leader_id),
+        replicas=_brokers(move.replicas if move else told.replica_nodes),
+        isr=_brokers(told.isr_nodes),
+        elr=_brokers(told.eligible_leader_replicas or ()) if hasattr(told, "eligible_leader_replicas") else None,
+        last_known_elr=_brokers(told.last_known_elr or ()) if hasattr(told, "last_known_elr") else None,
+        adding=_brokers(move.adding_replicas if move else ()),
+        removing=_brokers(move.removing_replicas if move else ()),
+    )
+
+
+def _brokers(ids: Iterable[int]) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, ids))

@@ -1,0 +1,292 @@
+"""A client's login: the properties that Kafka's tools take, as one checked value for every client library."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeAlias
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from kquota.errors import Invalid
+from kquota.stores.login import jaas, oauth
+from kquota.stores.login.jaas import Login
+from kquota.stores.login.names import OF_A_PROGRAM
+from kquota.stores.login.oauth import ClientCredentials, TokenFile, Tokens
+from kquota.stores.login.properties import listed, properties, tell_if_open
+from kquota.stores.login.tls import Tls, context, tls
+
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+_SECRET: Final = re.compile(r"password|secret|jaas|keystore\.key|token(?!\.endpoint)", re.IGNORECASE)
+_PROVIDED: Final = re.compile(r"\$\{(?:file|dir|directory|env|securefile|vault)\w*:")
+_TRIMMED: Final = "".join(map(chr, range(0x21)))
+_OAUTH_SECONDS: Final = 10.0
+
+TUNING: Final = {
+    "request.timeout.ms": 1,
+    "default.api.timeout.ms": 1,
+    "socket.connection.setup.timeout.ms": 1,
+    "socket.connection.setup.timeout.max.ms": 1,
+    "connections.max.idle.ms": 1,
+    "reconnect.backoff.ms": 0,
+    "reconnect.backoff.max.ms": 0,
+    "metadata.max.age.ms": 0,
+    "send.buffer.bytes": -1,
+    "receive.buffer.bytes": -1,
+}
+"""Whole numbers that both libraries take, each with the least that Kafka takes."""
+_ALWAYS: Final = frozenset({"security.protocol", "client.id", *TUNING})
+_TLS: Final = frozenset(
+    f"ssl.{name}"
+    for name in (
+        *("truststore.location", "truststore.password", "truststore.type", "truststore.certificates"),
+        *("keystore.location", "keystore.password", "keystore.type", "keystore.key", "keystore.certificate.chain"),
+        *("key.password", "endpoint.identification.algorithm", "enabled.protocols", "protocol"),
+    )
+)
+_SASL: Final = frozenset(
+    {
+        "sasl.mechanism",
+        "sasl.jaas.config",
+        "sasl.kerberos.service.name",
+        "sasl.login.callback.handler.class",
+        "sasl.oauthbearer.token.endpoint.url",
+        "sasl.oauthbearer.scope",
+        "sasl.oauthbearer.client.credentials.client.id",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "sasl.oauthbearer.header.urlencode",
+        "sasl.login.connect.timeout.ms",
+        "sasl.login.read.timeout.ms",
+    }
+)
+_CALLBACKS: Final = "sasl.login.callback.handler.class"
+_OAUTH_CALLBACKS: Final = "OAuthBearerLoginCallbackHandler"
+_ENDPOINT: Final = "Set sasl.oauthbearer.token.endpoint.url to the URL of an identity provider, or to file://FILE."
+# They name how Java does what another way does here as well, or say when a long-lived client logs in again.
+_HARMLESS: Final = re.compile(
+    r"sasl\.login\.(refresh|retry)\..*|sasl\.kerberos\.(?!service\.name).*|ssl\.(key|trust)manager\.algorithm"
+    r"|ssl\.secure\.random\.implementation|sasl\.oauthbearer\.(jwks|expected|sub|scope\.claim|clock).*"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Password:
+    """PLAIN or SCRAM."""
+
+    mechanism: str
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kerberos:
+    """GSSAPI with the ticket that `kinit` got."""
+
+    service: str
+
+
+Credentials: TypeAlias = Password | Kerberos | Tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Security:
+    """How to reach a cluster's brokers. `where` is what an error names: option and file; `option` it alone.
+
+    `tls` is also what an identity provider's answer is checked by, where the brokers themselves are reached without.
+    """
+
+    where: str
+    option: str = OF_A_PROGRAM.command_config
+    protocol: str = "PLAINTEXT"
+    credentials: Credentials | None = None
+    tls: Tls | None = None
+    client_id: str | None = None
+    tuning: Mapping[str, int] = field(default_factory=dict)
+
+    def context(self) -> ssl.SSLContext:
+        """Python's TLS for `tls`. Raises Invalid where a store cannot be used."""
+        assert self.tls is not None
+        return context(self.tls, self.where)
+
+
+def security(
+    path: Path,
+    environment: Mapping[str, str],
+    tell: Callable[[str], None],
+    option: str = OF_A_PROGRAM.command_config,
+) -> Security:
+    """What a properties file says, checked; `tell` gets one line for each thing that an operator should know.
+
+    Raises Invalid, naming file and property and never a value that may be secret.
+    """
+    where = f"{option}: {path}"
+    # Kafka's own settings are trimmed, passwords too, in the way of Java's String.trim.
+    found = {key: value.strip(_TRIMMED) for key, value in properties(path, option).items()}
+    _no_providers(found, where)
+    protocol = _one_of(_PROTOCOLS, found.get("security.protocol", "PLAINTEXT").upper(), "security.protocol", where)
+    _name_unused(found, protocol, where, tell)
+    if any(_SECRET.search(key) for key in found):
+        tell_if_open(path, where, tell)
+    credentials = _credentials(found, where, environment, tell) if protocol.startswith("SASL") else None
+    return Security(
+        where=where,
+        option=option,
+        protocol=protocol,
+        credentials=credentials,
+        tls=tls(found, "ssl.", where, tell) if protocol.endswith("SSL") or _asks_by_tls(credentials) else None,
+        client_id=found.get("client.id") or None,
+        tuning={name: _whole(found[name], name, least, where) for name, least in TUNING.items() if name in found},
+    )
+
+
+def _asks_by_tls(credentials: Credentials | None) -> bool:
+    return isinstance(credentials, ClientCredentials) and credentials.url.lower().startswith("https:")
+
+
+def _no_providers(found: Mapping[str, str], where: str) -> None:
+    """Refuse what Kafka would have another program fill in: taken as it stands it would be a wrong password."""
+    for key, value in found.items():
+        if key.startswith("config.providers") or _PROVIDED.search(value):
+            raise Invalid(f"{where}: {key}: kquota has no config providers; write the value, and chmod 600 the file")
+
+
+def _name_unused(found: Mapping[str, str], protocol: str, where: str, tell: Callable[[str], None]) -> None:
+    """Refuse what matters for security and cannot be honoured; name in one line what has no effect here."""
+    uses_sasl = protocol.startswith("SASL")
+    # A token's endpoint is believed by the same trust store.
+    uses_tls = protocol.endswith("SSL") or (uses_sasl and "sasl.oauthbearer.token.endpoint.url" in found)
+    known = _ALWAYS | _SASL | _TLS
+    used = _ALWAYS | (_SASL if uses_sasl else frozenset()) | (_TLS if uses_tls else frozenset())
+    for key in sorted(found.keys() - known):
+        if key.startswith(("ssl.", "sasl.", "security.")) and not _HARMLESS.fullmatch(key):
+            raise Invalid(f"{where}: {key}: kquota cannot honour it; take it out if the connection is safe without it")
+    if idle := sorted(found.keys() & known - used):
+        tell(f"{where}: security.protocol is {protocol}, so these have no effect: {', '.join(idle)}")
+    if unused := sorted(found.keys() - known):
+        tell(f"{where}: not used by kquota: {listed(found, unused)}")
+
+
+def _credentials(
+    found: Mapping[str, str], where: str, environment: Mapping[str, str], tell: Callable[[str], None]
+) -> Credentials:
+    if "sasl.mechanism" not in found:
+        raise Invalid(f"{where}: sasl.mechanism is missing (Kafka then takes GSSAPI); one of {', '.join(_MECHANISMS)}")
+    mechanism = _one_of(_MECHANISMS, found["sasl.mechanism"], "sasl.mechanism", where)
+    if mechanism == "GSSAPI":
+        return _kerberos(found, where)
+    login = _login(found, where, environment)
+    if mechanism == "OAUTHBEARER":
+        return _tokens(found, login, where, tell)
+    if login is None:
+        raise Invalid(f"{where}: sasl.jaas.config is missing: it says who logs in")
+    if login.name not in ("PlainLoginModule", "ScramLoginModule"):
+        raise Invalid(f"{where}: sasl.jaas.config: {mechanism} needs PlainLoginModule or ScramLoginModule")
+    if login.options.get("tokenauth", "false").lower() == "true":
+        raise Invalid(f"{where}: sasl.jaas.config: kquota does not log in with delegation tokens (tokenauth)")
+    if missing := [key for key in ("username", "password") if not login.options.get(key)]:
+        raise Invalid(f"{where}: sasl.jaas.config has no {' and no '.join(missing)}")
+    return Password(mechanism=mechanism, username=login.options["username"], password=login.options["password"])
+
+
+def _login(found: Mapping[str, str], where: str, environment: Mapping[str, str]) -> Login | None:
+    """The login in the properties, else the one of KafkaClient in the JAAS file that KAFKA_OPTS names."""
+    if text := found.get("sasl.jaas.config"):
+        return jaas.login(text, f"{where}: sasl.jaas.config")
+    file = jaas.file_in(environment.get("KAFKA_OPTS", ""))
+    return None if file is None else jaas.section(file, "KafkaClient", "KAFKA_OPTS")
+
+
+def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Callable[[str], None]) -> Tokens:
+    callbacks = found.get(_CALLBACKS, _OAUTH_CALLBACKS)
+    if callbacks.rpartition(".")[2] != _OAUTH_CALLBACKS:
+        raise Invalid(f"{where}: {_CALLBACKS}: kquota runs no Java; it knows {_OAUTH_CALLBACKS}")
+    if login is not None and login.name != "OAuthBearerLoginModule":
+        raise Invalid(f"{where}: sasl.jaas.config: OAUTHBEARER needs OAuthBearerLoginModule")
+    options = login.options if login is not None else {}
+    if unsecured := sorted(option for option in options if option.startswith("unsecuredLogin")):
+        raise Invalid(
+            f"{where}: sasl.jaas.config: kquota does not create unsecured OAuth tokens ({unsecured[0]}). {_ENDPOINT}"
+        )
+    url = found.get("sasl.oauthbearer.token.endpoint.url")
+    if not url:
+        raise Invalid(f"{where}: sasl.oauthbearer.token.endpoint.url is missing. {_ENDPOINT}")
+    parts = _split(url, where)
+    scheme = parts.scheme.lower()
+    if scheme == "file":
+        return TokenFile(path=Path(unquote(parts.path)), extensions=oauth.extensions(options))
+    if scheme not in ("http", "https") or not parts.hostname:
+        raise Invalid(f"{where}: sasl.oauthbearer.token.endpoint.url must be a URL of https, http or file")
+    if "@" in parts.netloc:
+        raise Invalid(
+            f"{where}: sasl.oauthbearer.token.endpoint.url: no user and password in it; use clientId and clientSecret"
+        )
+    if scheme == "http":
+        tell(f"{where}: the client secret goes to {oauth.shown(url)} without TLS")
+    return _client_credentials(found, options, url, where)
+
+
+def _split(url: str, where: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # looked at only here
+    except ValueError:
+        # Python's words would repeat a password that holds a slash.
+        raise Invalid(
+            f"{where}: sasl.oauthbearer.token.endpoint.url: its host or its port cannot be right; write "
+            "https://HOST:PORT/PATH"
+        ) from None
+    return parts
+
+
+def _client_credentials(
+    found: Mapping[str, str], options: Mapping[str, str], url: str, where: str
+) -> ClientCredentials:
+    prefix = "sasl.oauthbearer.client.credentials.client"
+    client, secret = options.get("clientId", found.get(f"{prefix}.id")), options.get("clientSecret")
+    secret = secret if secret is not None else found.get(f"{prefix}.secret")
+    if not client or not secret:
+        raise Invalid(f"{where}: sasl.jaas.config has no {'clientSecret' if client else 'clientId'}")
+    waits = [found.get(f"sasl.login.{which}.timeout.ms") for which in ("connect", "read")]
+    given = [_whole(text, "sasl.login.….timeout.ms", 1, where) / 1000 for text in waits if text]
+    return ClientCredentials(
+        url=url,
+        client_id=client,
+        secret=secret,
+        scope=options.get("scope", found.get("sasl.oauthbearer.scope")),
+        encode_header=found.get("sasl.oauthbearer.header.urlencode", "false").lower() == "true",
+        seconds=max(given, default=_OAUTH_SECONDS),
+        extensions=oauth.extensions(options),
+    )
+
+
+def _kerberos(found: Mapping[str, str], where: str) -> Kerberos:
+    from importlib.util import find_spec
+
+    if find_spec("gssapi") is None:
+        raise Invalid(
+            f"{where}: sasl.mechanism=GSSAPI needs the extra kquota[gssapi] (pip install 'kquota[gssapi]') and a "
+            "ticket (kinit); kquota reads no keytab itself"
+        )
+    text = found.get("sasl.jaas.config")
+    options = jaas.login(text, f"{where}: sasl.jaas.config").options if text else {}
+    if options.get("useKeyTab", "false").lower() == "true":
+        raise Invalid(f"{where}: sasl.jaas.config: kquota uses a ticket, no keytab: run kinit -kt KEYTAB PRINCIPAL")
+    service = found.get("sasl.kerberos.service.name") or options.get("serviceName")
+    if not service:
+        raise Invalid(f"{where}: sasl.kerberos.service.name is missing (mostly: kafka)")
+    return Kerberos(service=service)
+
+
+def _whole(text: str, name: str, least: int, where: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,10}", text.strip()) or not least <= int(text) < 2**31:
+        raise Invalid(f"{where}: {name} must be a whole number from {least} to {2**31 - 1}")
+    return int(text)
+
+
+def _one_of(allowed: tuple[str, ...], value: str, name: str, where: str) -> str:
+    if value not in allowed:
+        raise Invalid(f"{where}: {name}={value}: must be one of {', '.join(allowed)}")
+    return value

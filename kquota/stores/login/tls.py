@@ -1,0 +1,115 @@
+"""TLS as Kafka's and ZooKeeper's properties describe it: what it trusts, who it is, and which versions it speaks."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kquota.errors import Invalid
+from kquota.stores.login import keystores
+from kquota.stores.login.keystores import Identity, KeyPair, PemFile
+from kquota.stores.login.properties import tell_if_open
+
+PROTOCOLS: Final = ("TLSv1.2", "TLSv1.3")
+_OLD: Final = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """What a handshake is to be like. `trust` is PEM; None trusts the machine's own authorities."""
+
+    trust: str | None = field(repr=False)
+    identity: Identity | None
+    check_host: bool
+    protocols: tuple[str, ...]
+
+
+def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str], None]) -> Tls:
+    """What the properties `{prefix}…` say. Raises Invalid, naming file and property, for what cannot be honoured."""
+    named = found.get(f"{prefix}enabled.protocols", "").split(",")
+    protocols = [protocol.strip() for protocol in named if protocol.strip()] or PROTOCOLS
+    allowed = tuple(protocol for protocol in PROTOCOLS if protocol in protocols)
+    if not allowed or set(protocols) - {*PROTOCOLS, *_OLD}:
+        raise Invalid(f"{where}: {prefix}enabled.protocols: kquota speaks {' and '.join(PROTOCOLS)}")
+    if set(protocols) & set(_OLD):
+        tell(f"{where}: of {prefix}enabled.protocols only {', '.join(allowed)} is used: the others are not safe")
+    if found.get(f"{prefix}protocol", "TLS") not in ("TLS", *PROTOCOLS):
+        raise Invalid(f"{where}: {prefix}protocol must be TLS, {' or '.join(PROTOCOLS)}")
+    algorithm = found.get(f"{prefix}endpoint.identification.algorithm", "https").lower()
+    if algorithm not in ("https", ""):
+        raise Invalid(f"{where}: {prefix}endpoint.identification.algorithm must be https, or empty to check no name")
+    identity = keystores.identity(found, prefix, where)
+    if isinstance(identity, PemFile) and keystores.holds_bare_key(identity):
+        tell_if_open(identity.path, f"{where}: {prefix}keystore.location: {identity.path}", tell)
+    return Tls(
+        trust=keystores.trusted(found, prefix, where),
+        identity=identity,
+        check_host=algorithm == "https",
+        protocols=allowed,
+    )
+
+
+def context(wanted: Tls, where: str) -> ssl.SSLContext:
+    """What Python's TLS needs. No deciphered key touches a disk. Raises Invalid for stores that cannot be used."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.minimum_version = _version(wanted.protocols[0])
+    made.maximum_version = _version(wanted.protocols[-1])
+    made.check_hostname = wanted.check_host
+    # Java trusts whatever certificate stands in a trust store, also one that is not an authority's root.
+    made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if wanted.trust is None:
+        made.load_default_certs()
+    else:
+        try:
+            made.load_verify_locations(cadata=wanted.trust)
+        except ssl.SSLError:
+            raise Invalid(f"{where}: the trust store holds something that is no certificate") from None
+    if isinstance(wanted.identity, PemFile):
+        _load(made, wanted.identity.path, wanted.identity.password, f"{where}: {wanted.identity.path}")
+    elif wanted.identity is not None:
+        _load_pair(made, keystores.key_pair(wanted.identity, where), where)
+    return made
+
+
+def _load(made: ssl.SSLContext, path: Path, password: str | None, what: str) -> None:
+    def asked() -> str:
+        # Without this OpenSSL would ask the terminal.
+        if password is None:
+            raise Invalid(f"{what}: its key is enciphered, and no key password is given")
+        return password
+
+    try:
+        made.load_cert_chain(path, password=asked)
+    except ssl.SSLError as error:
+        raise Invalid(f"{what} cannot be used: {_of_store(error)}") from None
+
+
+def _load_pair(made: ssl.SSLContext, pair: KeyPair, where: str) -> None:
+    """Python's TLS takes keys from files only: this one is enciphered, its owner's alone, and gone at once."""
+    import tempfile
+
+    handle, name = tempfile.mkstemp(prefix="kquota-", suffix=".pem")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(f"{pair.chain}\n{pair.key}")
+        _load(made, Path(name), pair.password, f"{where}: the key store")
+    finally:
+        Path(name).unlink()
+
+
+def _of_store(error: ssl.SSLError) -> str:
+    match error.reason:
+        case "KEY_VALUES_MISMATCH":
+            return "its key does not belong to its first certificate"
+        case "NO_START_LINE" | "PEM_LIB" | None:
+            return "it must hold a certificate and its key in PEM, and the key's password must be right"
+        case _:
+            return f"it must hold a certificate and its key, and the key's password be right ({error.reason})"
+
+
+def _version(protocol: str) -> ssl.TLSVersion:
+    return ssl.TLSVersion.TLSv1_2 if protocol == "TLSv1.2" else ssl.TLSVersion.TLSv1_3

@@ -1,0 +1,107 @@
+"""How to log in at a ZooKeeper: Kafka's file for TLS, and the JAAS file that ZooKeeper's clients take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from kquota.errors import Invalid
+from kquota.stores.login import jaas
+from kquota.stores.login.jaas import Login
+from kquota.stores.login.names import OF_A_PROGRAM, ArgumentNames
+from kquota.stores.login.properties import listed, properties, tell_if_open
+from kquota.stores.login.tls import Tls, tls
+from kquota.stores.login.zookeeper_login import Access, Digest
+
+_KAFKA_OPTS: Final = "KAFKA_OPTS"
+_PREFIX: Final = "zookeeper.ssl."
+_SOCKET: Final = "zookeeper.clientCnxnSocket"
+_USED: Final = frozenset(
+    f"{_PREFIX}{name}"
+    for name in (
+        *("client.enable", "keystore.location", "keystore.password", "keystore.type", "truststore.location"),
+        *("truststore.password", "truststore.type", "endpoint.identification.algorithm", "hostnameVerification"),
+        *("protocol", "enabled.protocols", "crl.enable", "ocsp.enable"),
+    )
+)
+
+
+def access(
+    tls_file: Path | None,
+    sasl_file: Path | None,
+    environment: Mapping[str, str],
+    tell: Callable[[str], None],
+    names: ArgumentNames = OF_A_PROGRAM,
+) -> Access:
+    """What the two files say; without the second what KAFKA_OPTS names, as Kafka's tools do.
+
+    Raises Invalid, naming file and setting and no value that may be secret.
+    """
+    digest = _digest(sasl_file, environment, tell, names.zk_sasl_config_file)
+    if tls_file is None:
+        return Access(digest=digest, names=names)
+    where = f"{names.zk_tls_config_file}: {tls_file}"
+    return Access(
+        tls=_tls(properties(tls_file, names.zk_tls_config_file), tls_file, where, tell),
+        tls_where=where,
+        digest=digest,
+        names=names,
+    )
+
+
+def _tls(read: Mapping[str, str], path: Path, where: str, tell: Callable[[str], None]) -> Tls:
+    # ZooKeeper itself writes keyStore and trustStore where Kafka's file has keystore and truststore.
+    found = {_kafkas_word(key): value if "password" in key.lower() else value.strip() for key, value in read.items()}
+    if found.get(f"{_PREFIX}client.enable", "").lower() != "true":
+        raise Invalid(f"{where}: {_PREFIX}client.enable must be true; for a port without TLS leave the option out")
+    if not found.get(_SOCKET, "ClientCnxnSocketNetty").endswith("ClientCnxnSocketNetty"):
+        raise Invalid(f"{where}: {_SOCKET} must be org.apache.zookeeper.ClientCnxnSocketNetty: no other speaks TLS")
+    for key in sorted(found.keys() - _USED):
+        if key.startswith(_PREFIX):
+            raise Invalid(f"{where}: {key}: kquota cannot honour it; take it out if the connection is safe without it")
+    for key in ("crl.enable", "ocsp.enable"):
+        if found.get(f"{_PREFIX}{key}", "false").lower() == "true":
+            raise Invalid(f"{where}: {_PREFIX}{key}=true: kquota asks nobody whether a certificate was revoked")
+    if unused := sorted(found.keys() - _USED - {_SOCKET}):
+        tell(f"{where}: not used by kquota: {listed(found, unused)}")
+    if found.get(f"{_PREFIX}hostnameVerification", "true").lower() == "false":
+        found[f"{_PREFIX}endpoint.identification.algorithm"] = ""
+    wanted = tls(found, _PREFIX, where, tell)
+    if any("password" in key for key in found):
+        tell_if_open(path, where, tell)
+    return wanted
+
+
+def _kafkas_word(key: str) -> str:
+    return key.replace("keyStore", "keystore").replace("trustStore", "truststore")
+
+
+def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[str], None], sasl: str) -> Digest | None:
+    """The login of the section Client, or of the one that zookeeper.sasl.clientconfig names."""
+    options = environment.get(_KAFKA_OPTS, "")
+    name = jaas.java_property(options, "zookeeper.sasl.clientconfig") or "Client"
+    if path is not None:
+        login, option = jaas.section(path, name, sasl), sasl
+        if login is None:
+            raise Invalid(f"{sasl}: there is no section {name} in {path}")
+    else:
+        path, option = jaas.file_in(options), _KAFKA_OPTS
+        if path is None or (jaas.java_property(options, "zookeeper.sasl.client") or "true").lower() == "false":
+            return None
+        # A file that only brokers and their clients need is no login at ZooKeeper; its Java client goes on without.
+        login = jaas.section(path, name, _KAFKA_OPTS)
+        if login is None:
+            return None
+    tell_if_open(path, f"{option}: {path}", tell)
+    return _of(login, f"{option}: {path}: section {name}")
+
+
+def _of(login: Login, where: str) -> Digest:
+    if login.name == "Krb5LoginModule":
+        raise Invalid(f"{where}: kquota does not log in at ZooKeeper by Kerberos (GSSAPI); use digest or a certificate")
+    if login.name != "DigestLoginModule":
+        raise Invalid(f"{where} needs org.apache.zookeeper.server.auth.DigestLoginModule")
+    if missing := [key for key in ("username", "password") if not login.options.get(key)]:
+        raise Invalid(f"{where} has no {' and no '.join(missing)}")
+    return Digest(username=login.options["username"], password=login.options["password"])

@@ -1,0 +1,249 @@
+"""Which record a command uses: the topic, the znodes, or the journals of this host alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from kquota.errors import Invalid, Refused, Unreachable
+from kquota.stores.record.lease import MachineClock, Sighting
+from kquota.stores.record.memory import RecordMemory, Remembered
+from kquota.stores.record.shared import ZOOKEEPER, Shared, Unshared
+from kquota.stores.record.topic import TopicRecord
+from kquota.stores.state.log import Forbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kquota.stores.admin.connection import Wire
+    from kquota.stores.record.znodes import ZnodeLock
+    from kquota.stores.state.runs import RunFiles
+    from kquota.stores.zookeeper.znode import Operation
+    from kquota.stores.zookeeper.znodes import Znodes
+
+TOPIC: Final = "__kquota_runs"
+"""The topic that every kquota looks for unless it is told another name."""
+NONE: Final = "none"
+"""In place of a topic's name: use the journals of this host only."""
+MARKER: Final = "/kquota/record"
+"""On a cluster with ZooKeeper this znode names the topic, so that commands over ZooKeeper find it."""
+_ZOOKEEPER: Final = "zookeeper.connect"
+_SET_UP: Final = "kquota record share sets one up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker:
+    """What the marker znode says."""
+
+    topic: str
+    topic_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """How a command looks for its record.
+
+    `name` is the topic's name, NONE, or None for the default. `writes`: a record that may be there and cannot be seen
+    is then refused, and only told of otherwise. `cautious`: it removes what no run holds, so it must not miss runs that
+    are on record in ZooKeeper. `waiting` as for `TopicRecord`.
+    """
+
+    name: str | None
+    writes: bool
+    warned: Callable[[str], None]
+    cautious: bool = False
+    waiting: Callable[[str], None] | None = None
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self.name or TOPIC
+
+
+def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[Remembered], Znodes]) -> Shared:
+    """The topic if there is one; else the znodes for runs that this host began over ZooKeeper; else nothing shared.
+
+    `znodes` opens a session with the ZooKeeper that this host remembers. Raises Refused where a record that this host
+    has used cannot be seen, and the command writes.
+    """
+    memory = RecordMemory(files.folder)
+    known = memory.recall()
+    if choice.name == NONE:
+        return _chosen_alone(known, choice)
+    found = _topic(wire, files, choice, known)
+    if found is not None:
+        return found
+    still_open = (kept.run for kept in files.every().values() if kept.run.finished is None)
+    if any(run.stamp is not None and run.stamp.record == ZOOKEEPER for run in still_open):
+        return _znodes_again(known, files, choice, znodes)
+    address = zookeeper_of(wire) if choice.cautious else None
+    if address is not None and (why := _in_the_way(replace(known, zookeeper=address), files, znodes)):
+        return Unshared(why, hidden=True)
+    return Unshared(f"this cluster has no shared record ({_SET_UP})")
+
+
+def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callable[[], Wire]) -> Shared:
+    """The znodes, or the topic that the marker znode names; `wire` then connects to the brokers."""
+    from kquota.stores.record.znodes import ZnodeRecord
+
+    memory = RecordMemory(files.folder)
+    named = marker(znodes)
+    if choice.name == NONE:
+        return _chosen_alone(memory.recall(), choice)
+    if choice.name is not None and (named is None or named.topic != choice.name):
+        there = "no topic" if named is None else f"topic {named.topic}"
+        raise Refused(f"--record {choice.name}: {MARKER} in ZooKeeper names {there} as the record. Nothing was written")
+    if named is None:
+        return ZnodeRecord(znodes, files.cluster_id)
+    try:
+        found = _topic(wire(), files, replace(choice, name=named.topic), memory.recall())
+    except (Unreachable, Refused, Invalid) as error:
+        raise Refused(
+            f"the runs of this cluster are on record in topic {named.topic}, which kquota cannot read over the "
+            f"brokers: {error}. Nothing was written; give --command-config, or use --bootstrap-server"
+        ) from error
+    if found is None:
+        raise Refused(
+            f"{MARKER} in ZooKeeper names topic {named.topic} as the record of runs, but the topic does not exist. "
+            "Nothing was written; kquota record unshare removes the marker"
+        )
+    return found
+
+
+def marker(znodes: Znodes) -> Marker | None:
+    """What the marker znode says, None without one. Raises Refused for one that kquota did not write."""
+    node = znodes.read(MARKER)
+    if node is None:
+        return None
+    try:
+        document = json.loads(node.data)
+        if document["version"] != 1 or not all(isinstance(document[key], str) for key in ("topic", "topic_id")):
+            raise ValueError("version or topic")
+        return Marker(topic=document["topic"], topic_id=document["topic_id"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise Refused(f"ZooKeeper: {MARKER} is not what kquota writes ({error}). Look at it by hand") from error
+
+
+def zookeeper_of(wire: Wire) -> str | None:
+    """Where this cluster's ZooKeeper is, as its brokers are configured; None on KRaft.
+
+    Raises Refused without DESCRIBE_CONFIGS on the cluster.
+    """
+    from kquota.settings.resource import BROKERS, Resource
+    from kquota.stores.admin.connection import kafka_error
+    from kquota.stores.admin.requests import describe_request
+
+    broker = next(iter(wire.brokers()), None)
+    if broker is None or wire.version() >= (4, 0):
+        return None
+    answer = wire.ask(
+        describe_request({Resource(kind=BROKERS, name=str(broker)): [_ZOOKEEPER]}, synonyms=False), broker
+    )
+    if code := answer.results[0].error_code:
+        raise Refused(
+            f"broker {broker}: it did not tell whether this cluster has a ZooKeeper "
+            f"({kafka_error(code, answer.results[0].error_message)}). Nothing was written; kquota needs "
+            "DESCRIBE_CONFIGS on the cluster"
+        )
+    values = [c.value for result in answer.results for c in result.configs or () if c.name == _ZOOKEEPER]
+    return next(filter(None, values), None)
+
+
+class DoubleFence:
+    """Both locks: the topic's, asked before each transaction, and the znode's in it. Implements `Fence`."""
+
+    def __init__(self, topic: TopicRecord, lock: ZnodeLock) -> None:
+        self._topic = topic
+        self._lock = lock
+
+    @contextmanager
+    def hold(self, doing: str, *, take_over: bool) -> Iterator[None]:
+        """Take the znode's lock; the topic's is held already."""
+        with self._lock.hold(doing, take_over=take_over):
+            try:
+                yield
+            except Unreachable:
+                self._topic.must_hold()  # raises Busy, naming who has taken over
+                raise
+
+    def operations(self) -> Sequence[Operation]:
+        self._topic.must_hold()
+        return self._lock.operations()
+
+    def committed(self) -> None:
+        return None
+
+
+def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> TopicRecord | Unshared | None:
+    """The record in the topic, None where there is no topic and this host has never used one."""
+    from kquota.stores.admin import topic_log
+
+    pinned = known.topic == choice.topic
+    try:
+        log = topic_log.find(wire, choice.topic)
+    except Forbidden as error:
+        if choice.writes and pinned:
+            raise Refused(
+                f"{error}. This host has used the record in it, so kquota writes nothing without it. --record {NONE} "
+                "uses the journals of this host only"
+            ) from error
+        return Unshared(f"this cluster may have a shared record that this user may not read: {error}", hidden=True)
+    if log is None:
+        if pinned and choice.writes:
+            raise Refused(
+                f"topic {choice.topic}: the shared record of this cluster no longer exists. Nothing was written. "
+                "kquota record share creates a new one, kquota record unshare makes this host forget it, and --record "
+                f"{NONE} uses the journals of this host only"
+            )
+        if pinned:
+            choice.warned(f"topic {choice.topic}: the shared record no longer exists")
+        elif choice.name is not None:
+            raise Refused(f"--record {choice.name}: the topic does not exist. kquota record share creates it")
+        return None
+    if pinned and known.topic_id != log.identity:
+        choice.warned(f"topic {choice.topic} was deleted and created again: runs of other hosts may be missing from it")
+    if choice.writes:
+        RecordMemory(files.folder).keep(replace(known, topic=choice.topic, topic_id=log.identity))
+    clock = MachineClock()
+    seen = Sighting(files.folder / "lock.seen", clock)
+    return TopicRecord(log, choice.topic, files.cluster_id, seen, clock, choice.waiting)
+
+
+def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Callable[[Remembered], Znodes]) -> Shared:
+    from kquota.stores.record.znodes import ZnodeRecord
+
+    try:
+        if known.zookeeper is None:
+            raise Refused("this host does not know its address")
+        return ZnodeRecord(znodes(known), files.cluster_id)
+    except (Unreachable, Refused, Invalid) as error:
+        why = f"an open run of this host is also on record in ZooKeeper, which cannot be reached: {error}"
+        if choice.writes:
+            raise Refused(f"{why}. Nothing was written; use --zookeeper, where hosts see the same runs") from error
+        choice.warned(why)
+        return Unshared(why)
+
+
+def _in_the_way(known: Remembered, files: RunFiles, znodes: Callable[[Remembered], Znodes]) -> str | None:
+    """Which runs other hosts have on record in ZooKeeper, or why that is unknown; None where there are none."""
+    from kquota.stores.record.znodes import ZnodeRecord
+
+    there = f"ZooKeeper ({known.zookeeper})"
+    try:
+        record = ZnodeRecord(znodes(known), files.cluster_id)
+        still = [*(run.id for run in record.runs().values() if run.finished is None), *record.unreadable]
+    except (Unreachable, Refused, Invalid) as error:
+        return f"runs may be on record in {there}: {error}. Use --zookeeper, or --record {NONE} if there are none"
+    return f"runs are on record in {there}: {', '.join(sorted(still))}. Use --zookeeper" if still else None
+
+
+def _chosen_alone(known: Remembered, choice: Choice) -> Unshared:
+    if known.topic is not None and choice.writes:
+        choice.warned(
+            f"--record {NONE}: kquota does not use the shared record in topic {known.topic}, so other hosts do not see "
+            "this"
+        )
+    return Unshared(f"--record {NONE} was given")

@@ -1,0 +1,207 @@
+"""Setting the shared record up and deleting it: the topic, and on a cluster with ZooKeeper the marker znode."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kquota.errors import Incomplete, KquotaError, Refused
+from kquota.stores.admin import topic_log, topic_setup
+from kquota.stores.admin.connection import Wire
+from kquota.stores.record import choose
+from kquota.stores.record.choose import MARKER
+from kquota.stores.record.lease import MachineClock, Sighting
+from kquota.stores.record.memory import RecordMemory
+from kquota.stores.record.runs import RecordedRuns
+from kquota.stores.record.topic import TopicRecord
+from kquota.stores.record.znodes import ROOT, ZnodeRecord
+from kquota.stores.state.runs import RunFiles
+from kquota.stores.zookeeper.znode import Create, Delete, Operation, SetData
+from kquota.stores.zookeeper.znodes import Znodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharingPlan:
+    """What `share` does: the topic to create (None: it is there), and whether it writes the marker znode."""
+
+    setup: topic_setup.Setup | None
+    marker: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """How the shared record is. `wrong` keeps it from being used, `weak` may lose or hold up records.
+
+    `writer` is who holds the lock now. `foreign` counts records that kquota did not write.
+    """
+
+    identity: str
+    replicas: int
+    wrong: Sequence[str] = ()
+    weak: Sequence[str] = ()
+    writer: str | None = None
+    open_runs: Sequence[str] = ()
+    ended_runs: int = 0
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    foreign: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """The shared record of one cluster: set up, examined and deleted.
+
+    `znodes` is None where the ZooKeeper was not named. `files` are the journals of this host.
+    """
+
+    wire: Wire
+    znodes: Znodes | None
+    files: RunFiles
+    topic: str
+
+    def plan(self) -> SharingPlan:
+        """What `share` would do. Raises Refused where the cluster cannot have a record now, and says why."""
+        _must_have_both(self)
+        found = topic_setup.describe(self.wire, self.topic)
+        if found is not None and (wrong := topic_setup.wrong(found)):
+            raise Refused(f"topic {self.topic}: it exists and cannot hold the record: {'; '.join(wrong)}")
+        named = None if self.znodes is None else choose.marker(self.znodes)
+        if named is not None and named.topic != self.topic:
+            raise Refused(
+                f"topic {named.topic} holds the record of this cluster already. Nothing was written; kquota record "
+                f"unshare --record {named.topic} ends that first"
+            )
+        if self.znodes is not None and named is None:
+            _must_have_no_open_znodes(self.znodes, self.files.cluster_id)
+        return SharingPlan(
+            setup=topic_setup.create(self.wire, self.topic, dry_run=True) if found is None else None,
+            marker=self.znodes is not None and (named is None or found is None or named.topic_id != found.identity),
+        )
+
+    def share(self, wanted: SharingPlan) -> RecordedRuns:
+        """Create the topic, write the marker, and put the open runs of this host on the record.
+
+        Raises Incomplete when the topic was created and cannot be used.
+        """
+        if wanted.setup is None:
+            return _used(self, wanted)
+        topic_setup.create(self.wire, self.topic)
+        try:
+            return _used(self, wanted)
+        except KquotaError as error:
+            why = f"{error}. Topic {self.topic} was created: give the same command again, or kquota record unshare"
+            raise Incomplete(why, [self.topic], []) from error
+
+    def condition(self) -> Condition | None:
+        """How the record is, None when there is none. Raises Forbidden when this user may not see the topic."""
+        found = topic_setup.describe(self.wire, self.topic)
+        if found is None:
+            return None
+        wrong = topic_setup.wrong(found)
+        weak = list(topic_setup.weak(found, len(self.wire.brokers())))
+        sound = Condition(identity=found.identity, replicas=found.replicas, wrong=wrong, weak=weak)
+        log = None if wrong else topic_log.find(self.wire, self.topic)
+        if log is None:
+            return sound
+        record = _record(self, log)
+        runs = record.runs()
+        if log.truncated:
+            weak.append("records were deleted from it (DeleteRecords, or a retention that is not compaction)")
+        writer = record.writer()
+        return replace(
+            sound,
+            weak=weak,
+            writer=None if writer is None else str(writer),
+            open_runs=sorted(run.id for run in runs.values() if run.finished is None),
+            ended_runs=sum(run.finished is not None for run in runs.values()),
+            unreadable=record.unreadable,
+            foreign=log.foreign,
+        )
+
+    def deletable(self, found: Condition | None) -> bool:
+        """Whether `unshare` would delete a topic. Raises Refused as it does."""
+        _must_have_both(self)
+        if found is not None:
+            _must_be_over(self.topic, [*found.open_runs, *found.unreadable])
+        return found is not None
+
+    def unshare(self) -> bool:
+        """Delete the marker and the topic, and forget them on this host; whether there was anything to delete.
+
+        Raises Refused while a run is open or cannot be read, Busy while a command of another host writes.
+        """
+        _must_have_both(self)
+        log = topic_log.find(self.wire, self.topic)
+        if log is not None:
+            runs = RecordedRuns(self.files, _record(self, log))
+            with runs.hold("record unshare"):
+                _must_be_over(self.topic, [*(run.id for run in runs.unfinished()), *runs.unreadable])
+                topic_setup.delete(self.wire, self.topic)
+        marked = _unmark(self.znodes)
+        memory = RecordMemory(self.files.folder)
+        known = memory.recall()
+        memory.keep(replace(known, topic=None, topic_id=None))
+        return log is not None or marked or known.topic is not None
+
+
+def _used(at: Sharing, wanted: SharingPlan) -> RecordedRuns:
+    log = topic_log.find(at.wire, at.topic)
+    if log is None:
+        raise Refused(f"topic {at.topic}: it was created and no longer exists")
+    if at.znodes is not None and wanted.marker:
+        _mark(at.znodes, at.topic, log.identity)
+    runs = RecordedRuns(at.files, _record(at, log))
+    with runs.hold("record share"):
+        memory = RecordMemory(at.files.folder)
+        memory.keep(replace(memory.recall(), topic=at.topic, topic_id=log.identity))
+    return runs
+
+
+def _record(at: Sharing, log: topic_log.WireLog) -> TopicRecord:
+    clock = MachineClock()
+    return TopicRecord(log, at.topic, at.files.cluster_id, Sighting(at.files.folder / "lock.seen", clock), clock)
+
+
+def _must_be_over(topic: str, still: Sequence[str]) -> None:
+    if still:
+        names = ", ".join(sorted(still))
+        raise Refused(
+            f"topic {topic}: runs are open in it ({names}). End them first; kquota move status and kquota throttle "
+            "show name them. Nothing was deleted"
+        )
+
+
+def _must_have_both(at: Sharing) -> None:
+    """Raises Refused for a cluster with ZooKeeper whose ZooKeeper was not named."""
+    address = None if at.znodes is not None else choose.zookeeper_of(at.wire)
+    if address is not None:
+        raise Refused(
+            f"this cluster keeps its metadata in ZooKeeper ({address}): also give --zookeeper, so that commands over "
+            "ZooKeeper find the same record. Nothing was written"
+        )
+
+
+def _must_have_no_open_znodes(znodes: Znodes, cluster_id: str) -> None:
+    record = ZnodeRecord(znodes, cluster_id)
+    still = [run.id for run in record.runs().values() if run.finished is None] + list(record.unreadable)
+    writer = record.writer()
+    if still or writer is not None:
+        what = f"runs are on record in ZooKeeper: {', '.join(sorted(still))}" if still else f"{writer} is writing there"
+        raise Refused(f"{what}. End them first, with --zookeeper. Nothing was written")
+
+
+def _mark(znodes: Znodes, topic: str, identity: str) -> None:
+    data = json.dumps({"version": 1, "topic": topic, "topic_id": identity}).encode()
+    if znodes.read(ROOT) is None:
+        znodes.committed([Create(path=ROOT, data=b"")])
+    node = znodes.read(MARKER)
+    write: Operation = Create(path=MARKER, data=data)
+    if node is not None:
+        write = SetData(path=MARKER, data=data, version=node.version)
+    if not znodes.committed([write]):
+        raise Refused(f"ZooKeeper: {MARKER} was written by another kquota just now; try again")
+
+
+def _unmark(znodes: Znodes | None) -> bool:
+    node = None if znodes is None else znodes.read(MARKER)
+    return znodes is not None and node is not None and znodes.committed([Delete(path=MARKER, version=node.version)])

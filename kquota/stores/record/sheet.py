@@ -1,0 +1,115 @@
+"""One run in the shared record: a small JSON sheet, and its large fields as parts beside it, named by their hash."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kquota.errors import Invalid, KquotaError
+from kquota.reassign.run import Run
+from kquota.stores.state import run_fields
+
+FORMAT: Final = 1
+LARGE: Final = 20_000
+"""Bytes of JSON above which a field has a part of its own: it is then written once and not with every version."""
+LARGEST: Final = 256 * 2**20
+"""Bytes of one field. A plan of a million partitions takes 90 MB; anything larger is not a run."""
+LARGEST_SHEET: Final = 900_000
+
+
+_NOTHING: Final = {
+    "plan": {"partitions": []},
+    "rollback": {"partitions": []},
+    "taken": [],
+    "topic_ids": {},
+    "handed_over": {},
+}
+"""The fields of an ended run that take long to read, and that few ask for."""
+
+
+class Unreadable(KquotaError):
+    """A sheet that this kquota cannot read, and why. Others are still read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """A run as it is shared, with its stamp. `parts` are the hashes of the parts that it needs."""
+
+    run: Run
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoded:
+    """A sheet as it is stored: the sheet itself, and the parts (gzip) by their hash."""
+
+    sheet: bytes
+    parts: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def encode(run: Run, cluster_id: str, known: Callable[[str], bool] = lambda _: False) -> Encoded:
+    """What to store. Parts that are `known` to be stored already are left out. The run must have a stamp."""
+    assert run.stamp is not None
+    parts: dict[str, bytes] = {}
+    fields: dict[str, Any] = {}
+    for name, value in run_fields.written(run).items():
+        text = json.dumps(value, separators=(",", ":")).encode()
+        if len(text) <= LARGE:
+            fields[name] = value
+            continue
+        digest = hashlib.sha256(text).hexdigest()[:32]
+        fields[name] = {"part": digest}
+        if not known(digest):
+            parts[digest] = gzip.compress(text, compresslevel=6, mtime=0)
+    document = {"format": FORMAT, "cluster": cluster_id, **run_fields.stamp_written(run.stamp), "run": fields}
+    return Encoded(sheet=json.dumps(document, separators=(",", ":")).encode(), parts=parts)
+
+
+def decode(
+    data: bytes, run_id: str, cluster_id: str, part: Callable[[str], bytes | None], *, whole: bool = True
+) -> Sheet:
+    """The run of a stored sheet that is called `run_id`; unless `whole`, an ended one without what it did.
+
+    Raises Unreadable, saying why.
+    """
+    try:
+        if len(data) > LARGEST_SHEET:
+            raise Unreadable(f"it has {len(data):,} bytes, more than {LARGEST_SHEET:,}")
+        document = json.loads(data)
+        if document["format"] != FORMAT:
+            raise Unreadable(f"it has format {document['format']!s:.20}, and this kquota reads {FORMAT}")
+        if document["cluster"] != cluster_id:
+            raise Unreadable(f"it belongs to another cluster ({document['cluster']!s:.40})")
+        fields = dict(document["run"])
+        parts = {n: str(v["part"]) for n, v in fields.items() if isinstance(v, dict) and v.keys() == {"part"}}
+        if fields["finished"] is not None and not whole:
+            fields |= _NOTHING
+        else:
+            fields |= {name: json.loads(_inflated(part(digest), digest)) for name, digest in parts.items()}
+        run = run_fields.run_of([fields], run_fields.stamp_of(document))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Invalid) as error:
+        raise Unreadable(f"{type(error).__name__}: {error!s:.200}") from error
+    if run.id != run_id:
+        raise Unreadable(f"it tells of another run ({run.id})")
+    return Sheet(run=run, parts=tuple(parts.values()))
+
+
+def _inflated(data: bytes | None, digest: str) -> bytes:
+    """The bytes of a part, at most `LARGEST`. Raises ValueError."""
+    if data is None:
+        raise ValueError(f"its part {digest[:8]} is missing")
+    stream = zlib.decompressobj(wbits=31)
+    try:
+        text = stream.decompress(data, LARGEST)
+    except zlib.error as error:
+        raise ValueError(f"its part {digest[:8]} is damaged ({error})") from error
+    if stream.unconsumed_tail or not stream.eof:
+        raise ValueError(f"its part {digest[:8]} is cut short, or larger than {LARGEST:,} bytes")
+    if hashlib.sha256(text).hexdigest()[:32] != digest:
+        raise ValueError(f"its part {digest[:8]} is not what was stored")
+    return text

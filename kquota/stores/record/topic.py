@@ -1,0 +1,299 @@
+"""The shared record in a compacted topic: `run/<id>`, its parts, and `lock`; appended to by one holder at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Final
+
+from kquota.errors import Busy, KquotaError, Refused
+from kquota.reassign.run import Run
+from kquota.stores.record import sheet
+from kquota.stores.record.lease import (
+    BEAT_SECONDS,
+    LEASE_SECONDS,
+    WRITE_SECONDS,
+    LeaseClock,
+    Lock,
+    Sighting,
+    lock_of,
+)
+from kquota.stores.record.sheet import Sheet, Unreadable
+from kquota.stores.state import run_fields
+from kquota.stores.state.log import Entry, Item, Log, Stale
+from kquota.stores.state.process import Holder, holder
+
+LOCK: Final = "lock"
+_RUN: Final = "run/"
+_PART: Final = "part/"
+_PART_BYTES: Final = 700_000
+"""Below the million bytes that a topic takes by default, with room for the batch around it."""
+_ENDED: Final = 50
+"""So many ended runs stay, the newest: hosts that were away learn of their end, and reports read them."""
+_LOOK_SECONDS: Final = 1.0
+_FRESH_SECONDS: Final = 1.0
+"""For so long the holder of the lock relies on what it has read: nobody else appends, unless the lock is taken over."""
+
+
+class TopicRecord:
+    """Runs in a topic. Implements `Shared`.
+
+    `waiting` hears that kquota waits for a holder that shows no sign of life, a whole lease at most; without it a lock
+    that is held is refused at once.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        name: str,
+        cluster_id: str,
+        seen: Sighting,
+        clock: LeaseClock,
+        waiting: Callable[[str], None] | None = None,
+    ) -> None:
+        self._log = log
+        self._name = name
+        self._cluster_id = cluster_id
+        self._seen = seen
+        self._clock = clock
+        self._waiting = waiting
+        self._items: dict[str, Item] = {}
+        self._mine: Lock | None = None
+        self._sent = 0.0
+        self._read_at = float("-inf")
+        self._late_until = 0.0
+        self._unreadable: dict[str, str] = {}
+        self._sheets: dict[str, tuple[tuple[int, bool], Sheet]] = {}
+
+    @property
+    def identity(self) -> str:
+        return f"topic {self._log.identity}"
+
+    @property
+    def place(self) -> str:
+        return f"topic {self._name}"
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        return self._unreadable
+
+    @contextmanager
+    def lock(self, doing: str, *, take_over: bool) -> Iterator[None]:
+        self._take(doing, take_over=take_over)
+        try:
+            yield
+        finally:
+            self._release()
+
+    def writer(self) -> Holder | None:
+        found = self._found(forced=True)
+        return None if found is None or found.released or found.holder.dead else found.holder
+
+    @property
+    def late_seconds(self) -> float:
+        """The holder before may have stopped between asking for its lock and writing, and its request may wait."""
+        return max(0.0, self._late_until - self._clock.seconds())
+
+    def keep_alive(self) -> None:
+        if self._mine is not None and self._clock.seconds() - self._sent > BEAT_SECONDS:
+            self._append([])
+
+    def must_hold(self) -> None:
+        if self._mine is None:
+            return
+        self._must_be(self._mine)
+        self.keep_alive()
+        if self._clock.seconds() - self._sent > WRITE_SECONDS:
+            raise Busy(
+                f"the record in {self.place} answered too late to write safely: nothing more is written here; "
+                "try again later"
+            )
+
+    def runs(self, *, whole: bool = False) -> Mapping[str, Run]:
+        if self._mine is None:
+            self._read()
+        else:
+            self._refresh()
+            self._must_be(self._mine)
+        self._unreadable = {}
+        found: dict[str, Run] = {}
+        for key, item in self._items.items():
+            if not key.startswith(_RUN) or item.value is None:
+                continue
+            name = key.removeprefix(_RUN)
+            try:
+                found[name] = self._sheet(name, item, whole=whole).run
+            except Unreadable as error:
+                self._unreadable[name if run_fields.is_run_id(name) else repr(name)[:60]] = str(error)
+        return found
+
+    def put(self, run: Run) -> None:
+        encoded = sheet.encode(run, self._cluster_id, lambda digest: f"{_PART}{run.id}/{digest}/0" in self._items)
+        if len(encoded.sheet) > sheet.LARGEST_SHEET:
+            raise Refused(f"run {run.id} is too large for a record ({len(encoded.sheet):,} bytes): split the plan")
+        for digest, data in encoded.parts.items():
+            chunks = [data[n : n + _PART_BYTES] for n in range(0, len(data), _PART_BYTES)]
+            # The first chunk comes last: it tells that the part is whole, and how many chunks there are.
+            for n, chunk in reversed(list(enumerate(chunks))):
+                self._append([(f"{_PART}{run.id}/{digest}/{n}", b"%d\n" % len(chunks) + chunk)])
+        self._append([(f"{_RUN}{run.id}", encoded.sheet)])
+        if run.finished is not None:
+            self._clear_away()
+
+    def flush(self) -> None:
+        return None
+
+    def _sheet(self, name: str, item: Item, *, whole: bool) -> Sheet:
+        """Each sheet is read once, however often it is asked for."""
+        mark = (item.offset, whole)
+        if name not in self._sheets or self._sheets[name][0] != mark:
+            assert item.value is not None
+            if not run_fields.is_run_id(name):
+                raise Unreadable("its key is not a run id")
+            read = sheet.decode(item.value, name, self._cluster_id, lambda d: self._part(name, d), whole=whole)
+            self._sheets[name] = (mark, read)
+        return self._sheets[name][1]
+
+    def _part(self, run_id: str, digest: str) -> bytes | None:
+        chunks: list[bytes] = []
+        while True:
+            item = self._items.get(f"{_PART}{run_id}/{digest}/{len(chunks)}")
+            if item is None or item.value is None:
+                return None
+            number, _, chunk = item.value.partition(b"\n")
+            chunks.append(chunk)
+            if number == b"%d" % len(chunks):
+                return b"".join(chunks)
+
+    def _clear_away(self) -> None:
+        """Ended runs beyond the newest, and parts that no sheet names."""
+        runs = self.runs()
+        ended = sorted((run for run in runs.values() if run.finished is not None), key=lambda run: (run.begun, run.id))
+        gone = {run.id for run in ended[:-_ENDED]}
+        needed = {f"{i}/{digest}" for i, (_, read) in self._sheets.items() if i not in gone for digest in read.parts}
+        keys = [f"{_RUN}{run_id}" for run_id in sorted(gone)]
+        for key in sorted(self._items):
+            if key.startswith(_PART):
+                run_id = key.removeprefix(_PART).partition("/")[0]
+                named = key.removeprefix(_PART).rpartition("/")[0]
+                if named not in needed and run_id not in self._unreadable:
+                    keys.append(key)
+        keys = [key for key in keys if key in self._items and self._items[key].value is not None]
+        if keys:
+            self._append([(key, None) for key in keys])
+
+    # The lock.
+
+    def _take(self, doing: str, *, take_over: bool) -> None:
+        mark = ""
+        while True:
+            self._read()
+            found = self._found(forced=take_over)
+            taken = found is not None and not found.released and not found.holder.dead
+            if found is not None and taken and not take_over:
+                left = LEASE_SECONDS - self._seen.unchanged(found.mark)
+                if left > 0:
+                    mark = self._wait(found, left, mark)
+                    continue
+            mine = Lock(term=1 if found is None else found.term + 1, beat=1, holder=holder(doing))
+            sent = self._clock.seconds()
+            with suppress(Stale):
+                self._log.append([(LOCK, mine.written(self._cluster_id))])
+                break
+        self._keep(self._log.seen(), sent)
+        self._refresh()
+        self._must_be(mine)
+        self._mine, self._sent = mine, sent
+        if taken:
+            self._late_until = sent + LEASE_SECONDS
+        if taken and take_over:
+            # The holder before may have checked its lock just before we took it, and may still write for so long.
+            self._clock.sleep(WRITE_SECONDS)
+
+    def _wait(self, found: Lock, left: float, before: str) -> str:
+        """Wait a moment for a holder that may be dead; its mark. Raises LockHeld at once for one that is alive."""
+        if self._waiting is None or before not in ("", found.mark):
+            raise LockHeld(
+                f"{found.holder} holds this cluster; try again later. If it has died, the lock is free in {left:.0f} s",
+                lock=found,
+                left=left,
+            )
+        if not before:
+            self._waiting(f"{found.holder} holds this cluster: waiting {left:.0f} s for a sign of life (Ctrl-C stops)")
+        self._clock.sleep(min(left, _LOOK_SECONDS))
+        return found.mark
+
+    def _release(self) -> None:
+        """At once where that is possible, else when others saw no sign of life for a lease."""
+        with suppress(KquotaError):
+            self._refresh()
+            found = self._found()
+            if self._mine is not None and found is not None and found.term == self._mine.term:
+                released = replace(found, beat=found.beat + 1, released=True)
+                self._log.offer([(LOCK, released.written(self._cluster_id))])
+        self._mine = None
+
+    def _append(self, entries: list[Entry]) -> None:
+        """The entries and a sign of life, in one batch. Raises Busy when another kquota has taken over."""
+        if self._mine is None:
+            raise Busy(f"the lock of {self.place} is not held: nothing is written")
+        self._must_be(self._mine)
+        beaten, sent = self._mine.beaten(), self._clock.seconds()
+        self._read_at = float("-inf")
+        try:
+            self._log.append([*entries, (LOCK, beaten.written(self._cluster_id))])
+        except Stale as error:
+            self._read()
+            raise self._taken_over() from error
+        self._mine, self._sent = beaten, sent
+        self._keep(self._log.seen(), sent)
+        self._refresh()
+
+    def _must_be(self, mine: Lock) -> None:
+        """Raises Busy when the lock as last read is another's: having read that, an append is not stale any more."""
+        found = self._found(forced=True)
+        if found is None or found.term != mine.term:
+            raise self._taken_over()
+
+    def _taken_over(self) -> Busy:
+        found = self._found(forced=True)
+        who = "another kquota" if found is None else str(found.holder)
+        return Busy(f"{self.place}: {who} has taken over; nothing more is written here")
+
+    def _found(self, *, forced: bool = False) -> Lock | None:
+        item = self._items.get(LOCK)
+        if item is None or item.value is None:
+            return None
+        try:
+            return lock_of(item.value, self._cluster_id)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            if forced:
+                return None
+            raise Refused(
+                f"{self.place}: the lock in it cannot be read ({type(error).__name__}: {error!s:.200}). It was written "
+                "by a newer kquota, or not by kquota"
+            ) from error
+
+    def _read(self) -> None:
+        asked = self._clock.seconds()
+        self._keep(self._log.read(), asked)
+
+    def _refresh(self) -> None:
+        """For the holder of the lock: read again when the last reading is too old to rely on."""
+        if self._clock.seconds() - self._read_at > _FRESH_SECONDS:
+            self._read()
+
+    def _keep(self, items: Sequence[Item], asked: float) -> None:
+        self._read_at = asked
+        for item in items:
+            self._items[item.key] = item
+
+
+class LockHeld(Busy):
+    """Another kquota holds the lock. It may be dead: then the lock is free `left` seconds from now."""
+
+    def __init__(self, message: str, *, lock: Lock, left: float) -> None:
+        super().__init__(message)
+        self.lock = lock
+        self.left = left

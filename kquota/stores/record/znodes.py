@@ -1,0 +1,293 @@
+"""The shared record in the cluster's own ZooKeeper: /kquota/runs/<id>, written in one transaction with the throttle.
+
+/kquota/lock is ephemeral and says who writes; the version of a run's znode is the fencing token.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+from kquota.errors import Busy, KquotaError, Unreachable
+from kquota.reassign.plan import Plan
+from kquota.reassign.run import Run, Stamp
+from kquota.stores.record import sheet
+from kquota.stores.record.shared import ZOOKEEPER
+from kquota.stores.record.sheet import Unreadable
+from kquota.stores.state import run_fields
+from kquota.stores.state.process import Holder, holder, holder_of
+from kquota.stores.zookeeper.znode import Check, Create, Delete, Node, Operation, SetData, json_in
+from kquota.stores.zookeeper.znodes import Znodes
+
+ROOT: Final = "/kquota"
+LOCK: Final = "/kquota/lock"
+_RUNS: Final = "/kquota/runs"
+_PARTS: Final = "/kquota/parts"
+_PART_BYTES: Final = 700_000
+"""A transaction holds 1 MB, paths and ACLs included."""
+_NEW_SESSION_LOOKS: Final = 10
+_LOOK_SECONDS: Final = 0.2
+_ENDED: Final = 20
+"""So many ended runs stay, the newest, so that a host that was away learns of their end."""
+
+
+class ZnodeLock:
+    """/kquota/lock: an ephemeral znode with its holder's name. Implements `Fence`; a session's end releases it."""
+
+    def __init__(self, znodes: Znodes) -> None:
+        self._znodes = znodes
+        self._mine: bytes | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether this process has taken the lock."""
+        return self._mine is not None
+
+    @contextmanager
+    def hold(self, doing: str, *, take_over: bool) -> Iterator[None]:
+        """Take the lock until the end. Raises Busy, naming the holder."""
+        self._mine = self._taken(json.dumps(holder(doing).written()).encode(), take_over=take_over)
+        try:
+            yield
+        finally:
+            self._release()
+
+    def operations(self) -> Sequence[Operation]:
+        if self._mine is None:
+            return ()
+        self.check(self._znodes.read(LOCK))
+        return (Check(path=LOCK, version=0),)
+
+    def committed(self) -> None:
+        return None
+
+    def check(self, node: Node | None) -> None:
+        """Raises Busy where the lock's znode is not ours."""
+        if self._mine is not None and (node is None or node.data != self._mine):
+            by = "nobody" if node is None else str(_holder(node))
+            raise Busy(
+                f"the session with ZooKeeper ended and its lock with it; held by {by} now: nothing more is written"
+            )
+
+    def _taken(self, data: bytes, *, take_over: bool) -> bytes:
+        """The lock, also from a process of this machine that has ended and whose session has not."""
+        for _ in range(2):
+            if self._znodes.read(ROOT) is None:
+                self._znodes.committed([Create(path=ROOT, data=b"")])
+            if self._znodes.committed([Create(path=LOCK, data=data, ephemeral=True)]):
+                return data
+            node = self._znodes.read(LOCK)
+            if node is None:
+                continue
+            if not (take_over or _holder(node).dead):
+                raise Busy(f"{_holder(node)} holds this cluster; try again later")
+            self._znodes.committed([Delete(path=LOCK, version=node.version)])
+        raise Busy("other kquotas take the lock of this cluster all the time; try again later")
+
+    def _release(self) -> None:
+        """At once, unless the lock is another's by now; at the latest it ends with the session."""
+        mine, self._mine = self._mine, None
+        with contextlib.suppress(KquotaError):
+            node = self._znodes.read(LOCK)
+            if node is not None and node.data == mine:
+                self._znodes.committed([Delete(path=LOCK, version=node.version)])
+
+
+class ZnodeRecord:
+    """Runs as znodes. Implements `Shared` and `Fence`.
+
+    A run that was `put` is written in the transaction of whatever write comes next, or by `flush`.
+    """
+
+    identity = ZOOKEEPER
+    late_seconds = 0.0  # every write is a transaction that checks the lock
+    place = f"ZooKeeper ({_RUNS})"
+
+    def __init__(self, znodes: Znodes, cluster_id: str) -> None:
+        self._znodes = znodes
+        self._cluster_id = cluster_id
+        self._lock = ZnodeLock(znodes)
+        self._versions: dict[str, int] = {}
+        self._parts: dict[str, set[str]] = {}
+        self._staged: dict[str, bytes | None] = {}
+        self._unreadable: dict[str, str] = {}
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        return self._unreadable
+
+    @contextmanager
+    def lock(self, doing: str, *, take_over: bool) -> Iterator[None]:
+        with self._lock.hold(doing, take_over=take_over):
+            self._versions.clear()
+            self._staged.clear()
+            try:
+                yield
+            except Unreachable:
+                self._must_not_be_taken_over()
+                raise
+
+    def _must_not_be_taken_over(self) -> None:
+        """After the session was lost: a new one, which kazoo begins, may show the lock of another. Raises Busy then."""
+        for _ in range(_NEW_SESSION_LOOKS):
+            with contextlib.suppress(Unreachable):
+                self.operations()
+                self._lock.check(self._znodes.read(LOCK))
+                return
+            time.sleep(_LOOK_SECONDS)
+
+    def writer(self) -> Holder | None:
+        node = self._znodes.read(LOCK)
+        return None if node is None else _holder(node)
+
+    def must_hold(self) -> None:
+        self.flush()
+        self._lock.check(self._znodes.read(LOCK))
+
+    def keep_alive(self) -> None:
+        """The session does that."""
+
+    def runs(self, *, whole: bool = False) -> Mapping[str, Run]:
+        paths = {name: f"{_RUNS}/{name}" for name in self._znodes.children(_RUNS)}
+        nodes = self._znodes.read_all([*paths.values(), LOCK])
+        self._lock.check(nodes[LOCK])
+        self._unreadable = {}
+        found: dict[str, Run] = {}
+        for name, path in paths.items():
+            node = nodes[path]
+            if node is None:
+                continue
+            self._versions.setdefault(name, node.version)
+            try:
+                found[name] = self._read(name, node, whole=whole)
+            except Unreadable as error:
+                self._unreadable[name] = str(error)
+        if self._lock.held:
+            self._clear_away(found)
+        return found
+
+    def put(self, run: Run) -> None:
+        stored = self._parts.setdefault(run.id, set(self._znodes.children(f"{_PARTS}/{run.id}")))
+        if run.finished is not None and stored:
+            run = _stripped(run)
+        encoded = sheet.encode(run, self._cluster_id, lambda digest: f"{digest}-0" in stored)
+        for digest, data in encoded.parts.items():
+            self._store(run.id, digest, data)
+        self._staged[run.id] = encoded.sheet
+
+    def flush(self) -> None:
+        if self._staged and (operations := self.operations()):
+            if not self._znodes.committed(operations):
+                self.operations()  # raises Busy for the one who was faster
+                raise Busy("another kquota writes to the same runs; try again later")
+            self.committed()
+
+    def operations(self) -> Sequence[Operation]:
+        names = sorted({*self._versions, *self._staged})
+        if not self._lock.held or not names:
+            return ()
+        paths = {name: f"{_RUNS}/{name}" for name in names}
+        nodes = self._znodes.read_all([LOCK, ROOT, _RUNS, *paths.values()])
+        # The runs first: they name who took over, also where that one has ended by now and the lock is free.
+        writes = [operation for name, path in paths.items() for operation in self._one(name, path, nodes[path])]
+        self._lock.check(nodes[LOCK])
+        made = [Create(path=path, data=b"") for path in (_RUNS,) if nodes[path] is None]
+        return [Check(path=LOCK, version=0), *made, *writes]
+
+    def committed(self) -> None:
+        for name, data in self._staged.items():
+            if data is None:
+                self._versions.pop(name, None)
+            else:
+                self._versions[name] = self._versions.get(name, -1) + 1
+        self._staged.clear()
+
+    def _read(self, name: str, node: Node, *, whole: bool) -> Run:
+        document = json_in(node.data)
+        if not run_fields.is_run_id(name):
+            raise Unreadable("its name is not a run id")
+        if "format" not in document and document.get("version") == 1:
+            return _of_version_1(document)
+        return sheet.decode(node.data, name, self._cluster_id, lambda d: self._part(name, d), whole=whole).run
+
+    def _part(self, run_id: str, digest: str) -> bytes | None:
+        there = self._parts.setdefault(run_id, set(self._znodes.children(f"{_PARTS}/{run_id}")))
+        paths = [f"{_PARTS}/{run_id}/{digest}-{n}" for n in range(sum(one.startswith(f"{digest}-") for one in there))]
+        nodes = self._znodes.read_all(paths)
+        chunks = [node.data for path in paths if (node := nodes[path]) is not None]
+        return b"".join(chunks) if chunks and len(chunks) == len(paths) else None
+
+    def _store(self, run_id: str, digest: str, data: bytes) -> None:
+        """Before the sheet that names it. A part that another attempt left is the same to the byte."""
+        folder = f"{_PARTS}/{run_id}"
+        for path in (ROOT, _PARTS, folder):
+            self._znodes.committed([Create(path=path, data=b"")])
+        chunks = [data[n : n + _PART_BYTES] for n in range(0, len(data), _PART_BYTES)]
+        # The first chunk comes last: it tells that the part is whole.
+        for n, chunk in reversed(list(enumerate(chunks))):
+            self._znodes.committed([Create(path=f"{folder}/{digest}-{n}", data=chunk)])
+            self._parts[run_id].add(f"{digest}-{n}")
+
+    def _clear_away(self, found: Mapping[str, Run]) -> None:
+        """The parts of runs that have ended, and the oldest of those runs."""
+        ended = sorted((run for run in found.values() if run.finished is not None), key=lambda run: (run.begun, run.id))
+        for run in ended[:-_ENDED]:
+            self._staged.setdefault(run.id, None)
+        still_open = found.keys() - {run.id for run in ended} | self._unreadable.keys()
+        for name in self._znodes.children(_PARTS):
+            if name not in still_open:
+                for part in self._znodes.children(f"{_PARTS}/{name}"):
+                    self._znodes.committed([Delete(path=f"{_PARTS}/{name}/{part}", version=0)])
+                self._znodes.committed([Delete(path=f"{_PARTS}/{name}", version=0)])
+
+    def _one(self, name: str, path: str, node: Node | None) -> list[Operation]:
+        """What a transaction does with one run. Raises Busy where another kquota has written it."""
+        held = self._versions.get(name)
+        if (None if node is None else node.version) != held:
+            raise Busy(f"run {name} was taken over by {_writer(node)}: nothing more is written here")
+        if name not in self._staged:
+            return [] if held is None else [Check(path=path, version=held)]
+        data = self._staged[name]
+        if data is None:
+            return [] if held is None else [Delete(path=path, version=held)]
+        return [Create(path=path, data=data) if held is None else SetData(path=path, data=data, version=held)]
+
+
+def _stripped(run: Run) -> Run:
+    """What is worth keeping in ZooKeeper of a large run that has ended: that it has."""
+    nothing = Plan(targets={})
+    return replace(run, plan=nothing, rollback=nothing, taken={}, topic_ids={}, handed_over=frozenset())
+
+
+def _of_version_1(document: Mapping[str, Any]) -> Run:
+    """A run that kquota 0.1 left open. Raises Unreadable."""
+    if document.get("run") is None:
+        host = _holder_in(document).owner.host
+        raise Unreadable(f"its plan is only in a journal on host {host}; go on there")
+    try:
+        return run_fields.run_of([document["run"]], Stamp(version=max(1, int(document["steps"]))))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, KquotaError) as error:
+        raise Unreadable(f"{type(error).__name__}: {error!s:.200}") from error
+
+
+def _holder(node: Node) -> Holder:
+    return holder_of(json_in(node.data))
+
+
+def _holder_in(document: Mapping[str, Any]) -> Holder:
+    found = document.get("holder")
+    return holder_of(found if isinstance(found, dict) else {})
+
+
+def _writer(node: Node | None) -> str:
+    """Who wrote a run's znode last."""
+    document = json_in(node.data) if node is not None else {}
+    if "format" not in document:
+        return str(_holder_in(document))
+    by = document.get("by")
+    return str(holder_of({**by, "doing": "move"} if isinstance(by, dict) else {}))

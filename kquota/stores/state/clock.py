@@ -1,0 +1,14 @@
+"""The clock of the record: it also counts the time for which this machine was suspended."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Linux stops CLOCK_MONOTONIC during a suspend; macOS does not, and has no CLOCK_BOOTTIME."""
+
+
+def now() -> float:
+    """Seconds since some moment; never set back."""
+    return time.clock_gettime(_CLOCK)

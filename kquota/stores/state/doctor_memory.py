@@ -1,0 +1,62 @@
+"""What `throttle doctor` remembers between two looks: one small JSON file a cluster, whole or not there."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from kquota import durable
+from kquota.errors import Refused
+from kquota.settings.resource import Setting
+from kquota.stores.state.run_fields import setting_fields, setting_of
+from kquota.throttle.fixes import Sightings
+
+_VERSION: Final = 1
+
+
+class SightingsFile:
+    """`root`/<cluster id>/leftovers.json, beside the runs; readable by its owner only. Implements `Memory`."""
+
+    def __init__(self, root: Path, cluster_id: str) -> None:
+        self._path = root / cluster_id / "leftovers.json"
+
+    def recall(self) -> Sightings | None:
+        """A file that is damaged, or a newer kquota's, is none: everything is then seen anew."""
+        try:
+            document = json.loads(self._path.read_text(encoding="utf-8"))
+            if document["version"] != _VERSION:
+                return None
+            first: dict[Setting, dict[str, datetime]] = {}
+            for item in document["leftovers"]:
+                setting = setting_of(item)
+                first.setdefault(setting, {})[item["value"]] = _moment(item["first_seen"])
+            return Sightings(at=_moment(document["at"]), first=first)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Refused(f"{self._path}: cannot be read: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def keep(self, sightings: Sightings) -> None:
+        leftovers = [
+            {**setting_fields(s), "value": value, "first_seen": at.isoformat()}
+            for s, values in sorted(sightings.first.items())
+            for value, at in values.items()
+        ]
+        document = {"version": _VERSION, "at": sightings.at.isoformat(), "leftovers": leftovers}
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with durable.replacing(self._path, private=True) as file:
+                file.write(json.dumps(document, indent=1).encode())
+        except OSError as error:
+            raise Refused(f"{self._path}: cannot be written: {error.strerror}; --state-dir names another") from error
+
+
+def _moment(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(f"{text} has no time zone")
+    return found

@@ -1,0 +1,213 @@
+"""A history's folder: snapshots as they were taken and, in `rolled/v1`, batches of Parquet, each whole or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gzip
+import re
+import shutil
+import zlib
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from kquota import durable
+from kquota.errors import Busy, Invalid, Refused
+from kquota.sizes import history
+from kquota.sizes.history import Listing, SnapshotKey
+from kquota.text_file import is_folder, looking_at
+
+_GZIP: Final = b"\x1f\x8b"
+_SNAPSHOTS: Final = (".jsonl.gz", ".json.gz", ".jsonl", ".json")
+_TAKE: Final = "take one with: kquota log-dirs --snapshot DIR"
+# Neither Spark nor a person's glob over rolled/v1 sees what is not whole.
+_UNFINISHED: Final = "rolled/.unfinished"
+_MANIFEST: Final = "_batch.json"
+
+
+def found(paths: Iterable[Path]) -> Listing:
+    """The history in folders of it and single snapshots. Raises Invalid for a path or a file that is not of one."""
+    rolled, held, snapshots = [], set[SnapshotKey](), dict[Path, SnapshotKey]()
+    for path in paths:
+        if not _is_folder(path):
+            snapshots[path] = _taken(path)
+            continue
+        batches = _batches(path / history.ROLLED)
+        rolled += [str(path / history.ROLLED)] if batches else []
+        for batch in batches:
+            held |= _manifested(batch / _MANIFEST)
+        snapshots |= {each: _taken(each) for each in _lying(path)}
+    return history.listing(rolled, held, snapshots)
+
+
+def spent(directory: Path, held: Collection[SnapshotKey]) -> list[Path]:
+    """The snapshots of a folder that can be deleted: `held` has them, and a newer one of their cluster lies there.
+
+    A cluster's newest stays: `newest` reads it, and nothing that is rolled.
+    """
+    lying = {path: _taken(path) for path in _lying(directory)}
+    last = {each.cluster: each for each in sorted(lying.values())}
+    return [path for path, each in lying.items() if each in held and each != last[each.cluster]]
+
+
+def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
+    """The newest snapshot among files and folders of them, rolled or not; and whose it is.
+
+    Raises Invalid for none, for two that show the same, and for snapshots of several clusters.
+    """
+    every: dict[Path, SnapshotKey] = {}
+    for path in paths:
+        lying = _lying(path) if _is_folder(path) else [path]
+        if not lying:
+            raise Invalid(f"{path}: the folder holds no snapshot (*.jsonl.gz); {_TAKE}")
+        every |= {each: _taken(each) for each in lying}
+    found = history.listing((), (), every)
+    if len(clusters := found.clusters()) > 1:
+        raise Invalid(f"snapshots of {len(clusters)} clusters ({', '.join(clusters)}): name those of one cluster only")
+    return max(found.waiting.items(), key=lambda item: item[1])
+
+
+def lines(path: Path) -> Generator[bytes]:
+    """A snapshot's lines, packed or not. Raises Invalid where it is damaged."""
+    try:
+        with path.open("rb") as raw:
+            packed = raw.peek(2)[:2] == _GZIP
+            with gzip.open(raw) if packed else contextlib.nullcontext(raw) as file:
+                yield from file
+    except (OSError, EOFError, zlib.error) as error:
+        raise Invalid(f"{path}: cannot be read: {error}") from error
+
+
+def check(paths: Iterable[Path]) -> None:
+    """Read snapshots to their end. Raises Invalid for the first that is damaged."""
+    for path in paths:
+        with contextlib.closing(lines(path)) as every:
+            for _ in every:
+                pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryBatch:
+    """What is rolled into the history in `directory`; its tables are made in the empty folder `unfinished`."""
+
+    directory: Path
+    unfinished: Path
+
+    def commit(self, tables: Mapping[str, Path], snapshots: Collection[SnapshotKey]) -> Path:
+        """Make one batch of the tables' folders, `cluster=…/date=…/*.parquet`, and put it in place by one rename.
+
+        A power cut leaves the history as it was, or with all of the batch. Returns the batch. Raises Refused where the
+        disk says no.
+        """
+        place = self.directory / history.ROLLED / history.batch_name(snapshots)
+        batch = self.unfinished / "batch"
+        try:
+            for table, folder in tables.items():
+                for number, file in enumerate(sorted(folder.glob("cluster=*/date=*/*.parquet"))):
+                    target = batch / file.parent.relative_to(folder) / f"{table}-{number}.parquet"
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    file.rename(target)
+            (batch / _MANIFEST).write_text(history.manifest(snapshots))
+            for each in [batch, *batch.rglob("*")]:
+                durable.sync(each)
+            place.parent.mkdir(exist_ok=True)
+            batch.rename(place)
+            for folder in (place.parent, place.parent.parent, self.directory):
+                durable.sync(folder)
+        except OSError as error:
+            raise _unwritable(place, error) from error
+        return place
+
+
+@contextlib.contextmanager
+def rolling(directory: Path) -> Iterator[HistoryBatch]:
+    """A batch to be made, its folder held against every other kquota; what a dead one left is gone.
+
+    Raises Busy where another one rolls this history, Refused where the disk says no.
+    """
+    unfinished = directory / _UNFINISHED
+    try:
+        unfinished.parent.mkdir(exist_ok=True)
+        lock = (unfinished.parent / ".lock").open("w")
+    except OSError as error:
+        raise _unwritable(unfinished.parent, error) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise Busy(f"another kquota rolls {directory}; try again later") from error
+        try:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            unfinished.mkdir()
+        except OSError as error:
+            raise _unwritable(unfinished, error) from error
+        try:
+            yield HistoryBatch(directory=directory, unfinished=unfinished)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _manifested(path: Path) -> frozenset[SnapshotKey]:
+    try:
+        return history.manifested(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise Invalid(f"{path}: cannot be read: {why}; restore the batch, or remove its folder") from error
+
+
+def _taken(path: Path) -> SnapshotKey:
+    with contextlib.closing(lines(path)) as every:
+        return history.taken(next(every, b""), str(path))
+
+
+def _lying(directory: Path) -> list[Path]:
+    """The snapshots in a folder; one that is still being written begins with a dot."""
+    with looking_at(directory):
+        return sorted(p for p in directory.iterdir() if p.name.endswith(_SNAPSHOTS) and not p.name.startswith("."))
+
+
+def _batches(rolled: Path) -> list[Path]:
+    if not is_folder(rolled):
+        return []
+    # A glob would say of a folder that may not be read that nothing is rolled.
+    with looking_at(rolled):
+        return sorted(p for p in rolled.iterdir() if p.name.startswith("batch="))
+
+
+def _is_folder(path: Path) -> bool:
+    if (found := is_folder(path)) is None:
+        raise Invalid(f"{path}: there is no such file or folder")
+    return found
+
+
+def _unwritable(path: Path, error: OSError) -> Refused:
+    return Refused(f"cannot write {path}: {error.strerror}; the history is as it was")
+
+
+def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iterable[str]) -> Path:
+    """Write one snapshot as `<cluster>-<UTC time>.jsonl.gz`; written, fsynced, then renamed. Returns its path.
+
+    Raises Invalid where `directory` cannot be made, Refused where the disk says no, or that very snapshot exists.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Invalid(f"cannot make the folder {directory}: {error.strerror}") from error
+    # A cluster's id is base64 and may begin with a dash; it must stay one plain file name.
+    safe = re.sub(r"[^A-Za-z0-9_-]", "_", cluster_id)
+    path = directory / f"{safe}-{time.astimezone(UTC):%Y%m%dT%H%M%SZ}.jsonl.gz"
+    if path.exists():
+        raise Refused(f"{path} exists already: one snapshot a second is enough")
+    try:
+        with (
+            durable.replacing(path) as raw,
+            gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed,
+        ):
+            for line in lines:
+                packed.write(line.encode() + b"\n")
+    except OSError as error:
+        raise Refused(f"cannot write {path}: {error.strerror}; nothing was kept") from error
+    return path

@@ -1,0 +1,199 @@
+"""The journals of one host: one file a run in a folder a cluster, safe once a method returns; and its lock."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from kquota import durable
+from kquota.errors import Busy, Invalid, KquotaError, Refused
+from kquota.reassign.run import Run, Stamp
+from kquota.stores.state import journal
+from kquota.stores.state.journal import Kept
+from kquota.stores.state.process import holder, holder_of, me
+from kquota.stores.state.run_fields import is_run_id
+
+_SAFE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+_SUFFIX: Final = ".journal"
+
+
+class RunFiles:
+    """Journals of one cluster's runs, in `root`/<cluster id>/<run id>.journal; only their owner can read them.
+
+    Raises Invalid for a cluster id that cannot name a folder.
+    """
+
+    def __init__(self, root: Path, cluster_id: str) -> None:
+        if not _SAFE.fullmatch(cluster_id):
+            raise Invalid(f"cluster id {cluster_id!r} cannot name a folder of {root}")
+        self.cluster_id = cluster_id
+        self.folder = root / cluster_id
+        self._known: dict[str, Run] = {}
+        self._seen: dict[Path, tuple[tuple[int, int, int], Kept | None]] = {}
+
+    @contextmanager
+    def hold(self, doing: str) -> Iterator[None]:
+        """Keep every other kquota of this folder from writing. Raises Busy, naming who holds it.
+
+        The system releases the lock when the process ends, however it ends.
+        """
+        self._make_folder()
+        path = self.folder / "lock"
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise _unusable(path, "written", error) from error
+        with os.fdopen(descriptor, "r+", encoding="utf-8", errors="replace") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                    raise _unusable(path, "locked", error) from error
+                raise Busy(f"{holder_of(_object(file.read()))} holds {self.folder}; try again later") from error
+            try:
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, json.dumps(holder(doing).written()).encode(), 0)
+            except OSError as error:
+                raise _unusable(path, "written", error) from error
+            yield
+
+    def every(self) -> dict[str, Kept]:
+        """Every run, finished ones too: kquota never deletes a journal. One whose first line is torn never began.
+
+        Raises Refused when the folder or a journal cannot be read, or when a newer kquota wrote it.
+        """
+        try:
+            paths = sorted(self.folder.glob(f"*{_SUFFIX}"))
+        except OSError as error:
+            raise _unusable(self.folder, "read", error) from error
+        found = (self._unchanged(path) for path in paths)
+        return {kept.run.id: kept for kept in found if kept is not None}
+
+    def write(self, run: Run, record: str | None, version: int) -> Run:
+        """Append what has changed of the run; all of it where this host has no journal of it. The run with its stamp.
+
+        Raises Busy for version 1 where there is a journal of this id, Refused when the folder cannot be written.
+        """
+        path = self._path(run.id)
+        stamp = Stamp(version=version, by=me(), at=datetime.now(UTC).replace(microsecond=0), record=record)
+        self._make_folder()
+        try:
+            before, whole = (self._known[run.id], None) if run.id in self._known else self._before(path)
+            if before is None:
+                self._create(path, journal.line(journal.first(run, stamp)))
+            elif version == 1:
+                raise Busy(f"{path}: a run of this plan began in this very second; try again")
+            else:
+                _grow(path, whole, journal.line(journal.change(before, run, stamp)))
+        except OSError as error:
+            self._known.pop(run.id, None)  # part of the line may be there
+            raise _unusable(path, "written", error) from error
+        self._known[run.id] = run
+        return replace(run, stamp=stamp)
+
+    def place(self, run: Run) -> str:
+        """The path of its journal."""
+        return str(self._path(run.id))
+
+    def has(self, run: Run) -> bool:
+        """Whether this host has a journal of the run."""
+        return self._path(run.id).is_file()
+
+    def _path(self, run_id: str) -> Path:
+        if not is_run_id(run_id):
+            raise Refused(f"run id {run_id[:40]!r} cannot name a journal (letters, digits and '-')")
+        return self.folder / f"{run_id}{_SUFFIX}"
+
+    def _make_folder(self) -> None:
+        try:
+            for folder in (self.folder.parent, self.folder):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            owner = self.folder.stat().st_uid
+        except OSError as error:
+            raise _unusable(self.folder, "written", error) from error
+        if owner != os.geteuid():
+            raise Refused(f"{self.folder} belongs to somebody else: name a folder of your own with --state-dir")
+
+    def _create(self, path: Path, data: bytes) -> None:
+        try:
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
+        except FileExistsError as error:
+            raise Busy(f"{path}: there is something else in the place of this journal") from error
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                _append(file.fileno(), data)
+            durable.sync(self.folder)
+            durable.sync(self.folder.parent)
+        except OSError:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+            raise
+
+    def _before(self, path: Path) -> tuple[Run | None, int | None]:
+        """The run that a journal tells and how many bytes of it are whole; one torn in its first line is removed."""
+        if path.is_symlink() or not path.is_file():
+            return None, None
+        kept, whole = self._read(path)
+        if kept is None:
+            path.unlink()
+            return None, None
+        return kept.run, whole
+
+    def _unchanged(self, path: Path) -> Kept | None:
+        """A journal's run, read again only when the file has changed: a command asks for all runs several times."""
+        try:
+            now = path.stat()
+        except OSError as error:
+            raise _unusable(path, "read", error) from error
+        mark = (now.st_ino, now.st_size, now.st_mtime_ns)
+        if path not in self._seen or self._seen[path][0] != mark:
+            self._seen[path] = (mark, self._read(path)[0])
+        return self._seen[path][1]
+
+    def _read(self, path: Path) -> tuple[Kept | None, int]:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise _unusable(path, "read", error) from error
+        documents, whole = journal.lines(data, str(path))
+        kept = journal.replay(documents, str(path)) if documents else None
+        if kept is not None and f"{kept.run.id}{_SUFFIX}" != path.name:
+            raise Refused(f"{path}: the journal tells of another run ({kept.run.id}). Move this file away")
+        return kept, whole
+
+
+def _grow(path: Path, whole: int | None, data: bytes) -> None:
+    with path.open("r+b") as file:
+        if whole is not None:
+            file.truncate(whole)  # a torn line would hide the one after it
+        file.seek(0, os.SEEK_END)
+        _append(file.fileno(), data)
+
+
+def _append(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
+    os.fsync(descriptor)
+
+
+def _object(text: str) -> dict[str, object]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _unusable(path: Path, verb: str, error: OSError) -> KquotaError:
+    why = error.strerror or str(error)
+    return Refused(f"{path}: cannot be {verb} ({why}). The record of a run must be safe before a move starts")

@@ -1,0 +1,134 @@
+"""The Configs port on ZooKeeper: `/config/topics` and `/config/brokers`, and what may be written there (KIP-226)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, Protocol
+
+from kquota.errors import Invalid, Refused
+from kquota.settings.change import ConfigChange
+from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource, Synonym
+from kquota.settings.zookeeper_values import is_password, must_be_sound
+from kquota.stores.zookeeper.znode import EVERY_TOPIC, LIVE_BROKERS, Node, Operation, config_in
+from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
+from kquota.terms import DEFAULT, DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, DYNAMIC_TOPIC, WIRE_DEFAULT
+
+_THERE: Final = {TOPICS: EVERY_TOPIC, BROKERS: LIVE_BROKERS}
+
+
+class Fence(Protocol):
+    """What every transaction of a run has to carry along."""
+
+    def operations(self) -> Sequence[Operation]:
+        """To be done in the same transaction. Raises Busy when another kquota has taken over."""
+
+    def committed(self) -> None:
+        """That transaction was done."""
+
+
+class Open:
+    """No fence: for what holds nothing and runs nothing. Implements `Fence`."""
+
+    def operations(self) -> Sequence[Operation]:
+        return ()
+
+    def committed(self) -> None:
+        return None
+
+
+class ZooKeeperConfigs:
+    """Topic and broker configs in their znodes; what the brokers are started with is not known there.
+
+    `unreadable` is told of every node and value that no broker could read either; they are left out.
+    """
+
+    def __init__(self, znodes: Znodes, unreadable: Callable[[str], None], fence: Fence | None = None) -> None:
+        """With a `fence` every write is part of a transaction that fails for a kquota that was taken over."""
+        self._znodes = znodes
+        self._unreadable = unreadable
+        self._fence = fence or Open()
+
+    def resources(self, kind: Kind) -> tuple[Resource, ...]:
+        return self._resources(kind, self._znodes.children(_THERE[kind]), _THERE[kind])
+
+    def configured(self, kind: Kind) -> tuple[Resource, ...]:
+        return self._resources(kind, self._znodes.children(f"/config/{kind}"), f"/config/{kind}")
+
+    def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
+        """A broker need not be alive. Raises Refused where the only node asked for is unreadable."""
+        nodes = self._znodes.read_all(f"/config/{entity_path(resource)}" for resource in resources)
+        missing = self._missing([r for r in resources if nodes[f"/config/{entity_path(r)}"] is None])
+        found: dict[Resource, tuple[Entry, ...]] = {}
+        for resource in resources:
+            if resource in missing:
+                continue
+            try:
+                found[resource] = self._entries(resource, nodes[f"/config/{entity_path(resource)}"])
+            except Refused as error:
+                if len(resources) == 1:
+                    raise
+                self._unreadable(f"{error}; it is left out")
+        return found
+
+    def alter(self, changes: Sequence[ConfigChange]) -> None:
+        """All or none where one transaction holds them; conditional on what was read.
+
+        Raises Invalid for a value that no broker would check before it takes it, Conflict when others keep winning.
+        """
+        for change in changes:
+            must_be_sound(change)
+        if missing := self._missing([change.resource for change in changes]):
+            raise Refused(f"{', '.join(map(str, missing))} does not exist; nothing was written")
+        edits = {entity_path(change.resource): _edit(change) for change in changes}
+        self._znodes.alter_configs(edits, also=self._fence.operations)
+        self._fence.committed()
+
+    def release(self) -> None:
+        """ZooKeeper does not tell it."""
+
+    def _resources(self, kind: Kind, nodes: Collection[str], parent: str) -> tuple[Resource, ...]:
+        found = []
+        for node in nodes:
+            try:
+                name = DEFAULT if kind == BROKERS and node == WIRE_DEFAULT else node
+                found.append(Resource(kind=kind, name=name))
+            except Invalid as error:
+                self._unreadable(f"under {parent}: {error}; it is left out")
+        return tuple(sorted(found, key=lambda resource: resource.order))
+
+    def _missing(self, resources: Collection[Resource]) -> list[Resource]:
+        """The topics among them that do not exist; a broker's config may be set before the broker starts."""
+        topics = {r: f"{_THERE[TOPICS]}/{r.name}" for r in resources if r.kind == TOPICS}
+        there = self._znodes.read_all(topics.values())
+        return [topic for topic, path in topics.items() if there[path] is None]
+
+    def _entries(self, resource: Resource, node: Node | None) -> tuple[Entry, ...]:
+        path = entity_path(resource)
+        entries = []
+        for key, value in sorted(config_in(node, path).items()):
+            if isinstance(value, str):
+                entries.append(_entry(resource, key, value))
+            else:
+                self._unreadable(f"/config/{path}: {key} is no text; it is left out")
+        return tuple(entries)
+
+
+def entity_path(resource: Resource) -> str:
+    """Where its config is, below /config."""
+    return f"{resource.kind}/{WIRE_DEFAULT if resource.name is DEFAULT else resource.name}"
+
+
+def _entry(resource: Resource, key: str, stored: str) -> Entry:
+    sensitive = resource.kind == BROKERS and is_password(key)
+    value = None if sensitive else stored
+    source = DYNAMIC_TOPIC if resource.kind == TOPICS else DYNAMIC_BROKER
+    source = DYNAMIC_DEFAULT_BROKER if resource.name is DEFAULT else source
+    synonyms = (Synonym(source=source, key=key, value=value),)
+    return Entry(key=key, value=value, source=source, dynamic=True, sensitive=sensitive, synonyms=synonyms)
+
+
+def _edit(change: ConfigChange) -> ConfigEdit:
+    def edited(before: Mapping[str, str]) -> Mapping[str, str]:
+        return {key: value for key, value in before.items() if key not in change.delete} | dict(change.add)
+
+    return edited

@@ -1,0 +1,248 @@
+"""The Cluster port of a move on ZooKeeper: /brokers, /config and /admin/reassign_partitions (KIP-73, KIP-455)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kquota.errors import Conflict, KquotaError, Refused, Unknown, Unreachable
+from kquota.reassign.moves import PartitionReplicas, Replicas
+from kquota.reassign.port import Snapshot
+from kquota.settings.change import Change
+from kquota.settings.resource import Resource, Setting
+from kquota.stores.zookeeper.configs import Fence, ZooKeeperConfigs, entity_path
+from kquota.stores.zookeeper.topics import SUBMITTED, brokers, json_object, partitions, running, submitted
+from kquota.stores.zookeeper.znode import EVERY_TOPIC, LIVE_BROKERS, NOTIFICATIONS, Create, config_in
+from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
+from kquota.terms import MIN_IN_SYNC, BrokerId, TopicPartition
+
+_LARGEST_NODE: Final = 1_000_000
+"""Bytes; ZooKeeper refuses a packet of 1 MiB (jute.maxbuffer), and the path and the ACL are in it, too."""
+_BATCH_BYTES: Final = 700_000
+"""Of configs in one transaction, which carries the run's record as well."""
+_SUBMISSION_BYTES: Final = 700_000
+
+_ENTITY_BYTES: Final = 2_000
+"""In a transaction, for an entity's other configs and its notification: more than they take."""
+_TAKEN_IN_SECONDS: Final = 0.5
+_TAKEN_IN_SECONDS_EACH: Final = 0.004
+"""How long the brokers may take to act on changed configs. With every change they read again each notification of the
+last 15 minutes, so it depends on how many there are (measured: 0.1 s with few, 1 to 2.3 s with 1,000 to 2,000).
+"""
+
+
+class ZooKeeperMoves(ZooKeeperConfigs):
+    """A cluster as a move sees it, through its ZooKeeper. Implements `MoveCluster`, and `Configs` as well."""
+
+    def __init__(self, znodes: Znodes, unreadable: Callable[[str], None], fence: Fence | None = None) -> None:
+        super().__init__(znodes, unreadable, fence)
+        self._changed: float | None = None
+        self._brokers = znodes.names.bootstrap_server
+
+    def snapshot(self, topics: Collection[str] | None) -> Snapshot:
+        """Moves started through the Admin API are told only by the topics' own nodes (Kafka 2.4 on)."""
+        node = self._znodes.read(SUBMITTED)
+        every = [(topic, f"{EVERY_TOPIC}/{topic}") for topic in self._znodes.children(EVERY_TOPIC)]
+        nodes = self._znodes.read_all(path for _, path in every)
+        topics_nodes = {topic: found for topic, path in every if (found := nodes[path]) is not None}
+        moving = submitted(node, topics_nodes)
+        documents = {topic: json_object(found, f"{EVERY_TOPIC}/{topic}") for topic, found in topics_nodes.items()}
+        wanted = documents.keys() if topics is None else set(topics) & documents.keys()
+        named = {
+            name: state
+            for topic in sorted(wanted)
+            for name, state in partitions(topic, documents[topic], moving).items()
+        }
+        return Snapshot(
+            racks=self._racks(),
+            partitions=self._with_states(named),
+            running=running(documents, moving),
+            topic_ids={topic: str(found["topic_id"]) for topic, found in documents.items() if "topic_id" in found},
+        )
+
+    def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
+        """Every setting can be read, whether its broker is alive or not."""
+        paths = {entity_path(setting.resource) for setting in settings}
+        nodes = self._znodes.read_all(f"/config/{path}" for path in paths)
+        configs = {path: config_in(nodes[f"/config/{path}"], path) for path in paths}
+        return {setting: configs[entity_path(setting.resource)].get(setting.key) for setting in settings}
+
+    def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
+        """A transaction is conditional on the versions read: it is written as a whole, or not at all.
+
+        One transaction holds them all, unless they are more than ZooKeeper takes at once. A change that states again
+        what stands is none here: what a transaction wrote is what everybody reads next.
+        """
+        changes = [change for change in changes if change.after != change.before]
+        missing = frozenset(self._missing([change.setting.resource for change in changes]))
+        errors: dict[Setting, KquotaError] = {}
+        for batch in _batches(changes):
+            edits = {entity: _edit(those, missing) for entity, those in batch.items()}
+            failed: KquotaError | None = None
+            try:
+                self._znodes.alter_configs(edits, also=self._fence.operations)
+                self._fence.committed()
+            except (Conflict, Refused) as error:
+                failed = error
+            except Unreachable as error:
+                failed = Unknown(str(error))
+            if failed is None:
+                self._changed = time.monotonic()
+            else:
+                errors |= {change.setting: failed for those in batch.values() for change in those}
+        return errors
+
+    @property
+    def largest_submission(self) -> int | None:
+        """The controller takes its node away when the last move in it has ended."""
+        return _SUBMISSION_BYTES
+
+    def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
+        """What brokers were started with is not told here."""
+        nodes = self._znodes.read_all(f"/config/topics/{topic}" for topic in topics)
+        found = {topic: config_in(nodes[f"/config/topics/{topic}"], f"topics/{topic}") for topic in topics}
+        return {topic: int(config.get(MIN_IN_SYNC, 1)) for topic, config in found.items()}
+
+    def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
+        """The controller takes the node away when its last move has ended, and sees no change of it.
+
+        Waits until the brokers have had time for the configs changed before: ZooKeeper does not tell when they act on
+        them, and a move that starts earlier starts without its throttle (3 MB at 20 kB/s were there at once).
+        """
+        if None in targets.values():
+            raise Refused(f"Kafka takes no cancellation through ZooKeeper (KIP-236): use {self._brokers}")
+        refused = self._nonexistent(targets)
+        sent = [
+            {"topic": name.topic, "partition": name.partition, "replicas": list(target)}
+            for name, target in targets.items()
+            if name not in refused and target is not None
+        ]
+        if not sent:
+            return refused
+        data = json.dumps({"version": 1, "partitions": sent}, separators=(",", ":")).encode()
+        if len(data) > _LARGEST_NODE:
+            raise Refused(
+                f"{SUBMITTED} would be {len(data):,} bytes long, ZooKeeper holds {_LARGEST_NODE:,}: split the plan "
+                f"({len(sent):,} partitions) into smaller ones, or use {self._brokers}"
+            )
+        self._let_brokers_act()
+        try:
+            created = self._znodes.committed([*self._fence.operations(), Create(path=SUBMITTED, data=data)])
+        except Unreachable as error:
+            raise Unknown(f"{error}; whether the moves were submitted is not known") from error
+        if created:
+            self._fence.committed()
+        if not created and not _sent_before(sent, json_object(self._znodes.read(SUBMITTED), SUBMITTED)):
+            raise Conflict(self._occupied())
+        return refused
+
+    def _occupied(self) -> str:
+        """Why nothing can be submitted. A topic deleted while it moves leaves the node behind (seen on 3.9.1)."""
+        node = self._znodes.read(SUBMITTED)
+        topics = sorted({p["topic"] for p in json_object(node, SUBMITTED).get("partitions", ())})
+        nodes = self._znodes.read_all(f"{EVERY_TOPIC}/{topic}" for topic in topics)
+        there = {topic: found for topic in topics if (found := nodes[f"{EVERY_TOPIC}/{topic}"]) is not None}
+        if topics and not submitted(node, there):
+            return (
+                f"ZooKeeper: {SUBMITTED} holds only topics that were deleted while they moved "
+                f"({', '.join(topics[:5])}{', …' if len(topics) > 5 else ''}): Kafka has left it behind and takes no "
+                f"other until it is gone; use {self._brokers}, or delete it and then /controller, with "
+                "zookeeper-shell: a new controller looks at it again"
+            )
+        return (
+            f"ZooKeeper: {SUBMITTED} is there, because the moves in it have not ended: through ZooKeeper Kafka "
+            f"takes one reassignment at a time; wait for its end, or use {self._brokers}"
+        )
+
+    def _racks(self) -> dict[BrokerId, str | None]:
+        paths = {node: f"{LIVE_BROKERS}/{node}" for node in self._znodes.children(LIVE_BROKERS)}
+        nodes = self._znodes.read_all(paths.values())
+        found = {BrokerId(int(node)): json_object(nodes[path], path) for node, path in paths.items()}
+        return {broker: told.get("rack") for broker, told in sorted(found.items())}
+
+    def _let_brokers_act(self) -> None:
+        if self._changed is not None:
+            notifications = len(self._znodes.children(NOTIFICATIONS))
+            acted = self._changed + _TAKEN_IN_SECONDS + _TAKEN_IN_SECONDS_EACH * notifications
+            time.sleep(max(0.0, acted - time.monotonic()))
+
+    def _with_states(
+        self, partitions: Mapping[TopicPartition, PartitionReplicas]
+    ) -> dict[TopicPartition, PartitionReplicas]:
+        """The partitions with their leaders and in-sync replicas, which change without their topic's node."""
+        paths = {name: f"{EVERY_TOPIC}/{name.topic}/partitions/{name.partition}/state" for name in partitions}
+        nodes = self._znodes.read_all(paths.values())
+        found = {}
+        for name, state in partitions.items():
+            told = json_object(nodes[paths[name]], paths[name])
+            leader = told.get("leader", -1)
+            found[name] = PartitionReplicas(
+                replicas=state.replicas,
+                adding=state.adding,
+                removing=state.removing,
+                leader=BrokerId(leader) if leader >= 0 else None,
+                isr=brokers(told.get("isr", ())),
+            )
+        return found
+
+    def _nonexistent(self, targets: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
+        """What the controller would pass over in silence."""
+        names = list(targets)
+        nodes = self._znodes.read_all({f"{EVERY_TOPIC}/{name.topic}" for name in names})
+        there = {
+            topic: json_object(nodes[path], path).get("partitions", {})
+            for topic in {name.topic for name in names}
+            if nodes[path := f"{EVERY_TOPIC}/{topic}"] is not None
+        }
+        words = "The partition does not exist."
+        return {name: words for name in names if str(name.partition) not in there.get(name.topic, {})}
+
+
+def cluster_id(znodes: Znodes) -> str:
+    """The cluster's id, the same as its brokers tell. Raises Refused where there is none (before Kafka 0.10.1)."""
+    found = json_object(znodes.read("/cluster/id"), "/cluster/id").get("id")
+    if not isinstance(found, str):
+        raise Refused("ZooKeeper: /cluster/id does not hold this cluster's id; is it Kafka 0.10.1 or newer?")
+    return found
+
+
+def _batches(changes: Iterable[Change]) -> list[dict[str, list[Change]]]:
+    """The changes by entity, each batch small enough for one transaction."""
+    by_entity: dict[str, list[Change]] = {}
+    for change in changes:
+        by_entity.setdefault(entity_path(change.setting.resource), []).append(change)
+    batches: list[dict[str, list[Change]]] = [{}]
+    size = 0
+    for entity, those in by_entity.items():
+        more = _ENTITY_BYTES + sum(len(c.after or "") for c in those)
+        if batches[-1] and size + more > _BATCH_BYTES:
+            batches.append({})
+            size = 0
+        batches[-1][entity] = those
+        size += more
+    return [batch for batch in batches if batch]
+
+
+def _edit(changes: Sequence[Change], missing: Collection[Resource]) -> ConfigEdit:
+    def edited(before: Mapping[str, str]) -> Mapping[str, str]:
+        after = dict(before)
+        for change in changes:
+            setting, now = change.setting, before.get(change.setting.key)
+            if now != change.before:
+                raise Conflict(f"{setting} is {now!r} and was {change.before!r} a moment ago")
+            if setting.resource in missing and change.after is not None:
+                raise Refused(f"{setting}: the topic does not exist; nothing was written")
+            if change.after is None:
+                after.pop(setting.key, None)
+            else:
+                after[setting.key] = change.after
+        return after
+
+    return edited
+
+
+def _sent_before(sent: Iterable[Mapping[str, Any]], there: Mapping[str, Any]) -> bool:
+    known = [(p["topic"], p["partition"], p["replicas"]) for p in there.get("partitions", ())]
+    return all((p["topic"], p["partition"], p["replicas"]) in known for p in sent)

@@ -1,0 +1,256 @@
+"""The Quotas port on ZooKeeper (KIP-55, KIP-124): where each entity lives, and what of its node is a client quota."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from kquota.errors import Conflict, Invalid, Refused
+from kquota.quota.change import QuotaChange
+from kquota.quota.entity import EVERY, Entity, Every, Filter, Name
+from kquota.quota.limits import Limits, plain
+from kquota.quota.port import Scram
+from kquota.quota.replacement import Replacement
+from kquota.quota_keys import quotas_of
+from kquota.stores.zookeeper.znode import LIVE_BROKERS, NOTIFICATIONS, Node, config_in, decoded, encoded
+from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
+from kquota.terms import CLIENTS, DEFAULT, ENTITY_TYPES, IPS, USERS, WIRE_DEFAULT
+
+_SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+_TELLS_2_7: Final = 5  # the version of a broker's own node since 2.7; an upgraded broker may still write 4
+_ROOTS: Final = tuple(f"/config/{kind}" for kind in ENTITY_TYPES)
+_ALONE: Final = (Filter(client_id=EVERY), Filter(user=EVERY), Filter(ip=EVERY))
+_LARGEST_TRANSACTION: Final = 900_000  # bytes; a ZooKeeper takes 1,048,575 unless its operator says otherwise
+# Each change leaves a notification for 15 minutes. The names of 149,796 are more than the 4 MB that a broker takes in
+# one answer (KAFKA-13270); after that it hears of no change any more.
+_MOST_NOTIFICATIONS: Final = 100_000
+_NO_ROOM: Final = (
+    f"not sent: the brokers have {_MOST_NOTIFICATIONS} config changes to keep in mind, which is as many as they can; "
+    "apply the rest in 15 minutes"
+)
+
+
+class ZooKeeperQuotas:
+    """Client quotas in `/config/users`, `/config/clients` and `/config/ips`.
+
+    `unreadable` is told, once a describe, of every node and value that no broker could read either; they are left out.
+    """
+
+    def __init__(self, znodes: Znodes, unreadable: Callable[[str], None]) -> None:
+        self._znodes = znodes
+        self._unreadable = unreadable
+        self._known: Mapping[str, Node] | None = None
+
+    def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
+        return self._described(dict(self._paths(wanted)))
+
+    def everything(self) -> Mapping[Entity, Limits]:
+        paths = {entity: path for wanted in _ALONE for entity, path in self._paths(wanted)}
+        known = self._znodes.read_all([*_ROOTS, *(f"/config/{path}" for path in paths.values())])
+        # Most users have no clients of their own, and asking them all would double the time.
+        parents = {
+            entity.user: f"{path}/{CLIENTS}"
+            for entity, path in paths.items()
+            if entity.user is not None and (node := known[f"/config/{path}"]) is not None and node.children
+        }
+        nested = dict(self._nested(parents))
+        known |= self._znodes.read_all(f"/config/{path}" for path in (*parents.values(), *nested.values()))
+        self._known = {path: node for path, node in known.items() if node is not None}
+        paths |= nested
+        return self._limited(paths, self._configs(paths, known))
+
+    def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
+        """Shows only the mechanism of a credential: salt, keys and iterations are one text here."""
+        paths = dict(self._paths(Filter(user=name)))
+        configs = self._configs(paths, self._read(paths))
+        scram: dict[str, dict[str, int | None]] = {}
+        for entity, config in configs.items():
+            if entity.user is not DEFAULT and (kept := [mechanism for mechanism in _SCRAM if mechanism in config]):
+                scram[str(entity.user)] = dict.fromkeys(kept)
+        return self._limited(paths, configs), scram
+
+    def release(self) -> tuple[int, ...] | None:
+        """ZooKeeper tells at most that every broker is 2.7 or newer."""
+        nodes = self._znodes.read_all(f"{LIVE_BROKERS}/{broker}" for broker in self._znodes.children(LIVE_BROKERS))
+        return (2, 7) if nodes and all(_registered(node) >= _TELLS_2_7 for node in nodes.values()) else None
+
+    def _described(self, paths: Mapping[Entity, str]) -> Mapping[Entity, Limits]:
+        return self._limited(paths, self._configs(paths, self._read(paths)))
+
+    def _read(self, paths: Mapping[Entity, str]) -> Mapping[str, Node | None]:
+        return self._znodes.read_all(f"/config/{path}" for path in paths.values())
+
+    def _configs(
+        self, paths: Mapping[Entity, str], nodes: Mapping[str, Node | None]
+    ) -> Mapping[Entity, Mapping[str, str]]:
+        """What is in each node; one that cannot be read hides no other."""
+        configs = {}
+        for entity, path in paths.items():
+            try:
+                configs[entity] = config_in(nodes[f"/config/{path}"], path)
+            except Refused:
+                self._unreadable(
+                    f"/config/{path} is not a config that Kafka wrote: {entity} is left out. "
+                    "Brokers cannot read it either, and --alter leaves it alone"
+                )
+        return configs
+
+    def _limited(
+        self, paths: Mapping[Entity, str], configs: Mapping[Entity, Mapping[str, str]]
+    ) -> Mapping[Entity, Limits]:
+        return {
+            entity: limits
+            for entity, config in configs.items()
+            if (limits := self._limits(entity, paths[entity], config))
+        }
+
+    def alter(self, changes: Sequence[QuotaChange]) -> None:
+        """One transaction: every entity is changed, or none is."""
+        must_carry(change.entity for change in changes if change.add)
+        self._znodes.alter_configs({_path(change.entity): _edit(change) for change in changes})
+
+    def must_carry(self, entities: Iterable[Entity]) -> None:
+        must_carry(entities)
+
+    def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
+        """In as few transactions as ZooKeeper takes: what one node refuses, the others do not feel."""
+        room = self._room()
+        undone = {replacement.entity: _NO_ROOM for replacement in batch[room:]}
+        self._replace(batch[:room], undone)
+        return undone
+
+    def _room(self) -> int:
+        """How many changes more the brokers can be told of; one at least, since that makes them forget old ones."""
+        changes = self._znodes.read(NOTIFICATIONS)
+        return max(1, _MOST_NOTIFICATIONS - (changes.children if changes is not None else 0))
+
+    def _replace(self, batch: Sequence[Replacement], undone: dict[Entity, str]) -> None:
+        try:
+            edits = {_path(replacement.entity): self._conditional(replacement, undone) for replacement in batch}
+            self._znodes.alter_configs(edits, largest=_LARGEST_TRANSACTION, known=self._known)
+        except (Conflict, Refused) as error:
+            if len(batch) == 1:
+                undone[batch[0].entity] = str(error)
+                return
+            for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
+                self._replace(half, undone)
+
+    def _conditional(self, replacement: Replacement, undone: dict[Entity, str]) -> ConfigEdit:
+        entity, path, edit = replacement.entity, _path(replacement.entity), _edit(replacement.change)
+
+        def edited(before: Mapping[str, str]) -> Mapping[str, str]:
+            if replacement.stands(self._limits(entity, path, before)):
+                undone.pop(entity, None)
+                return edit(before)
+            undone[entity] = "somebody changed its limits meanwhile"
+            return before
+
+        return edited
+
+    def _paths(self, wanted: Filter) -> Iterable[tuple[Entity, str]]:
+        if wanted.ip is not None:
+            yield from ((entity, _path(entity)) for entity in (Entity(ip=ip) for ip in self._names(IPS, wanted.ip)))
+            return
+        if wanted.user is None:
+            for client_id in self._names(CLIENTS, wanted.client_id):
+                entity = Entity(client_id=client_id)
+                yield entity, _path(entity)
+            return
+        users = list(self._names(USERS, wanted.user))
+        if wanted.client_id is None:
+            yield from ((entity, _path(entity)) for entity in (Entity(user=user) for user in users))
+            return
+        parents = {user: f"{_path(Entity(user=user))}/{CLIENTS}" for user in users}
+        if isinstance(wanted.client_id, Every):
+            yield from self._nested(parents)
+        else:
+            entities = (Entity(user=user, client_id=wanted.client_id) for user in users)
+            yield from ((entity, _path(entity)) for entity in entities)
+
+    def _nested(self, parents: Mapping[Name, str]) -> Iterable[tuple[Entity, str]]:
+        """The clients of users, by user and the path above them."""
+        children = self._znodes.children_all(f"/config/{parent}" for parent in parents.values())
+        for user, parent in parents.items():
+            for client_id in self._decoded(children[f"/config/{parent}"], parent):
+                entity = Entity(user=user, client_id=client_id)
+                yield entity, _path(entity)
+
+    def _names(self, parent: str, wanted: Name | Every | None) -> Iterable[Name]:
+        if isinstance(wanted, Every):
+            return self._decoded(self._znodes.children(f"/config/{parent}"), parent)
+        return [] if wanted is None else [wanted]
+
+    def _decoded(self, nodes: Iterable[str], parent: str) -> list[Name]:
+        names: list[Name] = []
+        for node in nodes:
+            try:
+                names.append(DEFAULT if node == WIRE_DEFAULT else decoded(node))
+            except Invalid as error:
+                self._unreadable(f"under /config/{parent}: {error}; it is left out")
+        return names
+
+    def _limits(self, entity: Entity, path: str, config: Mapping[str, str]) -> Limits:
+        limits = {}
+        for key in quotas_of([entity_type for entity_type, _ in entity.parts()]):
+            if key in config:
+                try:
+                    limits[key] = float(config[key])
+                except (TypeError, ValueError):
+                    self._unreadable(f"/config/{path}: {key} is {config[key]!r}, not a number; it is left out")
+        return limits
+
+
+def must_carry(entities: Iterable[Entity]) -> None:
+    """Raises Invalid for the first entity that cannot have a quota in ZooKeeper."""
+    for entity in entities:
+        _path(entity)
+        if isinstance(entity.ip, str) and _is_ipv6(entity.ip):
+            raise Invalid(
+                f"{entity}: no IPv6 address can have a quota on a ZooKeeper cluster: its brokers refuse one, because "
+                f"they take the encoded name, {encoded(entity.ip)}, for a host"
+            )
+
+
+def _is_ipv6(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name).version == 6
+    except ValueError:
+        return False
+
+
+def _registered(node: Node | None) -> int:
+    """The version of a broker's own node; 0 where there is none to read."""
+    try:
+        version = json.loads(node.data)["version"] if node is not None else 0
+    except (ValueError, KeyError, TypeError):
+        return 0
+    return version if isinstance(version, int) else 0
+
+
+def _path(entity: Entity) -> str:
+    return "/".join(f"{kind}/{_node(kind, name)}" for kind, name in entity.parts())
+
+
+def _node(kind: str, name: Name) -> str:
+    if name is DEFAULT:
+        return WIRE_DEFAULT
+    # Kafka's tool, which takes IPv6 addresses here, leaves their colons as they are.
+    return encoded(str(name)).replace("%3A", ":") if kind == IPS else encoded(str(name))
+
+
+def _edit(change: QuotaChange) -> ConfigEdit:
+    def edited(before: Mapping[str, str]) -> Mapping[str, str]:
+        after = {key: value for key, value in before.items() if key not in change.delete}
+        return after | {key: plain(value) for key, value in change.add.items() if not _same(after.get(key), value)}
+
+    return edited
+
+
+def _same(text: str | None, value: float) -> bool:
+    """Whether a stored text already means `value`: `1024.0`, as the Admin API writes it, is no reason to write 1024."""
+    try:
+        return text is not None and float(text) == value
+    except (TypeError, ValueError):
+        return False

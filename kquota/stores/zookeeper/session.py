@@ -1,0 +1,142 @@
+"""A ZooKeeper session's start: over TLS, with a login, by a deadline; and why it failed."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import SequentialThreadingHandler
+
+from kquota.errors import KquotaError, Unreachable
+from kquota.stores.login import handshake
+from kquota.stores.login.listening import addresses
+from kquota.stores.login.names import ArgumentNames
+from kquota.stores.login.zookeeper_login import Access
+
+_PROBE_AFTER: Final = 1.0
+"""Seconds after which a server that says nothing is asked whether it waits for a TLS handshake."""
+_POLL_SECONDS: Final = 0.05
+_IN_VAIN: Final = 3
+
+
+def started(connect: str, access: Access, deadline: float) -> KazooClient:
+    """A session with `host:port[,host:port][/chroot]`. Raises Unreachable, or Invalid where a store cannot be used.
+
+    A login is still under way then: the first answer tells whether it was taken.
+    """
+    names, handler = access.names, None
+    servers = addresses(connect.partition("/")[0], names.zookeeper, names.command_config)
+    if access.tls is not None:
+        from kquota.stores.login.tls import context
+
+        handler = _TlsHandler(context(access.tls, access.tls_where), deadline / len(servers))
+    # We never call kazoo's retry(): it crosses a session's end, and a write must not. The servers stay in the order
+    # given, which begins with one that was seen to listen.
+    client = KazooClient(
+        hosts=connect, timeout=deadline, handler=handler, sasl_options=_sasl(access), randomize_hosts=False
+    )
+    try:
+        failure = _waited(client, handler, connect, deadline, servers, names)
+    except (ValueError, OSError) as error:
+        failure = Unreachable(f"no ZooKeeper at {connect} ({error}); check {names.zookeeper}")
+    if failure is not None:
+        client.stop()
+        client.close()
+        raise failure
+    return client
+
+
+def _sasl(access: Access) -> dict[str, Any] | None:
+    if access.digest is None:
+        return None
+    # Java reads a digest's texts as Latin-1 where it can (RFC 2831), and pure-sasl sends bytes as they are.
+    return {
+        "mechanism": "DIGEST-MD5",
+        "username": _bytes(access.digest.username),
+        "password": _bytes(access.digest.password),
+    }
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError:
+        return text.encode()
+
+
+def _waited(
+    client: KazooClient,
+    handler: _TlsHandler | None,
+    connect: str,
+    deadline: float,
+    servers: Sequence[tuple[str, int]],
+    names: ArgumentNames,
+) -> KquotaError | None:
+    """None when the session is there; else why it is not, at once where trying again is in vain."""
+    begun = time.monotonic()
+    live = client.start_async()
+    asked = False
+    while not live.wait(_POLL_SECONDS):
+        waited = time.monotonic() - begun
+        if handler is not None and handler.failures >= max(_IN_VAIN, len(servers)):
+            break
+        if handler is None and not asked and waited > _PROBE_AFTER:
+            asked = True
+            if handshake.speaks_tls(servers):
+                wanted = f"give {names.zk_tls_config_file}, or another port"
+                return Unreachable(f"ZooKeeper at {connect}: the port speaks TLS: {wanted}")
+        if waited > deadline:
+            break
+    else:
+        return None
+    words = handshake.explained(handler.failure) if handler is not None and handler.failure is not None else None
+    if words is not None:
+        return Unreachable(f"ZooKeeper at {connect}: {words}; check the port and {names.zk_tls_config_file}")
+    return Unreachable(f"no ZooKeeper at {connect} within {deadline:.0f} s; check {names.zookeeper}")
+
+
+class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
+    """kazoo's handler, with sockets of our own making: kazoo's take no PKCS12 and by default check no host name."""
+
+    def __init__(self, context: ssl.SSLContext, patience: float) -> None:
+        """`patience` is the most, in seconds, that one server may take of the deadline."""
+        super().__init__()
+        self._patience = patience
+        self.failure: OSError | None = None
+        self.failures = 0
+        self._context = context
+        handler = self
+
+        class _Socket(ssl.SSLSocket):
+            def recv(self, *arguments: Any, **keywords: Any) -> Any:
+                """With TLS 1.3 a server refuses a client's certificate only after the handshake."""
+                try:
+                    return super().recv(*arguments, **keywords)
+                except ssl.SSLError as error:
+                    if not isinstance(error, (ssl.SSLWantReadError, ssl.SSLWantWriteError)):
+                        handler.failed(error)
+                    raise
+
+        context.sslsocket_class = _Socket
+
+    def failed(self, error: OSError) -> None:
+        """Remember why, and how often."""
+        self.failure = error
+        self.failures += 1
+
+    def create_connection(
+        self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: Any
+    ) -> ssl.SSLSocket:
+        """See IHandler; kazoo's own settings of TLS are none of ours."""
+        plain = socket.create_connection(address, self._patience if timeout is None else min(timeout, self._patience))
+        try:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return self._context.wrap_socket(plain, server_hostname=hostname)
+        except OSError as error:
+            plain.close()
+            self.failed(error)
+            raise

@@ -1,0 +1,293 @@
+"""ZooKeeper as Kafka uses it: versioned configs, their notifications, encoded names. With `session` the kazoo room."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias
+
+from kazoo import exceptions as kazoo_errors
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.security import ACL
+
+from kquota.errors import Conflict, Refused, Unreachable
+from kquota.stores.login.listening import must_listen
+from kquota.stores.login.zookeeper_login import Access
+from kquota.stores.state.interrupt import deferred
+from kquota.stores.zookeeper import session
+from kquota.stores.zookeeper.znode import (
+    LIVE_BROKERS,
+    NOTIFICATIONS,
+    Check,
+    Create,
+    Delete,
+    Node,
+    Operation,
+    SetData,
+    config_in,
+    config_written,
+    json_in,
+    notification,
+    parents_of,
+    size,
+)
+
+CONNECT_SECONDS: Final = 10.0
+MERGE_ATTEMPTS: Final = 20
+SHORTEST_PAUSE: Final = 0.002
+LONGEST_PAUSE: Final = 0.2
+_CONFLICTS: Final = (kazoo_errors.BadVersionError, kazoo_errors.NodeExistsError, kazoo_errors.NoNodeError)
+_LOST: Final = (
+    kazoo_errors.ConnectionLoss,
+    kazoo_errors.SessionExpiredError,
+    kazoo_errors.ConnectionClosedError,
+    kazoo_errors.OperationTimeoutError,
+    KazooTimeoutError,
+)
+
+ConfigEdit: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
+
+
+class Znodes:
+    """An open ZooKeeper session on a Kafka cluster's tree; a context manager."""
+
+    def __init__(self, connect: str, access: Access | None = None, deadline: float = CONNECT_SECONDS) -> None:
+        """Connect to `host:port[,host:port][/chroot]`.
+
+        Raises Unreachable after `deadline` seconds; Refused where this is no Kafka's ZooKeeper, or no longer one, or
+        where it does not take the login.
+        """
+        # kazoo logs every request at DEBUG, digest passwords included.
+        logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
+        self._connect = connect
+        addresses, slash, chroot = connect.partition("/")
+        self._access = access or Access()
+        self.names: Final = self._access.names
+        servers = must_listen("ZooKeeper", addresses, self.names.zookeeper, self.names.command_config, deadline)
+        self._client = session.started(f"{','.join(servers)}{slash}{chroot}", self._access, deadline)
+        try:
+            self._must_log_in()
+            self._must_be_kafka()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the session."""
+        self._client.stop()
+        self._client.close()
+
+    def read(self, path: str) -> Node | None:
+        """One znode, or None where there is none."""
+        return self.read_all([path])[path]
+
+    def read_all(self, paths: Iterable[str]) -> dict[str, Node | None]:
+        """Many znodes, their requests in flight together."""
+        with deferred():
+            sent = {path: self._client.get_async(path) for path in paths}
+        return {path: self._node(path, answer) for path, answer in sent.items()}
+
+    def children(self, path: str) -> list[str]:
+        """The children of a znode, sorted; none where there is no such znode."""
+        return self.children_all([path])[path]
+
+    def children_all(self, paths: Iterable[str]) -> dict[str, list[str]]:
+        """The children of many znodes, sorted, their requests in flight together."""
+        with deferred():
+            sent = {path: self._client.get_children_async(path) for path in paths}
+        return {path: sorted(self._answer(answer, path, [])) for path, answer in sent.items()}
+
+    def alter_configs(
+        self,
+        edits: Mapping[str, ConfigEdit],
+        largest: int | None = None,
+        known: Mapping[str, Node] | None = None,
+        also: Callable[[], Sequence[Operation]] = tuple,
+    ) -> None:
+        """Change configs (`users/alice`, `topics/t`, … to a function from old config to new) all or none.
+
+        Each write is conditional on the version it read, and one transaction holds them all with their notifications.
+        On a conflict everything is read and merged anew. What an edit returns unchanged is not written. Raises
+        Conflict when others keep winning, Refused for a transaction of more than `largest` bytes.
+
+        `known` nodes save the first reading; one that is not there is taken not to exist. They may be stale: the
+        conditions of the write find out. What `also` gives is done in the same transaction; it is asked again for each
+        attempt.
+        """
+        for attempt in range(MERGE_ATTEMPTS):
+            writes = self._writes(edits, known if attempt == 0 else None)
+            if not writes:
+                return
+            if largest is not None and size(writes) > largest:
+                raise Refused(f"{', '.join(edits)}: more than ZooKeeper takes in one transaction")
+            with contextlib.suppress(*_CONFLICTS):
+                self.commit([*also(), *writes])
+                return
+            # Without a pause of its own, the slower of two writers can lose every time.
+            time.sleep(random.uniform(0, min(LONGEST_PAUSE, SHORTEST_PAUSE * 2**attempt)))
+        raise Conflict(
+            f"ZooKeeper at {self._connect}: others changed {', '.join(edits)} {MERGE_ATTEMPTS} times meanwhile"
+        )
+
+    def config(self, entity_path: str) -> dict[str, str]:
+        """The config of one entity, {} where it has none. Raises Refused where the node is not as Kafka writes it."""
+        return config_in(self.read(f"/config/{entity_path}"), entity_path)
+
+    def committed(self, operations: Sequence[Operation]) -> bool:
+        """Do all of it, True, or nothing, False, where a version or a znode stood in the way."""
+        try:
+            self.commit(operations)
+        except _CONFLICTS:
+            return False
+        return True
+
+    def commit(self, operations: Sequence[Operation]) -> None:
+        """Do all of it or none.
+
+        Raises kazoo's BadVersionError, NodeExistsError or NoNodeError for what stood in the way, Conflict where
+        ZooKeeper does not say what did, Unreachable when the session was lost and the outcome with it.
+        """
+        acls = self._acls_above(operation.path for operation in operations if isinstance(operation, Create))
+        transaction = self._client.transaction()
+        for operation in operations:
+            match operation:
+                case Create(path=path, data=data, sequence=sequence, ephemeral=ephemeral):
+                    transaction.create(path, data, acl=acls[path], sequence=sequence, ephemeral=ephemeral)
+                case SetData(path=path, data=data, version=version):
+                    transaction.set_data(path, data, version)
+                case Check(path=path, version=version):
+                    transaction.check(path, version)
+                case Delete(path=path, version=version):
+                    transaction.delete(path, version)
+        try:
+            with deferred():
+                answer = transaction.commit_async()
+            results = answer.get(timeout=CONNECT_SECONDS)
+        except _LOST as error:
+            raise self._lost(error, "a write; whether it was made is not known, and doing it again is safe") from error
+        # The results hold errors instead of raising them; those of operations that were only rolled back say nothing.
+        errors = [result for result in results if isinstance(result, Exception)]
+        for cause in errors:
+            if not isinstance(cause, (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)):
+                raise self._translated(cause)
+        if errors:
+            raise Conflict(f"ZooKeeper at {self._connect} rolled a transaction back without saying why")
+
+    def _writes(self, edits: Mapping[str, ConfigEdit], known: Mapping[str, Node] | None) -> list[Operation]:
+        """For each entity that changes: the operations that write it and tell the brokers."""
+        own = [f"/config/{entity_path}" for entity_path in edits]
+        parents = {parent for entity_path in edits for parent in parents_of(entity_path)}
+        found = self.read_all([*own, *parents]) if known is None else {p: known.get(p) for p in (*own, *parents)}
+        nodes = {path: found[path] for path in own}
+        missing = {path for path in parents if found[path] is None}
+        writes: list[Operation] = []
+        for entity_path, edit in edits.items():
+            path = f"/config/{entity_path}"
+            before = config_in(nodes[path], entity_path)
+            after = dict(edit(before))
+            if after == before:
+                continue
+            for parent in parents_of(entity_path):
+                if parent in missing:
+                    missing.discard(parent)
+                    nodes[parent] = Node(data=b"", version=0)
+                    writes.append(Create(path=parent, data=b""))
+            missing.discard(path)
+            writes += [config_written(path, nodes[path], after), notification(entity_path)]
+        return writes
+
+    def _acls_above(self, paths: Iterable[str]) -> dict[str, list[ACL]]:
+        """For each new znode the ACL of the nearest that exists above it: never wider than what the operator chose."""
+        created = list(paths)
+        found: dict[str, list[ACL]] = {}
+        todo = {_above(path) for path in created} - set(created)
+        while todo:
+            with deferred():
+                sent = {path: self._client.get_acls_async(path or "/") for path in todo}
+            answers = {path: self._answer(answer, path, None) for path, answer in sent.items()}
+            found |= {path: list(answer[0]) for path, answer in answers.items() if answer is not None}
+            todo = {_above(path) for path in todo - found.keys()} - found.keys()
+        for path in created:
+            parent = _above(path)
+            while parent not in found:
+                parent = _above(parent)
+            found[path] = found[parent]
+        return found
+
+    def _must_log_in(self) -> None:
+        """Only the first answer tells whether a login was taken; what was asked does not matter.
+
+        A refused login and a connection that ZooKeeper closed because of it arrive in either order: one message.
+        """
+        if self._access.digest is None:
+            return
+        try:
+            self._client.get_async("/").get(timeout=CONNECT_SECONDS)
+        except (kazoo_errors.AuthFailedError, *_LOST) as error:
+            raise Refused(
+                f"ZooKeeper at {self._connect}: the login was not taken; check the user and the password in the file "
+                f"of {self.names.zk_sasl_config_file} or KAFKA_OPTS, and that this ZooKeeper takes logins"
+            ) from error
+        except kazoo_errors.KazooException:
+            return
+
+    def _must_be_kafka(self) -> None:
+        found = self.read_all((LIVE_BROKERS, NOTIFICATIONS, "/controller", "/migration"))
+        if found[LIVE_BROKERS] is None or found[NOTIFICATIONS] is None:
+            raise Refused(
+                f"ZooKeeper at {self._connect} is not a Kafka cluster's (no {LIVE_BROKERS} and {NOTIFICATIONS}); "
+                "check the address and its chroot. Nothing was created"
+            )
+        controller = found["/controller"]
+        epoch = json_in(controller.data).get("kraftControllerEpoch", -1) if controller else -1
+        if found["/migration"] is not None or (isinstance(epoch, int) and epoch >= 0):
+            raise Refused(
+                f"the cluster of ZooKeeper at {self._connect} is on KRaft or migrating to it: "
+                f"use {self.names.bootstrap_server}"
+            )
+
+    def _node(self, path: str, answer: Any) -> Node | None:
+        found = self._answer(answer, path, None)
+        if found is None:
+            return None
+        return Node(data=found[0] or b"", version=found[1].version, children=found[1].numChildren, made=found[1].czxid)
+
+    def _answer(self, answer: Any, path: str, absent: Any) -> Any:
+        try:
+            return answer.get(timeout=CONNECT_SECONDS)
+        except kazoo_errors.NoNodeError:
+            return absent
+        except _LOST as error:
+            raise self._lost(error, f"reading {path}") from error
+        except kazoo_errors.KazooException as error:
+            raise self._translated(error) from error
+
+    def _translated(self, error: Exception) -> Exception:
+        if isinstance(error, kazoo_errors.NoAuthError):
+            login = f"{self.names.zk_sasl_config_file} or {self.names.zk_tls_config_file}"
+            hint = "" if self._access.logs_in else f"; log in with {login}"
+            return Refused(f"ZooKeeper at {self._connect}: not allowed (NoAuth); nothing was written{hint}")
+        if isinstance(error, kazoo_errors.AuthFailedError):
+            return Refused(f"ZooKeeper at {self._connect}: the login was refused; nothing was written")
+        return error
+
+    def _lost(self, error: Exception, during: str) -> Unreachable:
+        return Unreachable(
+            f"ZooKeeper at {self._connect}: the session was lost during {during} ({type(error).__name__})"
+        )
+
+
+def _above(path: str) -> str:
+    return path.rpartition("/")[0]

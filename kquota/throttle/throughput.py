@@ -1,0 +1,202 @@
+"""What flows under a throttle, by KIP-73's names, from two readings of the throttled partitions' logs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from kquota.settings.rates import bytes_per_second
+from kquota.sizes.replica import LogDir
+from kquota.terms import (
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    THROTTLE_LISTS,
+    BrokerId,
+    ReplicaId,
+    TopicPartition,
+)
+from kquota.throttle.standing import Standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowReading:
+    """Where every replica's log ended and its size in bytes, `at` a moment in seconds; the leaders' first offsets."""
+
+    at: float
+    ends: Mapping[ReplicaId, int]
+    sizes: Mapping[ReplicaId, int]
+    starts: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredFlow:
+    """What was measured for `seconds`: bytes per second and lags in offsets; None is unknown, never 0.
+
+    `leader` and `follower` are Leader- and FollowerReplicationThrottledRate of each broker, `lag` its SumReplicaLag:
+    of the throttled partitions' replicas on it. `bytes_in` is PartitionBytesInRate. `keep_up` is the part of `leader`
+    that goes to followers in sync, who are counted and not delayed (KAFKA-4313); `behind` what producers write to the
+    leader's throttled partitions for followers that are not.
+    """
+
+    seconds: float
+    leader: Mapping[BrokerId, float | None]
+    follower: Mapping[BrokerId, float | None]
+    lag: Mapping[BrokerId, int | None]
+    bytes_in: Mapping[TopicPartition, float | None]
+    lags: Mapping[TopicPartition, int | None]
+    keep_up: Mapping[BrokerId, float | None]
+    behind: Mapping[BrokerId, float | None]
+
+
+def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:
+    """One reading of what the brokers told; replicas whose end was not told are not in it."""
+    ends: dict[ReplicaId, int] = {}
+    sizes: dict[ReplicaId, int] = {}
+    starts: dict[TopicPartition, int] = {}
+    for log_dir in log_dirs:
+        for replica in log_dir.replicas:
+            if not replica.future and replica.end_offset is not None:
+                ends[replica.partition, log_dir.broker] = replica.end_offset
+                sizes[replica.partition, log_dir.broker] = replica.size
+            if replica.start_offset is not None:
+                starts[replica.partition] = replica.start_offset
+    return FlowReading(at=at, ends=ends, sizes=sizes, starts=starts)
+
+
+def measured(standing: Standing, first: FlowReading, second: FlowReading) -> MeasuredFlow:
+    """What flowed between the readings through every replica that is listed: offsets times the mean bytes of one.
+
+    The mean is that of the very offsets that came, where the log only grew; else that of the leader's whole log.
+    """
+    seconds = second.at - first.at
+    partitions = standing.snapshot.partitions
+    lists = {key: set(standing.listed(key)) for key in THROTTLE_LISTS}
+    throttled = sorted({name for replicas in lists.values() for name, _ in replicas})
+    rates = _rates(standing, throttled, first, second, seconds)
+    lags = _lags(standing, throttled, second)
+    sums: dict[str, defaultdict[BrokerId, list[float | None]]] = {
+        what: defaultdict(list) for what in ("leader", "follower", "keep_up", "behind")
+    }
+    for name in throttled:
+        now = partitions[name]
+        for broker in now.replicas:
+            if broker == now.leader:
+                continue
+            rate = rates.get((name, broker))
+            if (name, broker) in lists[FOLLOWER_REPLICAS]:
+                sums["follower"][broker].append(rate)
+            if now.leader is not None and (name, now.leader) in lists[LEADER_REPLICAS]:
+                sums["leader"][now.leader].append(rate)
+                in_sync = broker in now.isr
+                written = rates.get((name, now.leader))
+                sums["keep_up" if in_sync else "behind"][now.leader].append(written)
+    behind_by: defaultdict[BrokerId, list[int | None]] = defaultdict(list)
+    for (_, broker), lag in lags.items():
+        behind_by[broker].append(lag)
+    every = sorted({*standing.brokers, *behind_by})
+    return MeasuredFlow(
+        seconds=seconds,
+        **{what: {broker: _sum(of.get(broker, ())) for broker in every} for what, of in sums.items()},
+        lag={broker: _whole(behind_by.get(broker, ())) for broker in every},
+        bytes_in={name: _of_leader(standing, name, rates) for name in throttled},
+        lags={
+            name: _whole(lags[name, b] for b in partitions[name].replicas if (name, b) in lags) for name in throttled
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starved:
+    """A leader's throttle that in-sync followers use up: KIP-73's IN < T does not hold, or hardly.
+
+    `keep_up` goes to followers in sync, `behind` is written to what others must catch up with; both in bytes per
+    second. `hopeless` when what is behind can never catch up.
+    """
+
+    broker: BrokerId
+    rate: int
+    keep_up: float
+    behind: float
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the throttle leaves nothing to catch up with: IN >= T (KIP-73)."""
+        return self.keep_up + self.behind >= self.rate
+
+
+def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
+    """Brokers of which more than half of the leader's rate goes to followers in sync, or that starve those behind."""
+    found = []
+    for broker in standing.brokers:
+        limit = standing.rate(broker, LEADER_RATE)
+        keep_up, behind = flow.keep_up.get(broker), flow.behind.get(broker)
+        rate = None if limit is None else bytes_per_second(limit.value)
+        if rate is None or keep_up is None or behind is None:
+            continue
+        one = Starved(broker=broker, rate=rate, keep_up=keep_up, behind=behind)
+        if keep_up * 2 > one.rate or (behind and one.hopeless):
+            found.append(one)
+    return tuple(found)
+
+
+def _rates(
+    standing: Standing, names: Collection[TopicPartition], first: FlowReading, second: FlowReading, seconds: float
+) -> dict[ReplicaId, float | None]:
+    """How fast each replica's log grew; one that is missing in a reading is left out."""
+    rates: dict[ReplicaId, float | None] = {}
+    for name in names:
+        now = standing.snapshot.partitions[name]
+        for broker in now.replicas:
+            if (name, broker) in first.ends and (name, broker) in second.ends:
+                came = _bytes((name, broker), now.leader, first, second)
+                rates[name, broker] = None if came is None else came / seconds
+    return rates
+
+
+def _bytes(replica: ReplicaId, leader: BrokerId | None, first: FlowReading, second: FlowReading) -> float | None:
+    """What one replica's log took in; None where the size of an offset cannot be told."""
+    name = replica[0]
+    offsets = second.ends[replica] - first.ends[replica]
+    if offsets <= 0:  # a follower that truncates its log takes in nothing that we could see
+        return 0.0
+    more = second.sizes[replica] - first.sizes[replica]
+    if more > 0 and name in first.starts and first.starts[name] == second.starts.get(name):
+        return float(more)
+    if leader is None or (name, leader) not in second.ends or name not in second.starts:
+        return None
+    held, size = second.ends[name, leader] - second.starts[name], second.sizes[name, leader]
+    return offsets * size / held if held > 0 and size > 0 else None
+
+
+def _lags(standing: Standing, names: Collection[TopicPartition], second: FlowReading) -> dict[ReplicaId, int | None]:
+    """How many offsets each follower is behind its leader, None where one of the two did not tell."""
+    lags: dict[ReplicaId, int | None] = {}
+    for name in names:
+        now = standing.snapshot.partitions[name]
+        end = None if now.leader is None else second.ends.get((name, now.leader))
+        for broker in now.replicas:
+            if broker != now.leader:
+                own = second.ends.get((name, broker))
+                lags[name, broker] = None if end is None or own is None else max(0, end - own)
+    return lags
+
+
+def _of_leader(standing: Standing, name: TopicPartition, rates: Mapping[ReplicaId, float | None]) -> float | None:
+    leader = standing.snapshot.partitions[name].leader
+    return None if leader is None else rates.get((name, leader))
+
+
+def _sum(rates: Iterable[float | None]) -> float | None:
+    total = 0.0
+    for rate in rates:
+        if rate is None:
+            return None
+        total += rate
+    return total
+
+
+def _whole(lags: Iterable[int | None]) -> int | None:
+    total = _sum(lags)
+    return None if total is None else round(total)

@@ -1,0 +1,164 @@
+"""A cluster in memory behind the command line: real commands, real records of runs, and the fakes of each port.
+
+`kquota.cli.world` joins ports with stores; here it joins them with the fakes that pass the same contracts. Gaps: those
+of each fake; the topics, the sizes and the moves are fakes of their own and do not see each other.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kquota import library
+from kquota.cli import world
+from kquota.quota.entity import Entity, Every, Filter, Name
+from kquota.quota.limits import Limits
+from kquota.quota.port import Scram
+from kquota.quota.precedence import Client
+from kquota.stores.record.runs import RecordedRuns
+from kquota.stores.record.shared import Unshared
+from kquota.stores.state.doctor_memory import SightingsFile
+from kquota.stores.state.runs import RunFiles
+from kquota.terms import BrokerId
+from kquota.throttle.port import Ports
+from tests.hosts.stage import ClusterConfigs
+from tests.mutation.fake import FakeClock
+from tests.probe.fake import Controller
+from tests.quota.fake import FakeQuotas
+from tests.reassign.dirs_fake import MemoryDirs
+from tests.reassign.fake import MemoryCluster, Ticks
+from tests.settings.fake import FakeConfigs
+from tests.sizes.fake import FakeLogDirs
+
+CLUSTER_ID = "cluster"
+
+
+class MemoryPrincipals(FakeQuotas):
+    """The quotas of a cluster whose users also have SCRAM credentials. Implements `Principals`."""
+
+    def __init__(self, scram: Mapping[str, Mapping[str, int | None]] | None = None) -> None:
+        super().__init__()
+        self._scram = dict(scram or {})
+
+    def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
+        found = {user: told for user, told in self._scram.items() if isinstance(name, Every) or user == name}
+        return self.describe(Filter(user=name)), found
+
+    def release(self) -> tuple[int, ...]:
+        return (4, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Logins:
+    """Who looks and who is probed: the same, without a password. Gaps: there is no client that could load a topic."""
+
+    house: InMemory
+    at: world.Where
+    user: str = "ANONYMOUS"
+    client_id: str = "kquota"
+
+    def stage(self) -> AbstractContextManager[library.Cluster]:
+        return self.house.connected(self.at)
+
+
+@dataclass(kw_only=True)
+class InMemory:
+    """All that the commands reach; a test seeds what its commands ask for. The records of runs are in `folder`."""
+
+    folder: Path
+    cluster: MemoryCluster = field(default_factory=lambda: MemoryCluster(alive={BrokerId(n) for n in (1, 2, 3)}))
+    logs: FakeLogDirs = field(default_factory=FakeLogDirs)
+    dirs: MemoryDirs | None = None
+    configs: FakeConfigs = field(default_factory=FakeConfigs)
+    quotas: MemoryPrincipals = field(default_factory=MemoryPrincipals)
+    topics: Controller = field(default_factory=lambda: Controller(clock=FakeClock()))
+
+    def __post_init__(self) -> None:
+        self.clock = Ticks(self.topics.clock.sleep)
+
+    def stand_in(self, patch: pytest.MonkeyPatch) -> None:
+        """Every command of this process reaches this cluster, whatever address it is given."""
+        patch.setattr(world, "moves", self._moves)
+        patch.setattr(world, "staged", self._staged)
+        patch.setattr(world, "throttling", self._throttling)
+        patch.setattr(world, "configs", _opens(self.configs))
+        patch.setattr(world, "log_dirs", _opens(self.logs))
+        patch.setattr(world, "quotas", self._quotas)
+        patch.setattr(world, "topics", self.connected)
+        patch.setattr(world, "logins", lambda at, _: Logins(self, at))
+        patch.setattr(world, "SystemClock", lambda *_: self.clock)
+
+    def _runs(self) -> RecordedRuns:
+        why = "this cluster has no shared record (kquota record share sets one up)"
+        return RecordedRuns(RunFiles(self.folder, CLUSTER_ID), Unshared(why), world.warn)
+
+    @contextmanager
+    def _held(self, holding: world.Hold | None) -> Iterator[RecordedRuns]:
+        runs = self._runs()
+        if holding is None:
+            yield runs
+        else:
+            with runs.hold(holding.doing, take_over=holding.take_over):
+                yield runs
+
+    @contextmanager
+    def _moves(self, _at: world.Where, _state_dir: Path | None) -> Iterator[tuple[MemoryCluster, RecordedRuns]]:
+        yield self.cluster, self._runs()
+
+    @contextmanager
+    def _staged(self, _at: world.Where, _state_dir: Path | None, holding: world.Hold | None) -> Iterator[world.Stage]:
+        with self._held(holding) as runs:
+            yield world.Stage(
+                cluster=self.cluster,
+                runs=runs,
+                clock=self.clock,  # type: ignore[arg-type]
+                log_dirs=self.logs,
+                dirs=self.dirs,
+            )
+
+    @contextmanager
+    def _throttling(
+        self, _at: world.Where, _state_dir: Path | None, holding: world.Hold | None = None
+    ) -> Iterator[Ports]:
+        with self._held(holding) as runs:
+            yield Ports(
+                cluster=self.cluster,
+                configs=ClusterConfigs(self.cluster),
+                log_dirs=self.logs,
+                runs=runs,
+                memory=SightingsFile(self.folder, CLUSTER_ID),
+                clock=self.clock,
+                alone=runs.alone,
+            )
+
+    @contextmanager
+    def _quotas(self, _at: world.Where, _warned: Callable[[str], None] | None = None) -> Iterator[MemoryPrincipals]:
+        yield self.quotas
+
+    @contextmanager
+    def connected(self, at: world.Where) -> Iterator[library.Cluster]:
+        yield library.Cluster(
+            topics=self.topics,
+            checked=copy.deepcopy(self.topics),
+            configs=self.configs,
+            quotas=self.quotas,
+            sight=self.topics,
+            brokers=tuple(sorted(self.cluster.alive)),
+            bootstrap_server=world.brokers(at),
+            said=None,
+            client=Client(user="ANONYMOUS", client_id="kquota"),
+            warned=world.warn,
+        )
+
+
+def _opens(store: object) -> Callable[[world.Where], object]:
+    @contextmanager
+    def opened(_at: world.Where) -> Iterator[object]:
+        yield store
+
+    return opened

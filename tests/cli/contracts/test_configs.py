@@ -1,0 +1,132 @@
+"""Contracts of `configs`: quotas, topics and brokers, through brokers and through a ZooKeeper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from kquota.cli import world
+from kquota.settings.change import ConfigChange
+from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource
+from kquota.terms import (
+    DEFAULT,
+    FOLLOWER_RATE,
+    LEADER_RATE,
+)
+from tests.cli.contracts.in_memory import InMemory
+from tests.cli.contracts.sessions import BROKER, FORMS, ZOOKEEPER, quotas
+from tests.cli.contracts.transcript import Transcript
+from tests.cli.run import kquota_here
+from tests.settings.fake import FakeConfigs
+
+pytestmark = pytest.mark.unit
+
+DESCRIBED = (
+    "--entity-type users",
+    "--entity-type users --entity-type clients",
+    "--entity-type clients",
+    "--entity-type ips",
+    "--user alice",
+    "--user nobody",
+    "--user-defaults",
+    "--user-defaults --client-defaults",
+    "--ip-defaults",
+)
+
+
+@pytest.mark.parametrize("connection", [BROKER, ZOOKEEPER], ids=["brokers", "zookeeper"])
+def test_quotas_are_described(house: InMemory, session: Transcript, connection: str) -> None:
+    house.quotas.held, house.quotas._scram = quotas().held, quotas()._scram
+    for entity in DESCRIBED:
+        for form in FORMS:
+            session.kquota(f"configs {connection} --describe {entity} --output {form}")
+    session.must_be(f"contract-configs-quotas-{'brokers' if connection == BROKER else 'zookeeper'}")
+
+
+ALTERED = (
+    "--user bob --add-config producer_byte_rate=10MB/s,request_percentage=50",
+    "--user bob --client etl --add-config consumer_byte_rate=1024",
+    "--user-defaults --add-config controller_mutation_rate=2.5",
+    "--client-defaults --add-config consumer_byte_rate=1MiB/s",
+    "--ip 10.0.0.7 --add-config connection_creation_rate=7",
+    "--user bob --delete-config producer_byte_rate,consumer_byte_rate",
+    "--entity-type brokers --entity-name 1 --add-config leader.replication.throttled.rate=5MB/s",
+    "--broker-defaults --add-config leader.replication.throttled.rate=5MB/s",
+    "--topic orders --add-config leader.replication.throttled.replicas=[0:1,1:2]",
+    "--topic orders --add-config leader.replication.throttled.replicas=*",
+    "--topic orders --delete-config leader.replication.throttled.replicas,retention.ms",
+)
+
+
+@pytest.mark.parametrize("connection", [BROKER, ZOOKEEPER], ids=["brokers", "zookeeper"])
+def test_configs_are_altered(
+    house: InMemory, session: Transcript, connection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.configs = FakeConfigs(topics=["orders"], brokers=[1, 2], release=(4, 1))
+    house.stand_in(monkeypatch)
+    for change in ALTERED:
+        for form in FORMS:
+            session.kquota(f"configs {connection} --alter {change} --output {form}")
+    session.must_be(f"contract-configs-alter-{'brokers' if connection == BROKER else 'zookeeper'}")
+
+
+RESOURCES = (
+    "--entity-type topics",
+    "--topic orders",
+    "--topic payments",
+    "--topic nobody-s",
+    "--entity-type brokers",
+    "--broker 1",
+    "--broker 9",
+    "--broker-defaults",
+    "--broker 1 --all",
+)
+
+
+class WithSecrets(FakeConfigs):
+    """Brokers that tell of their passwords only that they are set."""
+
+    def _entry(self, resource: Resource, key: str, static: str | None) -> Entry:
+        found = super()._entry(resource, key, static)
+        if not key.endswith("password"):
+            return found
+        synonyms = tuple(replace(synonym, value=None) for synonym in found.synonyms)
+        return replace(found, sensitive=True, value=None, synonyms=synonyms)
+
+
+@pytest.mark.parametrize("connection", [BROKER, ZOOKEEPER], ids=["brokers", "zookeeper"])
+def test_configs_of_topics_and_brokers_are_described(
+    house: InMemory, session: Transcript, connection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.configs = WithSecrets(
+        topics=["orders", "payments"],
+        brokers=[1, 2],
+        release=(4, 1),
+        static={LEADER_RATE: "7", "num.io.threads": "8", "ssl.key.password": "CANARY"},
+    )
+    house.configs.held[Resource(kind=TOPICS, name="orders")] = {"retention.ms": "5000", "cleanup.policy": "a\tb,c"}
+    house.configs.held[Resource(kind=BROKERS, name="1")] = {LEADER_RATE: "5000000", FOLLOWER_RATE: "5000000"}
+    house.configs.held[Resource(kind=BROKERS, name=DEFAULT)] = {"log.cleaner.threads": "2"}
+    house.stand_in(monkeypatch)
+    for resource in RESOURCES:
+        for form in FORMS:
+            session.kquota(f"configs {connection} --describe {resource} --output {form}")
+    session.must_be(f"contract-configs-resources-{'brokers' if connection == BROKER else 'zookeeper'}")
+
+
+class Forgetful(FakeConfigs):
+    """Brokers that accept every change and make none."""
+
+    def alter(self, changes: Sequence[ConfigChange]) -> None:
+        pass
+
+
+def test_a_change_that_is_never_seen_is_unknown(house: InMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.configs = Forgetful(topics=["orders"], brokers=[1], release=(4, 1))
+    house.stand_in(monkeypatch)
+    monkeypatch.setattr(world, "until_seen", lambda: iter(range(2)))
+    ran = kquota_here("configs", *BROKER.split(), *["--alter", "--topic", "orders", "--add-config", "retention.ms=5"])
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.endswith("sent and accepted, but not seen yet; look with --describe\n")

@@ -1,0 +1,173 @@
+"""Contracts of `reassign-partitions` and `move`: from a plan to the end of its run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kquota.reassign.moves import PartitionReplicas
+from kquota.settings.resource import Setting
+from kquota.terms import (
+    LEADER_RATE,
+    TopicPartition,
+)
+from tests.cli.contracts.in_memory import InMemory
+from tests.cli.contracts.sessions import (
+    BROKER,
+    ELSEWHERE,
+    FORMS,
+    ONE,
+    THREE,
+    TWO,
+    ZOOKEEPER,
+    Placement,
+    plan,
+    reassign,
+    written,
+)
+from tests.cli.contracts.transcript import Transcript
+from tests.reassign.dirs_fake import MemoryDirs
+
+pytestmark = pytest.mark.unit
+
+
+def test_a_plan_is_made(house: InMemory, session: Transcript, tmp_path: Path) -> None:
+    for goal in ("--drain 2", "--replication-factor 3", "--balance", "--repair-racks", "--drain 1 --topics payments"):
+        for form in ("text", "json"):
+            session.kquota(f"move plan {BROKER} {goal} --disk-limit 95% --explain --output {form}")
+    topics = written(tmp_path, "topics.json", '{"version": 1, "topics": [{"topic": "orders"}]}')
+    for where in (BROKER, ZOOKEEPER):
+        for form in ("text", "json"):
+            session.kquota(
+                f"reassign-partitions {where} --generate --topics-to-move-json-file {topics} --broker-list 2,3 "
+                f"--seed 1 --output {form}"
+            )
+    session.must_be("contract-plans")
+
+
+def listed(session: Transcript) -> None:
+    for form in FORMS:
+        session.kquota(f"reassign-partitions {BROKER} --list --output {form}")
+
+
+def test_a_move_from_its_dry_run_to_its_last_throttle(house: InMemory, session: Transcript, tmp_path: Path) -> None:
+    house.cluster.configs[Setting.of_broker(ONE, LEADER_RATE)] = "123456789"
+    file = plan(tmp_path, ELSEWHERE)
+    listed(session)
+    reassign(session, file, "--execute --throttle 5MB/s --force --dry-run")
+    reassign(session, file, "--execute --throttle 5MB/s --force --reason CHG-7", ["json"])
+    listed(session)
+    for form in ("text", "json"):
+        session.kquota(f"move status {BROKER} --output {form}")
+    reassign(session, file, "--verify")
+    reassign(session, file, "--execute", ["text"])
+    reassign(session, file, "--execute --additional --throttle 6MB/s --force", ["text"])
+    house.cluster.finish(TopicPartition("orders", 0))
+    session.note("orders-0 has all its replicas")
+    house.clock.sleep(60)
+    reassign(session, file, "--verify --preserve-throttles")
+    reassign(session, file, "--cancel --dry-run")
+    house.cluster.finish(TopicPartition("orders", 1))
+    session.note("orders-1 has all its replicas")
+    house.clock.sleep(60)
+    reassign(session, file, "--verify", ["json", "text"])
+    for form in ("text", "json"):
+        session.kquota(f"move status {BROKER} --output {form}")
+    reassign(session, file, "--execute --throttle 5MB/s --force", ["text", "json"])
+    reassign(session, file, "--cancel")
+    session.must_be("contract-move")
+
+
+def test_a_move_is_cancelled_and_the_text_of_each_end(house: InMemory, session: Transcript, tmp_path: Path) -> None:
+    file = plan(tmp_path, ELSEWHERE)
+    reassign(session, file, "--execute --throttle 5MB/s --force", ["text"])
+    house.cluster.finish(TopicPartition("orders", 0))
+    session.note("orders-0 has all its replicas")
+    reassign(session, file, "--cancel", ["text", "json"])
+    reassign(session, file, "--verify", ["text", "json"])
+    house.clock.sleep(60)
+    reassign(session, file, "--execute --throttle 5MB/s --force", ["text"])
+    reassign(session, file, "--cancel", ["json", "text"])
+    gone = plan(tmp_path, {("nobody-s", 0): [1]})
+    for action in ("--execute --force", "--verify", "--cancel"):
+        reassign(session, gone, action, ["text"])
+    session.must_be("contract-move-cancelled")
+
+
+def test_a_move_between_log_dirs(house: InMemory, session: Transcript, tmp_path: Path) -> None:
+    dirs = MemoryDirs(log_dirs={broker: {"/a": None, "/b": None} for broker in (ONE, TWO, THREE)})
+    for name, now in house.cluster.partitions.items():
+        for broker in now.replicas:
+            dirs.create((name, broker))
+    dirs.slow(TWO)
+    house.dirs = dirs
+    file = plan(tmp_path, {("orders", 0): [1, 2]}, {("orders", 0): ["/b", "/b"]})
+    asked = "--execute --replica-alter-log-dirs-throttle 1MB/s --force"
+    reassign(session, file, f"{asked} --dry-run")
+    reassign(session, file, asked, ["text"])
+    reassign(session, file, "--verify")
+    reassign(session, file, "--cancel", ["text"])
+    house.clock.sleep(60)
+    reassign(session, file, asked, ["json"])
+    dirs.fast(TWO)
+    session.note("broker 2 has copied")
+    house.clock.sleep(60)
+    reassign(session, file, "--verify", ["json", "text"])
+    session.must_be("contract-move-log-dirs")
+
+
+def test_what_a_cluster_refuses(house: InMemory, session: Transcript, tmp_path: Path) -> None:
+    house.cluster.partitions[TopicPartition("payments", 0)] = PartitionReplicas(
+        replicas=(TWO, THREE, ONE), adding=(ONE,), leader=TWO, isr=(TWO, THREE)
+    )
+    file = plan(tmp_path, {("orders", 0): [1, 3]})
+    reassign(session, file, "--execute --throttle 5MB/s", ["text"])
+    house.cluster.refused[TopicPartition("orders", 0)] = "The replication factor is below 1."
+    reassign(session, file, "--execute --additional --force", ["text", "json"])
+    reassign(session, file, "--execute --additional --throttle 5", ["text"])
+    house.cluster.refused.clear()
+    house.clock.sleep(60)
+    reassign(session, file, "--execute --additional --force", ["text"])
+    house.cluster.refused[TopicPartition("orders", 0)] = "No."
+    reassign(session, file, "--cancel", ["text", "json"])
+    refused: tuple[Placement, ...] = ({("orders", 0): [1, 1]}, {("orders", 0): []}, {("orders", 0): [9]}, {})
+    for placement in refused:
+        reassign(session, plan(tmp_path, placement), "--execute --additional", ["text"])
+    twice = json.dumps({"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1]}] * 2})
+    reassign(session, written(tmp_path, "plan.json", twice), "--execute", ["text"])
+    reassign(session, written(tmp_path, "plan.json", '{"version": 2, "partitions": []}'), "--execute", ["text"])
+    topics = written(tmp_path, "topics.json", '{"version": 1, "topics": [{"topic": "nobody-s"}]}')
+    for brokers in ("1,2", "1,9", "1,1", "x"):
+        session.kquota(
+            f"reassign-partitions {BROKER} --generate --topics-to-move-json-file {topics} --broker-list {brokers}"
+        )
+    session.must_be("contract-move-refused")
+
+
+def test_interrupted_runs_are_resumed_and_aborted(house: InMemory, session: Transcript, tmp_path: Path) -> None:
+    file = plan(tmp_path, ELSEWHERE)
+    for form in ("text", "json"):
+        session.kquota(f"move status {BROKER} --output {form}")
+        session.kquota(f"move resume {BROKER} --output {form}")
+        session.kquota(f"move abort {BROKER} --output {form}")
+    reassign(session, file, "--execute --throttle 5MB/s --force", ["text"])
+    house.cluster.cancel(TopicPartition("orders", 1))
+    session.note("another tool has cancelled orders-1")
+    for form in ("text", "json"):
+        session.kquota(f"move resume {BROKER} --dry-run --output {form}")
+    session.kquota(f"move resume {BROKER}")
+    session.kquota(f"move resume {BROKER} --output json")
+    for form in ("text", "json"):
+        session.kquota(f"move abort {BROKER} --dry-run --force --output {form}")
+    house.cluster.finish(TopicPartition("orders", 0))
+    session.note("orders-0 has all its replicas")
+    session.kquota(f"move abort {BROKER} --force --output json")
+    session.kquota(f"move status {BROKER} --output json")
+    session.kquota(f"move abort {BROKER} --force")
+    house.cluster.finish(TopicPartition("orders", 0))
+    session.note("orders-0 is where it was")
+    session.kquota(f"move abort {BROKER} --force --reassignment-json-file {file}")
+    session.kquota(f"move status {BROKER}")
+    session.must_be("contract-move-runs")

@@ -1,0 +1,84 @@
+"""Contracts of `reassign-partitions` where something is left: the cluster, a broker or a log dir refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from kquota.errors import Refused
+from kquota.reassign.log_dirs import Place
+from kquota.reassign.port import AlteredLogDirs
+from kquota.terms import (
+    BrokerId,
+    ReplicaId,
+    TopicPartition,
+)
+from tests.cli.contracts.in_memory import InMemory
+from tests.cli.contracts.sessions import BROKER, ELSEWHERE, ONE, START, THREE, TWO, plan, reassign
+from tests.cli.contracts.transcript import Transcript
+from tests.reassign.dirs_fake import MemoryDirs
+
+pytestmark = pytest.mark.unit
+
+
+def test_what_a_move_leaves_for_later(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = plan(tmp_path, ELSEWHERE)
+    with monkeypatch.context() as patch:
+        patch.setattr(house.cluster, "submit", interrupted)
+        session.note("Ctrl-C comes before the moves are submitted")
+        reassign(session, file, "--execute --throttle 5MB/s --force", ["text"])
+    for form in ("text", "json"):
+        session.kquota(f"move status {BROKER} --output {form}")
+    reassign(session, file, "--verify")
+    session.kquota(f"move resume {BROKER} --output json")
+    for name in ELSEWHERE:
+        house.cluster.finish(TopicPartition(*name))
+    house.cluster.alive.discard(THREE)
+    session.note("the move has ended, and broker 3 is not alive")
+    reassign(session, file, "--verify")
+    house.cluster.alive.add(THREE)
+    house.folder = tmp_path / "another host"
+    session.note("another host, with broker 3 alive")
+    reassign(session, file, "--verify")
+    session.must_be("contract-move-left")
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+class OfflineDirs(MemoryDirs):
+    """Each broker refuses each move."""
+
+    def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
+        return AlteredLogDirs(absent=frozenset(), errors=dict.fromkeys(moves, Refused("the disk is offline")))
+
+
+def test_log_dirs_that_do_not_come(house: InMemory, session: Transcript, tmp_path: Path) -> None:
+    paths: dict[BrokerId, dict[str, str | None]] = {broker: {"/a": None, "/b": None} for broker in (ONE, TWO, THREE)}
+    dirs = MemoryDirs(log_dirs=paths)
+    for name, now in house.cluster.partitions.items():
+        for broker in now.replicas:
+            dirs.create((name, broker))
+    house.dirs = dirs
+    wanted = {name: ["/b", "/b"] for name in START}
+    file = plan(tmp_path, START, wanted)
+    dirs.deaf = {TWO}
+    session.note("broker 2 does not answer")
+    reassign(session, file, "--execute --force --timeout 2000", ["json", "text"])
+    dirs.deaf = set()
+    dirs.places[TopicPartition("orders", 1), TWO] = Place(current="/b", future="/a", lag=5)
+    del dirs.places[TopicPartition("orders", 1), ONE]
+    dirs.dead = {THREE}
+    session.note("a replica goes to another log dir, one is in none, and broker 3 does not answer")
+    reassign(session, file, "--verify")
+    house.dirs = OfflineDirs(log_dirs=paths, places=dirs.places)
+    house.folder = tmp_path / "another host"
+    session.note("every log dir is offline")
+    reassign(session, file, "--execute --force", ["json", "text"])
+    reassign(session, file, "--cancel", ["json", "text"])
+    session.must_be("contract-move-log-dirs-left")

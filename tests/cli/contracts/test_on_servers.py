@@ -1,0 +1,108 @@
+"""What scripts read of commands that need real servers: `record`, `sandbox`, and what brokers tell of topics.
+
+Ids, ports and times are words in the files `golden/contract-servers-*.txt`; REWRITE_GOLDEN=1 writes them anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from kquota.sandbox.cluster import Sandbox
+from tests.cli.contracts.transcript import Transcript
+from tests.cli.hosts import MARKER, forget, znodes
+from tests.cli.run import kquota_here
+from tests.stores.moves_stage import OtherHand, until
+
+pytestmark = pytest.mark.kafka
+
+RECORD = "kquota-contracts"
+FORMS = ("text", "json")
+
+
+@pytest.fixture(params=["kafka_431", "kafka_391"], ids=["4.3.1", "3.9.1"])
+def hand(request: pytest.FixtureRequest) -> Iterator[OtherHand]:
+    servers: Sandbox = request.getfixturevalue(request.param)
+    found = OtherHand(servers)
+    yield found
+    forget(found, RECORD)
+    found.close()
+
+
+def session_on(servers: Sandbox, folder: Path) -> Transcript:
+    """With a word for each text that differs from run to run."""
+    names = {str(folder): "FOLDER", servers.bootstrap: "BROKERS", str(servers.directory): "DIRECTORY"}
+    names |= {servers.zookeeper: "ZOOKEEPER"} if servers.zookeeper else {}
+    return Transcript(
+        names=names,
+        patterns={
+            r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}": "UUID",
+            r'("(?:topic_)?id": "|, id |\tTopicId: )[\w-]{22}\b': r"\1TOPIC-ID",
+            r'("(?:pid|port)": |\b(?:pid|port) )\d+': r"\1NUMBER",
+        },
+    )
+
+
+def test_the_shared_record(hand: OtherHand, tmp_path: Path) -> None:
+    servers = hand.servers
+    session = session_on(servers, tmp_path)
+    at = f"--bootstrap-server {servers.bootstrap}" + (f" --zookeeper {servers.zookeeper}" if servers.zookeeper else "")
+
+    def record(verb: str, more: str = "", forms: Sequence[str] = FORMS) -> None:
+        for form in forms:
+            state = f"--state-dir {tmp_path}"
+            session.kquota(f"record {verb} {at} --record {RECORD} {state} {more} --output {form}".replace("  ", " "))
+
+    record("status")
+    record("share", "--dry-run")
+    record("share")
+    record("status")
+    if servers.zookeeper:
+        with znodes(hand) as client:
+            found = json.loads(client.get(MARKER)[0])
+        session.note(f"the marker: {json.dumps(found)}")
+    record("unshare", "--dry-run")
+    record("unshare", forms=["text"])
+    record("unshare", "--yes", ["text"])
+    until(lambda: RECORD not in hand.admin.list_topics(timeout=30).topics, "the topic is gone")
+    record("unshare", "--yes")
+    session.must_be(f"contract-servers-record-{servers.kafka}")
+
+
+def test_topics_and_their_configs(hand: OtherHand, tmp_path: Path) -> None:
+    """The stores tell what the printers show: a topic from its creation to its end."""
+    servers = hand.servers
+    session = session_on(servers, tmp_path)
+    at = f"--bootstrap-server {servers.bootstrap}"
+    session.kquota(f"topics {at} --create --topic contracts --replica-assignment 1:2,2:3 --config preallocate=true")
+    described = f"topics {at} --describe --topic contracts"
+    until(lambda: _in_sync(described) == [[1, 2], [2, 3]], "all replicas are in sync")
+    try:
+        for form in (*FORMS, "tsv"):
+            session.kquota(f"{described} --output {form}")
+            session.kquota(f"configs {at} --describe --topic contracts --output {form}")
+        if servers.zookeeper:
+            session.kquota(f"configs --zookeeper {servers.zookeeper} --describe --topic contracts")
+            session.kquota(f"configs --zookeeper {servers.zookeeper} --describe --topic contracts --output json")
+    finally:
+        session.kquota(f"topics {at} --delete --topic contracts --output json")
+    session.must_be(f"contract-servers-topics-{servers.kafka}")
+
+
+def _in_sync(described: str) -> list[list[int]]:
+    ran = kquota_here(*described.split(), "--output", "json")
+    found = json.loads(ran.out)["topics"] if ran.code == 0 else []
+    return [sorted(one["isr"]) for topic in found for one in topic["partitions"]]
+
+
+def test_the_sandbox(hand: OtherHand, tmp_path: Path) -> None:
+    servers = hand.servers
+    session = session_on(servers, tmp_path)
+    session.kquota(f"sandbox status {servers.name}")
+    session.kquota(f"sandbox status {servers.name} --output json")
+    session.kquota(f"sandbox env {servers.name}")
+    session.names = {**session.names, servers.name: "NAME"}
+    session.must_be(f"contract-servers-sandbox-{servers.kafka}")

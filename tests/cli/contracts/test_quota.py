@@ -1,0 +1,151 @@
+"""Contracts of `quota`: the document of all quotas, explanations, probes and simulations."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from kquota.quota.entity import Entity
+from kquota.quota.replacement import Replacement
+from kquota.settings.resource import BROKERS, TOPICS, Resource
+from kquota.terms import (
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    PRODUCER_BYTE_RATE,
+)
+from tests.cli.contracts.in_memory import InMemory, MemoryPrincipals
+from tests.cli.contracts.sessions import BROKER, FORMS, ZOOKEEPER, quotas, written
+from tests.cli.contracts.transcript import Transcript
+from tests.settings.fake import FakeConfigs
+
+pytestmark = pytest.mark.unit
+
+DOCUMENT = """\
+version: 1
+owns: ["user:*", "client:*", default-user]
+protect: ["client:a*"]
+users:
+  alice:
+    producer_byte_rate: 20MB/s
+    clients:
+      etl: {request_percentage: 12.5}
+  carol: {controller_mutation_rate: 3}
+ips:
+  10.0.0.1: {connection_creation_rate: 20}
+replication-throttles:
+  brokers:
+    1: {leader.replication.throttled.rate: 5MB/s}
+  topics:
+    orders: {leader.replication.throttled.replicas: "0:1"}
+"""
+
+
+def test_quotas_as_one_document(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.quotas = quotas()
+    house.configs = FakeConfigs(topics=["orders"], brokers=[1, 2], release=(4, 1))
+    house.configs.held[Resource(kind=BROKERS, name="1")] = {LEADER_RATE: "1000", FOLLOWER_RATE: "1000"}
+    house.configs.held[Resource(kind=TOPICS, name="orders")] = {LEADER_REPLICAS: "0:1,0:2"}
+    house.stand_in(monkeypatch)
+    file = written(tmp_path, "quotas.yaml", DOCUMENT)
+    for more in ("", "--replication-throttles"):
+        for form in ("text", "json"):
+            session.kquota(f"quota export {BROKER} {more} --output {form}".replace("  ", " "))
+    for form in FORMS:
+        session.kquota(f"quota diff {BROKER} {file} --prune --output {form}")
+    for form in ("text", "json"):
+        session.kquota(f"quota apply {BROKER} {file} --prune --dry-run --output {form}")
+    session.kquota(f"quota apply {BROKER} {file} --change sha256:0000000000000000")
+    session.kquota(f"quota apply {BROKER} {file}")
+    session.kquota(f"quota apply {BROKER} {file} --prune --yes --output json")
+    for form in FORMS:
+        session.kquota(f"quota diff {BROKER} {file} --prune --output {form}")
+    house.quotas.held[Entity(user="alice")] = {PRODUCER_BYTE_RATE: 1.0}
+    session.note("another client has changed alice's quota")
+    session.kquota(f"quota apply {BROKER} {file} --yes")
+    session.kquota(f"quota export {ZOOKEEPER} --output json")
+    session.must_be("contract-quota-document")
+
+
+class Contested(MemoryPrincipals):
+    """Another client changes what alice has before each replacement."""
+
+    def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
+        self.held[Entity(user="alice")] = {PRODUCER_BYTE_RATE: self.held[Entity(user="alice")][PRODUCER_BYTE_RATE] + 1}
+        return super().replace(batch)
+
+
+def test_quotas_that_were_not_applied(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.quotas = Contested()
+    house.quotas.held = quotas().held
+    house.stand_in(monkeypatch)
+    file = written(tmp_path, "quotas.yaml", "version: 1\nusers:\n  alice: {producer_byte_rate: 2MB/s}\n  bob: {}\n")
+    for form in ("json", "text"):
+        session.kquota(f"quota apply {BROKER} {file} --yes --output {form}")
+    session.must_be("contract-quota-undone")
+
+
+def test_which_quota_applies_and_what_is_odd(
+    house: InMemory, session: Transcript, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.quotas = quotas()
+    house.configs = FakeConfigs(
+        topics=["orders"],
+        brokers=[1, 2],
+        release=(4, 1),
+        static={"num.io.threads": "8", "num.network.threads": "3", "quota.window.num": "11"},
+    )
+    house.stand_in(monkeypatch)
+    for client in ("--user alice --client-id etl", "--user bob", "--ip 10.0.0.1", "--all"):
+        for form in FORMS:
+            session.kquota(f"quota explain {BROKER} {client} --output {form}")
+    session.must_be("contract-quota-explain")
+
+
+PROBES = (
+    "--produce 20MB/s",
+    "--consume --broker-list 1,2 --seconds 30",
+    "--requests --client-id etl",
+    "--create-topics",
+)
+
+
+def test_a_probe_that_is_only_planned(house: InMemory, session: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.quotas = quotas()
+    house.configs = FakeConfigs(brokers=[1, 2, 3], release=(4, 1), static={"num.io.threads": "8"})
+    house.stand_in(monkeypatch)
+    for load in PROBES:
+        for form in ("text", "json"):
+            session.kquota(f"quota probe {BROKER} {load} --dry-run --output {form}")
+    for form in ("text", "json"):
+        session.kquota(f"quota probe {BROKER} --clean-up --dry-run --output {form}")
+    session.must_be("contract-quota-probe-dry-run")
+
+
+LOADS = (
+    "--controller-mutation-rate 5 --topics 7 --partitions 80",
+    "--controller-mutation-rate 5 --topics 7 --partitions 80 --model draft-even",
+    "--topics 200 --partitions 12 --within 10m",
+    "--producer-byte-rate 10MB/s --load 25MB/s --request-size 1MB",
+    "--producer-byte-rate 10MB/s --request-percentage 1 --load 25MB/s --thread-time 1ms",
+    "--consumer-byte-rate 30MB/s --load 25MB/s --request-size 1MB",
+)
+
+
+def test_simulations(session: Transcript, tmp_path: Path) -> None:
+    rows = "".join(f"{at},1000000,2,billing\n" for at in range(0, 5_000, 40))
+    with gzip.open(tmp_path / "trace.csv.gz", "wt") as file:
+        file.write(f"ms,bytes,thread_ms,client_id\n{rows}")
+    for load in LOADS:
+        for form in ("text", "json"):
+            session.kquota(f"quota simulate {load} --output {form}")
+    for form in ("text", "json"):
+        session.kquota(f"quota simulate --producer-byte-rate 10MB/s --trace {tmp_path}/trace.csv.gz --output {form}")
+    session.must_be("contract-quota-simulate")

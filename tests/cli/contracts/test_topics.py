@@ -1,0 +1,84 @@
+"""Contracts of `topics` and `log-dirs`."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from kquota.quota.entity import Entity
+from kquota.settings.resource import TOPICS, Resource
+from kquota.terms import (
+    CONTROLLER_MUTATION_RATE,
+)
+from tests.cli.contracts.in_memory import InMemory
+from tests.cli.contracts.sessions import BROKER, FORMS, ONE, THREE, TWO, written
+from tests.cli.contracts.transcript import Transcript
+from tests.mutation.fake import FakeClock
+from tests.probe.fake import Controller
+from tests.settings.fake import FakeConfigs
+
+pytestmark = pytest.mark.unit
+
+
+def test_topics(house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.topics = Controller(clock=FakeClock(), rate=2.0, held={"orders": 3, "payments": 1})
+    house.clock = type(house.clock)(house.topics.clock.sleep)
+    house.topics.placed["orders"] = {0: (ONE, TWO), 1: (TWO, ONE), 2: (THREE, ONE)}
+    house.configs = FakeConfigs(topics=["orders", "payments"], brokers=[1, 2, 3], release=(4, 1))
+    house.configs.held[Resource(kind=TOPICS, name="orders")] = {"min.insync.replicas": "2"}
+    house.stand_in(monkeypatch)
+    many = written(tmp_path, "topics.txt", "a.b 6\nrefunds 3 1\n")
+    for form in FORMS:
+        session.kquota(f"topics {BROKER} --list --output {form}")
+        session.kquota(f"topics {BROKER} --describe --output {form}")
+        session.kquota(f"topics {BROKER} --describe --topic orders --at-min-isr-partitions --output {form}")
+    for command in (
+        "--describe --topic nobody-s",
+        "--describe --topics-with-overrides",
+        f"--create --from-file {many} --dry-run",
+        "--create --topic new --partitions 4 --replication-factor 1 --validate-only",
+        f"--create --from-file {many} --if-not-exists",
+        f"--create --from-file {many} --if-not-exists",
+        "--create --topic orders --partitions 1",
+        "--create --topic large --partitions 900 --timeout 1s",
+        "--create --topic larger --partitions 5 --no-retry-quota-violated",
+        "--alter --topic payments --partitions 2 --dry-run",
+        "--alter --topic payments --partitions 2",
+        "--alter --topic payments --partitions 1",
+        "--delete --topic refunds --dry-run",
+        "--delete --topic refunds",
+        "--delete --topic refunds",
+        "--delete --topic refunds --if-exists",
+    ):
+        for form in ("text", "json"):
+            session.kquota(f"topics {BROKER} {command} --output {form}")
+    session.must_be("contract-topics")
+
+
+def test_topics_whose_answer_is_lost(house: InMemory, session: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.topics = Controller(clock=FakeClock(), rate=1.0, held={}, lost_at=1)
+    house.clock = type(house.clock)(house.topics.clock.sleep)
+    house.configs = FakeConfigs(brokers=[1, 2, 3], release=(4, 1))
+    house.quotas.held[Entity(user="ANONYMOUS")] = {CONTROLLER_MUTATION_RATE: 1.0}
+    house.stand_in(monkeypatch)
+    named = " ".join(f"--topic t{number}" for number in range(4))
+    session.kquota(f"topics {BROKER} --create {named} --partitions 9 --replication-factor 1 --output json")
+    house.topics.lost_at = len(house.topics.requests) + 1
+    session.kquota(f"topics {BROKER} --create {named} --partitions 9 --if-not-exists --output text")
+    house.topics.held.clear()
+    house.topics.lost_at = None
+    session.kquota(f"topics {BROKER} --create {named} --partitions 900 --timeout 1s --output json")
+    session.must_be("contract-topics-lost")
+
+
+def test_log_dirs(house: InMemory, session: Transcript, tmp_path: Path) -> None:
+    for more in ("", "--topic-list payments", "--broker-list 3", "--broker-list 9"):
+        for form in ("text", "json"):
+            session.kquota(f"log-dirs {BROKER} --describe {more} --output {form}".replace("  ", " "))
+    session.patterns = {r"fake-\d{8}T\d{6}Z": "fake-NOW"}
+    session.kquota(f"log-dirs {BROKER} --snapshot {tmp_path}/history")
+    (path,) = (tmp_path / "history").iterdir()
+    session.note(f"its lines:\n{gzip.decompress(path.read_bytes()).decode()}")
+    session.must_be("contract-log-dirs")

@@ -1,0 +1,79 @@
+"""A session at the shell on file: each command with its stdout and exit code, and in a file beside it its stderr.
+
+stdout and exit codes are contracts. stderr is for people: it may change with a reason, except where it mirrors Kafka.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import shlex
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kquota.stores.state.process import me
+from tests.cli.formats import must_be_promised
+from tests.cli.run import Ran, kquota_here
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+_MOMENT = re.compile(r"(?!2026-03-01)\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:\+00:00|Z)")
+"""A time of this run, which is not the clock in memory."""
+
+
+@dataclass
+class Transcript:
+    """`names` are texts of this run, such as a port or a folder, and the word that is on file in their place.
+
+    Commands `run` in this process, unless a process of their own is needed.
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    patterns: Mapping[str, str] = field(default_factory=dict)
+    run: Callable[..., Ran] = kquota_here
+    _told: list[str] = field(default_factory=list)
+    _said: list[str] = field(default_factory=list)
+
+    def kquota(self, command: str) -> Ran:
+        """Run `kquota COMMAND`, and write down what came of it."""
+        arguments = shlex.split(command)
+        ran = self.run(*arguments)
+        assert "Traceback" not in ran.err, ran.err
+        must_be_promised(arguments, ran.out)
+        self._told.append(f"$ kquota {command}\n{ran.out}--- exit code {ran.code}\n")
+        self._said.append(f"$ kquota {command}\n{ran.err}")
+        return ran
+
+    def note(self, text: str) -> None:
+        """What happens between two commands."""
+        self._told.append(f"# {text}\n")
+        self._said.append(f"# {text}\n")
+
+    def must_be(self, name: str) -> None:
+        """As on file, to the letter; REWRITE_GOLDEN=1 writes it anew, for the eye to read."""
+        self._must_be(f"{name}.txt", self._told)
+        self._must_be(f"{name}.stderr.txt", self._said)
+
+    def _must_be(self, file: str, lines: Sequence[str]) -> None:
+        seen = self._normal("\n".join(lines))
+        path = GOLDEN / file
+        if os.environ.get("REWRITE_GOLDEN") == "1":
+            path.write_text(seen)
+        assert seen == path.read_text()
+
+    def _normal(self, text: str) -> str:
+        for found, word in sorted(self.names.items(), key=lambda pair: -len(pair[0])):
+            text = text.replace(found, word)
+        for pattern, word in self.patterns.items():
+            text = re.sub(pattern, word, text)
+        user, host, pid = re.escape(getpass.getuser()), re.escape(socket.gethostname()), me().pid
+        for pattern, word in (
+            (rf'"user": "{user}", "host": "{host}", "pid": {pid}\b', '"user": "USER", "host": "HOST", "pid": PID'),
+            (rf"\b{user}@{host}, pid {pid}\b", "USER@HOST, pid PID"),
+            (rf"\b{user}@{host}\b", "USER@HOST"),
+            (rf"\bpid {pid} on {host} as {user}\b", "pid PID on HOST as USER"),
+        ):
+            text = re.sub(pattern, word, text)
+        return _MOMENT.sub("NOW", text)

@@ -1,0 +1,33 @@
+"""Errors of rooms that know no options: a person reads options and commands, a program the names of parameters."""
+
+from __future__ import annotations
+
+import pytest
+
+from kquota.cli.contract import worded
+from kquota.errors import Invalid, KquotaError, NextStep, Parameter, QuotaViolatedException
+
+CASES: dict[str, tuple[KquotaError, str, str]] = {
+    "a sentence": (Invalid("no such file"), "no such file", "no such file"),
+    "a parameter": (
+        Invalid(Parameter("spark_master"), " 'x': write HOST:PORT"),
+        "spark_master 'x': write HOST:PORT",
+        "--spark-master 'x': write HOST:PORT",
+    ),
+    "another error's parts": (
+        Invalid("h: ", *Invalid("no snapshot; ", NextStep.TAKE_SNAPSHOT).args),
+        "h: no snapshot; take a snapshot",
+        "h: no snapshot; take one with: kquota log-dirs --snapshot DIR",
+    ),
+    "a violated quota": (QuotaViolatedException(100, "wait"), "wait", "wait"),
+}
+
+
+@pytest.mark.parametrize(("error", "program", "person"), CASES.values(), ids=CASES)
+def test_who_reads_what(error: KquotaError, program: str, person: str) -> None:
+    assert (str(error), worded(error)) == (program, person)
+
+
+@pytest.mark.parametrize("step", NextStep)
+def test_each_step_is_a_command(step: NextStep) -> None:
+    assert "kquota " in worded(Invalid(step))

@@ -1,0 +1,148 @@
+"""How answers are printed: what JSON has of them, and what goes where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+import pytest
+
+from kquota.cli.options import Output
+from kquota.cli.output import WRITE, Answer, Part, Row, document, hidden, key, plain, show, spread
+from kquota.quota.entity import Entity
+from kquota.settings.change import Change
+from kquota.settings.resource import BROKERS, Resource, Setting
+from kquota.terms import DEFAULT, BrokerId, TopicPartition
+
+pytestmark = pytest.mark.unit
+
+LIST = Setting.of_topic("t", "leader.replication.throttled.replicas")
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place(Part):
+    rack: str
+    setting: Setting | None = spread(default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen(Answer):
+    HEADER = ("what", "count")
+
+    what: str
+    count: int | None = key("how.many")
+    rate: float = key(form=round, default=1.6)
+    place: Place | None = spread(default=None)
+    secret: object = hidden(default=None)
+
+    def text(self) -> Iterator[str]:
+        if self.what:
+            yield f"{self.what}: {self.count}"
+
+    def rows(self) -> Iterator[Row]:
+        yield [self.what, None if self.count is None else str(self.count)]
+
+
+FORMS: Mapping[str, tuple[object, object]] = {
+    "null": (None, None),
+    "a broker": (BrokerId(3), 3),
+    "not a number": (float("nan"), "nan"),
+    "infinite": ([float("inf"), -1.5], ["inf", -1.5]),
+    "a time": (datetime(2026, 3, 1, 12, 30, tzinfo=UTC), "2026-03-01T12:30:00+00:00"),
+    "a word": (Colour.RED, "red"),
+    "the default of all brokers": (DEFAULT, None),
+    "an entity": (Entity(user=DEFAULT, client_id="c"), {"user": None, "client": "c"}),
+    "a broker by its id": (Resource(kind=BROKERS, name="1"), {"broker": "1"}),
+    "partitions": ((TopicPartition("t", 0),), [{"topic": "t", "partition": 0}]),
+    "a change": (
+        Change(setting=LIST, before=None, after="*"),
+        {"kind": "topic", "name": "t", "key": LIST.key, "from": None, "to": "*"},
+    ),
+    "keys of a part among others": (Place(rack="r", setting=LIST), {"rack": "r", **plain(LIST)}),
+    "no keys of what is not there": (Place(rack="r"), {"rack": "r"}),
+}
+
+
+@pytest.mark.parametrize(("value", "written"), FORMS.values(), ids=FORMS)
+def test_each_kind_of_value_has_one_form(value: object, written: object) -> None:
+    assert plain({"value": value}) == {"value": written}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Internal:
+    password: str
+
+
+@pytest.mark.parametrize("value", [Internal(password="p"), {1: "a"}, {TopicPartition("t", 0): 1}, {1, 2}, object()])
+def test_what_is_not_made_to_be_printed_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError):
+        plain({"value": [value]})
+
+
+def test_fields_are_keys_in_their_order_and_the_version_is_first() -> None:
+    seen = Seen(what="é", count=None, place=Place(rack="r"), secret=object(), notes=("n",), code=8)
+    assert document(seen) == '{"version": 1, "what": "é", "how.many": null, "rate": 2, "rack": "r"}\n'
+
+
+def test_each_format_of_the_option_is_written() -> None:
+    assert set(WRITE) == set(Output)
+
+
+PRINTED = {
+    Output.text: "a\\x1bb: 1\n",
+    Output.json: '{"version": 1, "what": "a\\u001bb", "how.many": 1, "rate": 2}\n',
+    Output.tsv: "what\tcount\na\\x1bb\t1\n",
+}
+
+
+@pytest.mark.parametrize(("output", "printed"), PRINTED.items())
+def test_control_characters_never_reach_the_terminal(
+    output: Output, printed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen = Seen(what="a\x1bb", count=1, notes=("first\n",), closing_notes=("last",), code=8)
+    assert show(seen, output) == 8
+    assert tuple(capsys.readouterr()) == (printed, "kquota: first\\n\nkquota: last\n")
+
+
+def test_an_answer_without_a_line_leaves_stdout_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    assert show(Seen(what="", count=1), Output.text) == 0
+    assert capsys.readouterr().out == ""
+
+
+def looks() -> Generator[Seen]:
+    yield Seen(what="a", count=1, interim=True, code=8)
+    yield Seen(what="b", count=2, notes=("done",))
+
+
+def test_people_see_every_look_and_scripts_the_last(capsys: pytest.CaptureFixture[str]) -> None:
+    assert show(looks(), Output.text) == 0
+    assert capsys.readouterr().out == "a: 1\nb: 2\n"
+    assert show(looks(), Output.json) == 0
+    assert json.loads(capsys.readouterr().out)["what"] == "b"
+
+
+def test_a_command_that_follows_is_closed_where_its_reader_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = []
+
+    def followed() -> Generator[Seen]:
+        try:
+            yield Seen(what="a", count=1, interim=True)
+        except GeneratorExit:
+            closed.append("said how to go on")
+            raise
+
+    def gone(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("builtins.print", gone)
+    with pytest.raises(BrokenPipeError):
+        show(followed(), Output.text)
+    assert closed == ["said how to go on"]

@@ -1,0 +1,53 @@
+"""A room names what a person can use in its own words; the command line names the option or the command."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kquota.cli.contract import worded
+from kquota.cli.log_dirs.run import sizes
+from kquota.cli.quota.probe.wording import named_by_options
+from kquota.cli.sandbox.demo.run import _line as demo_line
+from kquota.errors import Incomplete, KquotaError, NextStep, Parameter, Refused, Unreachable
+from kquota.probe.refusals import OtherUser
+from kquota.sizes.replica import LogDir
+from kquota.terms import BrokerId
+
+pytestmark = pytest.mark.unit
+
+
+def test_each_next_step_has_a_command() -> None:
+    assert all("kquota " in worded(Refused(step)) for step in NextStep)
+
+
+def test_an_error_and_the_one_inside_it_are_worded() -> None:
+    inner = Refused("t-0 is moving: wait, or give ", Parameter("force"))
+    outer = Incomplete((inner, "; ", NextStep.RESUME, " goes on"), done=[], undone=[])
+    assert str(outer) == "t-0 is moving: wait, or give force; resuming goes on"
+    assert worded(outer) == "t-0 is moving: wait, or give --force; kquota move resume goes on"
+
+
+def test_the_demo_names_options_in_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    demo_line("no Kafka: ", Unreachable("not in the cache; use ", Parameter("zookeeper_only")))
+    assert capsys.readouterr().out == "no Kafka: not in the cache; use --zookeeper-only\n"
+
+
+@pytest.mark.parametrize("error", [Unreachable("gone"), OtherUser("alice", "bob")], ids=["as it is", "worded"])
+def test_an_error_of_a_probe_keeps_its_cause(error: KquotaError) -> None:
+    with pytest.raises(KquotaError) as raised, named_by_options():
+        raise error from OSError("reset")
+    told = raised.value if raised.value is error else raised.value.__cause__
+    assert isinstance(told, KquotaError)
+    assert isinstance(told.__cause__, OSError)
+
+
+def test_the_json_line_of_log_dirs_stays_json_and_shows_no_control_character() -> None:
+    path = "/data/\u00a0\u200b\U000e0001ü"
+    found = LogDir(
+        broker=BrokerId(1), rack=None, path=path, error=None, volume_total=None, volume_usable=None, replicas=()
+    )
+    *_, line = sizes([BrokerId(1)], [found]).text()
+    assert line.isprintable()
+    assert json.loads(line)["brokers"][0]["logDirs"][0]["logDir"] == path

@@ -1,0 +1,372 @@
+"""One command of one host: every remote call and every line of its journal is a step, at one of which it may fail."""
+
+from __future__ import annotations
+
+import enum
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+
+from kquota.errors import KquotaError, Unreachable
+from kquota.reassign.moves import Replicas
+from kquota.reassign.port import Snapshot
+from kquota.reassign.run import Owner, Run
+from kquota.settings.change import Change
+from kquota.settings.resource import Setting
+from kquota.stores.record.lease import WRITE_SECONDS, Sighting
+from kquota.stores.record.runs import RecordedRuns
+from kquota.stores.record.topic import TopicRecord
+from kquota.stores.state.log import Entry, Item
+from kquota.stores.state.process import Holder
+from kquota.stores.state.runs import RunFiles
+from kquota.terms import TopicPartition
+from tests.hosts.schedule import Thread
+from tests.hosts.stage import Host, Stage, Violation
+from tests.stores.record import fake
+from tests.stores.record.fake import MemoryLog
+from tests.stores.record.hosts import TIME
+
+T = TypeVar("T")
+
+
+class Step(enum.Enum):
+    """What a step is."""
+
+    JOURNAL = "a line of the journal"
+    APPEND = "an append to the record"
+    LOOK = "a look into the record"
+    READ = "a question to the cluster"
+    WRITE = "a write to the cluster"
+
+
+class Fault(enum.Enum):
+    """What happens at a step."""
+
+    BEFORE = "killed before"
+    TORN = "killed in its middle"
+    AFTER = "killed after"
+    LOST = "the answer is lost"
+    NOT_SENT = "it is not sent"
+    PAUSED = "paused before"
+    HANGING = "paused after"
+    SLOW = "long under way"
+    AWAY = "the record is away"
+    ASLEEP = "paused to the end"
+
+
+AT: Mapping[Fault, tuple[Step, ...]] = {
+    Fault.TORN: (Step.JOURNAL, Step.WRITE),
+    Fault.LOST: (Step.APPEND, Step.LOOK, Step.READ, Step.WRITE, Step.WRITE),
+    Fault.NOT_SENT: (Step.APPEND, Step.LOOK, Step.READ, Step.WRITE),
+    Fault.SLOW: (Step.APPEND, Step.WRITE),
+    Fault.AWAY: (Step.APPEND, Step.LOOK),
+}
+"""Where a fault makes sense, if not everywhere."""
+OFTEN: Mapping[Step, int] = {Step.JOURNAL: 6, Step.APPEND: 8, Step.LOOK: 12, Step.READ: 8, Step.WRITE: 4}
+"""So many steps of a kind a command usually has: one of these is hit."""
+PAUSES = (16.0, 35.0, 80.0, 300.0)
+"""Seconds: within a lease, past it, and past what several other commands do meanwhile."""
+ASLEEP = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """The n-th step of a kind fails so."""
+
+    fault: Fault
+    step: Step
+    n: int
+
+    @classmethod
+    def of(cls, fault: Fault, rng: random.Random) -> Fate:
+        step = rng.choice(AT.get(fault, tuple(Step)))
+        most = 2 if fault is Fault.TORN else OFTEN[step]
+        return cls(fault, step, min(rng.randint(1, most), rng.randint(1, most)))
+
+
+class Process(Thread):
+    """`result` is what came of it: the word "done", or an error's class. `reached`: its fate has come."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        host: Host,
+        doing: str,
+        seed: str,
+        work: Callable[[Process], object],
+        fate: Fate | None = None,
+        *,
+        patient: bool = False,
+        take_over: bool = False,
+    ) -> None:
+        super().__init__(stage.schedule)
+        self.stage, self.host, self.doing, self.fate = stage, host, doing, fate
+        self.rng = random.Random(seed)
+        self._work = work
+        self._take_over = take_over
+        self._counts = dict.fromkeys(Step, 0)
+        self._away_until = 0.0
+        self.appended = 0
+        self.reached = False
+        self.asleep = False
+        self.result = "killed"
+        self.warned: list[str] = []
+        log = ProcessLog(self, stage.topic.handle())
+        files = ProcessFiles(host.folder, self)
+        seen = Sighting(files.folder / "lock.seen", BootClock(self))
+        self.record = TopicRecord(
+            log,
+            "__kquota_runs",
+            "cluster",
+            seen,
+            BootClock(self),
+            (lambda _: None) if patient else None,
+        )
+        self.runs = RecordedRuns(files, self.record, self.warned.append)
+        self.cluster = ProcessCluster(self)
+        self.clock = ActionClock(self)
+
+    @property
+    def who(self) -> str:
+        return f"{self.host.name}/{self.doing}"
+
+    @property
+    def asked(self) -> bool:
+        """Whether it has asked for the lock, and nobody else was faster."""
+        return self.appended > 0
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(user="alice", host=self.host.name, pid=7, since=TIME)
+
+    def holder(self, doing: str) -> Holder:
+        """Of a machine that no other can look into."""
+        return Holder(owner=self.owner, doing=doing, machine=f"{self.host.name}'s boot", started="1")
+
+    def work(self) -> None:
+        self.stage.say(f"{self.who} begins; {self.fate}")
+        try:
+            with self.runs.hold(self.doing, take_over=self._take_over):
+                self._work(self)
+            self.result = "done"
+        except KquotaError as error:
+            self.result = type(error).__name__
+            self.stage.say(f"{self.who}: {self.result}: {str(error)[:200]}")
+            return
+        finally:
+            self.stage.say(f"{self.who} ends{' (killed)' if self.dead else ''}")
+
+    def step(
+        self,
+        kind: Step,
+        done: Callable[[], T],
+        *,
+        torn: Callable[[], object] | None = None,
+        guard: Callable[[], object] = lambda: None,
+    ) -> T:
+        """Do it, after a moment, unless the fate of this process is another."""
+        self.must_live()
+        self._counts[kind] += 1
+        fate = self.fate
+        fault = fate.fault if fate and (kind, self._counts[kind]) == (fate.step, fate.n) else None
+        if fault is not None and not (fault is Fault.TORN and torn is None):
+            self.reached = True
+            self.stage.say(f"{self.who}: {kind.value}, {fault.value}")
+        self.wait(self.rng.uniform(0.01, 0.2))
+        self._before(kind, fault)
+        guard()
+        # How long a request may be under way is what half of a lease is left for.
+        self.wait(self.rng.uniform(5, WRITE_SECONDS - 0.1) if fault is Fault.SLOW else 0.01)
+        if fault is Fault.TORN and torn is not None:
+            torn()
+            self.die()
+        answer = done()
+        if fault is Fault.AFTER:
+            self.die()
+        if fault is Fault.HANGING:
+            self.wait(self.rng.choice(PAUSES))
+        if fault is Fault.LOST and kind in (Step.LOOK, Step.READ, Step.WRITE):
+            raise Unreachable("the answer was lost")
+        return answer
+
+    def _before(self, kind: Step, fault: Fault | None) -> None:
+        if fault is Fault.AWAY:
+            self._away_until = self.schedule.now + self.rng.uniform(1, 60)
+        if fault is Fault.BEFORE:
+            self.die()
+        if fault is Fault.PAUSED:
+            self.wait(self.rng.choice(PAUSES))
+        if fault is Fault.ASLEEP:
+            self.asleep = True
+            self.wait(ASLEEP - self.schedule.now)
+            self.asleep = False
+        if fault is Fault.NOT_SENT and kind is not Step.APPEND:
+            raise Unreachable("there is no connection")
+        if kind in (Step.APPEND, Step.LOOK) and self.schedule.now < self._away_until:
+            raise Unreachable("the record's topic has no leader")
+
+    def at(self, fault: Fault) -> bool:
+        """Whether this very append meets that fault."""
+        fate = self.fate
+        return (
+            fate is not None
+            and fate.fault is fault
+            and fate.step is Step.APPEND
+            and (self._counts[Step.APPEND] == fate.n)
+        )
+
+
+class BootClock:
+    """The record's clock on a host."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    def seconds(self) -> float:
+        return self._process.schedule.now + self._process.host.boot
+
+    def sleep(self, seconds: float) -> None:
+        self._process.wait(seconds)
+
+
+class ActionClock:
+    """As `kquota.cli.world.SystemClock`, on a host."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    def now(self) -> datetime:
+        return TIME + timedelta(seconds=self._process.schedule.now + self._process.host.skew)
+
+    def monotonic(self) -> float:
+        return self._process.schedule.now
+
+    def sleep(self, seconds: float) -> None:
+        give_up = self.monotonic() + seconds
+        self._process.runs.keep_alive()
+        while (left := give_up - self.monotonic()) > 1e-6:
+            self._process.wait(min(left, 2.0))
+            self._process.runs.keep_alive()
+
+
+class ProcessLog:
+    """A view of the topic that is a process's. Implements `Log`."""
+
+    def __init__(self, process: Process, log: MemoryLog) -> None:
+        self._process, self._log = process, log
+
+    @property
+    def identity(self) -> str:
+        return self._log.identity
+
+    def read(self) -> Sequence[Item]:
+        return self._process.step(Step.LOOK, self._log.read)
+
+    def seen(self) -> Sequence[Item]:
+        return self._log.seen()
+
+    def offer(self, entries: Sequence[Entry]) -> None:
+        with suppress(KquotaError):
+            self.append(entries)
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        def append() -> None:
+            topic = self._process.stage.topic
+            if self._process.at(Fault.LOST):
+                topic.fault = fake.Fault.ANSWER_LOST
+            if self._process.at(Fault.NOT_SENT):
+                topic.fault = self._process.rng.choice((fake.Fault.NOT_SENT, fake.Fault.NOT_WRITTEN))
+            try:
+                self._log.append(entries)
+                self._process.appended += 1
+            finally:
+                topic.fault = None
+
+        self._process.step(Step.APPEND, append)
+
+
+class ProcessFiles(RunFiles):
+    """The real journals of a host."""
+
+    def __init__(self, root: Path, process: Process) -> None:
+        super().__init__(root, "cluster")
+        self._process = process
+
+    def write(self, run: Run, record: str | None, version: int) -> Run:
+        path = Path(self.place(run))
+        before = path.stat().st_size if path.exists() else 0
+
+        def write() -> Run:
+            return RunFiles.write(self, run, record, version)
+
+        def torn() -> None:
+            write()
+            data = path.read_bytes()
+            path.write_bytes(data[: before + (len(data) - before) // 2])
+
+        return self._process.step(Step.JOURNAL, write, torn=torn)
+
+
+class ProcessCluster:
+    """The cluster as a process reaches it. Implements `MoveCluster`; like the wire stores it asks before each write."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._cluster = process.stage.cluster
+
+    @property
+    def largest_submission(self) -> int | None:
+        return self._cluster.largest_submission
+
+    def snapshot(self, topics: Collection[str] | None) -> Snapshot:
+        return self._read(lambda: self._cluster.snapshot(topics))
+
+    def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
+        return self._read(lambda: self._cluster.values(settings))
+
+    def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
+        return self._read(lambda: self._cluster.minimum_in_sync(topics))
+
+    def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
+        """Dying in its middle leaves half of the changes written: no request holds them all."""
+
+        def arrive(those: Sequence[Change]) -> Mapping[Setting, KquotaError]:
+            self._arrives()
+            errors = self._cluster.change(those)
+            for change in those:
+                if change.setting not in errors:
+                    self._process.stage.changed(self._process.who, self._process.doing, change)
+            return errors
+
+        return self._process.step(
+            Step.WRITE,
+            lambda: arrive(changes),
+            torn=lambda: arrive(changes[: len(changes) // 2]),
+            guard=self._process.runs.must_hold,
+        )
+
+    def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
+        def arrive() -> Mapping[TopicPartition, str]:
+            self._arrives()
+            self._process.stage.submitting(self._process.who, self._process.doing, targets)
+            refused = self._cluster.submit(targets)
+            self._process.stage.moves_end(self._process.rng)
+            return refused
+
+        return self._process.step(Step.WRITE, arrive, guard=self._process.runs.must_hold)
+
+    def _read(self, read: Callable[[], T]) -> T:
+        answer = self._process.step(Step.READ, read)
+        if (mine := self._process.record._mine) is not None:
+            self._process.stage.holds(self._process.who, mine.term, writes=False)
+        return answer
+
+    def _arrives(self) -> None:
+        mine = self._process.record._mine
+        if mine is None:
+            raise Violation(f"{self._process.who} writes without the lock")
+        self._process.stage.holds(self._process.who, mine.term, writes=True)

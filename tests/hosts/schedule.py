@@ -1,0 +1,101 @@
+"""Virtual time for several processes in one test: one of them runs at a time, and time passes only when all wait."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections.abc import Callable
+
+
+class Killed(BaseException):
+    """kill -9: no handler of ours may see it, and no process does anything after it."""
+
+
+class Schedule:
+    """What happens when. The same events in the same order lead to the same round, however busy the machine is."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = 0
+
+    def at(self, moment: float, what: Callable[[], None]) -> None:
+        self._count += 1
+        heapq.heappush(self._due, (moment, self._count, what))
+
+    def run(self, until: float = float("inf")) -> None:
+        """Everything that is due by then, each at its time."""
+        while self._due and self._due[0][0] <= until:
+            moment, _, what = heapq.heappop(self._due)
+            self.now = max(self.now, moment)
+            what()
+        if until < float("inf"):
+            self.now = max(self.now, until)
+
+    def passed(self, moment: float) -> bool:
+        """Move on to this moment if nothing else is due before it; whether that was so."""
+        if self._due and self._due[0][0] <= moment:
+            return False
+        self.now = max(self.now, moment)
+        return True
+
+
+class Thread(threading.Thread):
+    """A process that runs until it waits. `failure` is what it died of, other than a kill."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        super().__init__(daemon=True)
+        self.schedule = schedule
+        self.dead = False
+        self.failure: BaseException | None = None
+        self.ended = False
+        self._go, self._back = threading.Lock(), threading.Lock()
+        self._go.acquire()
+        self._back.acquire()
+
+    def begin(self) -> None:
+        """Run it up to its first wait."""
+        self.start()
+        self._back.acquire()
+
+    def wait(self, seconds: float) -> None:
+        """Let the others run for so long. Raises Killed once the process is dead."""
+        self.must_live()
+        moment = self.schedule.now + seconds
+        if not self.schedule.passed(moment):
+            self.schedule.at(moment, self._continue)
+            self._back.release()
+            self._go.acquire()
+        self.must_live()
+
+    def must_live(self) -> None:
+        if self.dead:
+            raise Killed
+
+    def die(self) -> None:
+        self.dead = True
+        raise Killed
+
+    def kill(self) -> None:
+        """From outside, while it waits."""
+        self.dead = True
+        self._continue()
+
+    def run(self) -> None:
+        try:
+            self.work()
+        except Killed:
+            self.dead = True
+        except BaseException as error:  # noqa: BLE001 - the test's own thread raises it
+            self.failure = error
+        finally:
+            self.ended = True
+            self._back.release()
+
+    def work(self) -> None:
+        raise NotImplementedError
+
+    def _continue(self) -> None:
+        if not self.ended:
+            self._go.release()
+            self._back.acquire()

@@ -1,0 +1,105 @@
+"""The band of an expected time, and which leader's peak would keep a move from ending."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kquota.measure import ByteRate
+from kquota.pace.share import Pace, pace
+from kquota.pace.uncertainty import MODEL, Band, band, stuck_at_peak, together
+from kquota.pace.work import Link, work
+
+MB = 10**6
+
+
+def moving(throttle: float, *, size: int = 800, writes: float | None = 2.0) -> Pace:
+    """[1,2] -> [1,3] and [2] -> [3], in megabytes and megabytes per second."""
+    rate = None if writes is None else writes * MB
+    links = [
+        Link(leader=leader, destination=3, copies=4, bytes=size * MB // 2, writes=None if rate is None else rate / 2)
+        for leader in (1, 2)
+    ]
+    return pace(work(links, {1: rate, 2: 0.0}), ByteRate(int(throttle * MB)))
+
+
+def test_without_percentiles_it_is_the_models_own() -> None:
+    expected = moving(20)
+    found = band(expected, {}, {})
+    assert expected.seconds is not None
+    assert found is not None
+    assert (found.low, found.high) == (expected.seconds * (1 - MODEL), expected.seconds * (1 + MODEL))
+    assert found.writes is False
+
+
+def test_traffic_makes_it_wider_and_may_leave_it_open() -> None:
+    narrow, wide = band(moving(20), {}, {}), band(moving(20), {1: 0.5, 2: 0.5}, {1: 3.0, 2: 3.0})
+    assert narrow is not None
+    assert wide is not None
+    assert narrow.high is not None
+    assert wide.high is not None
+    assert wide.low < narrow.low < narrow.high < wide.high
+    assert wide.writes is True
+    endless = band(moving(20), {1: 0.5, 2: 0.5}, {1: 20.0, 2: 20.0})
+    assert endless is not None
+    assert endless.high is None
+
+
+def test_another_brokers_traffic_is_not_in_it() -> None:
+    found = band(moving(20), {7: 0.5}, {7: 2.0})
+    assert found is not None
+    assert found.writes is False
+
+
+@pytest.mark.parametrize("expected", [moving(2), moving(20, writes=None)], ids=["never ends", "unknown writes"])
+def test_where_no_time_is_expected_there_is_no_band(expected: Pace) -> None:
+    assert band(expected, {}, {}) is None
+
+
+# Spikes: a 95th percentile below the mean, a 5th above it.
+@given(st.floats(4.1, 1000), st.floats(0, 2), st.floats(0, 50), st.integers(0, 10**5))
+def test_it_holds_the_expected_time_and_keeps_to_the_lower_bound(
+    throttle: float, calm: float, busy: float, size: int
+) -> None:
+    expected = moving(throttle, size=size)
+    found = band(expected, {1: calm, 2: calm}, {1: busy, 2: busy})
+    assert found is not None
+    assert expected.seconds is not None
+    assert expected.least_seconds <= found.low <= expected.seconds
+    assert found.high is None or found.high >= expected.seconds
+
+
+TOGETHER: dict[str, tuple[list[Band | None], Band | None]] = {
+    "none": ([], None),
+    "one after the other": (
+        [Band(low=1, high=3, writes=False), Band(low=2, high=5, writes=True)],
+        Band(low=3, high=8, writes=True),
+    ),
+    "one is open": (
+        [Band(low=1, high=3, writes=True), Band(low=2, high=None, writes=True)],
+        Band(low=3, high=None, writes=True),
+    ),
+    "one is not expected": ([Band(low=1, high=3, writes=False), None], None),
+}
+
+
+@pytest.mark.parametrize(("bands", "band"), TOGETHER.values(), ids=TOGETHER)
+def test_the_band_of_waves(bands: list[Band | None], band: Band | None) -> None:
+    assert together(bands) == band
+
+
+PEAKS: dict[str, tuple[dict[int, float], tuple[int, ...]]] = {
+    "nobody told": ({}, ()),
+    "enough is left": ({1: 2.0, 2: 2.0}, ()),
+    # Leader 1 carries 2 MB/s of keep-up and 1 MB/s of writes: seven times that is above 20 MB/s.
+    "its own throttle is spent": ({1: 7.0, 2: 7.0}, (1,)),
+    # Destination 3 takes 1 MB/s from each: 19 more from leader 2 is all it may.
+    "the destination's throttle is spent": ({2: 20.0}, (2,)),
+    "another broker": ({9: 100.0}, ()),
+}
+
+
+@pytest.mark.parametrize(("peak", "stuck"), PEAKS.values(), ids=PEAKS)
+def test_a_leader_whose_peak_alone_is_too_much(peak: dict[int, float], stuck: tuple[int, ...]) -> None:
+    assert stuck_at_peak(moving(20), peak) == stuck

@@ -1,0 +1,14 @@
+"""Records of runs for tests: the real journals in a folder of the test's own, shared with nobody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kquota.stores.record.runs import RecordedRuns
+from kquota.stores.record.shared import Unshared
+from kquota.stores.state.runs import RunFiles
+
+
+def alone(folder: Path, cluster_id: str = "cluster") -> RecordedRuns:
+    """The runs of one host on a cluster without a shared record."""
+    return RecordedRuns(RunFiles(folder, cluster_id), Unshared("it is a test"))

@@ -1,0 +1,83 @@
+"""Carol, who may do only what a test grants her, and the admin who grants it, on the secured broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from tests.cli.run import Ran, kquota
+from tests.logins import plain
+from tests.secured import Secured
+from tests.stores.moves_stage import until
+
+CLUSTER, TOPIC = ResourceType.BROKER, ResourceType.TOPIC
+MOVED = "rights"
+"""The topic that commands read and change."""
+
+
+class Right(NamedTuple):
+    """One operation on the cluster or on a topic."""
+
+    kind: ResourceType
+    operation: AclOperation
+    topic: str = MOVED
+
+    @property
+    def binding(self) -> AclBinding:
+        """Carol's permission."""
+        name = "kafka-cluster" if self.kind == CLUSTER else self.topic
+        allow = AclPermissionType.ALLOW
+        return AclBinding(self.kind, name, ResourcePatternType.LITERAL, "User:carol", "*", self.operation, allow)
+
+    def __str__(self) -> str:
+        where = self.kind.name if self.topic == MOVED else self.topic
+        return f"{where} {self.operation.name}"
+
+
+def admin_of(secured: Secured) -> AdminClient:
+    """A client that may do everything; topic MOVED exists."""
+    client = AdminClient({"bootstrap.servers": secured.at["PLAINTEXT"], "log_level": 0})
+    if MOVED not in client.list_topics(timeout=30).topics:
+        client.create_topics([NewTopic(MOVED, 1, 1)])[MOVED].result(timeout=30)
+    return client
+
+
+@contextmanager
+def granted(admin: AdminClient, rights: Sequence[Right]) -> Iterator[None]:
+    """Carol has these rights and no others, until the end."""
+    every = AclBindingFilter(
+        ResourceType.ANY, None, ResourcePatternType.ANY, "User:carol", None, AclOperation.ANY, AclPermissionType.ANY
+    )
+
+    def stand(wanted: Sequence[Right]) -> None:
+        """The controller has them before the broker heeds them."""
+        bindings = {right.binding for right in wanted}
+        until(lambda: set(admin.describe_acls(every).result(timeout=30)) == bindings, "the rights are heeded")
+
+    for done in admin.create_acls([right.binding for right in rights]).values() if rights else []:
+        done.result(timeout=30)
+    try:
+        stand(rights)
+        yield
+    finally:
+        for gone in admin.delete_acls([every]).values():
+            gone.result(timeout=30)
+    stand([])
+
+
+def as_carol(secured: Secured, command: Sequence[str]) -> Ran:
+    """Run the command with carol's login."""
+    file = secured.config("carol.properties", {"security.protocol": "SASL_PLAINTEXT", **plain("carol")})
+    return kquota(*command, "--bootstrap-server", secured.at["BARELOGIN"], "--command-config", str(file))

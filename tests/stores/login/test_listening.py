@@ -1,0 +1,45 @@
+"""Addresses as operators write them; what no socket could ask for is refused before one is made."""
+
+from __future__ import annotations
+
+import pytest
+
+from kquota.errors import Invalid
+from kquota.stores.login.listening import addresses
+
+TAKEN = {
+    "one": ("b1:9092", [("b1", 9092)]),
+    "several, with blanks": ("b1:9092, b2:9093", [("b1", 9092), ("b2", 9093)]),
+    "IPv6": ("[fe80::1%eth0]:9092", [("fe80::1%eth0", 9092)]),
+    "a name from the root on": ("b1.example.com.:9092", [("b1.example.com.", 9092)]),
+    "an underscore, as containers have": ("kafka_1:9092", [("kafka_1", 9092)]),
+    "another script": ("b\u00fccher:9092", [("b\u00fccher", 9092)]),
+    "the last port": ("b1:65535", [("b1", 65535)]),
+}
+
+
+@pytest.mark.parametrize(("text", "pairs"), TAKEN.values(), ids=TAKEN)
+def test_addresses(text: str, pairs: list[tuple[str, int]]) -> None:
+    assert addresses(text, "--x", "config") == pairs
+
+
+REFUSED = {
+    "none": (" ,", "--x: no address given; write host:port"),
+    "a protocol": ("SSL://b1:9092", "leave out SSL://"),
+    "no port": ("b1", "'b1' is not host:port"),
+    "no host": ("[]:9092", "'[]:9092' is not host:port"),
+    "a port above all": ("b1:65536", "is not host:port"),
+    "more digits than int() takes": (f"b1:{'9' * 5_000}", "is not host:port"),
+    "an empty label": (".example.com:9092", "'.example.com:9092': '.example.com' is no host's name"),
+    "two dots": ("b1:9092,b1..example.com:9092", "'b1..example.com' is no host's name"),
+    "a long label": (f"{'x' * 64}:9092", "is no host's name"),
+    "what a shell of another locale hands over": ("b\udcff:9092", "is no host's name"),
+}
+
+
+@pytest.mark.parametrize(("text", "complaint"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_address(text: str, complaint: str) -> None:
+    with pytest.raises(Invalid) as raised:
+        addresses(text, "--x", "config")
+    assert str(raised.value).startswith("--x: ")
+    assert complaint in str(raised.value)

@@ -1,0 +1,285 @@
+"""OAUTHBEARER: a real endpoint over TLS, a real broker; whatever the endpoint does, one line, in time, no secret."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import parse_qs
+
+import pytest
+
+from kquota.errors import Invalid, KquotaError, Refused, Unreachable
+from kquota.stores.login import oauth, rdkafka
+from kquota.stores.login.oauth import ClientCredentials, TokenFile
+from kquota.stores.login.security import security
+from tests import certificates
+from tests.cli.run import kquota
+from tests.logins import bearer
+from tests.secured import CANARY, Secured, escaped, jwt
+
+PACKAGE = "org.apache.kafka.common.security.oauthbearer"
+SECRET = f"{CANARY}:+/ é"
+
+
+def fresh() -> str:
+    now = time.time()
+    return jwt(sub="alice", iat=now, exp=now + 600)
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """An identity provider: what it was asked, and what it answers."""
+
+    asked: ClassVar[list[tuple[str, str, dict[str, list[str]]]]] = []
+    answer: ClassVar[Callable[[], tuple[int, dict[str, str], bytes]]]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        type(self).asked.append((self.path, self.headers["Authorization"], parse_qs(body)))
+        code, headers, document = type(self).answer()
+        self.send_response(code)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(document)
+
+    def do_GET(self) -> None:
+        """What a followed redirect would become."""
+        type(self).asked.append((self.path, self.headers["Authorization"], {}))
+        self.send_error(404)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing to the terminal."""
+
+
+@contextmanager
+def endpoint(store: Path | None, answer: Callable[[], tuple[int, dict[str, str], bytes]]) -> Iterator[str]:
+    Endpoint.asked.clear()
+    Endpoint.answer = staticmethod(answer)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+    server.daemon_threads = True
+    if store is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(store)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"{'https' if store else 'http'}://localhost:{server.server_port}/token"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def given(token: object) -> Callable[[], tuple[int, dict[str, str], bytes]]:
+    return lambda: (200, {"Content-Type": "application/json"}, json.dumps({"access_token": token}).encode())
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("provider")
+    ours = certificates.authority("ours")
+    (folder / "ca.pem").write_text(ours.pem)
+    (folder / "stranger.pem").write_text(certificates.authority("stranger").pem)
+    certificates.signed("provider", ours, hosts=("localhost",)).pem_store(folder / "server.pem")
+    return folder
+
+
+def properties(url: str, trust: Path, secret: str = SECRET, **more: str) -> dict[str, str]:
+    return {
+        **bearer(clientId="kquota", clientSecret=secret, scope="kafka admin"),
+        "sasl.login.callback.handler.class": f"{PACKAGE}.OAuthBearerLoginCallbackHandler",
+        "sasl.oauthbearer.token.endpoint.url": url,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(trust),
+        **more,
+    }
+
+
+def written(folder: Path, found: Mapping[str, str]) -> Path:
+    file = folder / "client.properties"
+    file.touch(mode=0o600)
+    file.write_text("".join(f"{key}={escaped(value)}\n" for key, value in found.items()))
+    return file
+
+
+def test_a_token_from_a_provider_gets_in(secured: Secured, stores: Path, tmp_path: Path) -> None:
+    with endpoint(stores / "server.pem", given(fresh())) as url:
+        file = written(tmp_path, properties(url, stores / "ca.pem"))
+        where = ("--bootstrap-server", secured.at["BEARER"], "--command-config", str(file))
+        ran = kquota("configs", "--describe", "--entity-type", "users", *where)
+        assert (ran.code, ran.err) == (0, "")
+        basic = base64.b64encode(f"kquota:{SECRET}".encode()).decode()
+        # Two connections, to the bootstrap address and to the broker, and one token for both.
+        assert Endpoint.asked == [
+            ("/token", f"Basic {basic}", {"grant_type": ["client_credentials"], "scope": ["kafka admin"]})
+        ]
+
+
+def test_librdkafka_gets_in_with_it_too(secured: Secured, stores: Path, tmp_path: Path) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    with endpoint(stores / "server.pem", given(fresh())) as url:
+        found = security(written(tmp_path, properties(url, stores / "ca.pem")), {}, lambda _line: None)
+        client = AdminClient(rdkafka.settings(found) | {"bootstrap.servers": secured.at["BEARER"], "log_level": 0})
+        client.poll(0)
+        assert set(client.list_topics(timeout=20).brokers) == {1}
+
+
+def asked(url: str, trust: Path, folder: Path, **more: str) -> oauth.Token:
+    found = security(written(folder, properties(url, trust, **more)), {}, lambda _line: None)
+    assert isinstance(found.credentials, ClientCredentials)
+    assert CANARY not in repr(found)
+    return oauth.token(found.credentials, found.context)
+
+
+def said(code: int, document: object = None, **headers: str) -> Callable[[], tuple[int, dict[str, str], bytes]]:
+    return lambda: (code, headers, json.dumps(document).encode())
+
+
+BAD: dict[str, tuple[Callable[[], tuple[int, dict[str, str], bytes]], type[KquotaError], str]] = {
+    "another secret": (
+        said(401, {"error": "invalid_client", "error_description": f"{SECRET} is wrong"}),
+        Refused,
+        "answered 401 invalid_client; check clientId, clientSecret and scope",
+    ),
+    "an error that repeats the secret": (said(400, {"error": CANARY}), Refused, "answered 400; check"),
+    "a broken provider": (said(503), Refused, "answered 503; check"),
+    "a redirect": (said(302, Location="/elsewhere"), Refused, "answered 302"),
+    "no token": (said(200, {"token": CANARY}), Refused, "gave no token"),
+    "no object": (said(200, [CANARY]), Refused, "gave no token"),
+    "no JSON": (lambda: (200, {}, b"<html>" + CANARY.encode()), Refused, "gave no JSON"),
+    "deep JSON": (lambda: (200, {}, b"[" * 100_000), Refused, "gave no JSON"),
+    "an error of deep JSON": (lambda: (400, {}, b"[" * 100_000), Refused, "answered 400; check"),
+    "chunks that are none": (
+        lambda: (200, {"Transfer-Encoding": "chunked"}, b"none\r\n"),
+        Refused,
+        "answers, but not as HTTP; check",
+    ),
+    "a token that would break out of its frame": (given(f"{CANARY}\x01auth=x"), Refused, "gave no token"),
+    "a token that is no text": (given(7), Refused, "gave no token"),
+}
+
+
+@pytest.mark.parametrize(("answer", "kind", "reason"), BAD.values(), ids=BAD)
+def test_what_a_provider_may_answer(
+    stores: Path,
+    tmp_path: Path,
+    answer: Callable[[], tuple[int, dict[str, str], bytes]],
+    kind: type[KquotaError],
+    reason: str,
+) -> None:
+    with endpoint(stores / "server.pem", answer) as url:
+        with pytest.raises(kind, match=re.escape(reason)) as refused:
+            asked(url, stores / "ca.pem", tmp_path)
+        assert CANARY not in repr(refused.value)
+        assert len(Endpoint.asked) == 1
+
+
+def test_a_server_that_speaks_another_protocol(stores: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            client, _ = server.accept()
+            with client:
+                client.recv(1 << 16)
+                client.sendall(b"220 mail.example.com ESMTP\r\n")
+
+        thread = threading.Thread(target=greet, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/token"
+        with pytest.raises(Refused, match=f"the token endpoint {url} answers, but not as HTTP; check sasl"):
+            asked(url, stores / "ca.pem", tmp_path)
+        thread.join(10)
+
+
+NOT_ASKED = {
+    "a host that DNS has no form for": "http://.example.com/token",
+    "a blank": "http://127.0.0.1:1/to ken",
+    "a letter that no request line holds": "http://127.0.0.1:1/t\u00f6ken",
+}
+
+
+@pytest.mark.parametrize("url", NOT_ASKED.values(), ids=NOT_ASKED)
+def test_what_no_provider_can_be_asked_for(stores: Path, tmp_path: Path, url: str) -> None:
+    with pytest.raises(Invalid, match=f"{url} cannot be asked for; check sasl.oauthbearer.token.endpoint.url"):
+        asked(url, stores / "ca.pem", tmp_path)
+
+
+@pytest.mark.parametrize("claims", [{"exp": 10**400}, {"exp": "soon"}, {}], ids=["beyond a float", "no number", "none"])
+def test_a_token_that_does_not_say_when_it_ends(tmp_path: Path, claims: dict[str, Any]) -> None:
+    (tmp_path / "token").write_text(jwt(sub="alice", **claims))
+    assert oauth.token(TokenFile(path=tmp_path / "token", extensions={}), lambda: pytest.fail("no TLS")).expires is None
+
+
+def test_a_file_of_a_token_that_no_file_system_has() -> None:
+    with pytest.raises(Invalid, match=r"cannot read .*: it holds no token"):
+        oauth.token(TokenFile(path=Path("/a\0b"), extensions={}), lambda: pytest.fail("no TLS"))
+
+
+def test_a_provider_that_nobody_vouches_for_gets_no_secret(stores: Path, tmp_path: Path) -> None:
+    with endpoint(stores / "server.pem", given(fresh())) as url:
+        with pytest.raises(Unreachable, match="comes from nobody in the trust store"):
+            asked(url, stores / "stranger.pem", tmp_path)
+        assert Endpoint.asked == []
+
+
+def test_a_provider_that_talks_for_ever_is_given_up(stores: Path, tmp_path: Path) -> None:
+    ended = threading.Event()
+
+    def endless() -> tuple[int, dict[str, str], bytes]:
+        ended.wait(60)
+        return 200, {}, b""
+
+    with endpoint(stores / "server.pem", endless) as url:
+        with pytest.raises(Unreachable, match="cannot be asked within 1 s: no answer in time"):
+            asked(url, stores / "ca.pem", tmp_path, **{"sasl.login.read.timeout.ms": "1000"})
+        ended.set()
+
+
+def test_nobody_there_is_one_line_for_the_operator(secured: Secured, stores: Path, tmp_path: Path) -> None:
+    file = written(tmp_path, properties("https://127.0.0.1:1/token?x=y", stores / "ca.pem"))
+    where = ("--bootstrap-server", secured.at["BEARER"], "--command-config", str(file))
+    ran = kquota("configs", "--describe", "--entity-type", "users", *where)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert "the token endpoint https://127.0.0.1:1/token cannot be asked within 10 s: Connection refused" in ran.err
+    assert CANARY not in ran.err
+
+
+def test_the_secret_without_tls_is_named(stores: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    with endpoint(None, given(fresh())) as url:
+        found = security(written(tmp_path, properties(url, stores / "ca.pem")), {}, told.append)
+        assert isinstance(found.credentials, ClientCredentials)
+        assert oauth.token(found.credentials, found.context).principal == "alice"
+    assert [line.endswith(f"the client secret goes to {url} without TLS") for line in told] == [True]
+
+
+def test_an_encoded_header(stores: Path, tmp_path: Path) -> None:
+    with endpoint(stores / "server.pem", given("opaque")) as url:
+        token = asked(url, stores / "ca.pem", tmp_path, **{"sasl.oauthbearer.header.urlencode": "true"})
+        assert Endpoint.asked[0][1] == "Basic " + base64.b64encode(b"kquota:CANARY-7f3a%3A%2B%2F+%C3%A9").decode()
+    assert (token.value, token.principal, token.expires) == ("opaque", "kquota", None)
+
+
+def test_a_token_that_lies_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(fresh() + "\n")
+    found = security(
+        written(tmp_path, {**bearer(), "sasl.oauthbearer.token.endpoint.url": f"file://{tmp_path}/token"}),
+        {},
+        lambda _line: None,
+    )
+    assert found.credentials == TokenFile(path=tmp_path / "token", extensions={})
+    assert oauth.token(found.credentials, found.context).principal == "alice"
+    (tmp_path / "token").unlink()
+    with pytest.raises(Invalid, match=r"cannot read .*: No such file"):
+        oauth.token(found.credentials, found.context)

@@ -1,0 +1,480 @@
+"""A client's login as one value: what both libraries are told, what is named, what is refused; keys never in clear."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kquota.errors import Invalid
+from kquota.stores.admin import login
+from kquota.stores.login import rdkafka
+from kquota.stores.login.security import Security, security
+from tests import certificates
+from tests.certificates import Certified
+from tests.logins import ENDPOINT, RIGHT, WRONG, bearer, located, plain, scram
+from tests.secured import ALICE, CANARY, PASSWORD, PLAIN, SCRAM, Secured, escaped, jaas
+
+PLAINTEXT = {"security.protocol": "SASL_PLAINTEXT"}
+
+
+def written(folder: Path, properties: Mapping[str, str], mode: int = 0o600) -> Path:
+    file = folder / "client.properties"
+    file.write_text("".join(f"{key}={escaped(value)}\n" for key, value in properties.items()))
+    file.chmod(mode)
+    return file
+
+
+def read(
+    folder: Path, properties: Mapping[str, str], environment: Mapping[str, str] | None = None
+) -> tuple[Security, list[str]]:
+    """The value, and what was told."""
+    told: list[str] = []
+    return security(written(folder, properties), environment or {}, told.append), told
+
+
+WORDS: dict[str, tuple[Mapping[str, str], dict[str, Any], dict[str, Any]]] = {
+    "blanks around what is meant": (
+        {"security.protocol": " plaintext ", "client.id": "x\t"},
+        {"security_protocol": "PLAINTEXT", "client_id": "x"},
+        {"security.protocol": "plaintext", "client.id": "x"},
+    ),
+    "nothing": ({}, {"security_protocol": "PLAINTEXT"}, {"security.protocol": "plaintext"}),
+    "PLAIN": (
+        {**PLAINTEXT, **plain()},
+        {
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": "PLAIN",
+            "sasl_plain_username": "bob",
+            "sasl_plain_password": PASSWORD,
+        },
+        {
+            "security.protocol": "sasl_plaintext",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "bob",
+            "sasl.password": PASSWORD,
+        },
+    ),
+    "SCRAM, whose names kafka-python leaves as they are": (
+        {"security.protocol": "sasl_plaintext", **scram(256)},
+        {
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": "SCRAM-SHA-256",
+            "sasl_plain_username": ALICE.replace("=", "=3D").replace(",", "=2C"),
+            "sasl_plain_password": PASSWORD,
+        },
+        {
+            "security.protocol": "sasl_plaintext",
+            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.username": ALICE,
+            "sasl.password": PASSWORD,
+        },
+    ),
+    "patience": (
+        {
+            "client.id": "me",
+            "request.timeout.ms": "5000",
+            "default.api.timeout.ms": "7000",
+            "socket.connection.setup.timeout.ms": "2000",
+            "socket.connection.setup.timeout.max.ms": "3000",
+            "connections.max.idle.ms": "60000",
+            "reconnect.backoff.ms": "10",
+            "reconnect.backoff.max.ms": "100",
+            "metadata.max.age.ms": "1000",
+            "send.buffer.bytes": "-1",
+            "receive.buffer.bytes": "65536",
+        },
+        {
+            "security_protocol": "PLAINTEXT",
+            "client_id": "me",
+            "request_timeout_ms": 5000,
+            "default_api_timeout_ms": 7000,
+            "socket_connection_setup_timeout_ms": 2000,
+            "socket_connection_setup_timeout_max_ms": 3000,
+            "connections_max_idle_ms": 60000,
+            "reconnect_backoff_ms": 10,
+            "reconnect_backoff_max_ms": 100,
+            "metadata_max_age_ms": 1000,
+            "socket_options": [
+                (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+                (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+                (socket.SOL_SOCKET, socket.SO_RCVBUF, 65536),
+            ],
+        },
+        {
+            "security.protocol": "plaintext",
+            "client.id": "me",
+            "socket.timeout.ms": 5000,
+            "socket.connection.setup.timeout.ms": 2000,
+            "connections.max.idle.ms": 60000,
+            "reconnect.backoff.ms": 10,
+            "reconnect.backoff.max.ms": 100,
+            "metadata.max.age.ms": 1000,
+            "socket.receive.buffer.bytes": 65536,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("properties", "kafka_python", "librdkafka"), WORDS.values(), ids=WORDS)
+def test_both_libraries_words(
+    tmp_path: Path, properties: Mapping[str, str], kafka_python: dict[str, Any], librdkafka: dict[str, Any]
+) -> None:
+    found, told = read(tmp_path, properties)
+    assert login.settings(found) == kafka_python
+    assert rdkafka.settings(found) == librdkafka
+    assert told == []
+    assert CANARY not in repr(found)
+
+
+TOLD: dict[str, tuple[Mapping[str, str], str]] = {
+    "of other clients": ({"acks": "all", "group.id": "g"}, "not used by kquota: acks, group.id"),
+    "of brokers": ({"listener.name.x.ssl.keystore.location": "f"}, "not used by kquota: listener.name.x.ssl."),
+    "misspelt": ({"requst.timeout.ms": "1"}, "not used by kquota: requst.timeout.ms"),
+    "TLS without TLS": ({"ssl.truststore.location": "f"}, "protocol is PLAINTEXT, so these have no effect: ssl.trust"),
+    "a login without SASL": (
+        {"sasl.mechanism": "PLAIN"},
+        "protocol is PLAINTEXT, so these have no effect: sasl.mechanism",
+    ),
+    "lines that are no properties": (
+        {"acks": "all", CANARY: "", "EyJ.a.b": "x"},
+        "acks, 2 line(s) that are no property",
+    ),
+    "very many": ({f"k{n}": "x" for n in range(20)}, ", k18, k19, 8 more"),
+    "for a long life": ({"sasl.login.refresh.buffer.seconds": "1"}, "not used by kquota: sasl.login.refresh.buffer."),
+}
+
+
+@pytest.mark.parametrize(("properties", "line"), TOLD.values(), ids=TOLD)
+def test_what_has_no_effect_is_named_in_one_line(tmp_path: Path, properties: Mapping[str, str], line: str) -> None:
+    _, told = read(tmp_path, properties)
+    assert [line in one for one in told] == [True]
+    assert CANARY not in told[0]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_a_file_with_secrets_that_others_may_read_is_named(tmp_path: Path, mode: int) -> None:
+    told: list[str] = []
+    file = written(tmp_path, {**PLAINTEXT, **plain()}, mode)
+    security(file, {}, told.append)
+    wanted = [] if mode == 0o600 else [f"command_config: {file} holds secrets, and others than its owner may read it"]
+    assert [line.partition(": chmod")[0] for line in told] == wanted
+
+
+@pytest.mark.parametrize(("password", "told"), [(None, True), (CANARY, False)], ids=["in clear", "enciphered"])
+def test_a_key_in_clear_that_others_may_read_is_named(
+    tmp_path: Path, own: Certified, password: str | None, told: bool
+) -> None:
+    store = own.pem_store(tmp_path / "own.pem", password)
+    store.chmod(0o644)
+    _, lines = read(tmp_path, {"security.protocol": "SSL", "ssl.keystore.location": str(store)})
+    assert [str(store) in line for line in lines] == [True] * told
+
+
+def test_a_file_without_secrets_may_be_read_by_all(tmp_path: Path) -> None:
+    told: list[str] = []
+    security(written(tmp_path, {"security.protocol": "PLAINTEXT", "client.id": "x"}, 0o644), {}, told.append)
+    assert told == []
+
+
+KRB = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab=k;"
+REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
+    "an unknown protocol": ({"security.protocol": "TLS"}, "security.protocol=TLS: must be one of PLAINTEXT, SSL"),
+    "no mechanism": (PLAINTEXT, "sasl.mechanism is missing (Kafka then takes GSSAPI)"),
+    "an unknown mechanism": ({**PLAINTEXT, "sasl.mechanism": "SCRAM-SHA-1"}, "sasl.mechanism=SCRAM-SHA-1: must be one"),
+    "no login": ({**PLAINTEXT, "sasl.mechanism": "PLAIN"}, "sasl.jaas.config is missing"),
+    "no password": (
+        {**PLAINTEXT, "sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas(PLAIN, username=CANARY)},
+        "sasl.jaas.config has no password",
+    ),
+    "another login": (
+        {**PLAINTEXT, "sasl.mechanism": "PLAIN", "sasl.jaas.config": f"x.IAMLoginModule required a={CANARY};"},
+        "PLAIN needs PlainLoginModule",
+    ),
+    "a broken login": (
+        {**PLAINTEXT, "sasl.mechanism": "PLAIN", "sasl.jaas.config": f'm required password="{CANARY}'},
+        "a quote is not closed",
+    ),
+    "a delegation token": (
+        {
+            **PLAINTEXT,
+            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.jaas.config": jaas(SCRAM, username="u", password=CANARY, tokenauth="true"),
+        },
+        "delegation tokens",
+    ),
+    "GSSAPI": (
+        {**PLAINTEXT, "sasl.mechanism": "GSSAPI", "sasl.jaas.config": KRB},
+        "needs the extra kquota[gssapi] (pip install 'kquota[gssapi]') and a ticket (kinit)",
+    ),
+    "a bearer of nothing": (bearer(), "sasl.oauthbearer.token.endpoint.url is missing. Set sasl.oauthbearer.token."),
+    "an unsecured bearer": (
+        bearer(unsecuredLoginStringClaim_sub=CANARY),
+        "kquota does not create unsecured OAuth tokens (unsecuredLoginStringClaim_sub). Set sasl.oauthbearer.token.",
+    ),
+    "an unsecured bearer's extension beside an endpoint": (
+        {**bearer(unsecuredLoginExtension_traceId=CANARY), ENDPOINT: "https://x/"},
+        "kquota does not create unsecured OAuth tokens (unsecuredLoginExtension_traceId). Set sasl.oauthbearer.token.",
+    ),
+    "a callback of one's own": (
+        {**bearer(), "sasl.login.callback.handler.class": "com.acme.Callback"},
+        "kquota runs no Java",
+    ),
+    "an endpoint by ftp": ({**bearer(), ENDPOINT: "ftp://x/"}, "a URL of https, http"),
+    "an endpoint with a password": (
+        {**bearer(clientId="x", clientSecret="y"), ENDPOINT: f"https://u:{CANARY}@x/"},
+        "no user and password in it",
+    ),
+    "an endpoint's port": (
+        {**bearer(clientId="x", clientSecret="y"), ENDPOINT: "http://idp:808O/token"},
+        "sasl.oauthbearer.token.endpoint.url: its host or its port cannot be right; write https://HOST:PORT/PATH",
+    ),
+    "an endpoint's port that is none": (
+        {**bearer(clientId="x", clientSecret="y"), ENDPOINT: "https://idp:99999/token"},
+        "sasl.oauthbearer.token.endpoint.url: its host or its port cannot be right",
+    ),
+    "an endpoint's open bracket": (
+        {**bearer(clientId="x", clientSecret="y"), ENDPOINT: "https://[fe80::1/t"},
+        "sasl.oauthbearer.token.endpoint.url: its host or its port cannot be right",
+    ),
+    "an endpoint with a slash in its password": (
+        {**bearer(clientId="x", clientSecret="y"), ENDPOINT: f"https://u:{CANARY}/p@x/"},
+        "sasl.oauthbearer.token.endpoint.url: its host or its port cannot be right",
+    ),
+    "no client secret": (
+        {**bearer(clientId="x"), ENDPOINT: "https://x/"},
+        "sasl.jaas.config has no clientSecret",
+    ),
+    "a config provider": ({"config.providers": "file"}, "kquota has no config providers"),
+    "a value from a provider": (
+        {"ssl.key.password": "${file:/etc/kafka.secrets:key}"},
+        "ssl.key.password: kquota has no config providers",
+    ),
+    "another TLS engine": ({"ssl.engine.factory.class": "x"}, "ssl.engine.factory.class: kquota cannot honour it"),
+    "Java's names of cipher suites": (
+        {"security.protocol": "SSL", "ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"},
+        "ssl.cipher.suites: kquota cannot honour it",
+    ),
+    "another provider": ({"security.providers": "x"}, "security.providers: kquota cannot honour it"),
+    "a misspelt TLS setting": ({"ssl.trustore.location": "x"}, "ssl.trustore.location: kquota cannot honour it"),
+    "only old TLS": ({"security.protocol": "SSL", "ssl.enabled.protocols": "TLSv1.1"}, "kquota speaks TLSv1.2 and"),
+    "a name check that is none": (
+        {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "ldaps"},
+        "must be https, or empty",
+    ),
+    "no number": ({"request.timeout.ms": "1e3"}, "request.timeout.ms must be a whole number from 1 to 2147483647"),
+    "a negative number": ({"reconnect.backoff.ms": "-1"}, "must be a whole number from 0 to 2147483647"),
+}
+
+
+@pytest.mark.parametrize(("properties", "reason"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_honoured_is_refused(tmp_path: Path, properties: Mapping[str, str], reason: str) -> None:
+    with pytest.raises(Invalid, match=re.escape(reason)) as refused:
+        read(tmp_path, properties)
+    assert CANARY not in repr(refused.value)
+    assert str(refused.value).startswith(f"command_config: {tmp_path / 'client.properties'}: ")
+
+
+def test_the_login_may_stand_in_the_file_that_kafka_opts_names(tmp_path: Path) -> None:
+    (tmp_path / "jaas.conf").write_text(f"KafkaClient {{ {jaas(PLAIN, username='bob', password=CANARY)} }};")
+    options = {"KAFKA_OPTS": f"-Djava.security.auth.login.config={tmp_path}/jaas.conf"}
+    found, _ = read(tmp_path, {**PLAINTEXT, "sasl.mechanism": "PLAIN"}, options)
+    assert login.settings(found)["sasl_plain_password"] == CANARY
+
+
+@pytest.fixture(scope="module")
+def ours() -> Certified:
+    return certificates.authority("ours")
+
+
+@pytest.fixture(scope="module")
+def own(ours: Certified) -> Certified:
+    return certificates.signed("client", ours)
+
+
+def stores(folder: Path, ours: Certified, own: Certified) -> dict[str, Mapping[str, str]]:
+    """Every form of a key store."""
+    return {
+        "PEM": {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(own.pem_store(folder / "own.pem"))},
+        "locked PEM": {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(own.pem_store(folder / "locked.pem", CANARY)),
+            "ssl.key.password": CANARY,
+        },
+        "PKCS12": {
+            "ssl.keystore.type": "PKCS12",
+            "ssl.keystore.location": str(own.p12_store(folder / "own.p12", CANARY)),
+            "ssl.keystore.password": CANARY,
+        },
+        "inline": {"ssl.keystore.key": own.key_pem(), "ssl.keystore.certificate.chain": own.pem},
+        "locked inline": {
+            "ssl.keystore.key": own.key_pem(CANARY),
+            "ssl.keystore.certificate.chain": own.pem,
+            "ssl.key.password": CANARY,
+        },
+        "inline trust": {"ssl.truststore.certificates": ours.pem},
+        "inline, lines joined": {
+            "ssl.keystore.key": own.key_pem(CANARY).replace("\n", " "),
+            "ssl.keystore.certificate.chain": own.pem.replace("\n", ""),
+            "ssl.key.password": f" {CANARY} ",
+            "ssl.truststore.certificates": ours.pem.replace("\n", "  "),
+        },
+    }
+
+
+FORMS = ["PEM", "locked PEM", "PKCS12", "inline", "locked inline", "inline trust", "inline, lines joined"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_store_is_taken_by_both_libraries(
+    tmp_path: Path, ours: Certified, own: Certified, form: str
+) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    found, told = read(tmp_path, {"security.protocol": "SSL", **stores(tmp_path, ours, own)[form]})
+    assert isinstance(login.settings(found)["ssl_context"], ssl.SSLContext)
+    assert AdminClient(rdkafka.settings(found) | {"log_level": 0}) is not None
+    assert told == []
+    assert CANARY not in repr(found)
+    assert "PRIVATE KEY" not in repr(found)
+
+
+WATCHED = """
+import sys, os
+from pathlib import Path
+left = []
+def watch(event, arguments):
+    if event == "os.remove" and str(arguments[0]).startswith(os.environ["TMPDIR"] + "/kquota-"):
+        path = Path(arguments[0])
+        left.append((path.stat().st_mode & 0o777, path.read_text()))
+sys.addaudithook(watch)
+from kquota.stores.login.security import security
+security(Path(sys.argv[1]), {}, print).context()
+for mode, text in left:
+    print(oct(mode), "ENCRYPTED PRIVATE KEY" in text, "BEGIN PRIVATE KEY" in text)
+"""
+
+
+@pytest.mark.parametrize(("form", "through_a_file"), [("PKCS12", True), ("inline", True), ("PEM", False)])
+def test_no_deciphered_key_touches_a_disk(
+    tmp_path: Path, ours: Certified, own: Certified, form: str, through_a_file: bool
+) -> None:
+    file = written(tmp_path, {"security.protocol": "SSL", **stores(tmp_path, ours, own)[form]})
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, str(file)], env={"TMPDIR": str(scratch)}, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("0o600 True False\n" if through_a_file else "", "")
+    assert list(scratch.iterdir()) == []
+
+
+def bad_stores(folder: Path, ours: Certified, own: Certified) -> dict[str, tuple[Mapping[str, str], str]]:
+    jks = folder / "own.jks"
+    jks.write_bytes(b"\xfe\xed\xfe\xed\x00\x00\x00\x02")
+    (folder / "text").write_text("hello")
+    forms = stores(folder, ours, own)
+    other = certificates.authority("other")
+    return {
+        "JKS": (
+            {"ssl.truststore.location": str(jks)},
+            f"convert it: keytool -importkeystore -srckeystore {jks} -destkeystore {folder}/own.p12 "
+            "-deststoretype PKCS12",
+        ),
+        "no file": ({"ssl.truststore.location": f"{folder}/none"}, "cannot read"),
+        "a folder": ({"ssl.keystore.location": str(folder)}, "Is a directory"),
+        "another type": ({"ssl.keystore.type": "BCFKS", "ssl.keystore.location": "x"}, "kquota reads PEM, PKCS12"),
+        "neither": ({"ssl.keystore.location": f"{folder}/text"}, "neither PEM nor PKCS12"),
+        "PEM that is PKCS12": ({**forms["PKCS12"], "ssl.keystore.type": "PEM"}, "ssl.keystore.type is PEM, and"),
+        "a wrong store password": (
+            {**forms["PKCS12"], "ssl.keystore.password": f"not{CANARY}"},
+            "cannot be opened: the store's password is wrong",
+        ),
+        "no store password": (
+            {k: v for k, v in forms["PKCS12"].items() if "password" not in k},
+            "cannot be opened: the store's password is not given",
+        ),
+        "a wrong key password": ({**forms["locked PEM"], "ssl.key.password": f"not{CANARY}"}, "cannot be used"),
+        "no key password": (
+            {k: v for k, v in forms["locked PEM"].items() if "password" not in k},
+            "its key is enciphered, and no key password is given",
+        ),
+        "no key password inline": (
+            {k: v for k, v in forms["locked inline"].items() if "password" not in k},
+            "the key in the properties cannot be read",
+        ),
+        "a chain without a key": (
+            {"ssl.keystore.certificate.chain": own.pem},
+            "ssl.keystore.key is missing; chain and key go together",
+        ),
+        "a key of somebody else": (
+            {"ssl.keystore.certificate.chain": own.pem, "ssl.keystore.key": other.key_pem()},
+            "its key does not belong to its first certificate",
+        ),
+        "no certificate to trust": ({"ssl.truststore.certificates": own.key_pem()}, "holds no certificate"),
+    }
+
+
+BAD = [
+    "JKS",
+    "no file",
+    "a folder",
+    "another type",
+    "neither",
+    "PEM that is PKCS12",
+    "a wrong store password",
+    "no store password",
+    "a wrong key password",
+    "no key password",
+    "no key password inline",
+    "a chain without a key",
+    "a key of somebody else",
+    "no certificate to trust",
+]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_store_that_cannot_be_used_is_named(tmp_path: Path, ours: Certified, own: Certified, name: str) -> None:
+    cases = bad_stores(tmp_path, ours, own)
+    assert list(cases) == BAD
+    properties, reason = cases[name]
+    with pytest.raises(Invalid, match=re.escape(reason)) as refused:
+        login.settings(read(tmp_path, {"security.protocol": "SSL", **properties})[0])
+    assert CANARY not in repr(refused.value)
+    assert "PRIVATE KEY" not in repr(refused.value)
+
+
+@pytest.mark.parametrize(("listener", "properties"), RIGHT.values(), ids=RIGHT)
+def test_librdkafka_gets_in(secured: Secured, tmp_path: Path, listener: str, properties: Mapping[str, str]) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    found, _ = read(tmp_path, located(properties, secured.folder))
+    if "ssl.enabled.protocols" in properties:
+        with pytest.raises(Invalid, match="librdkafka cannot be held"):
+            rdkafka.settings(found)
+        return
+    client = AdminClient(rdkafka.settings(found) | {"bootstrap.servers": secured.at[listener], "log_level": 0})
+    client.poll(0)
+    assert set(client.list_topics(timeout=20).brokers) == {1}
+
+
+@pytest.mark.parametrize(
+    "name", ["a certificate for another name", "an authority nobody knows", "a wrong SCRAM password"]
+)
+def test_librdkafka_stays_out(secured: Secured, tmp_path: Path, name: str) -> None:
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    listener, properties, _ = WRONG[name]
+    found, _ = read(tmp_path, located(properties, secured.folder))
+    quiet = {"bootstrap.servers": secured.at[listener], "log_level": 0, "error_cb": lambda _error: None}
+    with pytest.raises(KafkaException) as refused:
+        AdminClient(rdkafka.settings(found) | quiet).list_topics(timeout=3)
+    assert CANARY not in repr(refused.value)

@@ -1,0 +1,63 @@
+"""What is true of a run that the journal of this host and the record of all hosts tell differently."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from kquota.reassign.plan import Plan
+from kquota.reassign.run import Owner, Run, Stamp
+from kquota.stores.record.shared import joined
+from kquota.stores.state.journal import Kept
+
+TIME = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
+HERE = "topic 1"
+MINE, OTHERS = (Owner(user="alice", host=host, pid=7, since=TIME) for host in ("bastion", "jump-host"))
+RUN = Run(id="r", begun=TIME, plan=Plan(targets={}), rollback=Plan(targets={}), rate=None, taken={})
+
+
+def at(version: int, by: Owner = OTHERS, *, ended: bool = False, reason: str = "") -> Run:
+    return replace(RUN, finished=TIME if ended else None, reason=reason, stamp=Stamp(version=version, by=by))
+
+
+def kept(version: int, *spans: tuple[str, int, int], ended: bool = False) -> Kept:
+    sent = {name: dict.fromkeys(range(first, last + 1), MINE) for name, first, last in spans}
+    return Kept(run=at(version, MINE, ended=ended, reason="local"), shared=sent)
+
+
+# What the journal says, what the record says, and then: whose word counts (None: there is no such run any more),
+# whether this host has to bring the record up to date, and whether what it wrote alone is lost.
+CASES = {
+    "only here, never shared": (kept(3), None, "local", True, False),
+    "only here, it died before it could share its first line": (kept(1, (HERE, 1, 1)), None, None, False, False),
+    "only here, it died before it could share its latest line": (kept(4, (HERE, 4, 4)), None, "local", True, False),
+    "was shared, ended elsewhere, was cleared away": (kept(3, (HERE, 1, 3)), None, None, False, False),
+    "was shared in another record": (kept(3, ("topic 0", 1, 3)), None, "local", True, False),
+    "ended here": (kept(3, (HERE, 1, 3), ended=True), None, "local", False, False),
+    "only there": (None, at(2), "shared", False, False),
+    "the same": (kept(3, (HERE, 1, 3)), at(3), "shared", False, False),
+    "another host went on": (kept(3, (HERE, 1, 3)), at(7), "shared", False, False),
+    "another host ended it": (kept(3, (HERE, 1, 3)), at(5, ended=True), "shared", False, False),
+    "ended there, at a lower version": (kept(3), at(2, ended=True), "shared", False, True),
+    "one line ahead: it died before it shared it": (kept(4, (HERE, 1, 4)), at(3, MINE), "local", True, False),
+    "ended here, one line ahead": (kept(4, (HERE, 1, 4), ended=True), at(3, MINE), "local", True, False),
+    "one line ahead of what another host wrote": (kept(6, (HERE, 6, 6)), at(5), "local", True, False),
+    "two lines ahead, and another host went on": (kept(4, (HERE, 1, 4)), at(3), "shared", False, True),
+    "ahead: it could not see the record": (kept(6, (HERE, 1, 3)), at(3, MINE), "local", True, False),
+    "ahead, and another host went on": (kept(6, (HERE, 1, 3)), at(5), "shared", False, True),
+    "behind, and it wrote alone": (kept(5, (HERE, 1, 3)), at(7), "shared", False, True),
+}
+
+
+@pytest.mark.parametrize(("local", "there", "counts", "ahead", "lost"), CASES.values(), ids=CASES)
+def test_whose_word_counts(local: Kept | None, there: Run | None, counts: str | None, ahead: bool, lost: bool) -> None:
+    shared = {} if there is None else {"r": replace(there, reason="shared")}
+    found = joined({} if local is None else {"r": local}, shared, HERE)
+    assert {run.reason for run in found.runs.values()} == ({counts} if counts else set())
+    assert (found.ahead, found.lost) == (("r",) * ahead, ("r",) * lost)
+
+
+def test_without_a_record_the_journals_count() -> None:
+    assert joined({"r": kept(3, (HERE, 1, 3))}, {}, None).runs == {"r": at(3, reason="local")}

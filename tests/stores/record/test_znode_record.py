@@ -1,0 +1,283 @@
+"""Runs in ZooKeeper: seen from every host, one writer at a time, and a paused twin can write no more."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from kquota.errors import Busy, KquotaError, Unreachable
+from kquota.measure import ByteRate
+from kquota.reassign.plan import Plan
+from kquota.reassign.run import Run
+from kquota.reassign.throttle import Taken
+from kquota.sandbox.cluster import Sandbox
+from kquota.settings.change import Change
+from kquota.settings.resource import Setting
+from kquota.stores.record.runs import RecordedRuns
+from kquota.stores.record.znodes import ZnodeRecord
+from kquota.stores.state import run_fields
+from kquota.stores.state.process import holder
+from kquota.stores.state.runs import RunFiles
+from kquota.stores.zookeeper.moves import ZooKeeperMoves
+from kquota.stores.zookeeper.znodes import Znodes
+from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
+
+pytestmark = pytest.mark.zookeeper
+
+T0 = TopicPartition("t", 0)
+RATE = Setting.of_broker(BrokerId(1), LEADER_RATE)
+RUN = Run(
+    id="20260301T123000Z-0123456789ab",
+    begun=datetime(2026, 3, 1, 12, 30, tzinfo=UTC),
+    plan=Plan(targets={T0: (BrokerId(1),)}),
+    rollback=Plan(targets={T0: (BrokerId(2),)}),
+    rate=ByteRate(5),
+    taken={RATE: Taken(setting=RATE, prior=None, ours=("5",))},
+)
+THROTTLED = Change(setting=RATE, before=None, after="5")
+
+
+class Host:
+    """A kquota on a machine with a state folder of its own."""
+
+    def __init__(self, connect: str, folder: Path) -> None:
+        self.znodes = Znodes(connect)
+        self.warnings: list[str] = []
+        record = ZnodeRecord(self.znodes, "c")
+        self.runs = RecordedRuns(RunFiles(folder, "c"), record, self.warnings.append)
+        self.cluster = ZooKeeperMoves(self.znodes, pytest.fail, record)
+
+
+@pytest.fixture
+def tree(zookeeper: Sandbox, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A Kafka's ZooKeeper, as far as it matters here, under a chroot of this test's own."""
+    client = KazooClient(hosts=zookeeper.zookeeper)
+    client.start()
+    root = f"/{request.node.name}"
+    for path in ("/brokers/ids", "/brokers/topics", "/config/changes", "/admin"):
+        client.create(root + path, b"", makepath=True)
+    yield f"{zookeeper.zookeeper}{root}"
+    client.delete(root, recursive=True)
+    client.stop()
+
+
+@pytest.fixture
+def hosts(tree: str, tmp_path: Path) -> Iterator[tuple[Host, Host]]:
+    one, other = (Host(tree, tmp_path / name) for name in ("one", "other"))
+    yield one, other
+    for host in (one, other):
+        host.znodes.close()
+
+
+def test_the_record_is_there_with_the_throttle_or_not_at_all(hosts: tuple[Host, Host]) -> None:
+    one, other = hosts
+    with one.runs.hold("execute"):
+        one.runs.begin(RUN)
+        assert other.runs.unfinished() == ()
+        assert other.cluster.values([RATE]) == {RATE: None}
+        assert one.cluster.change([THROTTLED]) == {}
+        assert other.runs.unfinished() == (RUN,)
+        assert other.cluster.values([RATE]) == {RATE: "5"}
+
+
+def test_another_host_goes_on_and_ends_it_for_all(hosts: tuple[Host, Host]) -> None:
+    one, other = hosts
+    with one.runs.hold("execute"):
+        one.runs.begin(RUN)
+        one.cluster.change([THROTTLED])
+        submitted = replace(RUN, handed_over=frozenset({T0}))
+        one.runs.update(submitted)
+    with other.runs.hold("verify"):
+        assert other.runs.unfinished() == (submitted,)
+        assert other.cluster.change([Change(setting=RATE, before="5", after=None)]) == {}
+        other.runs.update(replace(submitted, finished=RUN.begun))
+    assert one.runs.unfinished() == ()
+    assert [run.finished for run in one.runs.every()] == [RUN.begun], "the host that began it learns of its end"
+    assert Path(other.runs.place(RUN)).is_file(), "it keeps a journal of what it did"
+
+
+def test_a_run_that_ended_elsewhere_cannot_be_begun_again_by_a_stale_host(hosts: tuple[Host, Host]) -> None:
+    """B3: killed before it submitted, taken back by another host, resumed on the first."""
+    one, other = hosts
+    with pytest.raises(KeyboardInterrupt), one.runs.hold("execute"):
+        one.runs.begin(RUN)
+        one.cluster.change([THROTTLED])
+        raise KeyboardInterrupt
+    with other.runs.hold("abort"):
+        (run,) = other.runs.unfinished()
+        other.runs.update(replace(run, aborting=True, finished=RUN.begun))
+    with one.runs.hold("resume"):
+        assert one.runs.unfinished() == ()
+    with one.runs.hold("resume"):
+        assert [run.aborting for run in one.runs.every()] == [True]
+
+
+def test_versions_count_and_not_the_lines_of_files(hosts: tuple[Host, Host]) -> None:
+    """B2: each host has a journal of other length, and the last write is true whoever made it."""
+    one, other = hosts
+    for n, host in enumerate((one, other, one, other, other, one), 1):
+        with host.runs.hold("set"):
+            if n == 1:
+                host.runs.begin(RUN)
+            else:
+                (run,) = host.runs.unfinished()
+                host.runs.update(replace(run, rate=ByteRate(n)))
+        for reader in hosts:
+            (run,) = reader.runs.unfinished()
+            assert run.rate == (RUN.rate if n == 1 else n)
+            assert run.stamp and run.stamp.version == n
+
+
+def test_two_at_once_and_the_second_is_told_who_is_first(hosts: tuple[Host, Host]) -> None:
+    one, other = hosts
+    told = rf"\(reassign-partitions --execute, pid {os.getpid()} on .*, since "
+    with one.runs.hold("reassign-partitions --execute"), pytest.raises(Busy, match=told):
+        other.runs.hold("verify").__enter__()
+    with other.runs.hold("verify"):
+        pass
+
+
+def test_a_twin_that_was_paused_writes_no_more(hosts: tuple[Host, Host], tree: str) -> None:
+    """Its session ended while it was stopped, and with it its lock; another kquota took the run over."""
+    one, other = hosts
+    with pytest.raises(Busy, match="nothing more is written"), one.runs.hold("execute"):
+        one.runs.begin(RUN)
+        one.cluster.change([THROTTLED])
+        lock = other.znodes.read("/kquota/lock")
+        assert lock
+        client = KazooClient(hosts=tree)
+        client.start()
+        client.delete("/kquota/lock")
+        client.stop()
+        with other.runs.hold("resume"):
+            (run,) = other.runs.unfinished()
+            other.runs.update(replace(run, rate=ByteRate(6)))
+        errors = one.cluster.change([Change(setting=RATE, before="5", after="7")])
+        raise errors.get(RATE, KquotaError("it wrote"))
+    assert other.cluster.values([RATE]) == {RATE: "5"}
+
+
+def test_an_owner_whose_session_ended_says_who_has_taken_over(hosts: tuple[Host, Host], tree: str) -> None:
+    one, other = hosts
+    with pytest.raises(Busy, match=f"run {RUN.id} was taken over by .*nothing more"), one.runs.hold("execute"):
+        one.runs.begin(RUN)
+        one.cluster.change([THROTTLED])
+        twin = KazooClient(hosts=tree, client_id=one.znodes._client.client_id)
+        twin.start()
+        twin.stop()  # which ends the session of both
+        with other.runs.hold("resume"):
+            (run,) = other.runs.unfinished()
+            other.runs.update(replace(run, rate=ByteRate(6)))
+        raise Unreachable("the session was lost")
+    assert other.cluster.values([RATE]) == {RATE: "5"}
+
+
+def test_a_twin_that_was_paused_does_not_go_on_from_what_the_other_wrote(hosts: tuple[Host, Host]) -> None:
+    one, other = hosts
+    with pytest.raises(Busy, match="nothing more is written"), one.runs.hold("execute"):
+        one.runs.begin(RUN)
+        one.cluster.change([THROTTLED])
+        with other.runs.hold("abort", take_over=True):
+            (run,) = other.runs.unfinished()
+            other.runs.update(replace(run, rate=ByteRate(6)))
+        assert one.runs.unfinished()
+        one.runs.update(replace(RUN, rate=ByteRate(9)))
+    with one.runs.hold("verify"):
+        assert [run.rate for run in other.runs.unfinished()] == [6]
+
+
+def test_the_version_of_the_record_alone_stops_a_twin(hosts: tuple[Host, Host]) -> None:
+    one, _ = hosts
+    with pytest.raises(Busy, match=f"run {RUN.id} was taken over by another kquota"), one.runs.hold("execute"):
+        one.runs.begin(RUN)
+        one.cluster.change([THROTTLED])
+        client = one.znodes._client  # another hand writes between two of our transactions
+        client.set(f"/kquota/runs/{RUN.id}", client.get(f"/kquota/runs/{RUN.id}")[0])
+        raise one.cluster.change([Change(setting=RATE, before="5", after="7")])[RATE]
+
+
+def test_the_lock_of_a_process_of_this_machine_that_is_dead_is_free(hosts: tuple[Host, Host], tree: str) -> None:
+    dead = holder("execute").written() | {"pid": 2**22 + 1}
+    client = KazooClient(hosts=tree)
+    client.start()
+    client.create("/kquota/lock", json.dumps(dead).encode(), makepath=True, ephemeral=True)
+    with hosts[0].runs.hold("verify"):
+        pass
+    elsewhere = {**dead, "host": "elsewhere", "machine": "another"}
+    client.create("/kquota/lock", json.dumps(elsewhere).encode(), ephemeral=True)
+    with pytest.raises(Busy, match="on elsewhere"), hosts[0].runs.hold("verify"):
+        pass
+    with hosts[0].runs.hold("abort", take_over=True):
+        pass
+    client.stop()
+
+
+def test_a_large_plan_is_seen_from_every_host_and_leaves_nothing_but_its_end(hosts: tuple[Host, Host]) -> None:
+    one, other = hosts
+    targets = {TopicPartition(f"{n:064x}", n * 7919 % 100_003): (BrokerId(n % 977),) for n in range(40_000)}
+    large = replace(RUN, plan=Plan(targets=targets), rollback=Plan(targets=targets))
+    with one.runs.hold("execute"):
+        one.runs.begin(large)
+        assert one.cluster.change([THROTTLED]) == {}
+        assert other.runs.unfinished() == (large,)
+    with other.runs.hold("abort"):
+        (run,) = other.runs.unfinished()
+        other.runs.update(replace(run, finished=RUN.begun))
+    with one.runs.hold("status"):
+        assert one.runs.unfinished() == ()
+    assert one.znodes.children("/kquota/parts") == []
+
+
+# What the znode of a run may hold that no kquota wrote there, and what is said of it.
+FORGED = {
+    "a config that is no throttle": ({"kind": "topic", "name": "t", "key": "retention.ms"}, "is not a throttle key"),
+    "a planet": ({"kind": "planet", "name": "t", "key": LEADER_RATE}, "is neither a topic nor a broker"),
+    "a broker's key on a topic": ({"kind": "topic", "name": "t", "key": LEADER_RATE}, "is not a throttle key"),
+    "a topic with a slash": ({"kind": "topic", "name": "../x", "key": "x"}, "is no topic's name"),
+}
+
+
+@pytest.mark.parametrize(("setting", "why"), FORGED.values(), ids=FORGED)
+def test_a_forged_record_is_named_and_left_alone(
+    hosts: tuple[Host, Host], tree: str, setting: dict[str, str], why: str
+) -> None:
+    """B7: the other run beside it is still seen."""
+    one, other = hosts
+    with one.runs.hold("execute"):
+        one.runs.begin(RUN)
+    path = f"/kquota/runs/{RUN.id}"
+    node = one.znodes.read(path)
+    assert node is not None
+    document = json.loads(node.data)
+    document["run"]["taken"] = [{**setting, "prior": "1", "ours": ["5"]}]
+    document["run"]["id"] = "forged"
+    client = KazooClient(hosts=tree)
+    client.start()
+    client.create("/kquota/runs/forged", json.dumps(document).encode())
+    client.create("/kquota/runs/..x", b"{}")
+    client.stop()
+    assert other.runs.unfinished() == (RUN,)
+    assert other.runs.unreadable == ("..x", "forged")
+    assert len(other.warnings) == 2
+    assert why in other.warnings[1]
+
+
+def test_a_run_that_kquota_0_1_left_open_is_read(hosts: tuple[Host, Host], tree: str) -> None:
+    run = {k: v for k, v in run_fields.written(RUN).items() if k not in ("owner", "reason", "crowded")}
+    envelope = {"version": 1, "steps": 4, "holder": {"host": "h"}, "run": {"version": 2, **run}}
+    client = KazooClient(hosts=tree)
+    client.start()
+    client.create(f"/kquota/runs/{RUN.id}", json.dumps(envelope).encode(), makepath=True)
+    client.stop()
+    with hosts[0].runs.hold("verify"):
+        (found,) = hosts[0].runs.unfinished()
+        assert (found, found.stamp and found.stamp.version) == (RUN, 4)
+        hosts[0].runs.update(replace(found, finished=RUN.begun))
+    assert hosts[1].runs.unfinished() == ()

@@ -1,0 +1,50 @@
+"""A report is whole or not there, and takes the place of nothing but a report."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kquota.errors import Invalid, Refused
+from kquota.stores.state import reports
+
+MARK = "made by a test"
+
+
+def test_a_report_is_written_and_written_over(tmp_path: Path) -> None:
+    path, link = tmp_path / "move.html", tmp_path / "link.html"
+    link.symlink_to(path)
+    for page in (f"<{MARK}> one", f"<{MARK}> two \u00e9"):
+        reports.check(link, MARK)
+        reports.write(link, page)
+        assert path.read_text(encoding="utf-8") == page
+    assert link.is_symlink()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link.html", "move.html"]
+
+
+def test_an_empty_file_is_nobodys(tmp_path: Path) -> None:
+    (tmp_path / "move.html").touch()
+    reports.check(tmp_path / "move.html", MARK)
+
+
+def test_what_cannot_hold_a_report(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text("{}")
+    os.mkfifo(tmp_path / "pipe")
+    refused = {
+        "plan.json": "exists, and is no report",
+        "pipe": "is no plain file",
+        ".": "is no plain file",
+        "nowhere/move.html": "there is no folder",
+        "plan.json/move.html": "there is no folder",
+    }
+    for name, reason in refused.items():
+        with pytest.raises(Invalid, match=reason):
+            reports.check(tmp_path / name, MARK)
+    assert (tmp_path / "plan.json").read_text() == "{}"
+
+
+def test_a_folder_that_went_away_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="cannot be written: No such file or directory"):
+        reports.write(tmp_path / "gone" / "move.html", MARK)

@@ -1,0 +1,256 @@
+"""The record of runs: a journal that only grows, private, never misread; and the lock that keeps others out."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import resource
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kquota.errors import Busy, Invalid, Refused
+from kquota.measure import ByteRate
+from kquota.reassign.plan import Plan, run_id
+from kquota.reassign.run import Owner, Purpose, Run, Stamp
+from kquota.reassign.throttle import Taken
+from kquota.settings.resource import Setting
+from kquota.stores.state import journal
+from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, BrokerId, TopicPartition
+from tests.reassign.records import alone
+
+TIME = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
+T0 = TopicPartition("t", 0)
+PLAN = Plan(targets={T0: (BrokerId(1), BrokerId(3))})
+LEADERS, FOLLOWERS = (Setting.of_topic("t", key) for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS))
+
+
+def run(*, prior: str | None = None, ours: tuple[str, ...] = ("0:1",), begun: datetime = TIME) -> Run:
+    return Run(
+        id=run_id(PLAN, begun),
+        begun=begun,
+        plan=PLAN,
+        rollback=Plan(targets={T0: (BrokerId(1), BrokerId(2))}),
+        rate=ByteRate(1000),
+        taken={LEADERS: Taken(setting=LEADERS, prior=prior, ours=ours)},
+    )
+
+
+STAMP = Stamp(version=1)
+TAKEN = st.dictionaries(
+    st.sampled_from([LEADERS, FOLLOWERS]),
+    st.tuples(st.none() | st.text(), st.lists(st.sampled_from(["*", "0:1", "17:2147483647"])).map(tuple)),
+).map(lambda found: {s: Taken(setting=s, prior=prior, ours=ours) for s, (prior, ours) in sorted(found.items())})
+RUNS = st.builds(
+    replace,
+    st.builds(run),
+    taken=TAKEN,
+    rate=st.none() | st.integers(1, 2**40).map(ByteRate),
+    log_dir_rate=st.none() | st.integers(1, 2**40).map(ByteRate),
+    purpose=st.sampled_from(Purpose),
+    plan=st.sampled_from([PLAN, Plan(targets={})]),
+    topic_ids=st.dictionaries(st.sampled_from("tu"), st.text(max_size=30)),
+    handed_over=st.frozensets(st.builds(TopicPartition, st.sampled_from("tu"), st.integers(0, 9))),
+    aborting=st.booleans(),
+    finished=st.none() | st.datetimes(timezones=st.just(UTC)),
+    owner=st.none()
+    | st.builds(Owner, user=st.text(), host=st.text(), pid=st.integers(0, 2**31 - 1), since=st.just(TIME)),
+    reason=st.none() | st.text(),
+    crowded=st.booleans(),
+)
+
+
+@given(st.lists(RUNS, min_size=1, max_size=4))
+def test_a_journal_tells_the_run_as_it_was_last_written(states: list[Run]) -> None:
+    written = [journal.first(states[0], STAMP)]
+    written += [journal.change(before, after, STAMP) for before, after in itertools.pairwise(states)]
+    data = b"".join(map(journal.line, written))
+    documents, whole = journal.lines(data, "")
+    assert whole == len(data)
+    assert journal.replay(documents, "").run == states[-1]
+
+
+def test_a_journal_tells_the_log_dirs_of_a_plan() -> None:
+    """Which are no part of what makes two plans equal."""
+    dirs = {(T0, BrokerId(3)): "/data/b"}
+    written = journal.line(journal.first(replace(run(), plan=replace(PLAN, log_dirs=dirs)), STAMP))
+    documents, _ = journal.lines(written, "")
+    assert journal.replay(documents, "").run.plan.log_dirs == dirs
+
+
+@given(RUNS, RUNS, st.data())
+def test_a_line_that_was_cut_short_was_never_written(before: Run, after: Run, data: st.DataObject) -> None:
+    first, second = journal.line(journal.first(before, STAMP)), journal.line(journal.change(before, after, STAMP))
+    cut = data.draw(st.integers(0, len(second) - 1))
+    documents, whole = journal.lines(first + second[:cut], "")
+    assert whole == len(first)
+    assert journal.replay(documents, "").run == before
+
+
+def test_what_was_torn_is_written_over(tmp_path: Path) -> None:
+    files = alone(tmp_path, "c")
+    files.begin(run())
+    path = Path(files.place(run()))
+    path.write_bytes(path.read_bytes() + b'1234abcd {"aborting":tr')
+    assert alone(tmp_path, "c").unfinished() == (run(),)
+    later = replace(run(), handed_over=frozenset({T0}))
+    alone(tmp_path, "c").update(later)
+    assert alone(tmp_path, "c").unfinished() == (later,)
+
+
+def test_a_run_that_died_before_its_first_line_never_began(tmp_path: Path) -> None:
+    files = alone(tmp_path, "c")
+    files.begin(run())
+    path = Path(files.place(run()))
+    path.write_bytes(path.read_bytes()[:50])
+    assert alone(tmp_path, "c").every() == ()
+
+
+def test_a_journal_only_grows(tmp_path: Path) -> None:
+    files = alone(tmp_path, "c")
+    files.begin(run())
+    path = Path(files.place(run()))
+    before = path.read_bytes()
+    files.update(run())
+    assert path.read_bytes() == before
+    files.update(replace(run(), aborting=True))
+    assert path.read_bytes().startswith(before)
+    assert path.read_bytes()[len(before) :].endswith(b',"aborting":true}\n')
+
+
+def test_a_run_is_open_until_it_is_finished(tmp_path: Path) -> None:
+    files = alone(tmp_path / "deep" / "state", "abc-DEF_123")
+    assert files.unfinished() == ()
+    older, younger = run(), run(begun=datetime(2026, 3, 2, tzinfo=UTC))
+    files.begin(younger)
+    files.begin(older)
+    assert files.unfinished() == (older, younger)
+    files.update(replace(older, finished=TIME))
+    assert files.unfinished() == (younger,)
+    assert len(files.every()) == 2
+    assert alone(tmp_path / "deep" / "state", "other").unfinished() == ()
+
+
+def test_only_the_owner_can_read_a_record(tmp_path: Path) -> None:
+    files = alone(tmp_path / "state", "c")
+    files.begin(run())
+    path = Path(files.place(run()))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_one_id_begins_once(tmp_path: Path) -> None:
+    files = alone(tmp_path, "c")
+    files.begin(run())
+    with pytest.raises(Busy, match="try again"):
+        files.begin(run(prior="x"))
+    assert files.unfinished() == (run(),)
+    assert len(list((tmp_path / "c").iterdir())) == 1
+
+
+FIRST = journal.first(run(), STAMP)
+DAMAGED = {
+    "another document": (b"[]\n[]\n", "line 1 is damaged"),
+    "a changed digit": (journal.line(FIRST).replace(b"1000", b"9000") + journal.line({}), "line 1 is damaged"),
+    "newer": (journal.line(FIRST | {"version": 4}), "Use the kquota that wrote it"),
+    "a field lost": (journal.line({k: v for k, v in FIRST.items() if k != "rollback"}), "KeyError"),
+    "a setting of nothing": (
+        journal.line(FIRST | {"taken": [{"kind": "planet", "name": "t", "key": "k", "prior": None, "ours": []}]}),
+        "planet",
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "complaint"), DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_record_is_refused_by_name(tmp_path: Path, data: bytes, complaint: str) -> None:
+    files = alone(tmp_path, "c")
+    files.begin(run())
+    Path(files.place(run())).write_bytes(data)
+    with pytest.raises(Refused, match=complaint) as raised:
+        files.unfinished()
+    assert str(raised.value).startswith(files.place(run()))
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    files = alone(tmp_path / "file", "c")
+    with pytest.raises(Refused, match="must be safe before a move starts"):
+        files.begin(run())
+    with pytest.raises(Refused, match="must be safe before a move starts"), files.hold("execute"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["", "x" * 300, "../x", "a.b", "a\0"])
+def test_a_run_id_cannot_leave_the_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Refused, match="cannot name a journal"):
+        alone(tmp_path, "c").begin(replace(run(), id=name))
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_journal_under_another_runs_name_is_refused(tmp_path: Path) -> None:
+    files = alone(tmp_path, "c")
+    files.begin(run())
+    path = Path(files.place(run()))
+    path.rename(path.with_name("other.journal"))
+    with pytest.raises(Refused, match="tells of another run"):
+        alone(tmp_path, "c").unfinished()
+
+
+def test_a_link_in_the_place_of_a_record_or_the_lock_is_not_followed(tmp_path: Path) -> None:
+    files, elsewhere = alone(tmp_path, "c"), tmp_path / "elsewhere"
+    elsewhere.write_text("precious")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "lock").symlink_to(elsewhere)
+    Path(files.place(run())).symlink_to(elsewhere)
+    with pytest.raises(Busy):
+        files.begin(run())
+    with pytest.raises(Refused), files.hold("execute"):
+        pass
+    assert elsewhere.read_text() == "precious"
+
+
+def test_one_holds_the_lock_and_others_are_told_who(tmp_path: Path) -> None:
+    one, other = alone(tmp_path, "c"), alone(tmp_path, "c")
+    with one.hold("execute plan.json"):
+        with pytest.raises(Busy, match=rf"\(execute plan\.json, pid {os.getpid()} on .+, since \d{{4}}-"):
+            other.hold("verify").__enter__()
+        with alone(tmp_path, "another").hold("verify"):
+            pass
+    with other.hold("verify"):
+        pass
+
+
+def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys; from pathlib import Path; from kquota.stores.state.runs import RunFiles\n"
+        "with RunFiles(Path(sys.argv[1]), 'c').hold('execute'): os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == -9
+    with alone(tmp_path, "c").hold("verify"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "a\0b"])
+def test_a_cluster_id_cannot_leave_the_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Invalid):
+        alone(tmp_path, name)
+
+
+def test_a_full_disk_is_named_with_the_folder_before_anything_starts(tmp_path: Path) -> None:
+    """As full as a disk gets without one: this process may not write a byte to any file."""
+    files = alone(tmp_path, "c")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(Refused, match=r"c/lock: cannot be written \("), files.hold("execute"):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

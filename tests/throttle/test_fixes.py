@@ -1,0 +1,121 @@
+"""What --fix takes away, as laws: all that is left over, nothing that a run holds; and since when it is there."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kquota.reassign.run import Purpose
+from kquota.settings.rates import StoredRate
+from kquota.settings.resource import Setting
+from kquota.settings.throttled_lists import entries
+from kquota.terms import EVERY_REPLICA, FOLLOWER_RATE, LEADER_RATE, BrokerId, TopicPartition
+from kquota.throttle.doctor import findings
+from kquota.throttle.fixes import Sightings, Values, changes, removable, seen
+from kquota.throttle.standing import Standing, Where
+from tests.throttle.stage import BEGUN, FOLLOWER, LEADER, partition, rate, run, standing
+
+KEYS = (LEADER, FOLLOWER)
+PARTITIONS = st.sampled_from(
+    [partition(1, 2), partition(2, 3, isr=[2]), partition(3, 1, 2), partition(1, 2, 3, adding=[3]), partition(1)]
+)
+ENTRIES = st.lists(st.sampled_from([f"{n}:{b}" for n in range(4) for b in range(1, 5)]), max_size=5, unique=True)
+TEXTS = ENTRIES.map(",".join) | st.just(EVERY_REPLICA)
+
+
+@st.composite
+def standings(draw: st.DrawFn) -> Standing:
+    """Two topics, three brokers, what anybody may have left there, and perhaps an open run that holds part of it."""
+    topics = {topic: draw(st.lists(PARTITIONS, min_size=1, max_size=3)) for topic in "ab"}
+    lists = {(t, key): draw(TEXTS) for t in "ab" for key in KEYS if draw(st.booleans())}
+    limits: dict[Where, dict[str, StoredRate]] = {}
+    for broker in (1, 2, 3):
+        keys = draw(st.sets(st.sampled_from([LEADER_RATE, FOLLOWER_RATE])))
+        limits[BrokerId(broker)] = {key: rate(draw(st.sampled_from(["1000", "2000"]))) for key in sorted(keys)}
+    now = standing(topics, lists, limits)
+    held = {
+        setting: [one for one in (entries(value) if setting.is_list else (value,)) if draw(st.booleans())]
+        for setting, value in now.values.items()
+        if draw(st.booleans())
+    }
+    if not held:
+        return now
+    purpose = draw(st.sampled_from(Purpose))
+    targets = {TopicPartition("a", 0): [1, 3]} if purpose is Purpose.MOVE else {}
+    return standing(topics, lists, limits, runs=[run(held, targets, purpose=purpose)])
+
+
+def applied(now: Standing, gone: Values) -> Standing:
+    return now.after(changes(now, gone))
+
+
+@given(standings())
+def test_nothing_that_may_go_is_left_after_a_fix(now: Standing) -> None:
+    then = applied(now, removable(now))
+    assert not [one for one in findings(then) if one.fixable]
+    assert removable(then) == {}
+
+
+@given(standings())
+def test_nothing_that_an_open_run_holds_is_ever_touched(now: Standing) -> None:
+    then = applied(now, removable(now))
+    for one in now.runs:
+        for setting, taken in one.taken.items():
+            left = then.values.get(setting)
+            assert set(taken.ours) <= (set(entries(left)) if setting.is_list else {left})
+
+
+@given(standings())
+def test_nothing_that_a_running_move_could_use_is_ever_touched(now: Standing) -> None:
+    then = applied(now, removable(now))
+    for key in KEYS:
+        listed = set(then.listed(key))
+        assert {r for r in now.listed(key) if r[0] in now.snapshot.running} <= listed
+    if now.snapshot.running:
+        assert then.limits == now.limits
+
+
+@given(standings(), st.sets(st.sampled_from(["0:1", "1:2", "*", "1000"])))
+def test_only_what_is_allowed_goes(now: Standing, young: set[str]) -> None:
+    gone = removable(now, lambda _, value: value not in young)
+    assert not young & {value for values in gone.values() for value in values}
+    every = removable(now)
+    assert all(set(values) <= set(every[setting]) for setting, values in gone.items())
+
+
+@given(standings())
+def test_lists_go_before_rates_and_each_value_once(now: Standing) -> None:
+    planned = changes(now, removable(now))
+    kinds = [change.setting.is_list for change in planned]
+    assert kinds == sorted(kinds, reverse=True)
+    assert len({change.setting for change in planned}) == len(planned)
+    assert all(change.before == now.values[change.setting] != change.after for change in planned)
+
+
+ENTRY = Setting.of_topic("t", LEADER)
+HOUR = 3600.0
+
+
+def looks(*at: tuple[float, bool]) -> Sightings:
+    """Looks at so many seconds, at which the leftover was there or not."""
+    told: Sightings | None = None
+    for seconds, there in at:
+        told = seen(told, {ENTRY: ("0:1",)} if there else {}, BEGUN + timedelta(seconds=seconds))
+    assert told is not None
+    return told
+
+
+def test_a_leftover_gets_old_only_by_being_there_at_every_look() -> None:
+    assert not looks((0, True)).old(ENTRY, "0:1", HOUR)
+    assert not looks((0, True), (3599, True)).old(ENTRY, "0:1", HOUR)
+    assert looks((0, True), (1800, True), (3600, True)).old(ENTRY, "0:1", HOUR)
+    assert not looks((0, True), (1800, False), (3600, True)).old(ENTRY, "0:1", HOUR)
+    assert not looks((0, True), (7200, True)).old(ENTRY, "0:2", HOUR)
+
+
+def test_a_clock_that_goes_back_makes_nothing_old() -> None:
+    back = looks((0, True), (7200, True), (7100, True))
+    assert not back.old(ENTRY, "0:1", 1)
+    assert looks((0, True), (7200, True), (7100, True), (10700, True)).old(ENTRY, "0:1", HOUR)

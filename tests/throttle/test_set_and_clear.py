@@ -1,0 +1,402 @@
+"""A throttle without a move: set, adjusted, followed and given back value by value, on a cluster in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kquota.errors import Busy, KquotaError, Refused, Unreachable
+from kquota.measure import ByteRate
+from kquota.reassign.run import Purpose
+from kquota.reassign.throttle_writes import Wanted
+from kquota.settings.change import Change
+from kquota.settings.resource import Setting
+from kquota.stores.record.runs import RecordedRuns
+from kquota.stores.record.shared import Unshared
+from kquota.terms import FOLLOWER_RATE, LEADER_RATE, BrokerId, TopicPartition
+from kquota.throttle import set_and_clear, wanted
+from tests.reassign.fake import MemoryCluster, Ticks
+from tests.reassign.records import alone
+from tests.throttle.stage import FOLLOWER, LEADER, partition
+
+ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
+RATE = ByteRate(1000)
+LEADERS, FOLLOWERS = Setting.of_topic("t", LEADER), Setting.of_topic("t", FOLLOWER)
+SENT, RECEIVED = Setting.of_broker(ONE, LEADER_RATE), Setting.of_broker(ONE, FOLLOWER_RATE)
+TITLE = "a test"
+
+
+class Dead(BaseException):
+    """The process is gone."""
+
+
+class Desk:
+    """One cluster, one state folder; time passes only when somebody sleeps."""
+
+    def __init__(self, folder: Path) -> None:
+        self.cluster = MemoryCluster(alive={ONE, TWO, THREE})
+        self.cluster.partitions = {
+            TopicPartition("t", 0): partition(1, 2),
+            TopicPartition("t", 1): partition(2, 3, isr=[2]),
+            TopicPartition("t", 2): partition(1, 3, isr=[1]),
+            TopicPartition("u", 0): partition(3, 1),
+        }
+        self.runs = alone(folder)
+        self.clock = Ticks()
+
+    def bring(self, wish: Wanted, title: str = TITLE) -> set_and_clear.HeldThrottle:
+        self.clock.sleep(1)
+        return set_and_clear.bring(self.cluster, self.runs, self.clock, title, wish, RATE)
+
+    def die_of(self, setting: Setting, wish: Wanted) -> None:
+        """The process dies after it has written this setting, before it has seen it."""
+        self.clock.sleep(1)
+        change = self.cluster.change
+
+        def dead(changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
+            errors = change(changes)
+            if setting in [change.setting for change in changes]:
+                raise Dead
+            return errors
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(self.cluster, "change", dead)
+            set_and_clear.bring(self.cluster, self.runs, self.clock, TITLE, wish, RATE)
+
+    def clear(self) -> set_and_clear.GivenBack:
+        return set_and_clear.restore(self.cluster, self.runs, self.clock, self.runs.unfinished())
+
+    def recover(self, broker: BrokerId = THREE) -> set_and_clear.BrokerRecovery:
+        self.clock.sleep(1)
+        return set_and_clear.recover(self.cluster, self.runs, self.clock, broker, RATE)
+
+    def rejoin(self, name: TopicPartition) -> None:
+        now = self.cluster.partitions[name]
+        self.cluster.partitions[name] = replace(now, isr=now.replicas)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+WHOLE = wanted.whole_topics(["t"], [ONE], RATE)
+
+
+def test_what_a_whole_topic_needs() -> None:
+    assert WHOLE == {LEADERS: ("*",), FOLLOWERS: ("*",), SENT: ("1000",), RECEIVED: ("1000",)}
+    assert wanted.whole_topics(["t"], [ONE], RATE, ["leader"]) == {LEADERS: ("*",), SENT: ("1000",)}
+    assert wanted.whole_topics(["t"], [ONE], None) == {LEADERS: ("*",), FOLLOWERS: ("*",)}
+
+
+PRIOR: dict[str, dict[Setting, str]] = {
+    "unset": {},
+    "empty": {LEADERS: ""},
+    "others' entries": {LEADERS: "7:7,0:1", FOLLOWERS: "0:2"},
+    "others' rates": {SENT: "5000", RECEIVED: "1"},
+    "* already": {LEADERS: "*"},
+    "all of it already": {LEADERS: "*", FOLLOWERS: "*", SENT: "1000", RECEIVED: "1000"},
+}
+
+
+@pytest.mark.parametrize("prior", PRIOR.values(), ids=PRIOR)
+def test_what_stood_before_comes_back_value_by_value(desk: Desk, prior: dict[Setting, str]) -> None:
+    desk.cluster.configs = dict(prior)
+    desk.bring(WHOLE)
+    assert desk.cluster.configs == {setting: values[0] for setting, values in WHOLE.items()}
+    assert desk.clear().pending == {}
+    assert desk.cluster.configs == prior
+    assert desk.runs.unfinished() == ()
+
+
+def test_twice_writes_nothing_the_second_time(desk: Desk) -> None:
+    first = desk.bring(WHOLE)
+    writes, steps = desk.cluster.writes, first.run and desk.runs.every()[0].stamp
+    second = desk.bring(WHOLE)
+    assert (desk.cluster.writes, second.changes) == (writes, ())
+    assert first.run is not None
+    assert second.run is not None
+    assert (second.run.id, desk.runs.every()[0].stamp) == (first.run.id, steps)
+    assert first.run.purpose is Purpose.THROTTLE
+
+
+def test_what_stands_by_anothers_hand_is_no_run_of_ours(desk: Desk) -> None:
+    desk.cluster.configs = {setting: values[0] for setting, values in WHOLE.items()}
+    assert desk.bring(WHOLE).run is None
+    assert desk.runs.unfinished() == ()
+
+
+def test_two_throttles_end_in_any_order(desk: Desk) -> None:
+    desk.bring(WHOLE)
+    desk.bring(wanted.whole_topics(["t", "u"], [ONE, TWO], RATE), "another")
+    first, second = desk.runs.unfinished()
+    for run in (first, second):
+        set_and_clear.restore(desk.cluster, desk.runs, desk.clock, [run])
+    assert desk.cluster.configs == {}
+
+
+def test_another_rate_for_an_open_run(desk: Desk) -> None:
+    desk.cluster.configs = {SENT: "5000"}
+    run = desk.bring(WHOLE).run
+    assert run is not None
+    for _ in range(2):
+        (run,) = desk.runs.unfinished()
+        set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, ByteRate(7))
+    assert desk.cluster.configs == {LEADERS: "*", FOLLOWERS: "*", SENT: "7", RECEIVED: "7"}
+    desk.clear()
+    assert desk.cluster.configs == {SENT: "5000"}
+
+
+def test_a_run_without_rates_cannot_be_adjusted(desk: Desk) -> None:
+    run = desk.bring(wanted.whole_topics(["t"], [], None)).run
+    assert run is not None
+    with pytest.raises(Refused, match="has set no rate"):
+        set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, RATE)
+
+
+def test_what_cannot_be_written_is_taken_back(desk: Desk) -> None:
+    desk.cluster.broken = {RECEIVED: Refused("no")}
+    with pytest.raises(Refused, match="was taken back"):
+        desk.bring(WHOLE)
+    assert (desk.cluster.configs, desk.runs.unfinished()) == ({}, ())
+
+
+def test_what_somebody_sets_before_a_write_fails_comes_back(desk: Desk) -> None:
+    """The conflict has put on record what they set; taking back begins from there."""
+    desk.cluster.configs = {LEADERS: "9:9"}
+    desk.cluster.meanwhile = [(LEADERS, "9:9,8:8")]
+    desk.cluster.broken = {RECEIVED: Refused("no")}
+    with pytest.raises(Refused, match="was taken back"):
+        desk.bring(WHOLE)
+    assert (desk.cluster.configs, desk.runs.unfinished()) == ({LEADERS: "9:9,8:8"}, ())
+
+
+def test_a_broker_that_is_gone_is_pending_until_it_is_back(desk: Desk) -> None:
+    desk.bring(WHOLE)
+    desk.cluster.alive.remove(ONE)
+    assert set(desk.clear().pending) == {SENT, RECEIVED}
+    assert len(desk.runs.unfinished()) == 1
+    desk.cluster.alive.add(ONE)
+    assert desk.clear().pending == {}
+    assert desk.cluster.configs == {}
+
+
+class Meanwhile(MemoryCluster):
+    """Something happens before the n-th read of values from now on."""
+
+    due: int = 0
+    what: Callable[[], None]
+
+    def before_read(self, n: int, what: Callable[[], None]) -> None:
+        self.due, self.what = n, what
+
+    def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
+        self.due -= 1
+        if self.due == 0:
+            self.what()
+        return super().values(settings)
+
+
+@pytest.fixture
+def busy_desk(desk: Desk) -> Desk:
+    desk.cluster = Meanwhile(alive=desk.cluster.alive, partitions=desk.cluster.partitions)
+    return desk
+
+
+@pytest.mark.parametrize("n", [1, 2, 4], ids=["before it looks", "before lists", "before rates"])
+def test_what_somebody_sets_while_a_throttle_is_set_comes_back(busy_desk: Desk, n: int) -> None:
+    cluster = busy_desk.cluster
+    assert isinstance(cluster, Meanwhile)
+    cluster.configs = {LEADERS: "9:9", SENT: "77"}
+
+    def somebody() -> None:
+        cluster.write(SENT, "78")
+        cluster.write(FOLLOWERS, "8:8")
+
+    cluster.before_read(n, somebody)
+    busy_desk.bring(WHOLE)
+    busy_desk.clear()
+    assert cluster.configs == {LEADERS: "9:9", FOLLOWERS: "8:8", SENT: "78"}
+
+
+def test_a_lost_connection_and_a_broker_that_is_behind_hide_no_throttle_that_was_set(busy_desk: Desk) -> None:
+    """A read does not show the write yet: "nothing is there" is no proof that it did not arrive."""
+    cluster = busy_desk.cluster
+    assert isinstance(cluster, Meanwhile)
+    cluster.configs, cluster.lag = {SENT: "77"}, 3
+
+    def lost() -> None:
+        raise Unreachable("no answer")
+
+    for n in range(2, 12):
+        cluster.before_read(n, lost)
+        try:
+            busy_desk.bring(WHOLE)
+        except KquotaError:
+            cluster.before_read(0, lost)
+        if not busy_desk.runs.unfinished():
+            assert cluster.configs == {SENT: "77"}, f"read {n}"
+        busy_desk.clear()
+        assert cluster.configs == {SENT: "77"}, f"read {n}"
+
+
+@pytest.mark.parametrize("seen", [LEADERS, SENT], ids=["a list", "a rate"])
+@pytest.mark.parametrize("prior", [{}, {LEADERS: "9:9", SENT: "77"}], ids=["nothing set", "others' values"])
+def test_a_clear_that_reads_stale_values_leaves_nothing_to_the_other_throttle(
+    desk: Desk, seen: Setting, prior: dict[Setting, str]
+) -> None:
+    """The kquota that set it died before it saw it, and the broker still shows what stood before."""
+    desk.cluster.configs = dict(prior)
+    other = wanted.whole_topics(["t"], [ONE], ByteRate(2000)) if seen is SENT else {LEADERS: ("0:1",), SENT: ("5",)}
+    desk.bring(other, "another")
+    desk.cluster.lag = 3
+    with pytest.raises(Dead):
+        desk.die_of(seen, {LEADERS: ("*",), SENT: ("1000",)})
+    first, second = desk.runs.unfinished()
+    for run in (second, first):
+        set_and_clear.restore(desk.cluster, desk.runs, desk.clock, [run])
+    assert desk.cluster.configs == prior
+
+
+def test_the_whole_list_that_somebody_took_away_between_two_throttles_stays_away(desk: Desk) -> None:
+    desk.cluster.configs = {LEADERS: "9:9"}
+    desk.bring(WHOLE)
+    desk.cluster.write(LEADERS, None)
+    desk.bring({LEADERS: ("*",)}, "another")
+    first, second = desk.runs.unfinished()
+    for run in (second, first):
+        set_and_clear.restore(desk.cluster, desk.runs, desk.clock, [run])
+    assert desk.cluster.configs == {}
+
+
+class TakenOver(RecordedRuns):
+    """Another kquota takes the lock over just before the first write to the cluster."""
+
+    refused = 0
+
+    def must_hold(self) -> None:
+        self.refused += 1
+        raise Busy("another kquota has taken over")
+
+
+def test_who_was_taken_over_takes_nothing_back(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run is the other's now, and so is what stands; this one says so, and not that all was taken back."""
+    runs = TakenOver(desk.runs._files, Unshared("it is a test"))
+    change = desk.cluster.change
+
+    def refused(changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
+        runs.must_hold()
+        return change(changes)
+
+    monkeypatch.setattr(desk.cluster, "change", refused)
+    desk.runs = runs
+    with pytest.raises(Busy, match="has taken over"):
+        desk.bring(WHOLE)
+    assert runs.refused == 1
+    assert [run.finished for run in runs.every()] == [None]
+
+
+@pytest.mark.parametrize("last", [0, 1], ids=["the first ends last", "the second ends last"])
+def test_a_rate_that_somebody_sets_between_two_throttles_comes_back(desk: Desk, last: int) -> None:
+    """Both set the same rate: only the second has found what somebody set in the place of the first one's."""
+    desk.cluster.configs = {SENT: "77"}
+    desk.bring(WHOLE)
+    desk.cluster.write(SENT, "78")
+    desk.bring(wanted.whole_topics(["u"], [ONE], RATE), "another")
+    runs = desk.runs.unfinished()
+    for run in (runs[1 - last], runs[last]):
+        set_and_clear.restore(desk.cluster, desk.runs, desk.clock, [run])
+    assert desk.cluster.configs == {SENT: "78"}
+
+
+BEHIND = {
+    LEADERS: "1:2,2:1",
+    FOLLOWERS: "1:3,2:3",
+    Setting.of_broker(ONE, LEADER_RATE): "1000",
+    Setting.of_broker(TWO, LEADER_RATE): "1000",
+    Setting.of_broker(THREE, FOLLOWER_RATE): "1000",
+}
+
+
+def test_a_returning_broker_is_listed_exactly_and_released_as_it_rejoins(desk: Desk) -> None:
+    desk.cluster.configs = {LEADERS: "0:1"}
+    first = desk.recover()
+    assert desk.cluster.configs == BEHIND | {LEADERS: "0:1,1:2,2:1"}
+    assert first.behind == (TopicPartition("t", 1), TopicPartition("t", 2))
+    writes = desk.cluster.writes
+    assert desk.recover().changes == ()
+    assert desk.cluster.writes == writes
+
+    desk.rejoin(TopicPartition("t", 1))
+    second = desk.recover()
+    assert second.behind == (TopicPartition("t", 2),)
+    assert desk.cluster.configs == BEHIND | {LEADERS: "0:1,2:1", FOLLOWERS: "2:3"}
+
+    desk.rejoin(TopicPartition("t", 2))
+    third = desk.recover()
+    assert third.done
+    assert (desk.cluster.configs, desk.runs.unfinished()) == ({LEADERS: "0:1"}, ())
+    assert desk.recover().done
+
+
+def test_a_broker_that_is_still_away_gets_its_rate_when_it_is_back(desk: Desk) -> None:
+    desk.cluster.alive.remove(THREE)
+    assert desk.recover().unlimited == (THREE,)
+    assert Setting.of_broker(THREE, FOLLOWER_RATE) not in desk.cluster.configs
+    desk.cluster.alive.add(THREE)
+    assert desk.recover().unlimited == ()
+    assert desk.cluster.configs == BEHIND
+
+
+def test_an_interrupted_recovery_is_cleared_like_any_throttle(desk: Desk) -> None:
+    desk.recover()
+    desk.clear()
+    assert (desk.cluster.configs, desk.runs.unfinished()) == ({}, ())
+
+
+def test_a_broker_that_falls_behind_again_is_listed_again(desk: Desk) -> None:
+    desk.recover()
+    desk.rejoin(TopicPartition("t", 1))
+    desk.recover()
+    now = desk.cluster.partitions[TopicPartition("t", 1)]
+    desk.cluster.partitions[TopicPartition("t", 1)] = replace(now, isr=(TWO,))
+    desk.recover()
+    assert {s: set(v.split(",")) for s, v in desk.cluster.configs.items()} == {
+        s: set(v.split(",")) for s, v in BEHIND.items()
+    }
+    desk.clear()
+    assert desk.cluster.configs == {}
+
+
+def test_who_stays_at_a_recovery_keeps_the_rate_that_another_kquota_gave_it(desk: Desk) -> None:
+    going = desk.recover().run
+    set_and_clear.recover(desk.cluster, desk.runs, desk.clock, THREE, ByteRate(5_000))
+    seen = set_and_clear.recover(desk.cluster, desk.runs, desk.clock, THREE, RATE, going)
+    assert (seen.changes, seen.run and seen.run.rate) == ((), 5_000)
+    assert desk.cluster.configs[Setting.of_broker(THREE, FOLLOWER_RATE)] == "5000"
+
+
+def test_who_stays_at_a_recovery_does_not_begin_anew_what_another_kquota_ended(desk: Desk) -> None:
+    going = desk.recover().run
+    desk.clear()
+    with pytest.raises(Refused, match="another kquota has given this throttle back; broker 3 is still behind with 2 r"):
+        set_and_clear.recover(desk.cluster, desk.runs, desk.clock, THREE, RATE, going)
+    assert (desk.cluster.configs, desk.runs.unfinished()) == ({}, ())
+    for name in (TopicPartition("t", 1), TopicPartition("t", 2)):
+        desk.rejoin(name)
+    assert set_and_clear.recover(desk.cluster, desk.runs, desk.clock, THREE, RATE, going).done
+
+
+def test_the_copy_of_a_running_move_is_not_recovering(desk: Desk) -> None:
+    desk.cluster.partitions = {TopicPartition("t", 0): partition(1, 2, 3, adding=[3])}
+    assert desk.recover() == set_and_clear.BrokerRecovery(run=None, behind=())
+
+
+def test_a_wish_for_a_dead_broker_is_refused_before_anything_is_written(desk: Desk) -> None:
+    desk.cluster.alive.remove(ONE)
+    with pytest.raises(Unreachable):
+        desk.bring(WHOLE)
+    assert (desk.cluster.writes, desk.runs.unfinished()) == (0, ())

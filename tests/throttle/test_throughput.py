@@ -1,0 +1,118 @@
+"""What flows, from two readings: what is counted where, and what is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from kquota.sizes.replica import LogDir, Replica
+from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
+from kquota.throttle.standing import Standing
+from kquota.throttle.throughput import FlowReading, measured, reading, starved
+from tests.throttle.stage import FOLLOWER, LEADER, partition, rate, standing
+
+T0, ONE, TWO, THREE = TopicPartition("t", 0), BrokerId(1), BrokerId(2), BrokerId(3)
+LISTS = {("t", LEADER): "0:1", ("t", FOLLOWER): "0:3"}
+SECONDS = 2.0
+
+
+def told(at: float, ends: Mapping[int, int], *, sizes: int | None = None, start: int = 0) -> FlowReading:
+    """A reading of `t-0`, led by 1: a record is 10 bytes, unless `sizes` is that of every replica."""
+    dirs = [
+        LogDir(
+            broker=BrokerId(broker),
+            rack=None,
+            path="/d",
+            error=None,
+            volume_total=None,
+            volume_usable=None,
+            replicas=(
+                Replica(
+                    partition=T0,
+                    size=end * 10 if sizes is None else sizes,
+                    offset_lag=0,
+                    future=False,
+                    end_offset=end,
+                    start_offset=start if broker == 1 else None,
+                ),
+            ),
+        )
+        for broker, end in ends.items()
+    ]
+    return reading(at, dirs)
+
+
+def catching_up(isr: tuple[int, ...] = (1, 2)) -> Standing:
+    return standing({"t": [partition(1, 2, 3, isr=isr)]}, LISTS)
+
+
+def test_what_is_counted_where() -> None:
+    first, second = told(5, {1: 1000, 2: 1000, 3: 0}), told(5 + SECONDS, {1: 1200, 2: 1200, 3: 400})
+    flow = measured(catching_up(), first, second)
+    assert flow.seconds == SECONDS
+    assert flow.bytes_in == {T0: 1000.0}
+    assert flow.leader == {ONE: 1000.0 + 2000.0, TWO: 0.0, THREE: 0.0}
+    assert flow.follower == {ONE: 0.0, TWO: 0.0, THREE: 2000.0}
+    assert (flow.keep_up[ONE], flow.behind[ONE]) == (1000.0, 1000.0)
+    assert flow.lag == {ONE: 0, TWO: 0, THREE: 800}
+    assert flow.lags == {T0: 800}
+
+
+UNKNOWN: dict[str, tuple[dict[int, int], dict[int, int], set[str]]] = {
+    "all tell": ({1: 9, 2: 9, 3: 0}, {1: 9, 2: 9, 3: 5}, set()),
+    "a follower does not tell": ({1: 9, 2: 9}, {1: 10, 2: 10}, {"follower", "lag", "leader"}),
+    "the leader does not tell": ({2: 9, 3: 0}, {2: 10, 3: 5}, {"bytes_in", "follower", "lag", "leader", "keep_up"}),
+    "nobody tells": ({}, {}, {"bytes_in", "follower", "lag", "leader", "keep_up"}),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "unknown"), UNKNOWN.values(), ids=UNKNOWN)
+def test_unknown_is_never_0(first: dict[int, int], second: dict[int, int], unknown: set[str]) -> None:
+    flow = measured(catching_up(), told(0, first), told(SECONDS, second))
+    seen = {
+        "bytes_in": flow.bytes_in[T0],
+        "leader": flow.leader[ONE],
+        "keep_up": flow.keep_up[ONE],
+        "follower": flow.follower[THREE],
+        "lag": flow.lag[THREE],
+    }
+    assert {name for name, value in seen.items() if value is None} == unknown
+
+
+def test_without_a_leader_nothing_is_known() -> None:
+    now = standing({"t": [partition(1, 2, isr=())]}, LISTS)
+    flow = measured(now, told(0, {1: 1}), told(1, {1: 5}))
+    assert (flow.bytes_in, flow.lags) == ({T0: None}, {T0: None})
+
+
+def test_where_old_segments_went_the_mean_of_the_whole_log_counts() -> None:
+    first, second = told(0, {1: 1000}, sizes=9000), told(1, {1: 1100}, sizes=6000, start=500)
+    assert measured(catching_up(), first, second).bytes_in == {T0: 100 * 6000 / 600}
+
+
+def test_a_log_that_did_not_grow_took_in_nothing() -> None:
+    flow = measured(catching_up(), told(0, {1: 9, 2: 9, 3: 5}), told(1, {1: 9, 2: 9, 3: 3}))
+    assert (flow.bytes_in[T0], flow.follower[THREE], flow.lag[THREE]) == (0.0, 0.0, 6)
+
+
+STARVED = {
+    "enough is left": (2001, None),
+    "just what is written twice": (2000, (1000.0, 1000.0, True)),
+    "less": (1500, (1000.0, 1000.0, True)),
+}
+
+
+@pytest.mark.parametrize(("limit", "expected"), STARVED.values(), ids=STARVED)
+def test_a_leader_whose_throttle_is_used_up(limit: int, expected: tuple[float, float, bool] | None) -> None:
+    now = standing({"t": [partition(1, 2, 3, isr=(1, 2))]}, LISTS, {ONE: {LEADER_RATE: rate(str(limit))}})
+    flow = measured(now, told(0, {1: 1000, 2: 1000, 3: 0}), told(1, {1: 1100, 2: 1100, 3: 10}))
+    found = [(one.keep_up, one.behind, one.hopeless) for one in starved(now, flow)]
+    assert found == ([] if expected is None else [expected])
+
+
+def test_followers_in_sync_that_take_most_of_it() -> None:
+    now = standing({"t": [partition(1, 2)]}, {("t", LEADER): "*"}, {ONE: {LEADER_RATE: rate("1500")}})
+    flow = measured(now, told(0, {1: 1000, 2: 1000}), told(1, {1: 1100, 2: 1100}))
+    (one,) = starved(now, flow)
+    assert (one.broker, one.keep_up, one.behind, one.hopeless) == (ONE, 1000.0, 0.0, False)
