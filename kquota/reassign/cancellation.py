@@ -103,7 +103,7 @@ def _submitted(cluster: MoveCluster, clock: Clock, what: Cancellable) -> Mapping
         return all(name not in found.running for name in what.targets if name not in refused_still)
 
     if not wait_until(ended, clock):
-        why = f"the cancellation was submitted and not seen within {SEEN_SECONDS:.0f} s: give the same command again"
+        why = f"the cancellation was submitted, but not seen within {SEEN_SECONDS:.0f} s. Run the same command again"
         raise Unknown(f"{lost}; {why}" if lost else why) from lost
     now = cluster.snapshot(what.plan.topics).running
     return {name: why for name, why in refused.items() if name in now}

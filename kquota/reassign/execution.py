@@ -29,7 +29,7 @@ from kquota.reassign.throttle_writes import (
 from kquota.reassign.wave import first_full, lists_of, no_room, wanted, wave
 from kquota.terms import SEEN_SECONDS, TopicPartition
 
-_GO_ON: Final = (NextStep.RESUME, " goes on, ", NextStep.ABORT, " goes back")
+_GO_ON: Final = (NextStep.RESUME, " continues it, ", NextStep.ABORT, " undoes it")
 _BETWEEN_WAVES: Final = 2.0
 """Seconds between two looks at whether there is room for the next wave."""
 
@@ -75,7 +75,7 @@ def carry_out(
     before = 0
     while todo := run.waiting:
         if len(todo) != before:
-            told(f"{len(todo):,} partitions wait for the next wave: until those under way make room")
+            told(f"{len(todo):,} partitions wait for the next wave, which starts when enough running moves have ended")
         before = len(todo)
         world.clock.sleep(_BETWEEN_WAVES)
         run, more = _next_or_how_to_go_on(world, run)
@@ -117,13 +117,13 @@ def _next_or_how_to_go_on(world: World, run: Run) -> tuple[Run, tuple[TopicParti
     except Unknown as error:
         raise Unknown(error, *_stays_open(world, run)) from error
     except KquotaError as error:
-        wait = f"; {len(run.waiting):,} partitions wait for their wave"
+        wait = f"; {len(run.waiting):,} partitions are not submitted yet"
         raise Incomplete((error, wait, *_stays_open(world, run)), done=[], undone=[str(error)]) from error
 
 
 def _stays_open(world: World, run: Run) -> tuple[str, ...]:
     """The end of an error's message."""
-    return f"; run {run.id} stays open ({world.runs.place(run)}): ", *_GO_ON
+    return f"; run {run.id} stays open ({world.runs.place(run)}). ", *_GO_ON
 
 
 def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
@@ -160,7 +160,7 @@ def _handed_over(
         started = [str(name) for name in todo if name not in refused]
         begun = f"{words.failed(refused)}; started: {', '.join(started) or 'none'}"
         raise Incomplete(
-            (begun, "; the throttle stays until ", Parameter("verify"), " finds that all have ended"),
+            (begun, "; the throttle stays set until ", Parameter("verify"), " finds that all moves have ended"),
             done=started,
             undone=[str(name) for name in refused],
         )
@@ -182,7 +182,7 @@ def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[To
     def under_way() -> bool:
         return all(move.submitted for move in moves(sent, world.cluster.snapshot(sent.topics).partitions))
 
-    why = f"the moves were submitted and not seen under way within {SEEN_SECONDS:.0f} s"
+    why = f"the moves were submitted, but not seen under way within {SEEN_SECONDS:.0f} s"
     try:
         seen = wait_until(under_way, world.clock)
     except KquotaError as error:
@@ -197,7 +197,7 @@ def _undone(world: World, run: Run, error: KquotaError, *, resumed: bool) -> Kqu
     """The error to raise once what a failed step wrote has been taken back, or cannot be."""
     place = world.runs.place(run)
     if resumed:
-        stands = f"; what run {run.id} had set before stands ({place}): "
+        stands = f"; what run {run.id} set before is still set ({place}). "
         return Incomplete((error, stands, *_GO_ON), done=[], undone=[str(error)])
     try:
         released = release(world, on_record(world, run), certain=not isinstance(error, Unwitnessed))
@@ -205,11 +205,11 @@ def _undone(world: World, run: Run, error: KquotaError, *, resumed: bool) -> Kqu
         released = Released(restored=(), pending=dict.fromkeys(run.taken, str(second)))
     if not released.pending:
         kind = next((kind for kind in (Conflict, Unreachable) if isinstance(error, kind)), Refused)
-        return kind(error, "; no move was started and everything written was taken back")
+        return kind(error, "; no move was started, and everything that was written was restored")
     standing = [f"{setting} ({why})" for setting, why in released.pending.items()]
-    left = f"; no move was started, but this may still stand: {'; '.join(standing)}; "
+    left = f"; no move was started, but these may still be set: {'; '.join(standing)}. "
     return Incomplete(
-        (error, left, NextStep.ABORT, f" takes it back ({place})"),
+        (error, left, NextStep.ABORT, f" restores them ({place})"),
         done=[str(change.setting) for change in released.restored],
         undone=standing,
     )

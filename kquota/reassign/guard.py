@@ -20,9 +20,9 @@ def check_names(plan: Plan, found: Snapshot) -> None:
     topics = {name.topic for name in found.partitions}
     for topic in plan.topics:
         if topic not in topics:
-            raise Refused(f"Topic {topic} not found. Take it out of the plan or correct its name; nothing was written")
+            raise Refused(f"Topic {topic} not found. Remove it from the plan or correct its name; nothing was written")
     if missing := [name for name in plan.targets if name not in found.partitions]:
-        raise Refused(f"Unable to find partition: {named(missing)}; take it out of the plan; nothing was written")
+        raise Refused(f"Unable to find partition: {named(missing)}. Remove it from the plan; nothing was written")
 
 
 def check_brokers(moving: Sequence[Move], found: Snapshot) -> None:
@@ -33,8 +33,8 @@ def check_brokers(moving: Sequence[Move], found: Snapshot) -> None:
     wanted = {broker for move in moving if not move.submitted for broker in move.target}
     if unknown := sorted(wanted - found.alive):
         raise Refused(
-            f"Unknown broker id {unknown[0]}; alive are {joined(sorted(found.alive))}: "
-            f"start broker {unknown[0]} or take it out of the plan; nothing was written"
+            f"Unknown broker id {unknown[0]} (live brokers: {joined(sorted(found.alive))}). "
+            f"Start broker {unknown[0]} or remove it from the plan; nothing was written"
         )
 
 
@@ -56,7 +56,7 @@ def check_overridden(moving: Sequence[Move], found: Snapshot, own: Mapping[Topic
         now = found.partitions[move.partition]
         if now.moving and not move.submitted and now.target != own.get(move.partition):
             raise Refused(
-                f"{move.partition} is on its way to {joined(now.target)} already: cancel that move first, or give ",
+                f"{move.partition} is already moving to {joined(now.target)}. Cancel that move first, or give ",
                 Parameter("force"),
                 " to override it; nothing was written",
             )
@@ -67,8 +67,8 @@ def check_leaders(moving: Sequence[Move], found: Snapshot) -> None:
     for move in moving:
         if move.destinations and found.partitions[move.partition].leader is None:
             raise Refused(
-                f"{move.partition} has no leader, so no copy of it can start: bring one of the brokers "
-                f"{joined(move.sources)} back, or take it out of the plan; nothing was written"
+                f"{move.partition} has no leader, so no copy of it can start. Start one of the brokers "
+                f"{joined(move.sources)}, or remove the partition from the plan; nothing was written"
             )
 
 
@@ -77,9 +77,9 @@ def check_replication_factor(plan: Plan, found: Snapshot) -> None:
     for name, target in plan.targets.items():
         if len(target) != (now := len(found.partitions[name].before)):
             raise Refused(
-                f"{name}: the plan has {len(target)} replicas, there are {now}: ",
+                f"{name}: the plan has {len(target)} replicas, but the partition has {now}, and ",
                 Parameter("disallow_replication_factor_change"),
-                " forbids that; nothing was written",
+                " forbids the change; nothing was written",
             )
 
 
@@ -97,9 +97,9 @@ def check_return(
         least = max(1, min(minimum_in_sync.get(name.topic, 1), len(now.before)))
         if len(left) < least and (not left or len(left) < len(in_sync)):
             raise Refused(
-                f"{name}: of its replicas before the move, {joined(now.before)}, "
-                f"{joined(sorted(left)) or 'none'} would be in sync and {least} must be: bring its brokers "
-                "back, let the move end, or give ",
+                f"{name}: the cancellation would leave too few replicas in sync (in sync: "
+                f"{joined(sorted(left)) or 'none'}; replicas: {joined(now.before)}; required: {least}). Start the "
+                "missing brokers, let the move end, or give ",
                 Parameter("force"),
                 "; nothing was written",
             )

@@ -39,8 +39,8 @@ def check(dirs: ReplicaDirs, wanted: Wanted, others: Collection[ReplicaId] = ())
     for partition, broker in wanted:
         if broker in reading.silent:
             raise Unreachable(
-                f"{partition}: the log dirs of broker {broker} are not known: {reading.silent[broker]}; "
-                f'start it, or write "any" for its log dir; nothing was written'
+                f"{partition}: the log dirs of broker {broker} are unknown ({reading.silent[broker]}). "
+                f'Start the broker, or write "any" for its log dir; nothing was written'
             )
     return reading
 

@@ -146,13 +146,13 @@ def check(wanted: Wanted, reading: LogDirReading) -> None:
         # The dir it is in may be closed to others and still be its own.
         if path not in here:
             raise Refused(
-                f"{partition}: broker {broker} has no log dir {path}, it has {', '.join(sorted(here)) or 'none'}; "
-                'name one of them or write "any"; nothing was written'
+                f"{partition}: broker {broker} has no log dir {path} (it has: {', '.join(sorted(here)) or 'none'}). "
+                'Use one of them or "any"; nothing was written'
             )
         if (why := here[path]) is not None:
             raise Refused(
-                f"{partition}: log dir {path} of broker {broker} takes no replica ({why}); "
-                'name another or write "any"; nothing was written'
+                f"{partition}: log dir {path} of broker {broker} accepts no replica ({why}). "
+                'Use another one or "any"; nothing was written'
             )
 
 
@@ -220,7 +220,7 @@ def must_have_brokers(plan: Plan) -> None:
     if plan.log_dirs:
         (partition, broker), path = next(iter(sorted(plan.log_dirs.items())))
         raise Invalid(
-            f"{ZOOKEEPER} {partition} names log dir {path} on broker {broker}: give ",
+            f"{ZOOKEEPER} {partition} names log dir {path} on broker {broker}. Give ",
             Parameter("bootstrap_server"),
             ', or write "any" for every log dir',
         )

@@ -87,7 +87,7 @@ def of_record(document: Any) -> Plan:
     for entry in document["partitions"]:
         target = _plain(entry, topics)
         if not isinstance(target, tuple) or target[0] in targets:
-            raise Invalid(f"the plan on record has an entry that is not one of kquota's: {brief(entry)}")
+            raise Invalid(f"the recorded plan has an entry that kquota did not write: {brief(entry)}")
         partition, replicas, chosen = target
         targets[partition] = replicas
         log_dirs.update(chosen)
@@ -126,7 +126,8 @@ def parse(text: str, where: str, warn: Callable[[str], None] = lambda _: None) -
         targets[partition] = replicas
         log_dirs.update(chosen)
     if unread:
-        warn(f"{where}: nobody reads field {cut(', '.join(map(json.dumps, sorted(unread))))}: is it misspelt?")
+        fields = cut(", ".join(map(json.dumps, sorted(unread))))
+        warn(f"{where}: kquota and Kafka ignore field {fields}. Check the spelling")
     return Plan(targets=targets, log_dirs=log_dirs)
 
 
@@ -137,24 +138,21 @@ def _load(text: str, where: str) -> Value:
     except Invalid as error:
         if _PROPOSED in text:
             raise Invalid(
-                f"{where}: is all that ",
+                f"{where}: contains the whole output of ",
                 Parameter("generate"),
-                f' printed; keep only the line below "{_PROPOSED}", and save the one '
-                f'below "{_CURRENT}" as the plan back',
+                f'. Keep only the line below "{_PROPOSED}", and save the line below "{_CURRENT}" as the rollback plan',
             ) from error
         if _CURRENT in text:
             raise Invalid(
-                f"{where}: is all that ",
+                f"{where}: contains the whole output of ",
                 Parameter("execute"),
-                f' printed; keep only the line below "{_CURRENT}": it is the plan back',
+                f'. Keep only the line below "{_CURRENT}", which is the rollback plan',
             ) from error
         raise
     if isinstance(found.value, tuple):
-        raise found.wrong(f"is one entry; put it in a list, for example {_EXAMPLE}")
+        raise found.wrong(f"is a single entry; put it in a list, for example {_EXAMPLE}")
     if "topics" in found.fields() and "partitions" not in found.fields():
-        raise Invalid(
-            f"{where}: names topics, not partitions: it is a file for ", Parameter("topics_to_move_json_file")
-        )
+        raise Invalid(f"{where}: contains topics, not partitions. Give it to ", Parameter("topics_to_move_json_file"))
     return found
 
 

@@ -102,7 +102,10 @@ def prepare_again(
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, runs.unfinished()))
     reading = dirs.read(log_dirs.of(left).keys()) if dirs is not None and left.log_dirs else None
     prepared = _prepared(world, left, asked, found=found, known=known, back=run.rollback, reading=reading)
-    notes = tuple(f"topic {topic} was deleted since: what is called so now is left alone" for topic in sorted(gone))
+    notes = tuple(
+        f"topic {topic} was deleted after the run began: kquota leaves a new topic of this name unchanged"
+        for topic in sorted(gone)
+    )
     return replace(prepared, notes=(*notes, *prepared.notes))
 
 
@@ -184,8 +187,8 @@ def _check(cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked:
     }
     if going_back and cluster.largest_submission is not None:
         raise Refused(
-            f"{guard.named(going_back)}: Kafka takes nothing back through ZooKeeper while it moves (KIP-236): wait for "
-            "its end, or use ",
+            f"{guard.named(going_back)}: Kafka cannot cancel a running move through ZooKeeper (KIP-236). Wait until it "
+            "ends, or use ",
             Parameter("bootstrap_server"),
             "; nothing was written",
         )
@@ -210,7 +213,7 @@ def _limits(
         brokers = throttled_brokers(moving)
         limits |= rates([broker for broker in brokers if broker in found.alive], asked.throttle)
         notes = tuple(
-            f"broker {broker} is not alive: it gets no rate, and sends unthrottled if it comes back during the move"
+            f"broker {broker} is not alive: it gets no rate, and sends unthrottled if it returns during the move"
             for broker in brokers
             if broker not in found.alive
         )

@@ -18,10 +18,10 @@ class RunState(enum.Enum):
     """How far a run is, as the cluster and its record tell."""
 
     NOT_SUBMITTED = "begun, not submitted"
-    WAITING = "under way, and partitions wait to be handed over"
+    WAITING = "under way, some partitions not submitted yet"
     MOVING = "under way"
-    ENDED = "ended, its throttle stands"
-    ABORTING = "on its way back"
+    ENDED = "ended, its throttle is still set"
+    ABORTING = "being undone"
     FINISHED = "finished"
 
 

@@ -38,9 +38,9 @@ class Value:
     def fields(self) -> dict[str, object]:
         """Of an object, by name. Raises Invalid for another kind of value, and for a name that stands twice."""
         if not isinstance(self.value, dict):
-            raise self.wrong(f"must be an object, is {_kind(self.value)}; write for example {self.example}")
+            raise self.wrong(f"must be an object, but is {_kind(self.value)}; write for example {self.example}")
         if isinstance(self.value, _Ambiguous):
-            raise self.wrong(f"key {brief(self.value.key)} stands twice in one object; keep one of them")
+            raise self.wrong(f"key {brief(self.value.key)} occurs twice in one object; keep one of them")
         return self.value
 
     def field(self, name: str, default: object = None) -> Value:
@@ -54,7 +54,7 @@ class Value:
     def list(self) -> list[object]:
         """The bare items. Raises Invalid for what is no list."""
         if not isinstance(self.value, list):
-            raise self.wrong(f"must be a list, is {_kind(self.value)}")
+            raise self.wrong(f"must be a list, but is {_kind(self.value)}")
         return self.value
 
     def item(self, n: int) -> Value:
@@ -68,9 +68,9 @@ class Value:
     def number(self) -> int:
         """A whole number that a partition or a broker may have, 0 to HIGHEST_ID. Raises Invalid for anything else."""
         if not isinstance(self.value, int) or isinstance(self.value, bool):
-            raise self.wrong(f"must be a whole number, is {_kind(self.value)}")
+            raise self.wrong(f"must be a whole number, but is {_kind(self.value)}")
         if not 0 <= self.value <= HIGHEST_ID:
-            raise self.wrong(f"must be from 0 to {HIGHEST_ID}, is {brief(self.value)}")
+            raise self.wrong(f"must be from 0 to {HIGHEST_ID}, but is {brief(self.value)}")
         return self.value
 
     def numbers(self) -> Sequence[int]:
@@ -84,7 +84,7 @@ class Value:
     def text(self) -> str:
         """A string. Raises Invalid for anything else."""
         if not isinstance(self.value, str):
-            raise self.wrong(f"must be a string, is {_kind(self.value)}")
+            raise self.wrong(f"must be a string, but is {_kind(self.value)}")
         return self.value
 
 
@@ -97,7 +97,7 @@ def load(text: str, where: str, example: str, shorten: Shorten = lambda found: f
     if not text.strip():
         raise Invalid(f"{where}: is empty; write for example {example}")
     if len(text) > _SMALL and not _is_many_objects(text):
-        raise Invalid(f"{where}: is long and yet no list of many objects; write for example {example}")
+        raise Invalid(f"{where}: is long, but is not a list of many objects; write for example {example}")
 
     def no_constant(name: str) -> NoReturn:
         raise Invalid(f"{where}: {_token(name, text)}: {name} is not JSON; write a whole number")
@@ -115,7 +115,7 @@ def load(text: str, where: str, example: str, shorten: Shorten = lambda found: f
     except ValueError as error:
         # Python refuses to convert very long digit strings.
         where_it_is = _token(rf"-?\d{{{_LONGEST_NUMBER},}}", text)
-        raise Invalid(f"{where}: {where_it_is}: is a number too long for any broker or partition") from error
+        raise Invalid(f"{where}: {where_it_is}: the number is too long for a broker or partition id") from error
     return Value(value, where, example)
 
 
@@ -127,10 +127,10 @@ def _is_many_objects(text: str) -> bool:
 
 def _not_json(text: str, error: json.JSONDecodeError) -> str:
     if error.msg == "Extra data":
-        return "more stands here, behind the end of the JSON; keep one document only"
+        return "there is more text after the end of the JSON; keep only one document"
     object_ = re.search(r"^[ \t]*\{", text, re.MULTILINE)
     if object_ and not text[: error.pos].strip() and text[error.pos] not in '{["':
-        return f"is text, not JSON; the JSON begins in {place(text, object_.start())}: keep nothing else"
+        return f"is text, not JSON. The JSON begins in {place(text, object_.start())}; keep nothing else"
     return f"is not JSON: {error.msg}"
 
 

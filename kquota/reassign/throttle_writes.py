@@ -68,7 +68,7 @@ def read(cluster: MoveCluster, wanted: Wanted) -> dict[Setting, str | None]:
     """The value of every wanted setting. Raises Unreachable when one cannot be read."""
     now = dict(cluster.values(list(wanted)))
     if missing := [setting for setting in wanted if setting not in now]:
-        raise Unreachable(f"{missing[0]} could not be read; is the broker alive?")
+        raise Unreachable(f"{missing[0]} could not be read. Check that the broker is running")
     return now
 
 
@@ -90,12 +90,14 @@ def enforce(world: World, run: Run, wanted: Wanted, now: Mapping[Setting, str | 
             if not isinstance(error, Conflict):
                 raise error
         if unseen:
-            raise Unknown(f"{unseen[0].setting} was written and not seen within {SEEN_SECONDS:.0f} s")
+            raise Unknown(f"{unseen[0].setting} was written, but not seen within {SEEN_SECONDS:.0f} s")
         if not errors:
             return run
         now = read(world.cluster, wanted)
         run = record(world, run, taking(run, wanted, now, others))
-    raise Conflict(f"{next(iter(errors))} was changed by somebody else {_ATTEMPTS} times in a row; try again")
+    raise Conflict(
+        f"{next(iter(errors))} was changed by another client {_ATTEMPTS} times in a row. Run the same command again"
+    )
 
 
 def _replaced(world: World, run: Run, changes: Sequence[Change]) -> tuple[Run, ...]:
@@ -165,7 +167,7 @@ def written(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaErro
     """Write the changes and read them back; those that were not written, or not seen in time, and why."""
     errors = dict(world.cluster.change(changes)) if changes else {}
     for change in _unseen(world, [c for c in changes if c.setting not in errors]):
-        errors[change.setting] = Unknown(f"was written and not seen within {SEEN_SECONDS:.0f} s")
+        errors[change.setting] = Unknown(f"was written, but not seen within {SEEN_SECONDS:.0f} s")
     return errors
 
 
@@ -196,7 +198,7 @@ def on_record(world: World, run: Run) -> Run:
 
 def _left_alone(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[str, ...]:
     return tuple(
-        f"{setting} is {'unset' if now[setting] is None else now[setting]} now, which run {run.id} did not set: "
-        "left as it is"
+        f"{setting} is now {'unset' if now[setting] is None else now[setting]}, which run {run.id} did not set: "
+        "kquota leaves it unchanged"
         for setting in changed_by_others(run, now, others)
     )

@@ -211,7 +211,9 @@ def _of_a_run(world: World, run: Run, look: _Look) -> Verification:
         lost = _lost(world, run, moving)
     else:
         released, lost = release(world, run, close=not waiting), ()
-    notes = tuple(f"topic {topic} was deleted and made again since: it is left alone" for topic in gone)
+    notes = tuple(
+        f"topic {topic} was deleted and created again after the run began: kquota leaves it unchanged" for topic in gone
+    )
     return replace(_of_released(released, run=run, waiting=waiting, notes=notes), lost=lost)
 
 
@@ -289,7 +291,7 @@ def _foreign(staying: Mapping[Setting, str], run: Run | None) -> tuple[str, ...]
     """One line for throttles that stay while a move runs, or that no host has set with kquota."""
     if not staying or run is not None:
         return ()
-    return (f"a throttle is set that no open run on record holds: {named(staying)}; kquota leaves it as it is",)
+    return (f"a throttle is set that no recorded open run holds: {named(staying)}; kquota leaves it unchanged",)
 
 
 def _kept(run: Run | None, unfinished: Sequence[Run]) -> tuple[str, ...]:
@@ -301,7 +303,9 @@ def _kept(run: Run | None, unfinished: Sequence[Run]) -> tuple[str, ...]:
         both = [s for s in run.taken if s.key in REPLICATION_RATES and s in other.taken and other.taken[s].ours]
         if both:
             whose = "" if other.owner is None else f" of {other.owner}"
-            lines.append(f"run {other.id}{whose} is open and holds rates too: {named(both)}; they stay until it ends")
+            lines.append(
+                f"run {other.id}{whose} is open and also holds rates: {named(both)}; they stay set until it ends"
+            )
     return tuple(lines)
 
 

@@ -65,8 +65,8 @@ def first_full(moving: Iterable[Move], now: Mapping[Setting, str | None]) -> Set
 
 def no_room(full: Setting) -> Refused:
     """The error for a list that is full of others' entries."""
-    why = f"{full} has no room for another entry: take away what nobody needs ("
-    return Refused(why, NextStep.EXAMINE_THROTTLES, ")")
+    why = f"{full} has no room for another entry. Remove entries that are no longer needed ("
+    return Refused(why, NextStep.EXAMINE_THROTTLES, " finds them)")
 
 
 def lists_of(moving: Iterable[Move]) -> tuple[Setting, ...]:

@@ -22,10 +22,10 @@ def ended_runs(standing: Standing) -> Iterator[Finding]:
         yield Finding(
             rule="run-ended",
             where=f"run {run.id}",
-            what=f"{waiting} of its {len(run.goal.targets)} partitions were never handed over to the cluster"
+            what=f"{waiting} of its {len(run.goal.targets)} partitions were never submitted to the cluster"
             if waiting
-            else "all of its moves have ended and it is still on record",
-            effect=f"the throttle that it set on {len({(s.kind, s.name) for s in run.taken})} topics and brokers stands"
+            else "all of its moves have ended, but the run is still open",
+            effect=f"its throttle is still set on {len({(s.kind, s.name) for s in run.taken})} topics and brokers"
             if run.taken
             else "its record stays open",
             remedy=Remedy.RESUME_RUN if waiting else Remedy.END_RUN,

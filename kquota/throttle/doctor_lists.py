@@ -46,7 +46,7 @@ def stale(standing: Standing) -> Iterator[Finding]:
         _is_stale,
         rule="stale-entry",
         what="no such replica",
-        effect="it takes room, and throttles the replica if it ever comes there",
+        effect="takes up room, and throttles the replica if it is ever created there",
     )
 
 
@@ -56,7 +56,7 @@ def caught_up(standing: Standing) -> Iterator[Finding]:
         standing,
         _is_caught_up,
         rule="caught-up-replica",
-        what="in sync, and no move of the partition runs",
+        what="in sync, and the partition is not moving",
         effect="throttles the replica when it next falls behind",
     )
 
@@ -67,8 +67,8 @@ def without_move(standing: Standing) -> Iterator[Finding]:
         standing,
         _is_idle,
         rule="list-without-move",
-        what="no move of the partition runs, and no throttle run on record",
-        effect="replicas in sync use the rate up, and those that fall behind come back slowly",
+        what="the partition is not moving, and no recorded run holds the entry",
+        effect="in-sync replicas use up the rate, and replicas that fall behind catch up slowly",
     )
 
 
@@ -80,8 +80,8 @@ def wildcard(standing: Standing) -> Iterator[Finding]:
             yield Finding(
                 rule="wildcard-without-move",
                 where=str(setting),
-                what="* lists every replica of the topic, and none of its partitions moves",
-                effect="every replica that falls behind comes back slowly",
+                what="* lists every replica of the topic, but none of its partitions is moving",
+                effect="every replica that falls behind catches up slowly",
                 remedy=Remedy.REMOVE,
                 values={setting: (EVERY_REPLICA,)},
                 fixable=True,
@@ -95,7 +95,7 @@ def on_brokers(standing: Standing) -> Iterator[Finding]:
             rule="list-on-broker",
             where="default broker" if where is DEFAULT else f"broker {where}",
             what=f"has {', '.join(keys)}",
-            effect="a broker ignores it: these lists are configs of topics",
+            effect="the broker ignores it, because these lists are topic configs",
             remedy=Remedy.REMOVE_FROM_BROKER,
             keys=tuple(keys),
             brokers=(where,),
@@ -112,11 +112,11 @@ def malformed(standing: Standing) -> Iterator[Finding]:
             for words, is_so in {
                 "begins with a comma": text.startswith(","),
                 "has an empty entry": empty > text.startswith(","),
-                "has an entry twice": len(set(found)) < len(found),
-                "has an entry that is no partition:broker": any(
+                "lists an entry twice": len(set(found)) < len(found),
+                "has an entry that is not partition:broker": any(
                     replica(setting, entry) is None for entry in found if entry != EVERY_REPLICA
                 ),
-                "has entries beside *": EVERY_REPLICA in found and len(found) > 1,
+                "has other entries besides *": EVERY_REPLICA in found and len(found) > 1,
             }.items()
             if is_so
         ]
@@ -125,7 +125,7 @@ def malformed(standing: Standing) -> Iterator[Finding]:
                 rule="list-malformed",
                 where=str(setting),
                 what=" and ".join(wrong),
-                effect="before Kafka 3.4 the throttle is silently off, and a broker may not start again",
+                effect="before Kafka 3.4, the throttle is silently off and a broker may fail to restart",
                 remedy=Remedy.CORRECT_LIST,
                 keys=(setting.key,),
                 topic=setting.name,
@@ -141,8 +141,8 @@ def too_long(standing: Standing) -> Iterator[Finding]:
             yield Finding(
                 rule="list-too-long" if over else "list-nearly-full",
                 where=str(setting),
-                what=f"is {size:,} bytes long, a broker holds {LONGEST_VALUE:,}",
-                effect="brokers cannot describe the topic" if over else "the next move of this topic may not fit in",
+                what=f"is {size:,} bytes long (longest allowed: {LONGEST_VALUE:,})",
+                effect="brokers cannot describe the topic" if over else "the next move of this topic may not fit",
                 remedy=Remedy.SHORTEN_LIST,
             )
 

@@ -115,7 +115,7 @@ def rates_of(run: Run, rate: ByteRate) -> Wanted:
     """The replication rates that a run holds, at another value. Raises Refused when it holds none."""
     held = [s for s, taken in run.taken.items() if s.key in REPLICATION_RATES and taken.ours]
     if not held:
-        raise Refused(f"run {run.id} has set no rate: there is nothing to adjust. Nothing was written")
+        raise Refused(f"run {run.id} set no rate, so there is nothing to adjust. Nothing was written")
     return {setting: (str(rate),) for setting in held}
 
 
@@ -188,7 +188,10 @@ def recover(
     known = wishes.known(title, runs.unfinished())
     if going is not None and known is None and late:
         behind = counted(len(late), "replica")
-        raise Refused(f"another kquota has given this throttle back; broker {broker} is still behind with {behind}")
+        raise Refused(
+            f"broker {broker}: another kquota restored this throttle (still out of sync: {behind}). Run the same "
+            "command to set it again"
+        )
     if going is not None and known is not None:
         rate = known.rate or rate
     back = GivenBack()
@@ -237,13 +240,17 @@ def _enforced(world: World, run: Run, wanted: Wanted) -> Run:
 
 def _stays(run: Run) -> tuple[str, ...]:
     """The end of an error's message."""
-    return f"; run {run.id} stays open: the same command goes on, ", NextStep.END_THROTTLE, f" {run.id} takes it back"
+    return (
+        f"; run {run.id} stays open. The same command continues it, ",
+        NextStep.END_THROTTLE,
+        f" {run.id} restores it",
+    )
 
 
 def _undone(world: World, run: Run, error: KquotaError) -> KquotaError:
     """Take back what was written of a run that could not be brought into force; the error to raise then."""
     released = release(world, on_record(world, run), certain=not isinstance(error, Unwitnessed))
     if not released.pending:
-        return Refused(error, "; what was written was taken back")
+        return Refused(error, "; everything that was written was restored")
     left = [str(setting) for setting in released.pending]
-    return Incomplete((error, f"; still standing: {', '.join(left)}", *_stays(run)), done=[], undone=left)
+    return Incomplete((error, f"; still set: {', '.join(left)}", *_stays(run)), done=[], undone=left)

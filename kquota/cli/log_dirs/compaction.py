@@ -25,10 +25,10 @@ def compacted(directory: Path, engine: Engine) -> Lines:
     Raises Invalid for a folder that is not there, or without a snapshot.
     """
     if not directory.is_dir():
-        raise Invalid(f"--compact {directory}: there is no such folder")
+        raise Invalid(f"--compact {directory}: the folder does not exist")
     found = world.history([directory])
     if not found.clusters() and not found.late:
-        raise Invalid(f"--compact {directory}: the folder holds no snapshot; ", NextStep.TAKE_SNAPSHOT)
+        raise Invalid(f"--compact {directory}: the folder contains no snapshot; ", NextStep.TAKE_SNAPSHOT)
     if found.waiting:
         with world.rolling(directory) as batch:
             # Another one may have rolled since.
@@ -36,11 +36,11 @@ def compacted(directory: Path, engine: Engine) -> Lines:
             _roll(found, batch, engine)
             found = world.history([directory])
     else:
-        say("nothing to roll: all snapshots are rolled already")
+        say("nothing to roll: all snapshots are already rolled")
     for path in found.late:
         world.warn(
-            f"{path} is older than what is rolled of its cluster, and is left out; delete it, or delete "
-            f"{directory / 'rolled'} and roll all snapshots again, if they are all there"
+            f"{path} is older than the rolled snapshots of its cluster, and is left out. Delete it; or, if you still "
+            f"have all snapshots, delete {directory / 'rolled'} and roll them again"
         )
     free = world.spent_snapshots(directory, found.held)
     note = f"snapshots that are rolled and can be deleted: {len(free)}, all but the newest"

@@ -68,13 +68,13 @@ class LogDirsShown(Answer):
 def run(options: LogDirsOptions) -> Answer:
     """Raises Invalid for anything but one action, and for options that it does not take."""
     if [options.describe, options.snapshot is not None, options.compact is not None].count(True) != 1:
-        raise Invalid("give --describe, --snapshot DIR or --compact DIR")
+        raise Invalid("give exactly one of --describe, --snapshot DIR and --compact DIR")
     if options.compact is not None:
         if options.topic_list is not None or options.broker_list is not None:
-            raise Invalid("--compact rolls all of a snapshot: --topic-list and --broker-list choose what is described")
+            raise Invalid("--compact rolls whole snapshots: give no --topic-list and no --broker-list")
         return compaction.compacted(options.compact, engine(None, None, options.conf, {}))
     if options.conf:
-        raise Invalid("--conf is for Spark, and so for --compact")
+        raise Invalid("--conf needs --compact, because only --compact uses Spark")
     topics = None if options.topic_list is None else names([options.topic_list], "--topic-list")
     wanted = None if options.broker_list is None else broker_ids([options.broker_list], "--broker-list")
     with world.log_dirs(world.where(options.connection)) as cluster:
@@ -99,7 +99,7 @@ def _snapshot(
 ) -> Lines:
     detailed = cluster.detailed(described)
     for warning in hidden(detailed):
-        world.warn(f"{warning}; the snapshot lacks it")
+        world.warn(f"{warning}; it is missing from the snapshot")
     path = world.snapshot(directory, cluster.cluster_id, time, detailed)
     count = sum(len(log_dir.replicas) for log_dir in detailed)
     return Lines(lines=(str(path),), notes=(f"{count} replicas of {len(brokers)} brokers",))

@@ -24,13 +24,13 @@ class RecoveryOptions:
     connection: Connection
     run: Annotated[str | None, run_option("the one that is open")] = None
     reassignment_json_file: Annotated[
-        Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="The open run of this plan.")
+        Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="Select the open run of this plan.")
     ] = None
     state_dir: StateDir = None
     dry_run: DryRun = False
     force: Annotated[
         bool,
-        typer.Option("--force", help="Also if too few replicas would stay in sync, and over the moves of others."),
+        typer.Option("--force", help="Continue even if too few replicas stay in sync, and override moves of others."),
     ] = False
     gone: Gone = None
     take_over: TakeOver = False

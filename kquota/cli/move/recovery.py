@@ -49,7 +49,7 @@ class Recovered(Answer):
 def recover(options: RecoveryOptions, verb: str) -> Recovered:
     """Exit code: the worst of any run, where 1 is worse than 8."""
     if options.run is not None and options.reassignment_json_file is not None:
-        raise Invalid("--run and --reassignment-json-file both name a run: give one of them")
+        raise Invalid("--run and --reassignment-json-file both select a run: give one of them")
     at = world.where(options.connection)
     lost = lost_brokers.asked(options.gone, at)
     hold = None if options.dry_run else world.Hold(doing=f"move {verb}", patient=True, take_over=options.take_over)
@@ -90,7 +90,7 @@ def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequ
         say(f"{verb} run {wanted.id}: submit {moves} of its {every} partitions, restore its throttle")
     takes = options.take_over and writer is not None
     if takes:
-        say(f"{writer} holds the lock. It may be alive; it will write nothing more")
+        say(f"{writer} holds the lock. It may be alive; after the takeover it writes nothing more")
     confirmation.must_agree(f"take the lock over and {verb}?" if takes else f"{verb}?")
 
 
@@ -102,15 +102,15 @@ def _chosen(runs: Runs, options: RecoveryOptions, verb: str) -> list[Run]:
     if (plan := options.reassignment_json_file) is not None:
         covered = covers(read(plan), unfinished)
         if covered is None:
-            raise Invalid(f"{plan}: no run of this plan is open; open are: {ids}")
+            raise Invalid(f"{plan}: no run of this plan is open (open runs: {ids})")
         return [covered]
     if options.run is not None:
         named = [each for each in moving if each.id == options.run]
         if not named:
-            raise Invalid(f"--run {options.run}: no such run is open; open are: {ids}")
+            raise Invalid(f"--run {options.run}: no run with this id is open (open runs: {ids})")
         return named
     if verb == "abort" and len(moving) > 1:
-        raise Invalid(f"{len(moving)} runs are open: say which to abort with --run: {ids}")
+        raise Invalid(f"{len(moving)} runs are open ({ids}). Select the one to abort with --run")
     return moving
 
 

@@ -46,7 +46,7 @@ class WouldCancel(Answer):
     cancel: tuple[Placed, ...]
 
     def text(self) -> Iterator[str]:
-        yield "Would be cancelled (nothing was):" if self.cancel else words.NONE_CANCELLED
+        yield "Would be cancelled (nothing was cancelled):" if self.cancel else words.NONE_CANCELLED
         for one in self.cancel:
             yield f"  {one.partition}{'' if one.replicas is None else f', back to {joined(one.replicas)}'}"
 

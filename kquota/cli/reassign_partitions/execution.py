@@ -70,7 +70,7 @@ class WouldExecute(Answer):
     def text(self) -> Iterator[str]:
         yield from words.current_assignment(self.rollback).split("\n")
         yield ""
-        yield "Would be written (nothing was):"
+        yield "Would be written (nothing was written):"
         for change in self.changes:
             yield f"  {change.setting}: {_value(change.before)} -> {_value(change.after)}"
         for move in self.moves:
@@ -170,9 +170,9 @@ def _throttle(options: ReassignOptions) -> ByteRate | None:
     text, option = options.throttle, "--throttle"
     if options.replication_quota is not None:
         if text is not None:
-            raise Invalid("--replication-quota is KIP-73's name of --throttle: give one of them")
+            raise Invalid("--replication-quota is KIP-73's name for --throttle: give one of them")
         text, option = options.replication_quota, "--replication-quota"
-        say("note: --replication-quota is KIP-73's name; Kafka shipped it as --throttle")
+        say("note: --replication-quota is KIP-73's name for the option; Kafka shipped it as --throttle")
     rate = rates.any_throttle(text, option)
     if rate is not None:
         say(f"throttle: {_in_full(rate)} into and out of every broker that takes part")
@@ -189,21 +189,21 @@ def _must_keep_up(log_dirs: LogDirs | None, prepared: Prepared, throttle: ByteRa
     if throttle is None or not copies:
         return
     if log_dirs is None:
-        say("note: whether the copies can catch up was not checked: ZooKeeper tells no sizes and no write rates")
+        say("note: kquota did not check whether the copies can catch up, because ZooKeeper stores no sizes and offsets")
         return
     try:
         expected = _expected_pace(log_dirs, prepared, copies, throttle, _GLANCE)
         if expected.feasible is False:
-            say(f"the copies seem too slow; measuring write rates for {_LOOK:g} s ...")
+            say(f"the throttle seems too low; measuring write rates for {_LOOK:g} s ...")
             expected = _expected_pace(log_dirs, prepared, copies, throttle, _LOOK)
     except KquotaError as error:
-        say(f"warning: whether the copies can catch up was not checked: {error}")
+        say(f"warning: kquota could not check whether the copies can catch up: {error}")
         return
     if expected.feasible is None:
-        say("warning: whether the copies can catch up was not checked: not every partition's write rate could be read")
+        say("warning: kquota could not check whether the copies can catch up: some write rates could not be read")
     if expected.feasible is False:
         raise Refused(
-            f"under this throttle the move never ends: {why_never(expected)}, or be started all the same with --force; "
+            f"under this throttle the move never ends: {why_never(expected)}. To start it anyway, give --force; "
             "nothing was written"
         )
 

@@ -69,7 +69,7 @@ def run(at: world.Where, options: ReassignOptions) -> PlanProposed:
     notes = (
         *(f"warning: {warning}" for warning in noted),
         f"MoveRatio {ratio:.3f} = {moved} partitions to be moved / {total} partitions (KIP-73)",
-        f"--seed {seed} makes this proposal again, while brokers and partitions stay the same",
+        f"--seed {seed} repeats this proposal, as long as brokers and partitions stay the same",
     )
     return PlanProposed(
         current=replace(made.current, log_dirs=_log_dirs(at, made.current, found.alive)),
@@ -95,19 +95,19 @@ def warnings(made: Proposal, moving: Sequence[TopicPartition]) -> Iterator[str]:
     """What Kafka's tool does in silence."""
     if moving:
         names = f"{moving[0]} is" if len(moving) == 1 else f"{len(moving)} partitions ({moving[0]} and others) are"
-        yield f"{names} moving: shown as current is where the move under way leads"
+        yield f"{names} moving: the current assignment shows the target of the move"
     first = {name.topic: name for name in reversed([*made.current.targets])}
     for topic, factors in made.mixed.items():
         counts = ", ".join(f"{count} with {factor}" for factor, count in sorted(factors.items()))
         yield (
             f"topic {topic} has partitions with different numbers of replicas ({counts}): the proposal gives each "
-            f"{len(made.current.targets[first[topic]])}, as {first[topic]} has; Kafka's tool goes by any partition"
+            f"{len(made.current.targets[first[topic]])}, like {first[topic]}. Kafka's tool uses an arbitrary partition"
         )
     moved, every = len(made.gaining), len(made.current.targets)
     if moved >= _NEARLY_ALL * every:
         yield (
-            f"{moved} of {every} partitions would be copied: --generate does not look at where replicas are now; "
-            "kquota move plan moves as little as it can"
+            f"{moved} of {every} partitions would be copied: --generate ignores where replicas are now. "
+            "kquota move plan moves as little as possible"
         )
 
 
@@ -116,7 +116,7 @@ def _partitions(found: Snapshot, topics: Collection[str], file: Path) -> dict[To
     partitions = {name: now for name, now in found.partitions.items() if name.topic in wanted}
     if missing := sorted(wanted - {name.topic for name in partitions}):
         others = f" (nor {', '.join(missing[1:])})" if missing[1:] else ""
-        raise Refused(f"Topic {missing[0]} not found{others}. Take it out of {file} or correct its name")
+        raise Refused(f"Topic {missing[0]} not found{others}. Remove it from {file} or correct its name")
     return partitions
 
 
@@ -143,7 +143,7 @@ def _racks(found: Snapshot, brokers: Sequence[BrokerId], *, rack_aware: bool) ->
     """The racks to look at. Raises Refused where a broker is not alive: Kafka's tool would go on without it."""
     if dead := [broker for broker in brokers if broker not in found.alive]:
         alive = joined(sorted(found.alive))
-        raise Refused(f"--broker-list names brokers that are not alive: {joined(dead)}; alive are {alive}")
+        raise Refused(f"--broker-list names brokers that are not alive: {joined(dead)} (live brokers: {alive})")
     return {broker: found.racks[broker] if rack_aware else None for broker in brokers}
 
 
@@ -163,7 +163,7 @@ def parse_topics(text: str, where: str) -> tuple[str, ...]:
     entries = value.field("topics")
     topics = [_topic_name(entry.field("topic")) for entry in entries.items()]
     if not topics:
-        raise entries.wrong(f"names no topic; write for example {_TOPICS_EXAMPLE}")
+        raise entries.wrong(f"contains no topic; write for example {_TOPICS_EXAMPLE}")
     if twice := strict_json.repeated(topics):
         raise entries.wrong(f"List of topics to reassign contains duplicate entries: [{', '.join(twice)}]")
     return tuple(sorted(topics))

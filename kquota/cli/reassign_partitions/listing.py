@@ -54,7 +54,7 @@ def run(at: world.Where, _: ReassignOptions) -> MovesShown:
         try:
             open_runs = runs.unfinished()
         except KquotaError as error:
-            notes.append(f"warning: it is unknown which run moves them: {error}")
+            notes.append(f"warning: it is unknown which runs these moves belong to: {error}")
             open_runs = ()
     for run in open_runs:
         if moving := sum(name in found for name in run.plan.targets):

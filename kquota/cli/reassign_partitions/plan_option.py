@@ -33,5 +33,5 @@ def timeout(options: ReassignOptions) -> float:
     if text.isascii() and text.isdigit() and len(text) <= _LONGEST:
         return int(text) / 1000
     if not text[-1:].isalpha():
-        raise Invalid(f"--timeout {text!r}: write whole milliseconds, or a time with its unit, as 10000 or 10s")
+        raise Invalid(f"--timeout {text!r}: give whole milliseconds, or a time with a unit, for example 10000 or 10s")
     return duration(text, "--timeout")

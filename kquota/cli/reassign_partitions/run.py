@@ -44,7 +44,7 @@ def _action(options: ReassignOptions) -> str:
     asked = actions.action(options, ACTIONS, tables=(LIST,))
     if options.bootstrap_controller is not None:
         raise Invalid(
-            "kquota asks brokers, not controllers: give --bootstrap-server in place of --bootstrap-controller"
+            "--bootstrap-controller is not supported, because kquota connects to brokers: give --bootstrap-server"
         )
     return asked
 
@@ -53,8 +53,8 @@ def _must_work_through_zookeeper(options: ReassignOptions, asked: str) -> None:
     """Raises Invalid for an action or an option for which a ZooKeeper is not enough, as Kafka's tool did (KIP-455)."""
     if asked == CANCEL:
         raise Invalid(
-            'Option "[zookeeper]" can\'t be used with action "[cancel]": in ZooKeeper a move has no way back, and '
-            "Kafka takes no cancellation there (KIP-236); give --bootstrap-server"
+            'Option "[zookeeper]" can\'t be used with action "[cancel]": Kafka cannot cancel a '
+            "running move through ZooKeeper (KIP-236); give --bootstrap-server"
         )
     for option, rule in actions.rules(ReassignOptions).items():
         if not rule.zookeeper and actions.is_given(options, option):

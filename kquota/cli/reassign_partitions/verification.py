@@ -23,7 +23,7 @@ from kquota.terms import BrokerId, TopicPartition
 def run(at: world.Where, options: ReassignOptions) -> Verified:
     """Say what has become of the plan, and restore what has ended."""
     if options.preserve_throttles and options.clear_all:
-        raise Invalid("--preserve-throttles gives nothing back and --clear-all takes everything away: give one of them")
+        raise Invalid("--preserve-throttles restores nothing and --clear-all removes everything: give one of them")
     plan = plan_option.plan(at, options)
     hold = None if options.preserve_throttles else world.Hold(doing="reassign-partitions --verify", later=True)
     with remarks.resumable(), world.staged(at, options.state_dir, hold) as stage:

@@ -49,4 +49,4 @@ def remaining(given: GivenBack) -> Iterator[str]:
     """For the person: what stays, and what is still to come."""
     yield from given.notes
     for setting, why in sorted(given.pending.items()):
-        yield f"warning: still to be given back: {setting} ({why}); run the same again"
+        yield f"warning: {setting} is not restored yet ({why}). Run the same command again"

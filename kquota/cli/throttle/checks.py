@@ -27,4 +27,6 @@ def must_be_known(brokers: Collection[BrokerId], known: Collection[BrokerId], op
     """Raises Refused, naming the option, for a broker that is not among those that are `known`."""
     if strange := [broker for broker in brokers if broker not in known]:
         there = joined(sorted(known))
-        raise Refused(f"broker {strange[0]} does not exist, there are {there}; correct {option}. Nothing was written")
+        raise Refused(
+            f"broker {strange[0]} does not exist (known brokers: {there}); correct {option}. Nothing was written"
+        )

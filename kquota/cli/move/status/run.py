@@ -49,13 +49,13 @@ class OpenRun(Part):
         """How far it is, who began it and why, and who wrote it last."""
         yield f"{self.run}  {self.state.value}"
         rate = "no throttle" if self.throttle is None else f"throttle {human_rate(self.throttle)}"
-        yield f"  {self.done} of {self.partitions} partitions there, {rate}"
+        yield f"  {self.done} of {self.partitions} partitions done, {rate}"
         if self.owner is not None:
             why = "" if self.reason is None else f": {self.reason}"
             yield f"  begun by {self.owner.owner} at {_moment(self.begun)}{why}"
         if self.written_by is not None and self.written_at is not None:
             yield f"  last written by {self.written_by.owner} at {_moment(self.written_at)}"
-        yield f"  on record in {self.record}"
+        yield f"  recorded in {self.record}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,22 +37,22 @@ DO: Final[Mapping[Remedy, Callable[[Finding], str]]] = {
     Remedy.RESUME_RUN: lambda _: "kquota move resume",
     Remedy.END_RUN: lambda _: "kquota reassign-partitions --verify with its plan, or kquota move resume",
     Remedy.REMOVE: lambda _: _FIX,
-    Remedy.REMOVE_AFTER_MOVES: lambda _: f"when no move runs any more: {_FIX}",
+    Remedy.REMOVE_AFTER_MOVES: lambda _: f"after all moves have ended: {_FIX}",
     Remedy.SET_RATE: lambda of: f"{_SET} --broker {joined(of.brokers)}",
     Remedy.REMOVE_OR_SET_RATE: lambda _: f"{_FIX}, or {_SET}",
     Remedy.SET_SAME_RATE_ON_BROKERS: lambda of: (
-        f"if that is not meant: {_ALTER} --add-config {of.keys[0]}=RATE --broker ID"
+        f"if this is not intended: {_ALTER} --add-config {of.keys[0]}=RATE --broker ID"
     ),
     Remedy.SET_SAME_RATE_ON_SIDES: lambda of: (
-        f"if that is not meant: {_ALTER} --add-config KEY=RATE --broker {of.brokers[0]}"
+        f"if this is not intended: {_ALTER} --add-config KEY=RATE --broker {of.brokers[0]}"
     ),
     Remedy.SET_RATE_ON_EACH_BROKER: lambda of: (
-        f"set it on each broker, and {_ALTER} --delete-config {','.join(of.keys)} --broker-defaults"
+        f"set it on each broker, then {_ALTER} --delete-config {','.join(of.keys)} --broker-defaults"
     ),
-    Remedy.SET_RATE_DYNAMICALLY: lambda _: "take it out of server.properties; set it with kquota throttle set",
+    Remedy.SET_RATE_DYNAMICALLY: lambda _: "remove it from server.properties and set it with kquota throttle set",
     Remedy.REMOVE_FROM_BROKER: _remove_from_broker,
     Remedy.CORRECT_LIST: _correct_list,
-    Remedy.SHORTEN_LIST: lambda _: "take entries away, or throttle the whole topic: kquota throttle set --topic",
+    Remedy.SHORTEN_LIST: lambda _: "remove entries, or throttle the whole topic: kquota throttle set --topic",
 }
 """The command line of each remedy."""
 
@@ -107,7 +107,7 @@ class Examination(Answer):
 def summary(found: Sequence[Finding]) -> str:
     """How many findings of which rule."""
     if not found:
-        return "nothing is left over"
+        return "no findings"
     counts = Counter(one.rule for one in found)
     told = ", ".join(f"{rule} {count}" for rule, count in counts.items())
     return f"{counted(len(found), 'finding')}: {told}"

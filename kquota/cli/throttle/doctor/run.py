@@ -26,7 +26,7 @@ def run(options: DoctorOptions) -> Examination:
         ("--dry-run", options.dry_run),
     ):
         if given and not options.fix:
-            raise Invalid(f"{option} goes with --fix")
+            raise Invalid(f"{option} needs --fix")
     asks = options.fix and not (options.yes or options.dry_run)
     if asks:
         confirmation.must_have_terminal()
@@ -48,7 +48,7 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
             if older_than:
                 raise
             left = None
-            say(f"warning: since when they are there is not remembered: {error}")
+            say(f"warning: kquota cannot remember when it first saw each leftover: {error}")
     notes = list(unread(standing))
     planned: Sequence[Change] = ()
     if older_than is not None and left is not None:
@@ -70,10 +70,13 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
         standing = actions.read(ports)
         found = doctor.findings(standing)
         sightings = actions.leftovers(ports, standing, ports.clock, older_than).sightings
-    notes = [*unread(standing), *(f"taken away: {line}" for line in difference(removal.done))]
-    notes += [f"warning: still there: {setting} ({why}); run it again" for setting, why in removal.undone.items()]
+    notes = [*unread(standing), *(f"removed: {line}" for line in difference(removal.done))]
+    notes += [
+        f"warning: {setting} may still be set ({why}). Run the same command again"
+        for setting, why in removal.undone.items()
+    ]
     if left.young:
-        notes.append(f"some leftovers are younger than {older_than:g} s, as far as doctor has seen: they stay")
+        notes.append(f"some leftovers stay, because doctor first saw them less than {older_than:g} s ago")
     return examination(found, sightings, fixed=removal.done, undone=removal.undone, notes=notes)
 
 
@@ -83,8 +86,8 @@ def _must_know_all_runs(ports: Ports) -> None:
         raise Refused(f"{ports.alone}. Nothing was removed, because another host's run may need it")
     if unreadable := ports.runs.unreadable:
         raise Refused(
-            f"run {unreadable[0]} on record cannot be read, so it is unknown what it has set. Nothing was removed; use "
-            "the kquota that wrote it"
+            f"run {unreadable[0]} on record cannot be read, so it is unknown what it set. Use the version of kquota "
+            "that wrote it; nothing was removed"
         )
 
 
@@ -96,9 +99,9 @@ def _ask(changes: Sequence[Change], again: Callable[[], Sequence[Change]]) -> No
     """One confirmation. Raises Refused without it, Conflict when something changed while the operator thought."""
     for line in _proposal(changes):
         say(line)
-    confirmation.must_agree("take them away?")
+    confirmation.must_agree("remove them?")
     confirmation.must_still_be(tuple(changes), tuple(again()), "the throttles")
 
 
 def _proposal(changes: Sequence[Change]) -> list[str]:
-    return confirmation.first(list(difference(changes))) or ["there is nothing that --fix may take away"]
+    return confirmation.first(list(difference(changes))) or ["there is nothing that --fix can remove"]

@@ -57,11 +57,11 @@ def throttle_set(
 
 def _outcome(held: HeldThrottle, record: str | None, alone: str | None, *, dry_run: bool) -> Iterator[str]:
     if held.run is None or not held.changes:
-        yield f"all of it stands already: nothing {'would be' if dry_run else 'was'} written"
+        yield f"everything is set already: nothing {'would be' if dry_run else 'was'} written"
     elif dry_run:
         yield "nothing was written"
     if held.run is not None and record is not None:
-        yield f"run {held.run.id} is on record, with every prior value, in {record}"
+        yield f"run {held.run.id} is recorded, with every previous value, in {record}"
     if alone is not None:
         yield f"note: other hosts do not see this run: {alone}"
 
@@ -70,7 +70,7 @@ def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recover
     """The answer to one look; unless it is the `last`, the broker is behind and will be looked at again."""
     notes = tuple(remaining(seen.restored)) if last else ()
     if seen.done:
-        notes += (f"broker {broker} is in sync everywhere: nothing of this throttle is left",)
+        notes += (f"broker {broker} is in sync everywhere: nothing of this throttle remains set",)
     return Recovering(
         run=None if seen.run is None else seen.run.id,
         done=seen.done,

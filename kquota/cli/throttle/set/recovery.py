@@ -13,7 +13,7 @@ from kquota.cli.contract import say
 from kquota.cli.throttle.checks import must_be_known
 from kquota.cli.throttle.set.answer import Recovering, ThrottleSet, recovering, throttle_set
 from kquota.errors import Busy, Unreachable
-from kquota.list_text import joined
+from kquota.list_text import named_brokers
 from kquota.measure import ByteRate, human_rate
 from kquota.reassign.run import Run
 from kquota.terms import BrokerId
@@ -37,10 +37,10 @@ def recover(
             try:
                 seen = _look(at, state_dir, broker, rate, seen.run)
             except (Busy, Unreachable) as error:
-                say(f"{error}; the throttle stands, trying again")
+                say(f"{error}; the throttle stays set, trying again")
                 seen = replace(seen, changes=(), restored=GivenBack())
     except (KeyboardInterrupt, GeneratorExit):
-        say("the throttle stands: the same command goes on, kquota throttle clear takes it back")
+        say("the throttle stays set. The same command continues, kquota throttle clear restores it")
         raise
     yield recovering(seen, broker, last=True)
 
@@ -64,9 +64,9 @@ def _look(
         _must_exist(ports, broker)
         seen = set_and_clear.recover(ports.cluster, ports.runs, ports.clock, broker, rate, going)
     if going is not None and seen.run is not None and seen.run.rate != going.rate:
-        say(f"broker {broker}: another kquota has set {human_rate(seen.run.rate or 0)}, which is kept")
+        say(f"broker {broker}: kquota keeps the rate of {human_rate(seen.run.rate or 0)} that another kquota set")
     if seen.behind and (seen.changes or seen.restored.changes or sys.stderr.isatty()):
-        unlimited = f"; no rate on broker {joined(seen.unlimited)}, not alive" if seen.unlimited else ""
+        unlimited = f"; no rate is set on {named_brokers(seen.unlimited)} (not alive)" if seen.unlimited else ""
         count = f"{len(seen.behind):,} replica{'s are' if len(seen.behind) > 1 else ' is'}"
         say(f"broker {broker}: {count} out of sync{unlimited}")
     return seen

@@ -15,7 +15,7 @@ from kquota.cli.throttle.set.answer import ThrottleSet, throttle_set
 from kquota.cli.throttle.set.command import SetOptions
 from kquota.cli.throttle.throughput import flowing, starving
 from kquota.errors import Invalid, Refused
-from kquota.list_text import joined
+from kquota.list_text import named_brokers
 from kquota.measure import ByteRate, human_rate
 from kquota.reassign import plan as plans
 from kquota.reassign.run import Run, covers
@@ -73,17 +73,17 @@ def _check(asked: _Asked, options: SetOptions) -> None:
     others = (options.recovering, options.run, options.reassignment_json_file)
     if [asked.selects, *(other is not None for other in others)].count(True) != 1:
         raise Invalid(
-            "throttle what? Give --topic, --all-topics, --broker or --all-brokers; or --recovering BROKER; or --run "
-            "RUN or --reassignment-json-file FILE of a move under way"
+            "give exactly one target: topics and brokers (--topic, --all-topics, --broker, --all-brokers), a returning "
+            "broker (--recovering BROKER), or a running move (--run RUN or --reassignment-json-file FILE)"
         )
     if not asked.selects and asked.sides:
-        raise Invalid("--leader and --follower go with --topic, --all-topics, --broker and --all-brokers")
+        raise Invalid("--leader and --follower need --topic, --all-topics, --broker or --all-brokers")
     if (asked.topics and asked.all_topics) or (asked.brokers and asked.all_brokers):
-        raise Invalid("name topics or brokers, or take them all, not both")
+        raise Invalid("--topic and --all-topics exclude each other, and so do --broker and --all-brokers")
     if options.once and options.recovering is None:
-        raise Invalid("--once goes with --recovering")
+        raise Invalid("--once needs --recovering")
     if asked.rate is None and (not asked.selects or asked.brokers or asked.all_brokers):
-        raise Invalid("how fast? Give --throttle RATE")
+        raise Invalid("the rate is missing: give --throttle RATE")
 
 
 def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) -> ThrottleSet:
@@ -110,13 +110,13 @@ def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
     """What the throttle does not do."""
     if topics:
         yield (
-            "note: replicas in sync are counted and never delayed (KAFKA-4313); what falls out of sync comes back at "
-            "this rate"
+            "note: the throttle counts what in-sync replicas fetch, but never delays it (KAFKA-4313). Replicas that "
+            "fall out of sync catch up at this rate"
         )
     if topics and asked.rate is None:
-        yield "note: lists without rates limit nothing: give --throttle RATE, too"
+        yield "note: lists without rates limit nothing: also give --throttle RATE"
     if asked.rate is not None and not topics:
-        yield "note: rates without lists limit nothing: give --topic, too"
+        yield "note: rates without lists limit nothing: also give --topic"
 
 
 def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[BrokerId, ...]:
@@ -125,7 +125,7 @@ def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[
     if asked.rate is None:
         return ()
     if dead := [broker for broker in asked.brokers if broker in standing.unread]:
-        raise Refused(f"broker {dead[0]} is not alive, and only itself takes its rate. Nothing was written")
+        raise Refused(f"broker {dead[0]} is not alive, so it cannot accept a rate. Start it first; nothing was written")
     if asked.brokers:
         return asked.brokers
     if asked.all_brokers:
@@ -134,7 +134,10 @@ def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[
         partitions = standing.snapshot.partitions
         every = {b for topic in topics for name in standing.topics[topic] for b in partitions[name].replicas}
     if dead := sorted(every & set(standing.unread)):
-        say(f"warning: broker {joined(dead)} is not alive: it gets no rate; set it again when it is back")
+        say(
+            f"warning: no rate is set on {named_brokers(dead)} (not alive). Run the same command again when "
+            "all brokers are back"
+        )
     return tuple(sorted(every - set(standing.unread)))
 
 
@@ -160,8 +163,8 @@ def _must_be_open(found: Run | None, open_runs: Sequence[Run], run_id: str | Non
     if found is not None:
         return found
     there = ", ".join(run.id for run in open_runs) or "none"
-    which = "no open run of this plan" if run_id is None else f"no open run {run_id}"
+    which = "no open run of this plan" if run_id is None else f"run {run_id}: no open run with this id"
     raise Refused(
-        f"there is {which} on record here, open are: {there}; a plan that runs without a record: kquota "
-        "reassign-partitions --execute it again with --throttle. Nothing was written"
+        f"{which} is recorded here (open runs: {there}). If the move runs without a record, set its rate with kquota "
+        "reassign-partitions --execute --throttle. Nothing was written"
     )

@@ -123,7 +123,7 @@ class ThrottlesShown(Answer):
         """For people: rates that are the same stand together, so do entries."""
         limited = any(broker.rates for broker in self.brokers)
         if not limited and not self.lists:
-            yield "nothing is throttled" + (" there" if self.filtered else "")
+            yield "nothing of this selection is throttled" if self.filtered else "nothing is throttled"
             return
         yield "rates" if limited else "rates: none, so nothing is throttled"
         for line in self._rate_lines():
@@ -156,9 +156,9 @@ class ThrottlesShown(Answer):
 
     def _flow_lines(self) -> Iterator[str]:
         if self.measured_seconds is None:
-            yield "what flows: unknown"
+            yield "throughput: unknown"
             return
-        yield f"what flows, measured for {self.measured_seconds:.1f} s"
+        yield f"throughput, measured for {self.measured_seconds:.1f} s"
         heads = [
             "broker",
             "LeaderReplication\nThrottledRate",
