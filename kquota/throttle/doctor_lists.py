@@ -1,4 +1,4 @@
-"""What is wrong with lists: entries that outlived their move, replicas that are gone, values that brokers misread."""
+"""Findings about lists: leftover entries, missing replicas, and values that brokers misread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN: Final = 6
 
 
 def without_rates(standing: Standing) -> Iterator[Finding]:
-    """Lists that name replicas of brokers which have no rate on that side."""
+    """Report lists with replicas of brokers that have no rate on that side."""
     for setting in standing.lists:
         key = SIDES[setting.key]
         unlimited = {
@@ -40,7 +40,7 @@ def without_rates(standing: Standing) -> Iterator[Finding]:
 
 
 def stale(standing: Standing) -> Iterator[Finding]:
-    """Entries whose partition does not exist, or whose broker holds no replica of it."""
+    """Report entries of partitions that do not exist, or of brokers that have no replica of them."""
     yield from _of_entries(
         standing,
         _is_stale,
@@ -51,7 +51,7 @@ def stale(standing: Standing) -> Iterator[Finding]:
 
 
 def caught_up(standing: Standing) -> Iterator[Finding]:
-    """Followers that are in sync and still listed, while their partition does not move."""
+    """Report listed followers that are in sync while their partition is not moving."""
     yield from _of_entries(
         standing,
         _is_caught_up,
@@ -62,7 +62,7 @@ def caught_up(standing: Standing) -> Iterator[Finding]:
 
 
 def without_move(standing: Standing) -> Iterator[Finding]:
-    """Every other entry of a partition that does not move: leaders above all, and followers that are behind."""
+    """Report all other entries of partitions that are not moving: mostly leaders, and followers that are behind."""
     yield from _of_entries(
         standing,
         _is_idle,
@@ -73,7 +73,7 @@ def without_move(standing: Standing) -> Iterator[Finding]:
 
 
 def wildcard(standing: Standing) -> Iterator[Finding]:
-    """`*` on a topic of which nothing moves."""
+    """Report `*` on topics without a moving partition."""
     for setting in standing.lists:
         moving = any(name.topic == setting.name for name in standing.snapshot.running)
         if EVERY_REPLICA in standing.foreign(setting) and not moving:
@@ -89,7 +89,7 @@ def wildcard(standing: Standing) -> Iterator[Finding]:
 
 
 def on_brokers(standing: Standing) -> Iterator[Finding]:
-    """Lists that were set on a broker, as KIP-73's own text does: they are configs of topics."""
+    """Report lists that are set on a broker, as in the text of KIP-73. They are topic configs."""
     for where, keys in standing.misplaced.items():
         yield Finding(
             rule="list-on-broker",
@@ -103,7 +103,7 @@ def on_brokers(standing: Standing) -> Iterator[Finding]:
 
 
 def malformed(standing: Standing) -> Iterator[Finding]:
-    """Lists with empty or repeated entries, and entries that are no `partition:broker`."""
+    """Report lists with empty or repeated entries, and entries that are not `partition:broker`."""
     for setting, text in standing.lists.items():
         found = parts(text)
         empty = text.count(",") + 1 - len(found) if text else 0
@@ -133,7 +133,7 @@ def malformed(standing: Standing) -> Iterator[Finding]:
 
 
 def too_long(standing: Standing) -> Iterator[Finding]:
-    """Lists that are longer than a broker can hold, or nearly so."""
+    """Report lists that are longer than a broker allows, or nearly so."""
     for setting, text in standing.lists.items():
         size = len(text.encode())
         if size > LONGEST_VALUE * _NEARLY:
@@ -164,7 +164,7 @@ def _is_idle(standing: Standing, setting: Setting, entry: str) -> bool:
 
 
 def _is_at_rest(standing: Standing, setting: Setting, entry: str) -> bool:
-    """A single replica that exists and whose partition does not move."""
+    """Return whether the entry is one existing replica of a partition that is not moving."""
     found = () if entry == EVERY_REPLICA else standing.replicas(setting, entry)
     running = standing.snapshot.running
     return bool(found) and not any(name in running or standing.snapshot.partitions[name].moving for name, _ in found)

@@ -1,4 +1,4 @@
-"""`kquota log-dirs`: kafka-log-dirs, and snapshots of it for a history."""
+"""`kquota log-dirs`: kafka-log-dirs, with snapshots for a history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `kquota log-dirs --compact DIR` does: snapshots become a batch of the history's Parquet."""
+"""`kquota log-dirs --compact DIR`: roll snapshots into a Parquet batch of the history."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def compacted(directory: Path, engine: Engine) -> Lines:
-    """Roll what waits in `directory`, and name those of its snapshots that can be deleted, also of earlier runs.
+    """Roll the waiting snapshots in `directory`, and return all snapshots that can be deleted.
 
-    Raises Invalid for a folder that is not there, or without a snapshot.
+    Raises Invalid for a folder that does not exist, or has no snapshot.
     """
     if not directory.is_dir():
         raise Invalid(f"--compact {directory}: the folder does not exist")
@@ -31,7 +31,7 @@ def compacted(directory: Path, engine: Engine) -> Lines:
         raise Invalid(f"--compact {directory}: the folder contains no snapshot; ", NextStep.TAKE_SNAPSHOT)
     if found.waiting:
         with world.rolling(directory) as batch:
-            # Another one may have rolled since.
+            # Another process may have rolled them in the meantime.
             found = world.history([directory])
             _roll(found, batch, engine)
             found = world.history([directory])
@@ -59,7 +59,7 @@ def _roll(found: Listing, batch: HistoryBatch, engine: Engine) -> None:
 
                 made = tables(Reader(spark=spark, scratch=scratch), laid, found, batch.unfinished)
         except Refused:
-            # Spark does not tell which file was damaged.
+            # Spark does not report which file is damaged.
             world.check_snapshots(found.waiting)
             raise
     taken = set(found.waiting.values())

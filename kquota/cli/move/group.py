@@ -1,4 +1,4 @@
-"""`kquota move`: from the plan of a move to its last throttle."""
+"""`kquota move`: plan, estimate, follow, resume and undo partition moves."""
 
 from __future__ import annotations
 

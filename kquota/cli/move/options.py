@@ -13,13 +13,13 @@ from kquota.cli.options import DryRun, Gone, Output, OutputFormat, StateDir, Tak
 
 
 def run_option(default: str) -> Any:
-    """--run, whose default each of them has of its own."""
+    """Return the option --run. Each command has its own default."""
     return typer.Option("--run", metavar="ID", help=f"The run, as `move status` names it.  [default: {default}]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryOptions:
-    """Which open runs, and how carefully."""
+    """Options that select open runs and safety checks."""
 
     connection: Connection
     run: Annotated[str | None, run_option("the one that is open")] = None

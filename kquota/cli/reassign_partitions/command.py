@@ -1,4 +1,4 @@
-"""`kquota reassign-partitions`: kafka-reassign-partitions, which restores what was there."""
+"""`kquota reassign-partitions`: like kafka-reassign-partitions, but it restores previous throttles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Examples:
 
 GENERATE, EXECUTE, VERIFY, CANCEL, LIST = "generate", "execute", "verify", "cancel", "list"
 ACTIONS: Final = (GENERATE, EXECUTE, VERIFY, CANCEL, LIST)
-"""In the order in which Kafka's tool names them."""
+"""In the order of Kafka's tool."""
 HEADINGS: Final = {
     "--generate": "Action (exactly one)",
     "--reassignment-json-file": "Plan",

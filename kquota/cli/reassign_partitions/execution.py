@@ -1,4 +1,4 @@
-"""`reassign-partitions --execute`: start the moves of a plan under a throttle, or say what would be written."""
+"""`reassign-partitions --execute`: start the moves of a plan under a throttle, or show what would be written."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ from kquota.terms import TopicPartition
 
 _GLANCE: Final = 0.3
 _LOOK: Final = 3.0
-"""Seconds. Most moves are found feasible at a glance; nothing is refused on less than a look, for clients write in
-bursts."""
+"""Seconds of a measurement. A refusal needs the longer one, because clients write in bursts."""
 
 
 def run(at: world.Where, options: ReassignOptions) -> Executed | WouldExecute:
-    """Start the moves of the plan, and say where the way back is on record."""
+    """Start the moves of the plan, and report where the rollback plan is recorded."""
     asked = _asked(options)
     timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
     hold = None if options.dry_run else world.Hold(doing="reassign-partitions --execute")
@@ -58,7 +57,7 @@ def run(at: world.Where, options: ReassignOptions) -> Executed | WouldExecute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WouldExecute(Answer):
-    """What --execute would write: every value, then the moves of the first wave. Nothing was written."""
+    """The changes that --execute would write: every value, then the moves of the first wave. Nothing was written."""
 
     dry_run: bool = True
     changes: tuple[Change, ...]
@@ -84,7 +83,7 @@ class WouldExecute(Answer):
 
 
 def would_execute(found: Prepared) -> WouldExecute:
-    """The answer to a dry run."""
+    """Return the answer to a dry run."""
     return WouldExecute(
         changes=found.changes,
         moves=tuple(Placed(partition=m.partition, replicas=m.target) for m in found.wave if not m.submitted),
@@ -96,7 +95,7 @@ def would_execute(found: Prepared) -> WouldExecute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executed(Answer):
-    """As kafka-reassign-partitions prints it, but without its last line where nothing had to be started."""
+    """The answer of --execute, printed like kafka-reassign-partitions, without its last line if nothing was started."""
 
     done: Execution = hidden()
     log_dir_throttle: ByteRate | None = hidden()
@@ -132,7 +131,7 @@ def executed(
     record: str | None,
     notes: tuple[str, ...],
 ) -> Executed:
-    """The answer; `record` is where the run is on record."""
+    """Return the answer. `record` is where the run is recorded."""
     return Executed(
         done=done,
         log_dir_throttle=log_dir_throttle,
@@ -184,7 +183,7 @@ def _in_full(rate: ByteRate) -> str:
 
 
 def _must_keep_up(log_dirs: LogDirs | None, prepared: Prepared, throttle: ByteRate | None) -> None:
-    """Raises Refused when a copy can never catch up under the throttle. Where that cannot be told, it says so."""
+    """Raise Refused if a copy can never catch up under the throttle. Print a note if this is unknown."""
     copies = [move for move in prepared.moving if move.destinations]
     if throttle is None or not copies:
         return

@@ -1,4 +1,4 @@
-"""What `reassign-partitions`, `move resume` and `move abort` say on stderr: what to know, and what to do next."""
+"""Lines on stderr of `reassign-partitions`, `move resume` and `move abort`: what to know, and what to do next."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN: Final = 10
 
 
 def of_execution(done: Execution, record: str | None) -> Iterator[str]:
-    """For stderr."""
+    """Yield the lines after --execute."""
     if done.run is None:
         yield "every partition already has the replicas of the plan: nothing was written"
     else:
@@ -34,7 +34,7 @@ def of_execution(done: Execution, record: str | None) -> Iterator[str]:
 def of_log_dirs(
     done: Started, what: str = "started", again: str = "Execute the same plan again, or run kquota move resume"
 ) -> Iterator[str]:
-    """For stderr: which replicas did not begin to go between log dirs, and what to do."""
+    """Yield the replicas that did not begin to move between log dirs, and what to do."""
     if done.refused:
         yield f"error: {log_dirs.failed(done.refused)}"
     if done.waiting:
@@ -42,7 +42,7 @@ def of_log_dirs(
 
 
 def of_cancellation(done: Cancellation) -> Iterator[str]:
-    """For stderr."""
+    """Yield the lines after --cancel."""
     found = done.verification
     yield from of_log_dirs(done.log_dirs, "cancelled", "Cancel the same plan again")
     yield from _of_restored(found)
@@ -54,7 +54,7 @@ def of_cancellation(done: Cancellation) -> Iterator[str]:
 
 
 def of_verification(found: Verification) -> Iterator[str]:
-    """For stderr: what does not come back as unset, what is still to come, and what to do next."""
+    """Yield the lines after --verify: restored values, what is pending, and what to do next."""
     yield from _of_restored(found)
     done = sum(status.progress is Progress.DONE for status in found.statuses)
     count = f"{done} of {len(found.statuses)} partitions have the replicas of the plan"
@@ -93,7 +93,7 @@ def _of_restored(found: Verification) -> Iterator[str]:
 
 
 def _of_others(found: Verification) -> Iterator[str]:
-    """What others have taken away of this run's throttle, and what --clear-all has taken away of theirs."""
+    """Yield what other clients removed of the throttle of this run, and what --clear-all removed of theirs."""
     if found.lost and found.run is not None:
         more = f" and {len(found.lost) - 1} more" if len(found.lost) > 1 else ""
         yield (
@@ -107,7 +107,7 @@ def _of_others(found: Verification) -> Iterator[str]:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Whoever stops a move half-way is told how to go on."""
+    """After Ctrl-C, tell the operator how to continue or undo the moves."""
     try:
         yield
     except KeyboardInterrupt:

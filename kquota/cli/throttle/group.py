@@ -1,4 +1,4 @@
-"""`kquota throttle`: what is throttled, by whom; set and given back; leftovers found and taken away."""
+"""`kquota throttle`: show, set, restore and clean up replication throttles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The throughput under the throttles of a cluster, and the warnings that come with it."""
+"""The throughput under the throttles of a cluster, and warnings about it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kquota.throttle.throughput import MeasuredFlow, starved
 
 
 def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | None:
-    """What flows through what is listed, or None and why on stderr; nothing is measured for 0 seconds."""
+    """Return the throughput of listed replicas, or None with the reason on stderr. 0 seconds measure nothing."""
     if not standing.lists or not seconds:
         return None
     if ports.log_dirs is None:
@@ -31,7 +31,7 @@ def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | 
 
 
 def unread(standing: Standing) -> Iterator[str]:
-    """Warns of the brokers whose rates could not be read, so that nobody takes them for unset."""
+    """Warn about brokers whose rates could not be read, because unknown does not mean unset."""
     if brokers := standing.unread:
         its, it_is = ("its", "it is") if len(brokers) == 1 else ("their", "they are")
         yield (
@@ -41,7 +41,7 @@ def unread(standing: Standing) -> Iterator[str]:
 
 
 def starving(standing: Standing, flow: MeasuredFlow | None) -> Iterator[str]:
-    """Warns where followers in sync use a leader's throttle up (KIP-73: IN < T)."""
+    """Warn where in-sync followers use up the throttle of a leader (KIP-73: IN < T)."""
     for one in () if flow is None else starved(standing, flow):
         yield (
             f"warning: broker {one.broker}: in-sync followers use {human_rate(one.keep_up)} of its leader rate of "

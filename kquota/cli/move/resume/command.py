@@ -1,4 +1,4 @@
-"""`kquota move resume`: go on with what was interrupted."""
+"""`kquota move resume`: continue interrupted runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kquota throttle clear`: what `throttle set` took goes back value by value; or every throttle of the cluster goes."""
+"""`kquota throttle clear`: restore what `throttle set` changed, or remove every throttle of the cluster."""
 
 from __future__ import annotations
 

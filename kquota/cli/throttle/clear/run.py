@@ -1,4 +1,4 @@
-"""`kquota throttle clear`: end runs of `throttle set`, or take every throttle of the cluster away."""
+"""`kquota throttle clear`: end runs of `throttle set`, or remove every throttle of the cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kquota.throttle.standing import Standing, order
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleared(Answer):
-    """What was restored, and what could not be yet."""
+    """The changes that were restored, and those that could not be restored yet."""
 
     dry_run: bool
     given_back: tuple[Change, ...]
@@ -35,7 +35,7 @@ class Cleared(Answer):
 
 
 def run(options: ClearOptions) -> Cleared:
-    """Raises Invalid for options that exclude each other, and where nobody can be asked."""
+    """Run the command. Raises Invalid for options that exclude each other, and without a terminal to ask on."""
     if options.everything and options.run is not None:
         raise Invalid("give --run or --all, not both")
     if options.everything and options.gone:
@@ -84,9 +84,9 @@ def _cleared(given: GivenBack, notes: Sequence[str], options: ClearOptions, *, c
 
 
 def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[Run], list[Run]]:
-    """The throttle runs to end, by default those that this user began on this host; and the others that are open.
+    """Return the throttle runs to end, by default those that this user began on this host, and the other open ones.
 
-    Raises Refused for a run that is not there, or that moves partitions.
+    Raises Refused for a run that does not exist, or that moves partitions.
     """
     throttles = [one for one in open_runs if one.purpose is Purpose.THROTTLE]
     if run is None:
@@ -103,7 +103,7 @@ def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[
 
 
 def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared:
-    """Take away every list and rate that stands, after showing it; then close the records of throttles."""
+    """Show every list and rate, remove them, and close the records of throttles."""
     hold = None if options.dry_run else world.Hold(doing="throttle clear --all")
     with world.throttling(at, options.state_dir, holding=hold) as ports:
         standing = actions.read(ports)
@@ -132,7 +132,7 @@ def _every(standing: Standing) -> tuple[Change, ...]:
 
 
 def _disclose(standing: Standing) -> None:
-    """What running moves lose, and what this command cannot take away."""
+    """Warn about running moves that lose their throttle, and about rates that this command cannot remove."""
     if running := len(standing.snapshot.running):
         say(f"warning: {running:,} partitions are moving. Without a throttle, they use all available bandwidth")
     if default := standing.limits.get(DEFAULT):
@@ -144,7 +144,7 @@ def _disclose(standing: Standing) -> None:
 
 
 def _ask(ports: Ports, changes: Sequence[Change]) -> None:
-    """One confirmation. Raises Refused without it, Conflict when something changed meanwhile."""
+    """Ask for one confirmation. Raises Refused without it, and Conflict if something changed in the meantime."""
     confirmation.show(list(difference(changes)))
     confirmation.must_agree("remove all of them, whoever set them?")
     confirmation.must_still_be(tuple(changes), _every(actions.read(ports)), "the throttles")

@@ -1,4 +1,4 @@
-"""The answer of `throttle doctor`: findings, one a line, and what --fix would take away or took away."""
+"""The answer of `throttle doctor`: one finding per line, and what --fix removed or would remove."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ DO: Final[Mapping[Remedy, Callable[[Finding], str]]] = {
     Remedy.CORRECT_LIST: _correct_list,
     Remedy.SHORTEN_LIST: lambda _: "remove entries, or throttle the whole topic: kquota throttle set --topic",
 }
-"""The command line of each remedy."""
+"""The command line for each remedy."""
 
 
 def _to_the_second(time: datetime | None) -> str | None:
@@ -63,7 +63,7 @@ def _to_the_second(time: datetime | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueFound(Part):
-    """A value that a finding is about; `first_seen` None: not known, or nothing that --fix may take away."""
+    """A value of a finding. `first_seen` is None if it is unknown, or if --fix cannot remove the value."""
 
     setting: Setting = spread()
     value: str
@@ -72,7 +72,7 @@ class ValueFound(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingShown(Part):
-    """A finding, as `kquota.throttle.finding` has it."""
+    """A finding, like `kquota.throttle.finding.Finding`."""
 
     rule: str
     where: str
@@ -85,7 +85,7 @@ class FindingShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination(Answer):
-    """What doctor found, and what --fix would take away, took away, or could not."""
+    """The findings of doctor, and what --fix would remove, removed, or could not remove."""
 
     findings: tuple[FindingShown, ...]
     planned: tuple[Change, ...] = ()
@@ -95,7 +95,7 @@ class Examination(Answer):
     HEADER = ("rule", "where", "what", "effect", "do", "fixable")
 
     def text(self) -> Iterator[str]:
-        """One line each: what, where, what it does, what to do."""
+        """Yield one line for each finding: problem, place, effect and remedy."""
         for one in self.findings:
             yield f"{one.rule}: {one.where}: {one.what}; {one.effect}. Do: {one.do}"
 
@@ -105,7 +105,7 @@ class Examination(Answer):
 
 
 def summary(found: Sequence[Finding]) -> str:
-    """How many findings of which rule."""
+    """Return the number of findings of each rule."""
     if not found:
         return "no findings"
     counts = Counter(one.rule for one in found)
@@ -122,7 +122,7 @@ def examination(
     undone: Mapping[Setting, str] | None = None,
     notes: Sequence[str] = (),
 ) -> Examination:
-    """The answer; `sightings` are when doctor first saw each leftover, None where that is not remembered."""
+    """Return the answer. `sightings` has when doctor first saw each leftover, None if that is not kept."""
     first = {} if sightings is None else sightings.first
     findings = (
         FindingShown(

@@ -1,4 +1,4 @@
-"""`kquota throttle doctor`: leftovers of throttles found, and with --fix taken away."""
+"""`kquota throttle doctor`: find problems with throttles, and remove leftovers with --fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kquota throttle doctor`: find leftovers, and with --fix take them away and look again."""
+"""`kquota throttle doctor`: find problems, and with --fix remove leftovers and look again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kquota.throttle.port import Ports
 
 
 def run(options: DoctorOptions) -> Examination:
-    """Raises Invalid for options without --fix, and where nobody can be asked."""
+    """Run the command. Raises Invalid for options that need --fix, and without a terminal to ask on."""
     for option, given in (
         ("--older-than", options.older_than is not None),
         ("--yes", options.yes),
@@ -38,7 +38,7 @@ def run(options: DoctorOptions) -> Examination:
 
 
 def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> Examination:
-    """Find, and with `older_than` say what --fix would do."""
+    """Find problems. With `older_than`, also show what --fix would do."""
     with world.throttling(at, options.state_dir) as ports:
         standing = actions.read(ports)
         found = doctor.findings(standing)
@@ -58,7 +58,7 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
 
 
 def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bool) -> Examination:
-    """Take away what may go, look again, and tell what remains."""
+    """Remove leftovers, look again, and report what remains."""
     hold = world.Hold(doing="throttle doctor --fix", cautious=True)
     with world.throttling(at, options.state_dir, holding=hold) as ports:
         _must_know_all_runs(ports)
@@ -81,7 +81,7 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
 
 
 def _must_know_all_runs(ports: Ports) -> None:
-    """Raises Refused where a run that cannot be seen may need what looks left over."""
+    """Raise Refused if a run that is not visible here may need an apparent leftover."""
     if ports.hidden:
         raise Refused(f"{ports.alone}. Nothing was removed, because another host's run may need it")
     if unreadable := ports.runs.unreadable:
@@ -96,7 +96,7 @@ def _changes(ports: Ports, older_than: float) -> tuple[Change, ...]:
 
 
 def _ask(changes: Sequence[Change], again: Callable[[], Sequence[Change]]) -> None:
-    """One confirmation. Raises Refused without it, Conflict when something changed while the operator thought."""
+    """Ask for one confirmation. Raises Refused without it, and Conflict if something changed in the meantime."""
     for line in _proposal(changes):
         say(line)
     confirmation.must_agree("remove them?")

@@ -1,4 +1,4 @@
-"""`kquota throttle set`: throttle topics and brokers without a move, a returning broker, or a running move anew."""
+"""`kquota throttle set`: throttle topics and brokers without a move, a returning broker, or a running move."""
 
 from __future__ import annotations
 

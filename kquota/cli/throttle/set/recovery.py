@@ -1,4 +1,4 @@
-"""`kquota throttle set --recovering`: a returning broker's catching up, followed to its end, or one look of it."""
+"""`kquota throttle set --recovering`: throttle a returning broker until it is in sync, or look once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EVERY_SECONDS: Final = 2.0
 def recover(
     at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, *, once: bool
 ) -> Generator[Recovering]:
-    """List what the broker is behind with, release each as it rejoins: an answer for each look."""
+    """List the replicas that are out of sync, and release each that rejoins. Yields an answer for each look."""
     seen = _look(at, state_dir, broker, rate)
     try:
         while not once and seen.behind:
@@ -46,7 +46,7 @@ def recover(
 
 
 def would_recover(at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate) -> ThrottleSet:
-    """What the first look would write."""
+    """Return the changes of the first look."""
     with world.throttling(at, state_dir) as ports:
         _must_exist(ports, broker)
         snapshot = ports.cluster.snapshot(None)
@@ -59,7 +59,7 @@ def would_recover(at: world.Where, state_dir: Path | None, broker: BrokerId, rat
 def _look(
     at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, going: Run | None = None
 ) -> BrokerRecovery:
-    """One look, on a connection of its own: between two others may write, and a broker may go."""
+    """Take one look on a new connection. Between two looks, others may write, and the broker may stop."""
     with world.throttling(at, state_dir, holding=world.Hold(doing=f"throttle set --recovering {broker}")) as ports:
         _must_exist(ports, broker)
         seen = set_and_clear.recover(ports.cluster, ports.runs, ports.clock, broker, rate, going)
@@ -73,7 +73,7 @@ def _look(
 
 
 def _must_exist(ports: Ports, broker: BrokerId) -> None:
-    """Raises Refused for a broker that is neither alive nor named by any partition."""
+    """Raise Refused for a broker that is not alive and that no partition names."""
     snapshot = ports.cluster.snapshot(None)
     known = snapshot.alive | {b for now in snapshot.partitions.values() for b in now.replicas}
     must_be_known([broker], known, "--recovering")

@@ -1,4 +1,4 @@
-"""`kquota throttle set`: throttle what is selected, follow a returning broker, or give a run another rate."""
+"""`kquota throttle set`: set a throttle, follow a returning broker, or change the rate of a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kquota.throttle.standing import Standing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """The options of a throttle without a move; of no `sides` both are meant."""
+    """The options of a throttle without a move. Empty `sides` means both."""
 
     topics: tuple[str, ...]
     all_topics: bool
@@ -38,12 +38,12 @@ class _Asked:
 
     @property
     def selects(self) -> bool:
-        """Whether it names topics or brokers."""
+        """True if the options name topics or brokers."""
         return bool(self.topics or self.brokers or self.all_topics or self.all_brokers)
 
 
 def run(options: SetOptions) -> Answer | Generator[Answer]:
-    """Raises Invalid for options that do not go together."""
+    """Run the command. Raises Invalid for options that cannot be combined."""
     seconds = checks.seconds_of(options.sample)
     asked = _Asked(
         topics=names(options.topic, "--topic"),
@@ -69,7 +69,7 @@ def run(options: SetOptions) -> Answer | Generator[Answer]:
 
 
 def _check(asked: _Asked, options: SetOptions) -> None:
-    """Raises Invalid for what does not stand together."""
+    """Raise Invalid for options that cannot be combined."""
     others = (options.recovering, options.run, options.reassignment_json_file)
     if [asked.selects, *(other is not None for other in others)].count(True) != 1:
         raise Invalid(
@@ -94,7 +94,7 @@ def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) ->
         wanted = wishes.whole_topics(topics, _brokers(standing, asked, topics), asked.rate, asked.sides or wishes.BOTH)
         what = (ports.cluster, ports.runs, ports.clock, wishes.title(wanted), wanted, asked.rate, options.reason)
         held = set_and_clear.prepare(*what)
-        # Whether the throttle leaves anything for what has to catch up, as far as brokers tell.
+        # Warn if the throttle leaves nothing for replicas that must catch up.
         after = standing.after(held.changes)
         for line in starving(after, flowing(ports, after, seconds)):
             say(line)
@@ -107,7 +107,7 @@ def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) ->
 
 
 def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
-    """What the throttle does not do."""
+    """Yield notes on the limits of the throttle."""
     if topics:
         yield (
             "note: the throttle counts what in-sync replicas fetch, but never delays it (KAFKA-4313). Replicas that "
@@ -120,7 +120,7 @@ def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
 
 
 def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[BrokerId, ...]:
-    """Where the rate goes. Raises Refused for what does not exist, and for a broker that cannot be told."""
+    """Return the brokers that get the rate. Raises Refused for one that does not exist or is not alive."""
     checks.must_exist(standing, topics, asked.brokers)
     if asked.rate is None:
         return ()

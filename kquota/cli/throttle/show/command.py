@@ -1,4 +1,4 @@
-"""`kquota throttle show`: what is throttled, by whom, since when, and what flows."""
+"""`kquota throttle show`: throttles, the runs that set them, and their throughput."""
 
 from __future__ import annotations
 
