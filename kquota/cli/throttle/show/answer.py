@@ -22,7 +22,7 @@ FOLLOWER_FLOW: Final = "FollowerReplicationThrottledRate"
 SUM_LAG: Final = "SumReplicaLag"
 BYTES_IN: Final = "PartitionBytesInRate"
 _MOST: Final = 20
-NOBODY: Final = "by no run on record here"
+NOBODY: Final = "by no run recorded here"
 
 
 def _whole(rate: float | None) -> int | None:
