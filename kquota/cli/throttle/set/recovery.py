@@ -40,7 +40,7 @@ def recover(
                 say(f"{error}; the throttle stays set, trying again")
                 seen = replace(seen, changes=(), restored=GivenBack())
     except (KeyboardInterrupt, GeneratorExit):
-        say("the throttle stays set. The same command continues, kquota throttle clear restores it")
+        say("the throttle stays set. To continue, run the same command; to restore, run kquota throttle clear")
         raise
     yield recovering(seen, broker, last=True)
 
