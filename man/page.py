@@ -110,7 +110,7 @@ def _variables(command: Command) -> str:
     if not named:
         return ""
     terms = ", ".join(f"`{name}`" for name in named)
-    return f"{terms}\n:   Each stands for the option of its name, where that is not given."
+    return f"{terms}\n:   Used if the option of the same name is not given."
 
 
 def _variable(option: str) -> str:
