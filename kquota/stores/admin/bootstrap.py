@@ -149,7 +149,9 @@ def failed(
         look = "ssl.…" if isinstance(cause, ssl.SSLCertVerificationError) else "the port, security.protocol and ssl.…"
         return Unreachable(f"{where}: {words}; check {look} in {option}")
     if isinstance(error, _OUT_OF_TIME):
-        return Unreachable(f"{where}: no broker answered within {seconds:.0f} s; is it the port of a broker?")
+        return Unreachable(
+            f"{where}: no broker answered within {seconds:.0f} s. Check that this is the port of a broker"
+        )
     return Unreachable(f"{where}: no broker answered within {seconds:.0f} s ({phrase(error)})")
 
 
@@ -164,9 +166,9 @@ def _closed(bootstrap_server: str, protocol: str, names: ArgumentNames) -> str:
 
 def _refused(error: BaseException, option: str) -> str:
     if isinstance(error, kafka_errors.UnsupportedSaslMechanismError):
-        return f"that port does not take this sasl.mechanism; check it in {option}"
+        return f"the port does not support this sasl.mechanism; check it in {option}"
     if isinstance(error, kafka_errors.IllegalSaslStateError):
-        return f"that port takes no login; check the port, and security.protocol in {option}"
+        return f"the port does not accept a login; check the port, and security.protocol in {option}"
     said = _said(error).removeprefix("SaslAuthenticationFailedError: ")
     return f"the login was refused ({said}); check sasl.mechanism and sasl.jaas.config in {option}"
 

@@ -29,7 +29,7 @@ from kquota.terms import DEFAULT, BrokerId
 _TOPICS_A_REQUEST: Final = 500
 """An answer holds some 40 configs of each topic, every one with its synonyms: 500 topics are a few megabytes."""
 _Told: TypeAlias = tuple[str, str | None, int, bool, tuple[tuple[int, str, str | None], ...]]
-_MAYBE: Final = ("; it may have been written: look with ", NextStep.SHOW_CONFIGS)
+_MAYBE: Final = ("; it may have been written. Check with ", NextStep.SHOW_CONFIGS)
 _DEFAULT_BROKER: Final = Resource(kind=BROKERS, name=DEFAULT)
 
 
@@ -191,7 +191,7 @@ def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaErro
     """What went wrong; `answer` is None for a broker that is not alive."""
     resource = change.resource
     if answer is None:
-        return Refused(f"{resource} is not alive; only a broker itself takes its configs. Nothing was written")
+        return Refused(f"{resource} is not alive, and only the broker itself accepts its configs. Nothing was written")
     if isinstance(answer, Refused):
         return answer
     if isinstance(answer, KquotaError):

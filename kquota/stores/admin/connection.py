@@ -247,7 +247,7 @@ class Wire:
         hint = ""
         if broker is None and isinstance(cause or error, (OSError, kafka_errors.KafkaConnectionError)):
             named = ", ".join(f"{known.host}:{known.port}" for known in list(self.brokers().values())[:_SHOWN])
-            hint = f"; the cluster names its brokers as {named}: can they be reached from here?"
+            hint = f"; the cluster reports its brokers as {named}. Check that this host can reach them"
         return Unreachable(f"{where}: no answer to {name} ({told or start.phrase(error)}){hint}")
 
 

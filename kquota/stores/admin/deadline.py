@@ -37,7 +37,7 @@ class Deadline:
         if muted > self._mute_left:
             self._end = now()
             raise Unreachable(
-                f"broker {broker} throttles this client for {muted:.0f} s more; a client quota is too low"
+                f"broker {broker} throttles this client for another {muted:.0f} s; one of its client quotas is too low"
             )
         self._mute_left -= muted
         self._end += muted

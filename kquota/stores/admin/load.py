@@ -133,7 +133,7 @@ class RdkafkaClient:
                 let_through()
                 self._must_go_on()
                 if sent.total() > load.most_bytes:
-                    problem = f": {load.most_bytes:,} bytes are written, and nothing holds the client"
+                    problem = f": {load.most_bytes:,} bytes were written, and no broker throttled the client"
                     raise RefusedArgument("most_bytes", problem)
                 for partition in load.leaders:
                     due = load.due(now - began) if most is None else float(most)
@@ -193,9 +193,9 @@ class RdkafkaClient:
     def _failed(self, error: KafkaError) -> None:
         # Nothing may be raised through librdkafka: its caller looks at this between two calls.
         if error.code() in _DENIED:
-            self._failure = self._failure or Refused(f"brokers refuse the client to be probed: {error.str()}")
+            self._failure = self._failure or Refused(f"brokers reject the probed client: {error.str()}")
         elif error.code() in _FATAL or error.code() == KafkaError._MSG_TIMED_OUT:
-            self._failure = self._failure or Unreachable(f"the client to be probed: {error.str()}")
+            self._failure = self._failure or Unreachable(f"the probed client: {error.str()}")
 
     def _must_go_on(self) -> None:
         if self._failure is not None:

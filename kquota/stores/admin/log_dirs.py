@@ -41,7 +41,7 @@ class WireLogDirs:
         found = []
         for broker, answer in answers.items():
             if getattr(answer, "error_code", 0):
-                raise Refused(f"broker {broker}: {kafka_error(answer.error_code, None)} to DescribeLogDirs")
+                raise Refused(f"broker {broker} answered DescribeLogDirs with {kafka_error(answer.error_code, None)}")
             found += [_log_dir(broker, racks.get(broker), result, topics) for result in answer.results]
         return sorted(found, key=lambda log_dir: (log_dir.broker, log_dir.path))
 

@@ -230,8 +230,8 @@ class PartitionLog:
         self._absent_since = None
         if found.topic_id.int and found.topic_id != self.topic_id:
             raise Refused(
-                f"{self._prefix}it was deleted and made again (id {found.topic_id}, before {self.topic_id}). "
-                "Nothing of this record is in the new topic"
+                f"{self._prefix}it was deleted and created again (id {found.topic_id}, before {self.topic_id}). "
+                "The new topic does not contain this record"
             )
         self._leader = leader(found)
 

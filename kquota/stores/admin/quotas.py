@@ -119,7 +119,7 @@ class WireQuotas:
         for change in changes:
             result = results.get(_key(_parts(change.entity)))
             if result is None:
-                errors[change.entity] = "the broker's answer leaves it out"
+                errors[change.entity] = "the broker's answer does not mention it"
             elif result.error_code:
                 errors[change.entity] = kafka_error(result.error_code, result.error_message)
         return errors

@@ -61,7 +61,7 @@ class WireReplicaDirs:
         absent: set[ReplicaId] = set()
         for broker, answer in answers.items():
             if isinstance(answer, KquotaError):
-                lost = Unknown(f"{answer}; whether it moves its replicas is not known")
+                lost = Unknown(f"{answer}; it is unknown whether it moves its replicas")
                 errors |= {(name, broker): lost for name in asked[broker]}
                 continue
             told = {
@@ -118,7 +118,7 @@ def _must_be_told(broker: BrokerId, answer: Any) -> None:
     """A broker has one log dir at least. Below version 3 of this answer, none is how it says that nobody may know."""
     if answer.error_code or not answer.results:
         why = kafka_error(answer.error_code or FORBIDDEN[1], None)
-        raise Refused(f"broker {broker}: {why} to DescribeLogDirs; this user needs DESCRIBE on the cluster")
+        raise Refused(f"broker {broker} answered DescribeLogDirs with {why}. This user needs DESCRIBE on the cluster")
 
 
 def _closed(found: Any) -> str | None:
@@ -148,6 +148,6 @@ def _error(broker: BrokerId, path: str, code: int | None) -> KquotaError | None:
     if code == 0 or code in _ABSENT:
         return None
     if code is None:
-        return Unknown(f"broker {broker} did not say whether it moves the replica")
+        return Unknown(f"broker {broker} did not report whether it moves the replica")
     words = f"broker {broker} answered {kafka_error(code, None)} for log dir {path}"
     return Unknown(words) if code in MAYBE_WRITTEN else Refused(words)

@@ -21,7 +21,7 @@ def moving(wire: Wire) -> dict[TopicPartition, Any]:
     answer = ask_controller(wire, ListPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=None))
     if answer.error_code:
         words = kafka_error(answer.error_code, answer.error_message)
-        raise Refused(f"listing the running moves: the broker answered {words}")
+        raise Refused(f"listing the running reassignments: the broker answered {words}")
     return {
         TopicPartition(topic.name, state.partition_index): state
         for topic in answer.topics

@@ -66,7 +66,9 @@ class WireSettings(WireConfigs):
         for change in changes:
             setting = change.setting
             if setting not in now:
-                errors[setting] = Unreachable(f"{setting} cannot be read, so it was not written; is the broker alive?")
+                errors[setting] = Unreachable(
+                    f"{setting} cannot be read, so it was not written. Check that the broker is running"
+                )
             elif now[setting] != change.before:
                 errors[setting] = Conflict(f"{setting} is {now[setting]!r} and was {change.before!r} a moment ago")
             else:
@@ -87,7 +89,7 @@ class WireSettings(WireConfigs):
             errors |= self._write({setting: (DELETE, None) for setting in seen if now[setting] == ""})
             left = {setting: change for setting, change in left.items() if setting not in seen}
             if left and time.monotonic() > give_up:
-                why = f"its entries were taken away and still stood {SEEN_SECONDS:.0f} s later"
+                why = f"its entries were removed, but were still there {SEEN_SECONDS:.0f} s later"
                 return errors | {setting: Unknown(f"{setting}: {why}") for setting in left}
             if left:
                 time.sleep(_SEEN_POLL_SECONDS)
@@ -146,7 +148,7 @@ def _values(resource: Resource, answer: Any, keys: Iterable[str]) -> dict[Settin
 def _error(setting: Setting, sent: Operation, answer: Any | KquotaError) -> KquotaError | None:
     if isinstance(answer, KquotaError):
         # It answered a moment ago, so the request may well have reached it.
-        return Unknown(f"{answer}; whether it was written is not known")
+        return Unknown(f"{answer}; it may have been written")
     code = answer.error_code
     if code == 0 or (code == UNKNOWN_TOPIC and sent[0] in (DELETE, SUBTRACT)):
         return None

@@ -111,8 +111,8 @@ class WireLog:
         took_our_place = first.base_sequence == self._sequence and first.nonce is not None
         if any(batch.nonce == nonce for batch in others) or (maybe and not took_our_place):
             raise Unknown(
-                f"topic {self._partition.name}: another host appended too, and which came first is not known. "
-                "Read the record again"
+                f"topic {self._partition.name}: another host also appended, and it is unknown which came first. "
+                "Run the command again"
             )
         raise self._stale()
 
@@ -121,7 +121,7 @@ class WireLog:
 
     def _undecided(self, sent: Produced, maybe: bool, reason: str) -> Refused | Unknown | Unreachable:
         if maybe:
-            return Unknown(f"{reason}; it is not known whether the record was written")
+            return Unknown(f"{reason}; it is unknown whether the record was written")
         if sent.code == OUT_OF_ORDER:
             return Refused(
                 f"{reason}, but the log holds nothing new: its last records were deleted. Nothing was appended"

@@ -94,7 +94,7 @@ def delete(wire: Wire, name: str) -> None:
     is still there after 30 s.
     """
     _mutate(wire, Deletion(topic=name, partitions=1), "deleted")
-    _wait(lambda: _gone(wire, name) and _free(wire, name), f"topic {name}: deleted, but it is still there")
+    _wait(lambda: _gone(wire, name) and _free(wire, name), f"topic {name}: deleted, but it did not disappear")
 
 
 def describe(wire: Wire, name: str) -> LogTopic | None:
@@ -138,14 +138,16 @@ def weak(topic: LogTopic, brokers: int) -> tuple[str, ...]:
     if topic.replicas < (replicas := min(_REPLICAS, brokers)):
         found.append(f"replication factor is {topic.replicas}, and should be {replicas}")
     if configs is None:
-        return (*found, "its configs are not readable; this user needs DESCRIBE_CONFIGS on the topic")
+        return (*found, "its configs cannot be read; this user needs DESCRIBE_CONFIGS on the topic")
     least = 2 if topic.replicas >= _REPLICAS else 1
     if (insync := int(configs.get("min.insync.replicas", least))) < least:
-        found.append(f"min.insync.replicas is {insync}, and should be {least}: a dead broker may take records with it")
+        found.append(f"min.insync.replicas is {insync}, and should be {least}: records can be lost with one broker")
     elif topic.replicas > 1 and insync >= topic.replicas:
-        found.append(f"min.insync.replicas is {insync} of {topic.replicas} replicas: no broker may be down for a write")
+        found.append(
+            f"min.insync.replicas is {insync} of {topic.replicas} replicas: writes fail while a broker is down"
+        )
     if configs.get("unclean.leader.election.enable") == "true":
-        found.append("unclean.leader.election.enable is true: an election may take records away")
+        found.append("unclean.leader.election.enable is true: an election can lose records")
     if int(size := configs.get("max.message.bytes", _LARGEST_BATCH)) < _LARGEST_BATCH:
         found.append(f"max.message.bytes is {size}, and should be {_LARGEST_BATCH} or more")
     return tuple(found)
@@ -167,12 +169,12 @@ def _mutate(wire: Wire, wanted: Mutation, done: str) -> None:
         answer = WireTopics(wire).send([wanted], _SECONDS)
     except Unreachable as error:
         lost = f"topic {wanted.topic}: it may have been {done} ("
-        raise Unknown(lost, error, "). Look with ", NextStep.SHOW_TOPICS) from error
+        raise Unknown(lost, error, "). Check with ", NextStep.SHOW_TOPICS) from error
     if (failure := answer.outcomes[wanted.topic]) is None:
         return
     if failure.rejected:
         seconds = answer.throttle_time_ms / 1000
-        reason = f"topic {wanted.topic}: controller_mutation_rate holds it up. Try again in {seconds:.1f} s"
+        reason = f"topic {wanted.topic}: it was rejected by controller_mutation_rate. Try again in {seconds:.1f} s"
         raise QuotaViolatedException(answer.throttle_time_ms, reason)
     raise _failed(wanted, failure, done)
 

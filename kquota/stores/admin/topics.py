@@ -26,7 +26,7 @@ _TRIES: Final = 3
 _TELLS_ELR: Final = (4, 0)
 _PAGE: Final = 500
 _LIMIT: Final = 2_000
-_UNTOLD: Final = Failure(code=-1, reason="the broker's answer does not name it: look whether it was done")
+_UNTOLD: Final = Failure(code=-1, reason="the broker's answer does not mention it; check whether it was done")
 
 _Topic = CreateTopicsRequest.CreatableTopic
 _Described = DescribeTopicPartitionsRequest

@@ -26,7 +26,7 @@ def explained(error: OSError) -> str | None:
     if isinstance(error, ssl.SSLCertVerificationError):
         return _unverified(error)
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError)):
-        return "the connection was closed in the TLS handshake: most likely that port does not speak TLS"
+        return "the connection was closed during the TLS handshake; the port probably does not speak TLS"
     if not isinstance(error, ssl.SSLError):
         return None
     reason = error.reason or ""
@@ -37,9 +37,12 @@ def explained(error: OSError) -> str | None:
 
 
 _REASONS: Final = (
-    (("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"), "that port does not speak TLS"),
-    (("CERTIFICATE_REQUIRED",), "the server wants a client certificate: name a key store"),
-    (("ALERT_BAD_CERTIFICATE",), "the server wants a client certificate, or another one: look at the key store"),
+    (("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"), "the port does not speak TLS"),
+    (("CERTIFICATE_REQUIRED",), "the server requires a client certificate: configure a key store"),
+    (
+        ("ALERT_BAD_CERTIFICATE",),
+        "the server requires a client certificate, or does not accept this one: check the key store",
+    ),
     (("ALERT_UNKNOWN_CA", "ALERT_CERTIFICATE"), "the server does not accept this client's certificate"),
     (("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"), "server and client have no TLS version in common"),
     (("HANDSHAKE_FAILURE",), "the server refused the handshake: no common cipher suite, or no client certificate"),
@@ -49,13 +52,13 @@ _REASONS: Final = (
 def _unverified(error: ssl.SSLCertVerificationError) -> str:
     said = error.verify_message.rstrip(".")
     if "expired" in said:
-        return f"the server's certificate is too old ({said})"
+        return f"the server's certificate is no longer valid ({said})"
     if "not yet valid" in said:
-        return f"the server's certificate is not valid yet ({said}); is this machine's clock right?"
+        return f"the server's certificate is not valid yet ({said}). Check the clock of this machine"
     if "mismatch" in said:
-        return f"the server's certificate is for another name ({said}); use the name that it holds"
+        return f"the server's certificate is for another name ({said}); use a name that it contains"
     if "self-signed" in said or "issuer" in said:
-        return f"the server's certificate comes from nobody in the trust store ({said})"
+        return f"the server's certificate is not signed by an authority in the trust store ({said})"
     return f"the server's certificate was not accepted ({said})"
 
 

@@ -44,7 +44,7 @@ def login(text: str, where: str) -> Login:
     tokens = _tokens(text, where)
     found = _login(tokens, where)
     if next(tokens, None) is not None:
-        raise Invalid(f"{where}: more than one login module; Kafka takes one")
+        raise Invalid(f"{where}: more than one login module; Kafka accepts only one")
     return found
 
 
@@ -67,7 +67,7 @@ def section(path: Path, name: str, option: str) -> Login | None:
         _expect(";", tokens, where, "after the } of a section")
         if head == name:
             if len(logins) != 1:
-                raise Invalid(f"{where}: section {name} has {len(logins)} login modules; one is needed")
+                raise Invalid(f"{where}: section {name} has {len(logins)} login modules; exactly one is needed")
             found = logins[0]
     return found
 
@@ -101,7 +101,7 @@ def _until_semicolon(tokens: Iterator[tuple[str, bool]], where: str) -> Iterator
         yield token
         if token == (";", False):
             return
-    raise Invalid(f"{where}: a login module is not ended with a semicolon")
+    raise Invalid(f"{where}: a login module does not end with a semicolon")
 
 
 def _login(tokens: Iterator[tuple[str, bool]], where: str) -> Login:
@@ -110,7 +110,7 @@ def _login(tokens: Iterator[tuple[str, bool]], where: str) -> Login:
         raise Invalid(f"{where}: no login module is named")
     flag, _ = next(tokens, (";", False))
     if flag.lower() not in _FLAGS:
-        raise Invalid(f"{where}: after the login module stands one of {', '.join(_FLAGS)}")
+        raise Invalid(f"{where}: the login module must be followed by one of {', '.join(_FLAGS)}")
     options: dict[str, str] = {}
     for key, quoted in tokens:
         if key == ";" and not quoted:
@@ -120,7 +120,7 @@ def _login(tokens: Iterator[tuple[str, bool]], where: str) -> Login:
         if value in ("=", ";", "{", "}") and not quoted:
             raise Invalid(f"{where}: an option has no value")
         options[key] = value
-    raise Invalid(f"{where}: it is not ended with a semicolon")
+    raise Invalid(f"{where}: it does not end with a semicolon")
 
 
 def _expect(mark: str, tokens: Iterator[tuple[str, bool]], where: str, when: str) -> None:

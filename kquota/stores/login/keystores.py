@@ -89,7 +89,7 @@ def identity(found: Mapping[str, str], prefix: str, where: str) -> Identity | No
     if key or chain:
         if not key or not chain:
             missing = f"{prefix}keystore.certificate.chain" if key else f"{prefix}keystore.key"
-            raise Invalid(f"{where}: {missing} is missing; chain and key go together")
+            raise Invalid(f"{where}: {missing} is missing; chain and key must be set together")
         return InlinePem(chain=_unfolded(chain), key=_unfolded(key), password=key_password)
     located = _located(found, f"{prefix}keystore", where)
     if located is None:
@@ -136,7 +136,7 @@ def _inline_key(found: InlinePem, where: str) -> PrivateKeyTypes:
         return load_pem_private_key(found.key.encode(), password)
     except (TypeError, ValueError):
         raise Invalid(
-            f"{where}: the key in the properties cannot be read: it must be in PEM, and its password be right"
+            f"{where}: the key in the properties cannot be read: it must be in PEM, and its password must be correct"
         ) from None
 
 
@@ -144,7 +144,7 @@ def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, by
     """A store's file, its bytes, and whether they are PEM. What is in the file decides, as Java's own reader does."""
     location, declared = found.get(f"{store}.location"), found.get(f"{store}.type", "").upper()
     if declared and declared not in _TYPES:
-        raise Invalid(f"{where}: {store}.type={declared}: kquota reads {', '.join(_TYPES[:2])}")
+        raise Invalid(f"{where}: {store}.type={declared}: kquota reads {' and '.join(_TYPES[:2])}")
     if not location:
         return None
     path = Path(location)
@@ -159,7 +159,7 @@ def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, by
         raise Invalid(f"{where}: {store}.location: {path} is neither PEM nor PKCS12")
     if declared and is_pem != (declared == "PEM"):
         kind = "PEM" if is_pem else "PKCS12"
-        raise Invalid(f"{where}: {store}.type is {declared}, and {path} is {kind}")
+        raise Invalid(f"{where}: {store}.type is {declared}, but {path} is {kind}")
     return path, data, is_pem
 
 
@@ -195,7 +195,7 @@ def _pkcs12(
     try:
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except ValueError:
-        given = "is wrong" if password is not None else "is not given"
+        given = "is wrong" if password is not None else "is missing"
         raise Invalid(f"{what} cannot be opened: {setting} {given}, or the file is damaged") from None
     own = [store.cert] if store.cert is not None else []
     return store.key, [entry.certificate for entry in (*own, *store.additional_certs)]

@@ -43,11 +43,13 @@ def _written(host: str, port: int) -> str:
 def _host_and_port(address: str, option: str, config: str) -> tuple[str, int]:
     protocol, colon, _ = address.partition("://")
     if colon:
-        raise Invalid(f"{option}: {address!r}: leave out {protocol}://; security.protocol in {config} says it")
+        raise Invalid(
+            f"{option}: {address!r}: leave out {protocol}://, because security.protocol in {config} sets the protocol"
+        )
     host, colon, port = address.rpartition(":")
     host = host.strip("[]")
     if not colon or not host or not is_port(port):
         raise Invalid(f"{option}: {address!r} is not host:port")
     if not is_host(host):
-        raise Invalid(f"{option}: {address!r}: {host!r} is no host's name")
+        raise Invalid(f"{option}: {address!r}: {host!r} is not a valid host name")
     return host, int(port)

@@ -79,7 +79,7 @@ def token(wanted: Tokens, trust: Callable[[], ssl.SSLContext]) -> Token:
             value = answer.get("access_token") or answer.get("id_token")
             lasts = answer.get("expires_in")
             ends = None if (seconds := _seconds(lasts)) is None else time.time() + seconds
-            return _checked(value, ends, wanted.client_id, f"the token endpoint {shown(wanted.url)} gave no token")
+            return _checked(value, ends, wanted.client_id, f"the token endpoint {shown(wanted.url)} returned no token")
 
 
 def shown(url: str) -> str:
@@ -126,16 +126,16 @@ def _asked(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> di
             f"{where} answered {error.code}{_reason(error)}; check clientId, clientSecret and scope"
         ) from None
     except (OSError, urllib.error.URLError) as error:
-        raise Unreachable(f"{where} cannot be asked within {wanted.seconds:.0f} s: {_why(error)}") from None
+        raise Unreachable(f"{where} cannot be reached within {wanted.seconds:.0f} s: {_why(error)}") from None
     except (http.client.InvalidURL, ValueError):
         # No name for DNS, or what a request line cannot hold.
-        raise Invalid(f"{where} cannot be asked for; check sasl.oauthbearer.token.endpoint.url") from None
+        raise Invalid(f"{where} cannot be requested; check sasl.oauthbearer.token.endpoint.url") from None
     except http.client.HTTPException:
-        raise Refused(f"{where} answers, but not as HTTP; check sasl.oauthbearer.token.endpoint.url") from None
+        raise Refused(f"{where} does not answer with HTTP; check sasl.oauthbearer.token.endpoint.url") from None
     try:
         document = json.loads(answer)
     except (ValueError, RecursionError):
-        raise Refused(f"{where} gave no JSON; check sasl.oauthbearer.token.endpoint.url") from None
+        raise Refused(f"{where} did not return JSON; check sasl.oauthbearer.token.endpoint.url") from None
     return document if isinstance(document, dict) else {}
 
 

@@ -23,7 +23,7 @@ def properties(path: Path, option: str) -> dict[str, str]:
 def tell_if_open(path: Path, what: str, tell: Callable[[str], None]) -> None:
     """Tell when a file with secrets may be read or changed by its group, or by everybody."""
     if path.stat().st_mode & OTHERS:
-        tell(f"{what} holds secrets, and others than its owner may read it: chmod 600 {path}")
+        tell(f"{what} holds secrets, and users other than its owner can read it. Run chmod 600 {path}")
 
 
 def listed(found: Mapping[str, str], keys: Iterable[str]) -> str:
@@ -32,5 +32,5 @@ def listed(found: Mapping[str, str], keys: Iterable[str]) -> str:
     others = len(set(keys)) - len(named)
     shown = [*named[:_SHOWN], *([f"{len(named) - _SHOWN} more"] if len(named) > _SHOWN else [])]
     if others:
-        shown.append(f"{others} line(s) that are no property")
+        shown.append(f"{others} line(s) that are not properties")
     return ", ".join(shown)

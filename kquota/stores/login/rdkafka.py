@@ -38,7 +38,9 @@ def settings(security: Security) -> dict[str, Any]:
         case Password(mechanism=mechanism, username=username, password=password):
             found |= {"sasl.mechanism": mechanism, "sasl.username": username, "sasl.password": password}
         case Kerberos():
-            raise Invalid(f"{security.where}: sasl.mechanism=GSSAPI: the librdkafka that pip brings has no GSSAPI")
+            raise Invalid(
+                f"{security.where}: sasl.mechanism=GSSAPI: the librdkafka that pip installs does not support GSSAPI"
+            )
         case None:
             pass
         case tokens:
@@ -51,7 +53,7 @@ def settings(security: Security) -> dict[str, Any]:
 
 def _tls(wanted: Tls, where: str) -> dict[str, Any]:
     if wanted.protocols != PROTOCOLS:
-        raise Invalid(f"{where}: ssl.enabled.protocols: librdkafka cannot be held to {', '.join(wanted.protocols)}")
+        raise Invalid(f"{where}: ssl.enabled.protocols: librdkafka cannot be limited to {', '.join(wanted.protocols)}")
     found: dict[str, Any] = {
         "ssl.endpoint.identification.algorithm": "https" if wanted.check_host else "none",
         "enable.ssl.certificate.verification": True,

@@ -150,7 +150,10 @@ def _no_providers(found: Mapping[str, str], where: str) -> None:
     """Refuse what Kafka would have another program fill in: taken as it stands it would be a wrong password."""
     for key, value in found.items():
         if key.startswith("config.providers") or _PROVIDED.search(value):
-            raise Invalid(f"{where}: {key}: kquota has no config providers; write the value, and chmod 600 the file")
+            raise Invalid(
+                f"{where}: {key}: kquota does not support config providers; "
+                "write the value itself, and run chmod 600 on the file"
+            )
 
 
 def _name_unused(found: Mapping[str, str], protocol: str, where: str, tell: Callable[[str], None]) -> None:
@@ -162,7 +165,9 @@ def _name_unused(found: Mapping[str, str], protocol: str, where: str, tell: Call
     used = _ALWAYS | (_SASL if uses_sasl else frozenset()) | (_TLS if uses_tls else frozenset())
     for key in sorted(found.keys() - known):
         if key.startswith(("ssl.", "sasl.", "security.")) and not _HARMLESS.fullmatch(key):
-            raise Invalid(f"{where}: {key}: kquota cannot honour it; take it out if the connection is safe without it")
+            raise Invalid(
+                f"{where}: {key}: kquota does not support it. Remove it if the connection is secure without it"
+            )
     if idle := sorted(found.keys() & known - used):
         tell(f"{where}: security.protocol is {protocol}, so these have no effect: {', '.join(idle)}")
     if unused := sorted(found.keys() - known):
@@ -173,7 +178,9 @@ def _credentials(
     found: Mapping[str, str], where: str, environment: Mapping[str, str], tell: Callable[[str], None]
 ) -> Credentials:
     if "sasl.mechanism" not in found:
-        raise Invalid(f"{where}: sasl.mechanism is missing (Kafka then takes GSSAPI); one of {', '.join(_MECHANISMS)}")
+        raise Invalid(
+            f"{where}: sasl.mechanism is missing (Kafka's default is GSSAPI). Set it to one of {', '.join(_MECHANISMS)}"
+        )
     mechanism = _one_of(_MECHANISMS, found["sasl.mechanism"], "sasl.mechanism", where)
     if mechanism == "GSSAPI":
         return _kerberos(found, where)
@@ -181,7 +188,7 @@ def _credentials(
     if mechanism == "OAUTHBEARER":
         return _tokens(found, login, where, tell)
     if login is None:
-        raise Invalid(f"{where}: sasl.jaas.config is missing: it says who logs in")
+        raise Invalid(f"{where}: sasl.jaas.config is missing: it names the user who logs in")
     if login.name not in ("PlainLoginModule", "ScramLoginModule"):
         raise Invalid(f"{where}: sasl.jaas.config: {mechanism} needs PlainLoginModule or ScramLoginModule")
     if login.options.get("tokenauth", "false").lower() == "true":
@@ -202,7 +209,7 @@ def _login(found: Mapping[str, str], where: str, environment: Mapping[str, str])
 def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Callable[[str], None]) -> Tokens:
     callbacks = found.get(_CALLBACKS, _OAUTH_CALLBACKS)
     if callbacks.rpartition(".")[2] != _OAUTH_CALLBACKS:
-        raise Invalid(f"{where}: {_CALLBACKS}: kquota runs no Java; it knows {_OAUTH_CALLBACKS}")
+        raise Invalid(f"{where}: {_CALLBACKS}: kquota does not run Java classes; it supports {_OAUTH_CALLBACKS}")
     if login is not None and login.name != "OAuthBearerLoginModule":
         raise Invalid(f"{where}: sasl.jaas.config: OAUTHBEARER needs OAuthBearerLoginModule")
     options = login.options if login is not None else {}
@@ -218,13 +225,14 @@ def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Cal
     if scheme == "file":
         return TokenFile(path=Path(unquote(parts.path)), extensions=oauth.extensions(options))
     if scheme not in ("http", "https") or not parts.hostname:
-        raise Invalid(f"{where}: sasl.oauthbearer.token.endpoint.url must be a URL of https, http or file")
+        raise Invalid(f"{where}: sasl.oauthbearer.token.endpoint.url must be an https, http or file URL")
     if "@" in parts.netloc:
         raise Invalid(
-            f"{where}: sasl.oauthbearer.token.endpoint.url: no user and password in it; use clientId and clientSecret"
+            f"{where}: sasl.oauthbearer.token.endpoint.url: it must not contain a user or a password; "
+            "use clientId and clientSecret"
         )
     if scheme == "http":
-        tell(f"{where}: the client secret goes to {oauth.shown(url)} without TLS")
+        tell(f"{where}: the client secret is sent to {oauth.shown(url)} without TLS")
     return _client_credentials(found, options, url, where)
 
 
@@ -235,7 +243,7 @@ def _split(url: str, where: str) -> SplitResult:
     except ValueError:
         # Python's words would repeat a password that holds a slash.
         raise Invalid(
-            f"{where}: sasl.oauthbearer.token.endpoint.url: its host or its port cannot be right; write "
+            f"{where}: sasl.oauthbearer.token.endpoint.url: its host or its port is not valid; write "
             "https://HOST:PORT/PATH"
         ) from None
     return parts
@@ -268,15 +276,15 @@ def _kerberos(found: Mapping[str, str], where: str) -> Kerberos:
     if find_spec("gssapi") is None:
         raise Invalid(
             f"{where}: sasl.mechanism=GSSAPI needs the extra kquota[gssapi] (pip install 'kquota[gssapi]') and a "
-            "ticket (kinit); kquota reads no keytab itself"
+            "ticket (kinit); kquota does not read a keytab"
         )
     text = found.get("sasl.jaas.config")
     options = jaas.login(text, f"{where}: sasl.jaas.config").options if text else {}
     if options.get("useKeyTab", "false").lower() == "true":
-        raise Invalid(f"{where}: sasl.jaas.config: kquota uses a ticket, no keytab: run kinit -kt KEYTAB PRINCIPAL")
+        raise Invalid(f"{where}: sasl.jaas.config: kquota uses a ticket, not a keytab: run kinit -kt KEYTAB PRINCIPAL")
     service = found.get("sasl.kerberos.service.name") or options.get("serviceName")
     if not service:
-        raise Invalid(f"{where}: sasl.kerberos.service.name is missing (mostly: kafka)")
+        raise Invalid(f"{where}: sasl.kerberos.service.name is missing (usually kafka)")
     return Kerberos(service=service)
 
 

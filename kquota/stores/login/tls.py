@@ -34,14 +34,18 @@ def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str],
     protocols = [protocol.strip() for protocol in named if protocol.strip()] or PROTOCOLS
     allowed = tuple(protocol for protocol in PROTOCOLS if protocol in protocols)
     if not allowed or set(protocols) - {*PROTOCOLS, *_OLD}:
-        raise Invalid(f"{where}: {prefix}enabled.protocols: kquota speaks {' and '.join(PROTOCOLS)}")
+        raise Invalid(f"{where}: {prefix}enabled.protocols: kquota supports {' and '.join(PROTOCOLS)}")
     if set(protocols) & set(_OLD):
-        tell(f"{where}: of {prefix}enabled.protocols only {', '.join(allowed)} is used: the others are not safe")
+        tell(
+            f"{where}: {prefix}enabled.protocols: only {', '.join(allowed)} is used, because the others are not secure"
+        )
     if found.get(f"{prefix}protocol", "TLS") not in ("TLS", *PROTOCOLS):
         raise Invalid(f"{where}: {prefix}protocol must be TLS, {' or '.join(PROTOCOLS)}")
     algorithm = found.get(f"{prefix}endpoint.identification.algorithm", "https").lower()
     if algorithm not in ("https", ""):
-        raise Invalid(f"{where}: {prefix}endpoint.identification.algorithm must be https, or empty to check no name")
+        raise Invalid(
+            f"{where}: {prefix}endpoint.identification.algorithm must be https, or empty for no check of the host name"
+        )
     identity = keystores.identity(found, prefix, where)
     if isinstance(identity, PemFile) and keystores.holds_bare_key(identity):
         tell_if_open(identity.path, f"{where}: {prefix}keystore.location: {identity.path}", tell)
@@ -67,7 +71,7 @@ def context(wanted: Tls, where: str) -> ssl.SSLContext:
         try:
             made.load_verify_locations(cadata=wanted.trust)
         except ssl.SSLError:
-            raise Invalid(f"{where}: the trust store holds something that is no certificate") from None
+            raise Invalid(f"{where}: the trust store holds an entry that is not a certificate") from None
     if isinstance(wanted.identity, PemFile):
         _load(made, wanted.identity.path, wanted.identity.password, f"{where}: {wanted.identity.path}")
     elif wanted.identity is not None:
@@ -79,7 +83,7 @@ def _load(made: ssl.SSLContext, path: Path, password: str | None, what: str) -> 
     def asked() -> str:
         # Without this OpenSSL would ask the terminal.
         if password is None:
-            raise Invalid(f"{what}: its key is enciphered, and no key password is given")
+            raise Invalid(f"{what}: its key is encrypted, and no key password is set")
         return password
 
     try:
@@ -106,9 +110,9 @@ def _of_store(error: ssl.SSLError) -> str:
         case "KEY_VALUES_MISMATCH":
             return "its key does not belong to its first certificate"
         case "NO_START_LINE" | "PEM_LIB" | None:
-            return "it must hold a certificate and its key in PEM, and the key's password must be right"
+            return "it must hold a certificate and its key in PEM, and the key's password must be correct"
         case _:
-            return f"it must hold a certificate and its key, and the key's password be right ({error.reason})"
+            return f"it must hold a certificate and its key, and the key's password must be correct ({error.reason})"
 
 
 def _version(protocol: str) -> ssl.TLSVersion:

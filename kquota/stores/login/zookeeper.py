@@ -56,13 +56,17 @@ def _tls(read: Mapping[str, str], path: Path, where: str, tell: Callable[[str], 
     if found.get(f"{_PREFIX}client.enable", "").lower() != "true":
         raise Invalid(f"{where}: {_PREFIX}client.enable must be true; for a port without TLS leave the option out")
     if not found.get(_SOCKET, "ClientCnxnSocketNetty").endswith("ClientCnxnSocketNetty"):
-        raise Invalid(f"{where}: {_SOCKET} must be org.apache.zookeeper.ClientCnxnSocketNetty: no other speaks TLS")
+        raise Invalid(
+            f"{where}: {_SOCKET} must be org.apache.zookeeper.ClientCnxnSocketNetty, because only it supports TLS"
+        )
     for key in sorted(found.keys() - _USED):
         if key.startswith(_PREFIX):
-            raise Invalid(f"{where}: {key}: kquota cannot honour it; take it out if the connection is safe without it")
+            raise Invalid(
+                f"{where}: {key}: kquota does not support it. Remove it if the connection is secure without it"
+            )
     for key in ("crl.enable", "ocsp.enable"):
         if found.get(f"{_PREFIX}{key}", "false").lower() == "true":
-            raise Invalid(f"{where}: {_PREFIX}{key}=true: kquota asks nobody whether a certificate was revoked")
+            raise Invalid(f"{where}: {_PREFIX}{key}=true: kquota does not check whether a certificate was revoked")
     if unused := sorted(found.keys() - _USED - {_SOCKET}):
         tell(f"{where}: not used by kquota: {listed(found, unused)}")
     if found.get(f"{_PREFIX}hostnameVerification", "true").lower() == "false":
@@ -84,7 +88,7 @@ def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[s
     if path is not None:
         login, option = jaas.section(path, name, sasl), sasl
         if login is None:
-            raise Invalid(f"{sasl}: there is no section {name} in {path}")
+            raise Invalid(f"{sasl}: {path} has no section {name}")
     else:
         path, option = jaas.file_in(options), _KAFKA_OPTS
         if path is None or (jaas.java_property(options, "zookeeper.sasl.client") or "true").lower() == "false":
@@ -99,7 +103,9 @@ def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[s
 
 def _of(login: Login, where: str) -> Digest:
     if login.name == "Krb5LoginModule":
-        raise Invalid(f"{where}: kquota does not log in at ZooKeeper by Kerberos (GSSAPI); use digest or a certificate")
+        raise Invalid(
+            f"{where}: kquota does not log in to ZooKeeper with Kerberos (GSSAPI); use digest or a certificate"
+        )
     if login.name != "DigestLoginModule":
         raise Invalid(f"{where} needs org.apache.zookeeper.server.auth.DigestLoginModule")
     if missing := [key for key in ("username", "password") if not login.options.get(key)]:

@@ -109,7 +109,7 @@ class ZooKeeperConfigs:
             if isinstance(value, str):
                 entries.append(_entry(resource, key, value))
             else:
-                self._unreadable(f"/config/{path}: {key} is no text; it is left out")
+                self._unreadable(f"/config/{path}: {key} is not a string; it is left out")
         return tuple(entries)
 
 

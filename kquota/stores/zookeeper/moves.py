@@ -112,7 +112,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         them, and a move that starts earlier starts without its throttle (3 MB at 20 kB/s were there at once).
         """
         if None in targets.values():
-            raise Refused(f"Kafka takes no cancellation through ZooKeeper (KIP-236): use {self._brokers}")
+            raise Refused(f"Kafka does not accept a cancellation over ZooKeeper (KIP-236): use {self._brokers}")
         refused = self._nonexistent(targets)
         sent = [
             {"topic": name.topic, "partition": name.partition, "replicas": list(target)}
@@ -124,14 +124,14 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         data = json.dumps({"version": 1, "partitions": sent}, separators=(",", ":")).encode()
         if len(data) > _LARGEST_NODE:
             raise Refused(
-                f"{SUBMITTED} would be {len(data):,} bytes long, ZooKeeper holds {_LARGEST_NODE:,}: split the plan "
+                f"{SUBMITTED} would have {len(data):,} bytes, and ZooKeeper accepts {_LARGEST_NODE:,}: split the plan "
                 f"({len(sent):,} partitions) into smaller ones, or use {self._brokers}"
             )
         self._let_brokers_act()
         try:
             created = self._znodes.committed([*self._fence.operations(), Create(path=SUBMITTED, data=data)])
         except Unreachable as error:
-            raise Unknown(f"{error}; whether the moves were submitted is not known") from error
+            raise Unknown(f"{error}; it is unknown whether the moves were submitted") from error
         if created:
             self._fence.committed()
         if not created and not _sent_before(sent, json_object(self._znodes.read(SUBMITTED), SUBMITTED)):
@@ -147,13 +147,13 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         if topics and not submitted(node, there):
             return (
                 f"ZooKeeper: {SUBMITTED} holds only topics that were deleted while they moved "
-                f"({', '.join(topics[:5])}{', …' if len(topics) > 5 else ''}): Kafka has left it behind and takes no "
-                f"other until it is gone; use {self._brokers}, or delete it and then /controller, with "
-                "zookeeper-shell: a new controller looks at it again"
+                f"({', '.join(topics[:5])}{', …' if len(topics) > 5 else ''}): Kafka did not delete it and accepts no "
+                f"other while it exists; use {self._brokers}, or delete it and then /controller with "
+                "zookeeper-shell, so that a new controller reads it again"
             )
         return (
-            f"ZooKeeper: {SUBMITTED} is there, because the moves in it have not ended: through ZooKeeper Kafka "
-            f"takes one reassignment at a time; wait for its end, or use {self._brokers}"
+            f"ZooKeeper: {SUBMITTED} exists, because its moves have not ended: over ZooKeeper, Kafka "
+            f"accepts one reassignment at a time; wait until it ends, or use {self._brokers}"
         )
 
     def _racks(self) -> dict[BrokerId, str | None]:
@@ -204,7 +204,7 @@ def cluster_id(znodes: Znodes) -> str:
     """The cluster's id, the same as its brokers tell. Raises Refused where there is none (before Kafka 0.10.1)."""
     found = json_object(znodes.read("/cluster/id"), "/cluster/id").get("id")
     if not isinstance(found, str):
-        raise Refused("ZooKeeper: /cluster/id does not hold this cluster's id; is it Kafka 0.10.1 or newer?")
+        raise Refused("ZooKeeper: /cluster/id does not hold the cluster id. kquota needs Kafka 0.10.1 or newer")
     return found
 
 

@@ -27,7 +27,7 @@ _LARGEST_TRANSACTION: Final = 900_000  # bytes; a ZooKeeper takes 1,048,575 unle
 # one answer (KAFKA-13270); after that it hears of no change any more.
 _MOST_NOTIFICATIONS: Final = 100_000
 _NO_ROOM: Final = (
-    f"not sent: the brokers have {_MOST_NOTIFICATIONS} config changes to keep in mind, which is as many as they can; "
+    f"not sent: ZooKeeper holds {_MOST_NOTIFICATIONS} notifications of config changes, the most that brokers can read; "
     "apply the rest in 15 minutes"
 )
 
@@ -144,7 +144,7 @@ class ZooKeeperQuotas:
             if replacement.stands(self._limits(entity, path, before)):
                 undone.pop(entity, None)
                 return edit(before)
-            undone[entity] = "somebody changed its limits meanwhile"
+            undone[entity] = "another client changed its limits in the meantime"
             return before
 
         return edited

@@ -26,7 +26,7 @@ def endpoints(znodes: Znodes) -> str:
     named = [str(one) for document in found for one in document.get("endpoints") or ()]
     addresses = sorted({name.partition("://")[2] for name in named if "://" in name})
     if not addresses:
-        raise Refused("ZooKeeper names no live broker")
+        raise Refused("ZooKeeper: no live broker is registered")
     return ",".join(addresses)
 
 
@@ -85,7 +85,7 @@ def json_object(node: Node | None, path: str) -> dict[str, Any]:
     try:
         document = json.loads(node.data)
     except ValueError as error:
-        raise Refused(f"ZooKeeper: {path} does not hold JSON; look at it by hand") from error
+        raise Refused(f"ZooKeeper: {path} does not hold JSON; examine it with zookeeper-shell") from error
     if not isinstance(document, dict):
-        raise Refused(f"ZooKeeper: {path} does not hold a JSON object; look at it by hand")
+        raise Refused(f"ZooKeeper: {path} does not hold a JSON object; examine it with zookeeper-shell")
     return document

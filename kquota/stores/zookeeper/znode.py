@@ -79,11 +79,11 @@ def encoded(name: str) -> str:
 
 
 def decoded(node: str) -> str:
-    """The name in a znode's name, as Kafka's Sanitizer reads it. Raises Invalid where it is not percent-coded UTF-8."""
+    """The name that a znode's name encodes, by Kafka's Sanitizer. Raises Invalid if it is not percent-encoded UTF-8."""
     try:
         return unquote_plus(node, errors="strict")
     except UnicodeDecodeError as error:
-        raise Invalid(f"the znode {node!r} is not percent-coded UTF-8") from error
+        raise Invalid(f"the znode {node!r} is not percent-encoded UTF-8") from error
 
 
 def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
@@ -94,7 +94,8 @@ def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
     config = document.get("config", {})
     if document.get("version") != 1 or not isinstance(config, dict):
         raise Refused(
-            f"/config/{entity_path} is not a config that Kafka wrote; look at it by hand. Nothing was written"
+            f"/config/{entity_path} is not a config that Kafka wrote; examine it with zookeeper-shell. "
+            "Nothing was written"
         )
     return config
 

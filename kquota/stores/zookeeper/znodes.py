@@ -131,14 +131,15 @@ class Znodes:
             if not writes:
                 return
             if largest is not None and size(writes) > largest:
-                raise Refused(f"{', '.join(edits)}: more than ZooKeeper takes in one transaction")
+                raise Refused(f"{', '.join(edits)}: too large for one transaction of ZooKeeper")
             with contextlib.suppress(*_CONFLICTS):
                 self.commit([*also(), *writes])
                 return
             # Without a pause of its own, the slower of two writers can lose every time.
             time.sleep(random.uniform(0, min(LONGEST_PAUSE, SHORTEST_PAUSE * 2**attempt)))
         raise Conflict(
-            f"ZooKeeper at {self._connect}: others changed {', '.join(edits)} {MERGE_ATTEMPTS} times meanwhile"
+            f"ZooKeeper at {self._connect}: other clients changed {', '.join(edits)} "
+            f"during each of {MERGE_ATTEMPTS} attempts"
         )
 
     def config(self, entity_path: str) -> dict[str, str]:
@@ -176,14 +177,14 @@ class Znodes:
                 answer = transaction.commit_async()
             results = answer.get(timeout=CONNECT_SECONDS)
         except _LOST as error:
-            raise self._lost(error, "a write; whether it was made is not known, and doing it again is safe") from error
+            raise self._lost(error, "a write; it is unknown whether it was made, and repeating it is safe") from error
         # The results hold errors instead of raising them; those of operations that were only rolled back say nothing.
         errors = [result for result in results if isinstance(result, Exception)]
         for cause in errors:
             if not isinstance(cause, (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)):
                 raise self._translated(cause)
         if errors:
-            raise Conflict(f"ZooKeeper at {self._connect} rolled a transaction back without saying why")
+            raise Conflict(f"ZooKeeper at {self._connect} rolled back a transaction without giving a reason")
 
     def _writes(self, edits: Mapping[str, ConfigEdit], known: Mapping[str, Node] | None) -> list[Operation]:
         """For each entity that changes: the operations that write it and tell the brokers."""
@@ -237,8 +238,8 @@ class Znodes:
             self._client.get_async("/").get(timeout=CONNECT_SECONDS)
         except (kazoo_errors.AuthFailedError, *_LOST) as error:
             raise Refused(
-                f"ZooKeeper at {self._connect}: the login was not taken; check the user and the password in the file "
-                f"of {self.names.zk_sasl_config_file} or KAFKA_OPTS, and that this ZooKeeper takes logins"
+                f"ZooKeeper at {self._connect}: the login was refused; check the user and the password in the file "
+                f"of {self.names.zk_sasl_config_file} or KAFKA_OPTS, and that this ZooKeeper accepts logins"
             ) from error
         except kazoo_errors.KazooException:
             return
@@ -247,7 +248,8 @@ class Znodes:
         found = self.read_all((LIVE_BROKERS, NOTIFICATIONS, "/controller", "/migration"))
         if found[LIVE_BROKERS] is None or found[NOTIFICATIONS] is None:
             raise Refused(
-                f"ZooKeeper at {self._connect} is not a Kafka cluster's (no {LIVE_BROKERS} and {NOTIFICATIONS}); "
+                f"ZooKeeper at {self._connect} is not the ZooKeeper of a Kafka cluster "
+                f"(no {LIVE_BROKERS} and {NOTIFICATIONS}); "
                 "check the address and its chroot. Nothing was created"
             )
         controller = found["/controller"]

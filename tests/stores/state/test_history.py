@@ -84,7 +84,7 @@ def test_a_batch_is_named_by_what_it_holds(tmp_path: Path) -> None:
 def test_two_at_once(tmp_path: Path) -> None:
     with history.rolling(tmp_path) as first:
         (first.unfinished / "x").write_text("")
-        with pytest.raises(Busy, match="another kquota rolls"), history.rolling(tmp_path):
+        with pytest.raises(Busy, match="another kquota is compacting"), history.rolling(tmp_path):
             pytest.fail("both")
         assert (first.unfinished / "x").exists()
 
@@ -99,7 +99,7 @@ def test_what_a_dead_one_left_is_gone(tmp_path: Path) -> None:
 
 def test_a_batch_is_not_made_twice(tmp_path: Path) -> None:
     batch(tmp_path, taken(1))
-    with pytest.raises(Refused, match="the history is as it was"):
+    with pytest.raises(Refused, match="the history is unchanged"):
         batch(tmp_path, taken(1))
 
 
