@@ -1,4 +1,4 @@
-"""What a failed TLS handshake means for an operator, and whether a port speaks TLS at all."""
+"""Explaining a failed TLS handshake to an operator, and detecting whether a port speaks TLS."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PROBED: Final = 2
 
 
 def cause(error: BaseException | None) -> OSError | None:
-    """The failure of TLS or of the socket behind an error of a client library."""
+    """Return the error of TLS or of the socket that caused an error of a client library."""
     while error is not None:
         if isinstance(error, OSError):
             return error
@@ -22,7 +22,7 @@ def cause(error: BaseException | None) -> OSError | None:
 
 
 def explained(error: OSError) -> str | None:
-    """What a failed handshake means for an operator; None where TLS is not to blame."""
+    """Return the reason of a failed handshake for an operator, None if TLS is not the cause."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _unverified(error)
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError)):
@@ -63,7 +63,10 @@ def _unverified(error: ssl.SSLCertVerificationError) -> str:
 
 
 def speaks_tls(servers: Sequence[tuple[str, int]]) -> bool:
-    """Whether one of the first servers answers a handshake: why a client without TLS failed. Nothing is sent in it."""
+    """Return True if one of the first servers answers a TLS handshake, so a client without TLS fails there.
+
+    Sends no data after the handshake.
+    """
     return any(_answers(host, port) for host, port in servers[:_PROBED])
 
 

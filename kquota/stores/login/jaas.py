@@ -1,4 +1,4 @@
-"""JAAS texts, in `sasl.jaas.config` and in the files of java.security.auth.login.config: who logs in, and how."""
+"""Parsing logins in JAAS syntax, from `sasl.jaas.config` and from files of java.security.auth.login.config."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CONTROLS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """One login module and its options, secrets among them: they are not in its repr."""
+    """One login module and its options. They include secrets, so its repr omits them."""
 
     module: str
     options: Mapping[str, str] = field(repr=False)
@@ -37,9 +37,10 @@ class Login:
 
 
 def login(text: str, where: str) -> Login:
-    """The one login of a `sasl.jaas.config` (KIP-85).
+    """Return the only login of a `sasl.jaas.config` (KIP-85).
 
-    Raises Invalid, naming `where` and none of the text, where it is not `Module flag key="value" …;`.
+    Raises Invalid if it is not of the form `Module flag key="value" …;`. The message has `where`, but nothing of the
+    text.
     """
     tokens = _tokens(text, where)
     found = _login(tokens, where)
@@ -49,9 +50,9 @@ def login(text: str, where: str) -> Login:
 
 
 def section(path: Path, name: str, option: str) -> Login | None:
-    """The login of a JAAS file's section, None where there is no such section; the file is UTF-8.
+    """Return the login of a section in a JAAS file, None if the section does not exist. The file must be UTF-8.
 
-    Raises Invalid, naming option and file and nothing of what is in it.
+    Raises Invalid. The message has the option and the file, but nothing of its content.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -73,13 +74,13 @@ def section(path: Path, name: str, option: str) -> Login | None:
 
 
 def file_in(java_options: str) -> Path | None:
-    """The file that `-Djava.security.auth.login.config=FILE` names in options for a JVM, as KAFKA_OPTS holds them."""
+    """Return the file that `-Djava.security.auth.login.config=FILE` names in JVM options, for example in KAFKA_OPTS."""
     named = java_property(java_options, "java.security.auth.login.config")
     return Path(named.removeprefix("=").removeprefix("file:")) if named else None
 
 
 def java_property(java_options: str, name: str) -> str | None:
-    """The last value of `-Dname=value` among options for a JVM."""
+    """Return the value of the last `-Dname=value` among JVM options."""
     try:
         options = shlex.split(java_options)
     except ValueError:
@@ -129,7 +130,7 @@ def _expect(mark: str, tokens: Iterator[tuple[str, bool]], where: str, when: str
 
 
 def _tokens(text: str, where: str) -> Iterator[tuple[str, bool]]:
-    """Words, marks and quoted texts (True), as Java's StreamTokenizer cuts them."""
+    """Yield words, marks and quoted texts, as Java's StreamTokenizer splits them. The flag is True for quoted texts."""
     for match in _TOKEN.finditer(text):
         if match["wrong"]:
             raise Invalid(f"{where}: a quote is not closed")
@@ -140,7 +141,7 @@ def _tokens(text: str, where: str) -> Iterator[tuple[str, bool]]:
 
 
 def _unquoted(text: str) -> str:
-    """StreamTokenizer's escapes: octal, C's controls, and every other character for itself."""
+    """Replace the escapes of StreamTokenizer: octal codes and C's controls. Other characters stand for themselves."""
     return re.sub(
         r"\\(?:([0-3][0-7]{0,2}|[4-7][0-7]?)|(.))",
         lambda match: chr(int(match[1], 8)) if match[1] else _CONTROLS.get(match[2], match[2]),

@@ -1,4 +1,4 @@
-"""TLS as Kafka's and ZooKeeper's properties describe it: what it trusts, who it is, and which versions it speaks."""
+"""TLS from the properties of Kafka and ZooKeeper: trusted certificates, own certificate, and TLS versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OLD: Final = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """What a handshake is to be like. `trust` is PEM; None trusts the machine's own authorities."""
+    """The settings of a handshake. `trust` is PEM; None trusts the authorities of the system."""
 
     trust: str | None = field(repr=False)
     identity: Identity | None
@@ -29,7 +29,10 @@ class Tls:
 
 
 def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str], None]) -> Tls:
-    """What the properties `{prefix}…` say. Raises Invalid, naming file and property, for what cannot be honoured."""
+    """Return the TLS settings from the properties `{prefix}…`.
+
+    Raises Invalid for an unsupported value. The message names the file and the property.
+    """
     named = found.get(f"{prefix}enabled.protocols", "").split(",")
     protocols = [protocol.strip() for protocol in named if protocol.strip()] or PROTOCOLS
     allowed = tuple(protocol for protocol in PROTOCOLS if protocol in protocols)
@@ -58,12 +61,12 @@ def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str],
 
 
 def context(wanted: Tls, where: str) -> ssl.SSLContext:
-    """What Python's TLS needs. No deciphered key touches a disk. Raises Invalid for stores that cannot be used."""
+    """Return an SSL context. No decrypted key is written to a disk. Raises Invalid for a store that cannot be used."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = _version(wanted.protocols[0])
     made.maximum_version = _version(wanted.protocols[-1])
     made.check_hostname = wanted.check_host
-    # Java trusts whatever certificate stands in a trust store, also one that is not an authority's root.
+    # Java trusts every certificate in a trust store, also one that is not the root of an authority.
     made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if wanted.trust is None:
         made.load_default_certs()
@@ -81,7 +84,7 @@ def context(wanted: Tls, where: str) -> ssl.SSLContext:
 
 def _load(made: ssl.SSLContext, path: Path, password: str | None, what: str) -> None:
     def asked() -> str:
-        # Without this OpenSSL would ask the terminal.
+        # Without a callback, OpenSSL would ask for the password on the terminal.
         if password is None:
             raise Invalid(f"{what}: its key is encrypted, and no key password is set")
         return password
@@ -93,7 +96,10 @@ def _load(made: ssl.SSLContext, path: Path, password: str | None, what: str) -> 
 
 
 def _load_pair(made: ssl.SSLContext, pair: KeyPair, where: str) -> None:
-    """Python's TLS takes keys from files only: this one is enciphered, its owner's alone, and gone at once."""
+    """Load a key pair through a temporary file, because Python's TLS reads keys only from files.
+
+    The file is encrypted, only its owner can read it, and it is deleted at once.
+    """
     import tempfile
 
     handle, name = tempfile.mkstemp(prefix="kquota-", suffix=".pem")

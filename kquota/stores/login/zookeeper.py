@@ -1,4 +1,4 @@
-"""How to log in at a ZooKeeper: Kafka's file for TLS, and the JAAS file that ZooKeeper's clients take."""
+"""Logging in to ZooKeeper: Kafka's file for TLS, and the JAAS file of ZooKeeper's clients."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def access(
     tell: Callable[[str], None],
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Access:
-    """What the two files say; without the second what KAFKA_OPTS names, as Kafka's tools do.
+    """Return the login from the two files. Without `sasl_file`, KAFKA_OPTS names it, as for Kafka's tools.
 
-    Raises Invalid, naming file and setting and no value that may be secret.
+    Raises Invalid. Messages name the file and the setting, but no value that may be secret.
     """
     digest = _digest(sasl_file, environment, tell, names.zk_sasl_config_file)
     if tls_file is None:
@@ -51,7 +51,7 @@ def access(
 
 
 def _tls(read: Mapping[str, str], path: Path, where: str, tell: Callable[[str], None]) -> Tls:
-    # ZooKeeper itself writes keyStore and trustStore where Kafka's file has keystore and truststore.
+    # ZooKeeper writes keyStore and trustStore, Kafka writes keystore and truststore.
     found = {_kafkas_word(key): value if "password" in key.lower() else value.strip() for key, value in read.items()}
     if found.get(f"{_PREFIX}client.enable", "").lower() != "true":
         raise Invalid(f"{where}: {_PREFIX}client.enable must be true; for a port without TLS leave the option out")
@@ -82,7 +82,7 @@ def _kafkas_word(key: str) -> str:
 
 
 def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[str], None], sasl: str) -> Digest | None:
-    """The login of the section Client, or of the one that zookeeper.sasl.clientconfig names."""
+    """Return the login of the section Client, or of the section that zookeeper.sasl.clientconfig names."""
     options = environment.get(_KAFKA_OPTS, "")
     name = jaas.java_property(options, "zookeeper.sasl.clientconfig") or "Client"
     if path is not None:
@@ -93,7 +93,7 @@ def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[s
         path, option = jaas.file_in(options), _KAFKA_OPTS
         if path is None or (jaas.java_property(options, "zookeeper.sasl.client") or "true").lower() == "false":
             return None
-        # A file that only brokers and their clients need is no login at ZooKeeper; its Java client goes on without.
+        # A file without the section may be only for brokers. ZooKeeper's Java client then also continues without.
         login = jaas.section(path, name, _KAFKA_OPTS)
         if login is None:
             return None
