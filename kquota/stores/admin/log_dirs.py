@@ -16,13 +16,13 @@ from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.terms import BrokerId, TopicPartition
 
 _LATEST, _EARLIEST = -1, -2
-# As a consumer (-1) only the leader answers; with this id a follower tells its own log's end.
+# To a consumer (-1), only the leader answers. With this id, a follower reports the end of its own log.
 _DEBUGGING_REPLICA: Final = -2
 _CONSUMER: Final = -1
 
 
 class WireLogDirs:
-    """Log dirs of the live brokers."""
+    """The log dirs of the live brokers."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -35,7 +35,7 @@ class WireLogDirs:
         return {broker.id: broker.rack for broker in self._wire.brokers().values()}
 
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
-        """Topics are chosen here, not by the broker, which must be told their partitions, too."""
+        """Ask for all topics and filter the answer, because a broker would also need the partitions of each topic."""
         answers = self._answers({broker: DescribeLogDirsRequest(topics=None) for broker in brokers})
         racks = self.brokers()
         found = []

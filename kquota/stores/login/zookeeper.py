@@ -54,7 +54,7 @@ def _tls(read: Mapping[str, str], path: Path, where: str, tell: Callable[[str], 
     # ZooKeeper writes keyStore and trustStore, Kafka writes keystore and truststore.
     found = {_kafkas_word(key): value if "password" in key.lower() else value.strip() for key, value in read.items()}
     if found.get(f"{_PREFIX}client.enable", "").lower() != "true":
-        raise Invalid(f"{where}: {_PREFIX}client.enable must be true; for a port without TLS leave the option out")
+        raise Invalid(f"{where}: {_PREFIX}client.enable must be true; for a port without TLS, omit the option")
     if not found.get(_SOCKET, "ClientCnxnSocketNetty").endswith("ClientCnxnSocketNetty"):
         raise Invalid(
             f"{where}: {_SOCKET} must be org.apache.zookeeper.ClientCnxnSocketNetty, because only it supports TLS"

@@ -109,7 +109,7 @@ def _inflated(data: bytes | None, digest: str) -> bytes:
     except zlib.error as error:
         raise ValueError(f"its part {digest[:8]} is damaged ({error})") from error
     if stream.unconsumed_tail or not stream.eof:
-        raise ValueError(f"its part {digest[:8]} is cut short, or larger than {LARGEST:,} bytes")
+        raise ValueError(f"its part {digest[:8]} is truncated, or larger than {LARGEST:,} bytes")
     if hashlib.sha256(text).hexdigest()[:32] != digest:
         raise ValueError(f"its part {digest[:8]} is not what was stored")
     return text

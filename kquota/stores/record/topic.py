@@ -33,7 +33,7 @@ _ENDED: Final = 50
 """The number of ended runs that stay, newest first, so that other hosts learn of their end and reports read them."""
 _LOOK_SECONDS: Final = 1.0
 _FRESH_SECONDS: Final = 1.0
-"""The holder of the lock relies on its last reading for this time, because nobody else appends without taking over."""
+"""The holder of the lock relies on its last reading for this time, because only it appends until it is taken over."""
 
 
 class TopicRecord:
@@ -106,7 +106,7 @@ class TopicRecord:
         self.keep_alive()
         if self._clock.seconds() - self._sent > WRITE_SECONDS:
             raise Busy(
-                f"the record in {self.place} answered too late to write safely: nothing more is written here; "
+                f"the record in {self.place} answered too late to write safely. Nothing more is written; "
                 "try again later"
             )
 
@@ -262,7 +262,7 @@ class TopicRecord:
     def _taken_over(self) -> Busy:
         found = self._found(forced=True)
         who = "another kquota" if found is None else str(found.holder)
-        return Busy(f"{self.place}: {who} has taken over; nothing more is written here")
+        return Busy(f"{self.place}: {who} has taken over. Nothing more is written")
 
     def _found(self, *, forced: bool = False) -> Lock | None:
         item = self._items.get(LOCK)

@@ -249,7 +249,7 @@ class ZnodeRecord:
         """Return the operations of a transaction for one run. Raises Busy if another kquota has written the run."""
         held = self._versions.get(name)
         if (None if node is None else node.version) != held:
-            raise Busy(f"run {name} was taken over by {_writer(node)}: nothing more is written here")
+            raise Busy(f"run {name} was taken over by {_writer(node)}. Nothing more is written")
         if name not in self._staged:
             return [] if held is None else [Check(path=path, version=held)]
         data = self._staged[name]

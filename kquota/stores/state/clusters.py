@@ -73,7 +73,7 @@ def _check(entry: object, where: str) -> None:
         if not isinstance(value, str) or not value:
             raise Invalid(f"{where}: {key} must be a non-empty string")
     if len(entry.keys() & set(ADDRESSES)) != 1:
-        raise Invalid(f"{where} needs either bootstrap-server or zookeeper; write two clusters for the two ways")
+        raise Invalid(f"{where} needs either bootstrap-server or zookeeper; to use both, define two clusters")
     for key in entry:
         if key.startswith("zk-") and "zookeeper" not in entry:
             raise Invalid(f"{where}: {key} is valid only with zookeeper")

@@ -65,7 +65,7 @@ def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
         every |= {each: _taken(each) for each in lying}
     found = history.listing((), (), every)
     if len(clusters := found.clusters()) > 1:
-        raise Invalid(f"snapshots of {len(clusters)} clusters ({', '.join(clusters)}): name those of one cluster only")
+        raise Invalid(f"snapshots of {len(clusters)} clusters ({', '.join(clusters)}): give those of one cluster only")
     return max(found.waiting.items(), key=lambda item: item[1])
 
 
@@ -178,7 +178,7 @@ def _batches(rolled: Path) -> list[Path]:
 
 def _is_folder(path: Path) -> bool:
     if (found := is_folder(path)) is None:
-        raise Invalid(f"{path}: there is no such file or folder")
+        raise Invalid(f"{path}: the file or folder does not exist")
     return found
 
 

@@ -62,7 +62,7 @@ class Log(Protocol):
     def offer(self, entries: Sequence[Entry]) -> None:
         """Send the entries once, without reading them back, and ignore the answer.
 
-        Only for entries that nobody depends on. The log must not be used afterwards.
+        Only for entries that are not essential. The log must not be used afterwards.
         """
 
 

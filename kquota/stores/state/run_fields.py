@@ -115,7 +115,7 @@ def _same(value: Any) -> Any:
 
 def _text(value: Any, longest: int = _LONGEST_TEXT) -> str:
     if not isinstance(value, str) or len(value) > longest:
-        raise ValueError(f"{str(value)[:40]!r} is not a text of at most {longest:,} characters")
+        raise ValueError(f"{str(value)[:40]!r} is not a string of at most {longest:,} characters")
     return value
 
 
@@ -267,6 +267,6 @@ _FIELDS: Final[Mapping[str, _Codec]] = {
 }
 """The functions that write and read each field of a run."""
 _SINCE_3: Final = ("owner", "reason", "crowded")
-"""Fields that a journal of version 2 lacks."""
+"""The fields that a journal of version 2 does not have."""
 
 assert set(_FIELDS) | {"stamp"} == {field.name for field in fields(Run)}

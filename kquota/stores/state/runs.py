@@ -61,7 +61,9 @@ class RunFiles:
             except OSError as error:
                 if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                     raise _unusable(path, "locked", error) from error
-                raise Busy(f"{holder_of(_object(file.read()))} holds {self.folder}; try again later") from error
+                raise Busy(
+                    f"{holder_of(_object(file.read()))} holds the lock of {self.folder}; try again later"
+                ) from error
             try:
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, json.dumps(holder(doing).written()).encode(), 0)

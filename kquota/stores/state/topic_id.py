@@ -1,4 +1,4 @@
-"""Topic ids as Kafka prints them: 16 bytes in URL-safe base64 without padding, as ZooKeeper holds them."""
+"""Topic ids as Kafka prints them: 16 bytes in URL-safe base64 without padding, as in ZooKeeper."""
 
 from __future__ import annotations
 

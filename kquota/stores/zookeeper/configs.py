@@ -1,4 +1,4 @@
-"""The Configs port on ZooKeeper: `/config/topics` and `/config/brokers`, and what may be written there (KIP-226)."""
+"""The Configs port on ZooKeeper (KIP-226): `/config/topics` and `/config/brokers`, and the checks before a write."""
 
 from __future__ import annotations
 

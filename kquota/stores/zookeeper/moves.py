@@ -139,7 +139,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return refused
 
     def _occupied(self) -> str:
-        """Return why nothing can be submitted. The node stays if its topic is deleted while it moves (seen on 3.9.1)."""
+        """Return why nothing can be submitted. The node stays if a moving topic is deleted (seen on 3.9.1)."""
         node = self._znodes.read(SUBMITTED)
         topics = sorted({p["topic"] for p in json_object(node, SUBMITTED).get("partitions", ())})
         nodes = self._znodes.read_all(f"{EVERY_TOPIC}/{topic}" for topic in topics)

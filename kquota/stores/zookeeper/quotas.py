@@ -19,10 +19,10 @@ from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
 from kquota.terms import CLIENTS, DEFAULT, ENTITY_TYPES, IPS, USERS, WIRE_DEFAULT
 
 _SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-_TELLS_2_7: Final = 5  # the version of a broker's own node since 2.7; an upgraded broker may still write 4
+_TELLS_2_7: Final = 5  # the version of a broker's node since 2.7. During an upgrade, a newer broker may still write 4
 _ROOTS: Final = tuple(f"/config/{kind}" for kind in ENTITY_TYPES)
 _ALONE: Final = (Filter(client_id=EVERY), Filter(user=EVERY), Filter(ip=EVERY))
-_LARGEST_TRANSACTION: Final = 900_000  # bytes; a ZooKeeper takes 1,048,575 unless its operator says otherwise
+_LARGEST_TRANSACTION: Final = 900_000  # bytes. ZooKeeper accepts 1,048,575 by default
 # Each change leaves a notification for 15 minutes. The names of 149,796 exceed the 4 MB that a broker accepts in one
 # answer (KAFKA-13270). The broker then gets no change any more.
 _MOST_NOTIFICATIONS: Final = 100_000
@@ -204,13 +204,13 @@ class ZooKeeperQuotas:
 
 
 def must_carry(entities: Iterable[Entity]) -> None:
-    """Raises Invalid for the first entity that cannot have a quota in ZooKeeper."""
+    """Raise Invalid for the first entity that cannot have a quota in ZooKeeper."""
     for entity in entities:
         _path(entity)
         if isinstance(entity.ip, str) and _is_ipv6(entity.ip):
             raise Invalid(
-                f"{entity}: no IPv6 address can have a quota on a ZooKeeper cluster: its brokers refuse one, because "
-                f"they take the encoded name, {encoded(entity.ip)}, for a host"
+                f"{entity}: an IPv6 address cannot have a quota on a ZooKeeper cluster, because its brokers take the "
+                f"encoded name {encoded(entity.ip)} for a host name"
             )
 
 
@@ -222,7 +222,7 @@ def _is_ipv6(name: str) -> bool:
 
 
 def _registered(node: Node | None) -> int:
-    """The version of a broker's own node; 0 where there is none to read."""
+    """Return the version of a broker's own node, 0 if it cannot be read."""
     try:
         version = json.loads(node.data)["version"] if node is not None else 0
     except (ValueError, KeyError, TypeError):

@@ -61,7 +61,7 @@ class Znodes:
         Raises Unreachable after `deadline` seconds. Raises Refused if this is not the ZooKeeper of a Kafka cluster, if
         the cluster is on KRaft, or if the login is refused.
         """
-        # kazoo logs every request at DEBUG, digest passwords included.
+        # At level DEBUG, kazoo logs every request, including digest passwords.
         logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
         self._connect = connect
         addresses, slash, chroot = connect.partition("/")

@@ -146,7 +146,7 @@ def test_who_was_taken_over_writes_no_more_and_says_by_whom(
     """The paused owner: whatever it does next, its own clock or the record's next append stops it."""
     on_another_machine(monkeypatch, "bastion")
     old = team.process("a")
-    with pytest.raises(Busy, match="has taken over; nothing more is written here") as raised, old.hold("execute"):
+    with pytest.raises(Busy, match=r"has taken over\. Nothing more is written") as raised, old.hold("execute"):
         old.begin(RUN)
         on_another_machine(monkeypatch, "jump-host")
         new = team.process("b")
