@@ -42,6 +42,14 @@ class MoveCluster(Protocol):
     def largest_submission(self) -> int | None:
         """How many bytes of moves may be submitted at once, and only once the ones before have ended; None for any."""
 
+    @property
+    def stale_seconds(self) -> float:
+        """For how many seconds after a move has ended `snapshot` may show old and new replicas together; 0.0 for never.
+
+        The controller knows at once that a move has ended. A broker learns it with its next fetch of the metadata
+        (KRaft: 0.3 s measured, 0.5 s at most).
+        """
+
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         """The partitions of `topics`, or of every topic (None).
 

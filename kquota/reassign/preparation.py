@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from kquota.errors import Parameter, Refused
 from kquota.measure import ByteRate
 from kquota.reassign import guard, log_dir_actions, log_dirs
 from kquota.reassign.log_dirs import LogDirReading
-from kquota.reassign.moves import Move, moves, rates, rollback, throttled_brokers
+from kquota.reassign.moves import Move, Replicas, moves, rates, rollback, throttled_brokers
 from kquota.reassign.plan import Plan, run_id
 from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.run import Run, covers, others_than, recreated, taking, without_topics
@@ -17,7 +18,10 @@ from kquota.reassign.throttle_writes import World, read
 from kquota.reassign.wave import first_full, lists_of, no_room, too_long, wanted, wave
 from kquota.settings.change import Change, needed
 from kquota.settings.resource import Setting
-from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, BrokerId, ReplicaId
+from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, BrokerId, ReplicaId, TopicPartition
+
+_LOOKS: Final = 10
+"""Snapshots that may differ from the one before, until it is not worth another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +72,13 @@ def prepare(
 
     `dirs` is needed for a plan that names log dirs.
     """
+    began = clock.monotonic()
     found = cluster.snapshot(plan.topics)
     guard.check_names(plan, found)
     unfinished = runs.unfinished()
     known = covers(plan, unfinished)
+    if known is None:
+        found = _confirmed(cluster, clock, plan, found, began)
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(known, unfinished))
     back, reading = rollback(plan, found.partitions), None
     if dirs is not None and plan.log_dirs:
@@ -104,6 +111,29 @@ def prepare_again(
     prepared = _prepared(world, left, asked, found=found, known=known, back=run.rollback, reading=reading)
     notes = tuple(f"topic {topic} was deleted since: what is called so now is left alone" for topic in sorted(gone))
     return replace(prepared, notes=(*notes, *prepared.notes))
+
+
+def _confirmed(cluster: MoveCluster, clock: Clock, plan: Plan, found: Snapshot, began: float) -> Snapshot:
+    """A second snapshot that shows the plan's partitions where `found`, read from `began` on, shows them.
+
+    The replicas are recorded as the way back. Right after a move they may be old and new ones together, so the two
+    snapshots are `stale_seconds` apart. Raises Refused if a partition's replicas change from each one to the next.
+    """
+    if not cluster.stale_seconds:
+        return found
+    for _ in range(_LOOKS):
+        clock.sleep(max(0.0, began + cluster.stale_seconds - clock.monotonic()))
+        began, before = clock.monotonic(), _places(plan, found)
+        found = cluster.snapshot(plan.topics)
+        guard.check_names(plan, found)
+        changed = [name for name, place in _places(plan, found).items() if place != before[name]]
+        if not changed:
+            return found
+    raise Refused(f"{guard.named(changed)}: the replicas changed while they were read; nothing was written")
+
+
+def _places(plan: Plan, found: Snapshot) -> dict[TopicPartition, tuple[Replicas, bool]]:
+    return {name: (found.partitions[name].before, found.partitions[name].moving) for name in plan.targets}
 
 
 def _prepared(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from kquota.reassign.run import held_on, without_values
 from kquota.reassign.verification import verify
 from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, BrokerId, TopicPartition
+from tests.reassign.fake import Ticks
 from tests.reassign.records import alone
 from tests.reassign.stage import FOLLOWERS, LEADERS, PLAN, T0, T1, THROTTLE, U0, World, b, rate_of
 
@@ -38,6 +40,39 @@ def test_a_throttled_move_from_start_to_end(world: World) -> None:
     assert world.cluster.configs == {}
     assert world.open_runs() == 0
     assert world.runs.every()[0].taken[LEADERS].prior is None
+
+
+def _move_that_has_just_ended(world: World) -> None:
+    """The controller knows that T0 is on 1 and 3; brokers still show 1, 3 and 2."""
+    world.cluster.stale_seconds, world.cluster.seconds = 0.5, world.clock.monotonic
+    assert world.cluster.submit({T0: b(1, 3)}) == {}
+    world.cluster.finish(T0)
+    assert world.cluster.snapshot(["t"]).partitions[T0].replicas == b(1, 3, 2)
+
+
+@pytest.mark.parametrize("target", [b(1, 4), b(1, 2), b(3, 1), b(3), b(1, 3, 2)])
+def test_the_way_back_is_where_the_controller_has_the_replicas(world: World, target: tuple[BrokerId, ...]) -> None:
+    """`move abort` went to old and new replicas together: the partition kept three of them."""
+    _move_that_has_just_ended(world)
+    assert world.execute(Plan(targets={T0: target})).rollback == Plan(targets={T0: b(1, 3)})
+
+
+def test_a_plan_that_has_just_arrived_has_nothing_to_do(world: World) -> None:
+    _move_that_has_just_ended(world)
+    assert world.execute().run is None
+
+
+def test_replicas_that_change_with_each_look_are_refused(world: World) -> None:
+    world.cluster.stale_seconds, world.cluster.seconds = 0.5, world.clock.monotonic
+
+    def elsewhere(_: float) -> None:
+        world.cluster._start(T0, b(1, 3) if world.cluster.partitions[T0].target == b(1, 4) else b(1, 4))
+        world.cluster.finish(T0)
+
+    restless = replace(world, clock=Ticks(on_sleep=elsewhere))
+    with pytest.raises(Refused, match="t-0: the replicas changed while they were read; nothing was written"):
+        restless.execute()
+    assert (world.cluster.configs, world.open_runs()) == ({}, 0)
 
 
 @given(

@@ -95,6 +95,10 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return errors
 
     @property
+    def stale_seconds(self) -> float:
+        return 0.0
+
+    @property
     def largest_submission(self) -> int | None:
         """All moves must fit into one node, which the controller deletes when the last of them has ended."""
         return _SUBMISSION_BYTES
