@@ -25,7 +25,7 @@ PAGE: Final = (920, 1235)
 
 _CUT: Final = {
     "record share": "created topic",
-    "move estimate": "90 % band",
+    "move estimate": "Bottleneck",
     "reassign-partitions --execute": "on record",
 }
 """Command to the line after which its answer is cut, up to one that says on what the story goes on."""
