@@ -51,7 +51,7 @@ def proposal(
         if those[0] > len(racks):
             raise Refused(
                 f"topic {topic}: Replication factor: {those[0]} larger than available brokers: {len(racks)}; "
-                "name more brokers in ",
+                "give more brokers in ",
                 Parameter("broker_list"),
             )
         start, shift = _begin(seed, topic, len(racks))

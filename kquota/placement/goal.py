@@ -46,20 +46,20 @@ def check(goal: Goal, cluster: ClusterLayout) -> None:
     if unknown := sorted(goal.drain - set(cluster.brokers)):
         raise Invalid(
             Parameter("drain"),
-            f" {joined(unknown)}: no such broker, and no partition names one; live are {joined(cluster.alive)}",
+            f" {joined(unknown)}: no such broker, also not in any partition. Live brokers: {joined(cluster.alive)}",
         )
     for means, brokers in {Parameter("add"): goal.add, Parameter("brokers"): goal.brokers}.items():
         if dead := sorted(brokers - set(cluster.alive)):
-            raise Invalid(means, f" {joined(dead)}: not alive; live are {joined(cluster.alive)}")
+            raise Invalid(means, f" {joined(dead)}: dead. Live brokers: {joined(cluster.alive)}")
     if both := sorted(goal.drain & goal.add):
-        raise Invalid(f"brokers {joined(both)}: to be drained and to be added at once")
+        raise Invalid(f"brokers {joined(both)}: both drained and added. Give each broker only one goal")
     if outside := sorted(goal.add - goal.brokers):
         among = f" {joined(sorted(goal.brokers))}"
         raise Invalid(Parameter("add"), f" {joined(outside)}: not among ", Parameter("brokers"), among)
     if not goal.destinations:
         raise Invalid(
-            "no broker is left that replicas may come to: give ",
+            "no broker is left for replicas; give ",
             Parameter("brokers"),
-            " others than those of ",
+            " that are not in ",
             Parameter("drain"),
         )

@@ -58,7 +58,7 @@ def _untouchable(draft: PlacementDraft, goal: Goal, p: int) -> Left | None:
     if not drained and name.topic not in goal.topics:
         return None
     if now.moving:
-        return Left(partition=name, why="is being moved already; plan again when that move has ended")
+        return Left(partition=name, why="is already being moved; plan again when that move has finished")
     return Left(partition=name, why="has no leader, so nothing can be copied; bring one of its replicas back first")
 
 
@@ -88,7 +88,8 @@ def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
     if chosen and goal.repair_racks:
         yield from _repair(draft, goal, p)
     if (after := draft.spread(replicas)) < min(before, wanted):
-        yield Left(partition=name, why=f"comes down from {before} racks to {after}: no broker with room in another")
+        reason = "because no broker in another rack has room"
+        yield Left(partition=name, why=f"is reduced from {before} racks to {after}, {reason}")
 
 
 def _destination(draft: PlacementDraft, goal: Goal, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
@@ -109,9 +110,9 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
     full = [broker for broker in goal.destinations if broker not in draft.replicas[p]]
     if not full:
         return Refused(
-            f"{name} is to have {goal.replication_factor or len(draft.replicas[p])} replicas, and only "
-            f"{len(goal.destinations)} brokers may hold one ({few(goal.destinations, _SHOWN, ',')}); no plan is made: "
-            "name more ",
+            f"{name} needs {goal.replication_factor or len(draft.replicas[p])} replicas, but only "
+            f"{len(goal.destinations)} brokers may hold one ({few(goal.destinations, _SHOWN, ',')}). There is no "
+            "plan. Give more ",
             Parameter("brokers"),
             ", drain fewer, or give a lower ",
             Parameter("replication_factor"),
@@ -120,10 +121,9 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
     best = max(full, key=lambda broker: ((draft.room[broker] or 0) - draft.incoming[broker], -broker))
     room = (draft.room[best] or 0) - draft.incoming[best]
     return Refused(
-        f"no broker has room for a replica of {name}, {human_bytes(size)} ({size} bytes): broker {best} has most, "
-        f"and {'that is nothing' if room <= 0 else f'may take {human_bytes(room)} ({room} bytes)'} more below "
-        f"{float(goal.disk_limit):.0%} of its disk, beside the {human_bytes(draft.incoming[best])} that this plan "
-        "brings; no plan is made: name more ",
+        f"no broker has room for a replica of {name}, {human_bytes(size)} ({size} bytes). Broker {best} has the most: "
+        f"{'none' if room <= 0 else f'{human_bytes(room)} ({room} bytes)'} below {float(goal.disk_limit):.0%} of its "
+        f"disk, after the {human_bytes(draft.incoming[best])} of this plan. There is no plan. Give more ",
         Parameter("brokers"),
         ", or raise ",
         Parameter("disk_limit"),
@@ -165,7 +165,7 @@ def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
         source = min(sharing, key=lambda b: (b == draft.now[p].leader, b == replicas[0], -draft.bytes[b], b))
         destination = draft.emptiest(p, set(used))
         if destination is None:
-            why = f"stays on {len(set(used))} racks: no broker in rack {', '.join(sorted(missing))} has room for it"
+            why = f"stays on {len(set(used))} racks, because no broker in rack {', '.join(sorted(missing))} has room"
             yield Left(partition=draft.names[p], why=why)
             return
         draft.move(p, source, destination, Why.RACKS)

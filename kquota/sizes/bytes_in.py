@@ -19,7 +19,7 @@ from kquota.terms import BrokerId, is_id
 ENOUGH: Final = 20
 """Of fewer rates than these no percentile is told."""
 _REST: Final = ("low", "high", "peak")
-_CSV: Final = "write a header broker,bytes_in and lines as 1,3MB/s"
+_CSV: Final = "write a header broker,bytes_in and lines like 1,3MB/s"
 _JSON: Final = 'write {"1":"3MB/s"}, or [{"broker":1,"bytes_in":"3MB/s"}], or save a Prometheus query result'
 
 
@@ -51,7 +51,7 @@ def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
     for text in texts:
         broker, equals, rate = text.partition("=")
         if not equals or not is_id(broker):
-            raise Invalid(Parameter("bytes_in"), f" {text!r}: write a broker's id and a rate, as 1=3MB/s")
+            raise Invalid(Parameter("bytes_in"), f" {text!r}: write a broker id and a rate, for example 1=3MB/s")
         if BrokerId(int(broker)) in rates:
             raise Invalid(Parameter("bytes_in"), f" {text!r}: broker {int(broker)} has a rate already")
         try:
@@ -71,7 +71,7 @@ def parse(text: str, where: str) -> dict[BrokerId, BytesIn]:
         raise Invalid(f"{where}: is empty; {_CSV}")
     rates = _from_json(text, where) if text.lstrip().startswith(("{", "[")) else _from_csv(text, where)
     if not rates:
-        raise Invalid(f"{where}: tells no broker's rate")
+        raise Invalid(f"{where}: contains no rate of a broker")
     return rates
 
 
@@ -115,11 +115,11 @@ def _from_rows(rows: Iterable[Mapping[str, object]], where: str) -> dict[BrokerI
     for row in rows:
         broker = str(row.get("broker"))
         if isinstance(row.get("broker"), bool) or not is_id(broker):
-            raise Invalid(f"{where}: {broker!r} is no broker's id; {_JSON}")
+            raise Invalid(f"{where}: {broker!r} is not a broker id; {_JSON}")
         if BrokerId(int(broker)) in rates:
-            raise Invalid(f"{where}: broker {int(broker)} stands there twice")
+            raise Invalid(f"{where}: broker {int(broker)} is listed twice")
         if row.get("bytes_in") is None:
-            raise Invalid(f"{where}: broker {int(broker)} has no bytes_in; leave out brokers of which nothing is known")
+            raise Invalid(f"{where}: broker {int(broker)} has no bytes_in; leave out brokers with an unknown rate")
         told = {name: _rate(row[name], f"{where}: broker {broker}, {name}") for name in _REST if _told(row, name)}
         rate = _rate(row["bytes_in"], f"{where}: broker {broker}")
         rates[BrokerId(int(broker))] = _in_order(BytesIn(mean=rate, **told), f"{where}: broker {broker}")
@@ -136,13 +136,13 @@ def _in_order(told: BytesIn, what: str) -> BytesIn:
     known = [(name, rate) for name, rate in rates if rate is not None]
     for (name, rate), (above, most) in itertools.pairwise(known):
         if rate > most:
-            raise Invalid(f"{what}: {name} is above {above}; they go up: low, bytes_in, high, peak")
+            raise Invalid(f"{what}: {name} is above {above}; the order is low, bytes_in, high, peak")
     return told
 
 
 def _rate(told: object, what: str) -> float:
     if isinstance(told, bool) or not isinstance(told, int | float | str):
-        raise Invalid(f"{what}: {told!r} is no rate; write for example 3MB/s")
+        raise Invalid(f"{what}: {told!r} is not a valid rate; write for example 3MB/s")
     if isinstance(told, str):
         # Unlike a throttle, traffic may well be nothing.
         return 0.0 if told.strip() == "0" else float(byte_rate(told, what))
@@ -151,5 +151,5 @@ def _rate(told: object, what: str) -> float:
     except OverflowError:
         rate = math.inf
     if not math.isfinite(rate) or rate < 0:
-        raise Invalid(f"{what}: {told if math.isfinite(rate) else rate} is no rate; write bytes per second, 0 or more")
+        raise Invalid(f"{what}: {told if math.isfinite(rate) else rate} is not a valid rate; write 0 or more")
     return rate

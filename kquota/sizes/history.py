@@ -96,13 +96,13 @@ def chosen(clusters: Collection[str], asked: str | None) -> str:
     """The one cluster of a history, or the one `asked` for. Raises Invalid where that is none."""
     known = ", ".join(clusters)
     if not clusters:
-        raise Invalid("the history holds no snapshot; ", NextStep.TAKE_SNAPSHOT)
+        raise Invalid("the history contains no snapshot; ", NextStep.TAKE_SNAPSHOT)
     if asked is None and len(clusters) > 1:
         raise Invalid(
-            f"the history holds {len(clusters)} clusters; name one with ", Parameter("cluster_id"), f": {known}"
+            f"the history contains {len(clusters)} clusters; name one with ", Parameter("cluster_id"), f": {known}"
         )
     if asked is not None and asked not in clusters:
-        raise Invalid(Parameter("cluster_id"), f" {asked}: the history holds {known}")
+        raise Invalid(Parameter("cluster_id"), f" {asked}: not in the history, which contains {known}")
     return asked or next(iter(clusters))
 
 
@@ -116,7 +116,7 @@ def listing(rolled: Iterable[str], held: Collection[SnapshotKey], snapshots: Map
         if each in held:
             continue
         if (other := first.setdefault(each, path)) != path:
-            raise Invalid(f"{path}: shows the same cluster and time as {other}; keep one of the two")
+            raise Invalid(f"{path}: has the same cluster and time as {other}; keep only one of them")
         if each.cluster in rolled_to and each.time < rolled_to[each.cluster]:
             late.append(path)
         else:
@@ -143,8 +143,8 @@ def manifested(text: str, where: str) -> frozenset[SnapshotKey]:
         if found["version"] == VERSION:
             return frozenset(map(_taken, found["snapshots"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise Invalid(f"{where}: does not say which snapshots its batch holds; is it damaged?") from error
-    raise Invalid(f"{where}: version {found['version']} is newer than this kquota; use a newer one")
+        raise Invalid(f"{where}: does not list the snapshots of its batch; restore it from a backup") from error
+    raise Invalid(f"{where}: version {found['version']} is newer than this kquota; use a newer kquota")
 
 
 def _taken(row: Mapping[str, str]) -> SnapshotKey:

@@ -43,11 +43,11 @@ def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
     data = answer.get("data", answer)
     kind = data.get("resultType") if isinstance(data, dict) else None
     if kind not in ("vector", "matrix"):
-        raise Invalid(f"{where}: holds no vector and no matrix, but {kind or 'nothing'}; {_SAVE}")
+        raise Invalid(f"{where}: contains neither a vector nor a matrix ({kind or 'nothing'}); {_SAVE}")
     try:
         series = [_series(each, kind, where) for each in data["result"]]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise Invalid(f"{where}: is not as Prometheus answers; {_SAVE}") from error
+        raise Invalid(f"{where}: is not a valid answer of Prometheus; {_SAVE}") from error
     of_broker: defaultdict[int, list[_Series]] = defaultdict(list)
     for each in series:
         of_broker[each.broker].append(each)
@@ -62,7 +62,7 @@ def _series(found: Mapping[str, Any], kind: str, where: str) -> _Series:
     told = {float(time): float(value) for time, value in pairs}
     broker = _broker(labels, where)
     if wrong := [value for value in told.values() if value < 0 or math.isinf(value)]:
-        raise Invalid(f"{where}: broker {broker}: {wrong[0]:g} is no rate")
+        raise Invalid(f"{where}: broker {broker}: {wrong[0]:g} is not a valid rate")
     return _Series(
         broker=broker, labels=labels, values={at: value for at, value in told.items() if not math.isnan(value)}
     )
@@ -76,7 +76,7 @@ def _broker(labels: Mapping[str, str], where: str) -> int:
         if (number := _only_number(labels.get(label, ""))) is not None:
             return number
     shown = ", ".join(f'{key}="{value}"' for key, value in sorted(labels.items())) or "no label"
-    raise Invalid(f"{where}: which broker is {{{shown}}}? Add a label broker_id, with label_replace() for example")
+    raise Invalid(f"{where}: no label names the broker ({{{shown}}}); add one, broker_id, with label_replace()")
 
 
 def _only_number(name: str) -> int | None:
@@ -99,7 +99,7 @@ def _checked(series: list[_Series], where: str) -> list[_Series]:
     topics = [each.labels.get(_TOPIC) for each in series]
     if differing or len(set(topics)) < len(topics):
         by = f" that differ in {', '.join(differing)}" if differing else ""
-        raise Invalid(f"{where}: broker {series[0].broker} has {len(series)} series{by}: narrow the query to one")
+        raise Invalid(f"{where}: broker {series[0].broker} has {len(series)} series{by}; narrow the query to one")
     return whole or series
 
 

@@ -42,4 +42,4 @@ def hidden(log_dirs: Iterable[LogDir]) -> Iterator[str]:
     """A warning for each log dir of which its broker tells nothing: to whoever counts, its replicas are nowhere."""
     for log_dir in log_dirs:
         if log_dir.error is not None:
-            yield f"broker {log_dir.broker} does not tell what lies in {log_dir.path}: {log_dir.error}"
+            yield f"broker {log_dir.broker} cannot read {log_dir.path}, so its replicas are missing: {log_dir.error}"

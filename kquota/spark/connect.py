@@ -30,7 +30,7 @@ def starting(engine: Engine, options: Mapping[str, str]) -> Iterator[Callable[[]
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise Refused(
             Parameter("spark_remote"),
-            f" needs Spark Connect's client ({', '.join(missing)} missing): in an environment of its own "
+            f" needs the client of Spark Connect ({', '.join(missing)} missing): in a separate environment run "
             "pip install 'kquota[connect]'; beside Spark itself pip install 'pyspark[connect]'",
         )
     # Somebody's Spark, set up in the environment, must not change which server this is.

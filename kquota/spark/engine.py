@@ -16,10 +16,10 @@ _CONF: Final = Parameter("conf")
 _OURS: Final = {
     "spark.master": ("give ", _MASTER),
     "spark.remote": ("give ", _REMOTE),
-    "spark.submit.deployMode": ("the driver is here",),
+    "spark.submit.deployMode": ("the driver runs on this machine",),
     "spark.driver.extraClassPath": ("give spark.jars or spark.jars.packages",),
-    "spark.driver.extraJavaOptions": ("kquota starts the JVM itself; JDK_JAVA_OPTIONS in the environment reaches it",),
-    "spark.local.dir": ("it is in a folder that goes with the command; TMPDIR says where",),
+    "spark.driver.extraJavaOptions": ("kquota starts the JVM itself; set JDK_JAVA_OPTIONS in the environment",),
+    "spark.local.dir": ("it is in a folder that exists only during the command; set TMPDIR to move it",),
 }
 _FIXED_ON_A_SERVER: Final = ("spark.driver.", "spark.executor.", "spark.jars", "spark.local.", "spark.hadoop.")
 
@@ -67,7 +67,7 @@ def engine(master: str | None, remote: str | None, conf: Iterable[str]) -> Engin
         key, equals, value = (part.strip() for part in text.partition("="))
         _check(text, key, equals, remote)
         if key in settings:
-            raise Invalid(_CONF, f" {text!r}: {key} is given already")
+            raise Invalid(_CONF, f" {text!r}: {key} is given twice")
         settings[key] = value
     return Engine(master=master, remote=remote, conf=settings)
 
@@ -78,8 +78,8 @@ def _names_a_master(text: str) -> bool:
 
 def _check(text: str, key: str, equals: str, remote: str | None) -> None:
     if not equals or not key.startswith("spark."):
-        raise Invalid(_CONF, f" {text!r}: write one of Spark's settings, as spark.sql.shuffle.partitions=64")
+        raise Invalid(_CONF, f" {text!r}: write a setting of Spark, for example spark.sql.shuffle.partitions=64")
     if key in _OURS:
         raise Invalid(_CONF, f" {key}: cannot be set: ", *_OURS[key])
     if remote is not None and key.startswith(_FIXED_ON_A_SERVER):
-        raise Invalid(_CONF, f" {key}: is fixed when a Spark Connect server starts: set it there")
+        raise Invalid(_CONF, f" {key}: is fixed when a Spark Connect server starts; set it on the server")

@@ -212,10 +212,10 @@ def _refuse(leaders: Collection[Row], told: DataFrame, plan: PlanFrame) -> None:
     if not (unknown := _sum((row for row in leaders if row["leader"] is None), "planned")):
         return
     if unknown == planned:
-        raise Invalid(f"the sizes hold none of the plan's {planned} partitions: are they of another cluster?")
+        raise Invalid(f"the sizes contain none of the plan's {planned} partitions; give sizes of the same cluster")
     named = _unsized(told, F.col("leader").isNull(), unknown)
     raise Invalid(
-        f"the plan names partitions that the sizes do not hold: {named}; give ", Parameter("assume_size"), ", as 10GB"
+        f"the plan names partitions that the sizes do not contain: {named}; give ", Parameter("assume_size"), " 10GB"
     )
 
 

@@ -12,9 +12,9 @@ from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.spark.engine import Engine
 from kquota.spark.jvm import MORE_MEMORY, Jvm
 
-_ROOM: Final = ("Spark's scratch files are in TMPDIR (else /tmp): name a folder with more room",)
-_LIMIT: Final = ("Spark's scratch files are in TMPDIR (else /tmp), where files may not grow any more (ulimit -f)",)
-_VERSIONS: Final = ("the cluster's Spark is another version than the PySpark here",)
+_ROOM: Final = ("Spark's temporary files are in TMPDIR (default /tmp); set it to a folder with more space",)
+_LIMIT: Final = ("Spark's temporary files are in TMPDIR (default /tmp) and exceed the largest file size (ulimit -f)",)
+_VERSIONS: Final = ("the Spark of the cluster and the local PySpark have different versions",)
 _ADVICE: Final[Mapping[str, tuple[str, ...]]] = {
     "No space left on device": _ROOM,
     "File too large": _LIMIT,
@@ -53,9 +53,9 @@ def _told(error: Exception, jvm: Jvm | None, engine: Engine) -> KquotaError:
     text = str(error)
     gone = jvm.ended() if jvm is not None and not isinstance(error, PySparkException) else None
     if gone is not None:
-        return Refused("Spark's JVM went away: ", *gone, "; nothing was written")
+        return Refused("Spark's JVM ended: ", *gone, "; nothing was written")
     if engine.remote is not None and "UNAVAILABLE" in text:
-        return Unreachable(f"the Spark Connect server {engine.name} went away; nothing was written")
+        return Unreachable(f"the Spark Connect server {engine.name} does not answer any more; nothing was written")
     advice = next((("; ", *advice) for mark, advice in _ADVICE.items() if mark in text), ())
     return Refused(f"Spark could not finish: {cause(_details(error) or text)}", *advice, "; nothing was written")
 
@@ -95,7 +95,7 @@ def cause(text: str) -> str:
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     if (python := _python(lines)) is not None:
         return python
-    return (causes or lines or ["it gave no reason"])[-1 if causes else 0]
+    return (causes or lines or ["no reason was reported"])[-1 if causes else 0]
 
 
 def _python(lines: Sequence[str]) -> str | None:

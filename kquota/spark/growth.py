@@ -55,7 +55,7 @@ BROKERS: Final = {
     "cluster": "string",
     "date": "string",
 }
-NO_REPLICA: Final = "holds a row that names no replica, or no size of 0 or more"
+NO_REPLICA: Final = "contains a row without a replica or a valid size"
 _MOST_UNKNOWN: Final = 10
 """A broker's rate is unknown where more than one in so many bytes that it leads have an unknown growth."""
 
@@ -87,7 +87,7 @@ def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
         whole = whole & F.coalesce(F.col(name) >= 0, F.lit(True))
     bad = (
         F.when(F.col("problem").isNotNull(), F.col("problem"))
-        .when(F.col("time").isNull(), F.lit("holds a row of another cluster or time than its first"))
+        .when(F.col("time").isNull(), F.lit("contains a row with another cluster or time than its first row"))
         .when(~F.coalesce(whole, F.lit(False)), F.lit(NO_REPLICA))
     )
     told = rows.withColumnRenamed("time", "stamp").join(F.broadcast(spans), ["cluster", "stamp"], "left")

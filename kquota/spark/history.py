@@ -71,7 +71,7 @@ class History:
             raise Invalid(
                 Parameter("history_window"),
                 f" {human_duration(window)}: the history covers {human_duration(covered)} of cluster {self.cluster}, "
-                f"{names}; ask for less, or for all there is: without ",
+                f"{names}; give a shorter time, or for the whole history leave out ",
                 Parameter("history_window"),
             )
 
@@ -156,7 +156,7 @@ def _left_out(rows: DataFrame, files: Files) -> int:
     unusable = F.max(F.when(F.col("bad") != NO_REPLICA, F.struct("file", "bad")))
     found, count = rows.agg(unusable, F.count_if(F.col("bad") == NO_REPLICA)).collect()[0]
     if found:
-        raise Invalid(f"{files.name(found['file'])}: {found['bad']}; move it out of the history, and try again")
+        raise Invalid(f"{files.name(found['file'])}: {found['bad']}; move it out of the history and try again")
     return int(count)
 
 

@@ -19,7 +19,7 @@ from kquota.errors import Parameter, Refused
 START_SECONDS: Final = 90
 LOOPBACK: Final = "127.0.0.1"
 OUT_OF_MEMORY: Final = "OutOfMemoryError"
-MORE_MEMORY: Final = ("give it more, as ", Parameter("conf"), " spark.driver.memory=8g")
+MORE_MEMORY: Final = ("give it more with ", Parameter("conf"), " spark.driver.memory=8g")
 _DYING_SECONDS: Final = 2.0
 _OPENED: Final = (
     # What Spark's own launcher opens (org.apache.spark.launcher.JavaModuleOptions): a test compares the two.
@@ -59,13 +59,13 @@ def home() -> Path:
     """The folder of the installed PySpark, found without importing it. Raises Refused when there is none."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise Refused("this command needs Spark, which is not installed; install it with: pip install 'kquota[spark]'")
+        raise Refused("this command needs Spark, which is not installed; run: pip install 'kquota[spark]'")
     found = Path(spec.origin).parent
     if not (found / "jars").is_dir():
         raise Refused(
-            "this environment has only Spark Connect's client: give ",
+            "this environment has only the client of Spark Connect; give ",
             Parameter("spark_remote"),
-            " sc://HOST:PORT, or install Spark itself in an environment of its own with: pip install 'kquota[spark]'",
+            " sc://HOST:PORT, or install Spark in a separate environment with: pip install 'kquota[spark]'",
         )
     return found
 
@@ -112,7 +112,7 @@ class Jvm:
         if OUT_OF_MEMORY in self._log.read_text(errors="replace"):
             return ("it ran out of memory; ", *MORE_MEMORY)
         if code == -signal.SIGKILL:
-            return ("it was killed (SIGKILL), by somebody or by a kernel that is short of memory",)
+            return ("it was killed (SIGKILL), by a user or by a kernel without free memory",)
         return (f"code {code}: {last_words(self._log)}",)
 
 
@@ -173,7 +173,7 @@ def _code_units(character: str) -> str:
 def last_words(log: Path) -> str:
     """The end of a log, for one line of complaint."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return " | ".join(lines[-3:]) or "it said nothing"
+    return " | ".join(lines[-3:]) or "its log is empty"
 
 
 def heap() -> int:

@@ -33,8 +33,8 @@ def own_address(engine: Engine) -> str | None:
         except OSError as error:
             tried.append(f"{place}: {error.strerror or error}")
     raise Unreachable(
-        f"no Spark master answers at {engine.master} ({'; '.join(tried)}): check the address, that it runs, and that "
-        "no firewall lies between"
+        f"no Spark master answers at {engine.master} ({'; '.join(tried)}): check the address, that it "
+        "runs, and that no firewall blocks the connection"
     )
 
 
@@ -60,7 +60,7 @@ def await_executors(spark: SparkSession) -> None:
     while len(context._jsc.sc().statusTracker().getExecutorInfos()) < 2:
         if time.monotonic() > deadline:
             raise Refused(
-                f"Spark's master {context.master} gave no executor in {EXECUTOR_SECONDS:.0f} s: check that its workers "
+                f"Spark's master {context.master} gave no executor in {EXECUTOR_SECONDS:.0f} s; check that its workers "
                 "have free cores and memory (",
                 Parameter("conf"),
                 " spark.executor.memory=…), and reach this machine",

@@ -44,7 +44,7 @@ def opened(name: str, scratch: Path) -> Plan | PlanFiles:
     parts = _parts(path) if folder else [path]
     kinds = {_is_parquet(part) for part in parts if part.is_file()}
     if len(kinds) > 1:
-        raise Invalid(f"{name}: the folder holds Parquet and other files; keep one kind")
+        raise Invalid(f"{name}: the folder contains Parquet and other files; keep one kind")
     if True in kinds:
         return PlanFiles(name=name, parquet=True, files=files.laid_out(parts, scratch / "plan-files", ".parquet"))
     if folder or _is_lines(path):
@@ -57,7 +57,7 @@ def _parts(folder: Path) -> list[Path]:
     with looking_at(folder):
         found = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(("_", ".")))
     if not found:
-        raise Invalid(f"{folder}: the folder holds no file of a plan")
+        raise Invalid(f"{folder}: the folder contains no file of a plan")
     return found
 
 

@@ -87,8 +87,8 @@ class Reader:
         if sum(file.stat().st_size for file in files) > _MOST_SENT:
             raise Refused(
                 _HISTORY,
-                f" {folder}: more than {human_bytes(_MOST_SENT)} of Parquet is not sent to Spark elsewhere: copy "
-                "it to a place that it reads, and name that (s3a://BUCKET/history), or leave out ",
+                f" {folder}: more than {human_bytes(_MOST_SENT)} of Parquet is not sent to a remote Spark; copy "
+                "it to a place that Spark can read, and give that (s3a://BUCKET/history), or leave out ",
                 Parameter("spark_master"),
                 " and ",
                 Parameter("spark_remote"),
@@ -105,8 +105,8 @@ class Reader:
         except ImportError as error:
             raise Refused(
                 *name,
-                ": Parquet that lies here is sent to Spark with pyarrow, which is not installed: pip install "
-                "pyarrow, give the same as JSON lines, or name a place that Spark reads itself (s3a://, hdfs://)",
+                ": local Parquet is sent to Spark with pyarrow, which is not installed. Run pip install pyarrow, "
+                "give JSON lines, or give a place that Spark can read (s3a://, hdfs://)",
             ) from error
         told = pyarrow.schema([(column, pyarrow.string()) for column in partitions])
         hive = dataset.partitioning(told, flavor="hive")

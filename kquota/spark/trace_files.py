@@ -68,7 +68,7 @@ def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
     if not tables:
         return TraceFiles(files=found)
     if len(tables) < len(heads) or found.elsewhere or len(set(tables.values())) > 1:
-        raise Invalid(_TRACE, ": these files differ: give JSON lines only, or CSV with the same first line")
+        raise Invalid(_TRACE, ": different formats; give only JSON lines, or only CSV with the same first line")
     name, line = next(iter(tables.items()))
     try:
         names = trace.header(line, name)
@@ -94,7 +94,7 @@ def rows(found: TraceFiles, bad: Bad) -> Iterator[tuple[TraceStream, Request]]:
 def _first(found: Files, link: str) -> str:
     line = next((line for line in _lines(found, link) if line.strip(" ")), None)
     if line is None:
-        raise Invalid(_TRACE, f" {found.name(link)}: holds no row")
+        raise Invalid(_TRACE, f" {found.name(link)}: contains no row")
     return line
 
 

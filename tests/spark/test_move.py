@@ -166,7 +166,7 @@ WRONG = {
     ),
     "bytes-in, a file that is none": (
         [*SIZES, "--throttle", "5MB/s", "--bytes-in", "plan.json"],
-        "--bytes-in plan.json: 'version' is no broker's id",
+        "--bytes-in plan.json: 'version' is not a broker id",
     ),
     "two ways to cut": (
         [*SIZES, "--throttle", "5MB/s", "--waves", "2", "--max-in-flight", "1GB"],
