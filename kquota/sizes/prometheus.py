@@ -1,4 +1,4 @@
-"""Prometheus' answer to a query, saved as JSON: which series is which broker's, and its values."""
+"""The answer of Prometheus to a query, saved as JSON: the broker of each series, and its values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SAVE: Final = "save the answer of /api/v1/query or /api/v1/query_range"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Series:
-    """One line of a graph: its labels, and by time its values; what was not a number is left out."""
+    """One series: its labels, and its values by time without NaN."""
 
     broker: int
     labels: Mapping[str, str]
@@ -27,16 +27,16 @@ class _Series:
 
 
 def is_answer(found: object) -> bool:
-    """Whether a JSON document is what Prometheus answers, whole or the `data` in it."""
+    """True if a JSON document is an answer of Prometheus, or the `data` of one."""
     return isinstance(found, dict) and (found.keys() >= {"status"} or found.keys() >= {"resultType", "result"})
 
 
 def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
-    """The values of each broker, one after the other; none where all of them were NaN.
+    """The values of each broker in order of time; none if all of them are NaN.
 
-    A broker's series may differ in their topic: then their sum counts, or the one without a topic, which holds them
-    all. Raises Invalid, beginning with `where`, for series that differ in more (which of them is the broker's?), for
-    one of which no label tells a broker, and for a counter.
+    The series of a broker may differ in their topic. Then their sum counts, or the series without a topic, which is the
+    total. Raises Invalid, beginning with `where`, for series that differ in other labels, for a series without a label
+    for the broker, and for a counter.
     """
     if answer.get("status", "success") != "success":
         raise Invalid(f"{where}: Prometheus answered: {answer.get('error') or answer['status']}; ask again")
@@ -80,7 +80,8 @@ def _broker(labels: Mapping[str, str], where: str) -> int:
 
 
 def _only_number(name: str) -> int | None:
-    """The number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`; None in an address or where there are two numbers."""
+    """The number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`; None for an address, and for a name with two numbers.
+    """
     host = re.sub(r":[0-9]+$", "", name)
     if re.fullmatch(r"[0-9.]+\.[0-9.]+|.*:.*", host):
         return None
@@ -89,7 +90,7 @@ def _only_number(name: str) -> int | None:
 
 
 def _checked(series: list[_Series], where: str) -> list[_Series]:
-    """Those whose sum is the broker's: the one of all topics, else one of each topic."""
+    """The series whose sum is the broker's rate: the one of all topics, otherwise one for each topic."""
     differing = sorted(
         label
         for label in {label for each in series for label in each.labels}

@@ -154,7 +154,7 @@ def test_parquet_that_must_be_sent_needs_pyarrow(tmp_path: Path, monkeypatch: py
     found = plan_files.opened(str(tmp_path / "plan"), tmp_path)
     assert isinstance(found, PlanFiles)
     reader: Any = Reader(spark=None, scratch=tmp_path, uploads=True)  # type: ignore[arg-type]
-    with pytest.raises(Refused, match=f"{tmp_path}/plan: Parquet .* is not installed: pip install pyarrow"):
+    with pytest.raises(Refused, match=f"{tmp_path}/plan: local Parquet .* is not installed. Run pip install pyarrow"):
         reader.parquet(found.files, found.name)
 
 
