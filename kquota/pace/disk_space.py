@@ -1,4 +1,4 @@
-"""Whether copies fit on the disks. Disks are fullest at the end of a move, when they hold old and new replicas."""
+"""The disk space that copies need. Disks are fullest at the end of a move, when they hold old and new replicas."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ The first sample counts as a whole sample from its first moment, and a fetch tha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enforcement:
-    """The broker settings that affect a throttled fetch, in bytes and seconds. Kafka's defaults unless `told` is set."""
+    """The broker settings that affect a throttled fetch, in bytes, seconds. Kafka's defaults unless `told` is set."""
 
     window_num: int = SAMPLES
     window_seconds: float = SAMPLE_MS / 1_000

@@ -57,7 +57,7 @@ class Waves:
 
     @property
     def feasible(self) -> bool | None:
-        """True if every wave can finish, False if one never finishes, None if none is known to fail but one is unknown."""
+        """True if every wave can finish, False if one never finishes; otherwise None, because one is unknown."""
         verdicts = {pace.feasible for _, pace in self.each}
         return False if False in verdicts else None if None in verdicts else True
 

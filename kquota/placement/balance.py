@@ -58,7 +58,7 @@ def fill(
     receivers: Collection[BrokerId],
     why: Why,
 ) -> None:
-    """Bring each of `receivers` up into the band, from the fullest other brokers. The others do not exchange replicas."""
+    """Bring each of `receivers` up into the band, from the fullest other brokers, which exchange no replicas."""
     scales = _Scales(draft, goal, movable, band, why)
     while scales.feed(receivers) or scales.take_back():
         pass
@@ -204,7 +204,7 @@ class _Scales:
                 yield broker
 
     def _gains(self, p: int, source: BrokerId, destination: BrokerId, clean: bool) -> bool:
-        """True if both brokers are closer to the band afterwards and, if `clean`, neither leaves it on its other side."""
+        """True if both brokers are closer to the band afterwards and, if `clean`, neither leaves it on the other side."""
         size, band = self.draft.sizes[p], self.band
         of, to = self.draft.bytes[source], self.draft.bytes[destination]
         if clean:

@@ -1,4 +1,4 @@
-"""The working copy of an assignment. It adds and removes replicas and keeps each broker's sums. It makes no decisions."""
+"""The working copy of an assignment. It adds and removes replicas and updates each broker's sums."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
 
 
 def _rows(cuts: Iterable[tuple[int, int]], step: int) -> Iterator[str]:
-    """Each wave, once for every step that it touches, so that the join finds it by the step, however many waves exist."""
+    """Each wave, once for every step that it touches, so that the join finds it by the step."""
     for wave, (start, stop) in enumerate(cuts, 1):
         for touched in range(start // step, (stop - 1) // step + 1):
             yield f'{{"step":{touched},"start":{start},"stop":{stop},"wave":{wave}}}'
@@ -231,7 +231,7 @@ def _sum(rows: Iterable[Row], column: str) -> int:
 
 
 def _max_bytes_in(leaders: Iterable[Row], writes: Writes) -> float | None:
-    """Brokers that lead nothing do not count. If one partition of a broker is unknown, the broker may be the busiest."""
+    """Brokers that lead nothing do not count. If a partition of a broker is unknown, that broker may be the busiest."""
     rates = [writes.by_broker.get(row["leader"], part(row).writes) for row in leaders]
     known = [rate for rate in rates if rate is not None]
     return max(known, default=None) if len(known) == len(rates) else None

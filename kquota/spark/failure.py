@@ -41,7 +41,7 @@ def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """True if the error comes from a Ctrl-C: an answer of the JVM that was not read is an error for the next request."""
+    """True if the error comes from a Ctrl-C: an unread answer of the JVM is an error for the next request."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None

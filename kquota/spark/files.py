@@ -57,7 +57,7 @@ def is_elsewhere(path: str) -> bool:
 
 
 def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
-    """Output of kafka-log-dirs in files or globs, plain or gzipped. Raises Invalid for no file, or a file without JSON."""
+    """Output of kafka-log-dirs in files or globs, plain or gzipped. Raises Invalid without a file or without JSON."""
     given = list(dict.fromkeys(patterns))
     paths = dict.fromkeys(
         path for pattern in given if not is_elsewhere(pattern) for path in matching(pattern, Parameter("log_dirs"))

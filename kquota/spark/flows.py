@@ -137,7 +137,7 @@ def _written(rows: Iterable[Row], rate: Rate) -> float | None:
 
 
 def _kept_up(row: Row, rate: Rate) -> float | None:
-    """The follower traffic of a leader's moving partitions: the write rate of each partition x its in-sync followers."""
+    """The follower traffic of a leader's moving partitions: each partition's write rate x its in-sync followers."""
     led = row["led"]
     if not led["follow"]:
         return 0.0

@@ -1,4 +1,4 @@
-"""What a report shows in addition to a move's sums: brokers before and after, and the topics that copy most."""
+"""Contents of a report besides a move's sums: brokers before and after, and the topics that copy most."""
 
 from __future__ import annotations
 

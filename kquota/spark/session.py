@@ -227,7 +227,7 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
 
 @contextlib.contextmanager
 def _python_side() -> Iterator[None]:
-    """PySpark keeps its gateway for the life of the process. Here it ends with the block; the next session gets its own."""
+    """PySpark keeps its gateway while the process lives. Here it ends with the block; the next session gets its own."""
     try:
         yield
     finally:

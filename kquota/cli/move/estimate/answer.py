@@ -206,7 +206,7 @@ class Assumed(Part):
 
 
 def assumed(measured: Measured, *, live: bool) -> Assumed:
-    """What was assumed. On a `live` cluster no broker is assumed empty, because an empty broker reports that."""
+    """The assumptions. On a `live` cluster no broker is assumed empty, because an empty broker reports that."""
     return Assumed(
         leaders=measured.leaders_assumed,
         in_sync=measured.in_sync_assumed,
@@ -256,7 +256,7 @@ class Estimate(Answer):
             yield from self._details()
 
     def _details(self) -> Iterator[str]:
-        """What is copied, the terms of the expected time, the limits of the throttle, disks, waves, other throttles."""
+        """The copies, the terms of the expected time, the limits of the throttle, disks, waves, other throttles."""
         pace, judged = self.pace, self.verdict.judged
         yield f"To copy      {human_bytes(pace.work.bytes)} in {counted(pace.work.copies, 'copy')}"
         yield ""
