@@ -204,7 +204,7 @@ class _Scales:
                 yield broker
 
     def _gains(self, p: int, source: BrokerId, destination: BrokerId, clean: bool) -> bool:
-        """True if both brokers are closer to the band afterwards and, if `clean`, neither leaves it on the other side."""
+        """True if both brokers come closer to the band and, if `clean`, neither leaves it on the other side."""
         size, band = self.draft.sizes[p], self.band
         of, to = self.draft.bytes[source], self.draft.bytes[destination]
         if clean:

@@ -95,6 +95,10 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return errors
 
     @property
+    def stale_seconds(self) -> float:
+        return 0.0
+
+    @property
     def largest_submission(self) -> int | None:
         """The controller takes its node away when the last move in it has ended."""
         return _SUBMISSION_BYTES
