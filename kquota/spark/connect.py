@@ -31,7 +31,7 @@ def starting(engine: Engine, options: Mapping[str, str]) -> Iterator[Callable[[]
         raise Refused(
             Parameter("spark_remote"),
             f" needs the client of Spark Connect ({', '.join(missing)} missing): in a separate environment run "
-            "pip install 'kquota[connect]'; beside Spark itself pip install 'pyspark[connect]'",
+            "pip install 'kquota[connect]'; next to Spark run pip install 'pyspark[connect]'",
         )
     # A Spark configuration in the environment must not change the server.
     before = {name: os.environ.pop(name) for name in _OURS if name in os.environ}
@@ -85,7 +85,7 @@ def _await(remote: str, name: str) -> None:
     except grpc.FutureTimeoutError as error:
         raise Unreachable(
             f"no Spark Connect server answers at {name} within {READY_SECONDS:.0f} s: check the address and port "
-            "(15002 unless set), that it runs, whether it wants TLS (;use_ssl=true), and that no firewall lies between"
+            "(default 15002), that it runs, that TLS matches (;use_ssl=true), and that no firewall blocks the connection"
         ) from error
     finally:
         channel.close()

@@ -133,7 +133,7 @@ def _known(reader: Reader, found: Listing) -> Listing:
     if known.late:
         raise Invalid(
             Parameter("history"),
-            f" {known.late[0]}: is older than what is rolled of its cluster in {', '.join(elsewhere)}, and "
+            f" {known.late[0]}: is older than the rolled history of its cluster in {', '.join(elsewhere)} and "
             "not in it: leave it out, or roll all snapshots again",
         )
     return replace(known, late=found.late)

@@ -232,7 +232,7 @@ def test_what_is_rolled_elsewhere_and_what_waits_here_are_one_history(
         assert both.by_broker(window) == twin.by_broker(window)
     newest, same = ({str(r.asDict() | {"file": ""}) for r in each.newest.collect()} for each in (both, twin))
     assert newest == same
-    with pytest.raises(Invalid, match=r"c-000.jsonl.gz: is older than what is rolled of its cluster in file:"):
+    with pytest.raises(Invalid, match=r"c-000.jsonl.gz: is older than the rolled history of its cluster in file:"):
         together("late", paths[0])
 
 
@@ -266,7 +266,7 @@ BAD = {
     "a negative size": (row(1, "t", 1, -5), "c-001.jsonl.gz: contains a row without a replica or a valid size"),
     "no broker": (row(None, "t", 1, 5), "c-001.jsonl.gz: contains a row without a replica or a valid size"),
     "another version": (row(1, "t", 1, 5, version=7), "c-001.jsonl.gz: unknown version 7"),
-    "a replica twice": (row(1, "t", 0, 6), r"a snapshot holds t-0 on broker 1 at .* twice"),
+    "a replica twice": (row(1, "t", 0, 6), r"a snapshot lists t-0 on broker 1 at .* twice"),
 }
 
 
