@@ -85,7 +85,7 @@ def _await(remote: str, name: str) -> None:
     except grpc.FutureTimeoutError as error:
         raise Unreachable(
             f"no Spark Connect server answers at {name} within {READY_SECONDS:.0f} s: check the address and port "
-            "(default 15002), that it runs, that TLS matches (;use_ssl=true), and that no firewall blocks the connection"
+            "(default 15002), that it runs, that TLS matches (;use_ssl=true), and that no firewall is in the way"
         ) from error
     finally:
         channel.close()

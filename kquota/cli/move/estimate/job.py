@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kquota.spark.reader import Reader
 
 _ENTRY: Final = 64
-"""Bytes of one partition of a plan, about."""
+"""About how many bytes one partition of a plan takes."""
 _PACKED: Final = 10
 """About how many bytes of packed text hold as much as one byte of Parquet."""
 
