@@ -49,7 +49,7 @@ DIRS = [
 
 
 def test_a_log_dir_whose_broker_tells_nothing_is_named() -> None:
-    assert list(hidden(DIRS)) == ["broker 2 does not tell what lies in /b: KafkaStorage (56)"]
+    assert list(hidden(DIRS)) == ["broker 2 cannot read /b, so its replicas are missing: KafkaStorage (56)"]
 
 
 def test_a_snapshot_read_back_is_what_was_written() -> None:

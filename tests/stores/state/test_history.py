@@ -106,8 +106,8 @@ def test_a_batch_is_not_made_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("manifest", "complaint"),
     [
-        ("{", "is it damaged"),
-        ("{}", "is it damaged"),
+        ("{", "does not list the snapshots of its batch"),
+        ("{}", "does not list the snapshots of its batch"),
         ('{"version": 2}', "version 2 is newer than this kquota"),
         (None, "cannot be read: No such file"),
         ("\udcff", "cannot be read: it is not UTF-8; restore the batch, or remove its folder"),
@@ -128,7 +128,7 @@ def test_files_that_are_no_snapshot(tmp_path: Path) -> None:
         history.found([tmp_path / ("x" * 300)])
     snapshot(tmp_path, 1)
     twin = snapshot(tmp_path, 1, name="twin")
-    with pytest.raises(Invalid, match=r"twin-1.jsonl.gz: shows the same cluster and time as"):
+    with pytest.raises(Invalid, match=r"twin-1.jsonl.gz: has the same cluster and time as"):
         history.found([tmp_path])
     twin.write_bytes(twin.read_bytes()[:20])
     with pytest.raises(Invalid, match=r"twin-1.jsonl.gz: cannot be read"):
@@ -144,9 +144,9 @@ def test_several_clusters(tmp_path: Path) -> None:
     found = history.found([tmp_path])
     assert found.clusters() == ["a", "b"]
     assert found.of("a").held == frozenset()
-    with pytest.raises(Invalid, match="the history holds 2 clusters; name one with cluster_id: a, b"):
+    with pytest.raises(Invalid, match="the history contains 2 clusters; name one with cluster_id: a, b"):
         found.of(None)
-    with pytest.raises(Invalid, match="cluster_id x: the history holds a, b"):
+    with pytest.raises(Invalid, match="cluster_id x: not in the history, which contains a, b"):
         found.of("x")
 
 
