@@ -254,4 +254,6 @@ def test_a_place_that_cannot_hold_a_page_is_said_before_spark_starts(tmp_path: P
     words = ("--reassignment-json-file", str(plan), "--log-dirs", str(plan), "--throttle", "8MB/s")
     ran = kquota("move", "estimate", *words, "--report", str(plan))
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"kquota: error: --report {plan}: exists, and is no report of kquota; name another file\n"
+    assert (
+        ran.err == f"kquota: error: --report {plan}: already exists and is not a kquota report. Choose another file\n"
+    )

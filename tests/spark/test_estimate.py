@@ -148,12 +148,12 @@ REFUSED = {
     "no brokers": ('{"version":1}', "printed: contains no brokers"),
     "a snapshot": (
         '{"version":1,"cluster":"c","broker":1,"log_dir":"/d","topic":"t","partition":0,"size":1}',
-        "printed: is a snapshot of kquota log-dirs; give its folder with history",
+        "printed: is a snapshot of replica sizes; give its folder with history",
     ),
     "empty": (log_dirs((1, {})), "printed: contains no replica"),
     "another cluster's": (
         log_dirs((1, {"u-0": 1})),
-        "hold none of the plan's 1 partitions: are they of another cluster",
+        "contain none of the plan's 1 partitions; give sizes of the same cluster",
     ),
 }
 

@@ -1,12 +1,12 @@
-"""Kafka's protocol by kafka-python's connection manager: what librdkafka cannot say. Only importer of `kafka`.
+"""Kafka's protocol with kafka-python's connection manager, for requests that librdkafka lacks. Imports `kafka`.
 
-One command opens one `Wire`; each module beside `connection` implements one port on it.
+One command opens one `Wire`. Most other modules implement one port on it.
 """
 
 import importlib.util
 import sys
 
-# `import kafka` builds its consumer, its producer and its admin client first, which is a fifth of a whole command and
-# nothing that we use. So the package is registered without being run; the modules below it are imported as ever.
+# `import kafka` also imports its consumer, producer and admin client. That takes a fifth of the time of a command, and
+# kquota uses none of them. So the package is registered without being executed. Its modules are imported as usual.
 if "kafka" not in sys.modules and (_spec := importlib.util.find_spec("kafka")) is not None:
     sys.modules["kafka"] = importlib.util.module_from_spec(_spec)

@@ -84,7 +84,7 @@ def test_a_batch_is_named_by_what_it_holds(tmp_path: Path) -> None:
 def test_two_at_once(tmp_path: Path) -> None:
     with history.rolling(tmp_path) as first:
         (first.unfinished / "x").write_text("")
-        with pytest.raises(Busy, match="another kquota rolls"), history.rolling(tmp_path):
+        with pytest.raises(Busy, match="another kquota is compacting"), history.rolling(tmp_path):
             pytest.fail("both")
         assert (first.unfinished / "x").exists()
 
@@ -99,7 +99,7 @@ def test_what_a_dead_one_left_is_gone(tmp_path: Path) -> None:
 
 def test_a_batch_is_not_made_twice(tmp_path: Path) -> None:
     batch(tmp_path, taken(1))
-    with pytest.raises(Refused, match="the history is as it was"):
+    with pytest.raises(Refused, match="the history is unchanged"):
         batch(tmp_path, taken(1))
 
 
@@ -122,7 +122,7 @@ def test_a_batch_that_does_not_say_what_it_holds(tmp_path: Path, manifest: str |
 
 
 def test_files_that_are_no_snapshot(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="there is no such file or folder"):
+    with pytest.raises(Invalid, match="the file or folder does not exist"):
         history.found([tmp_path / "x"])
     with pytest.raises(Invalid, match=r"/xxx.*: cannot be read: File name too long"):
         history.found([tmp_path / ("x" * 300)])
@@ -160,7 +160,7 @@ def test_the_newest_is_found_rolled_or_not(tmp_path: Path) -> None:
 
 
 def test_what_has_no_newest(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="/x: there is no such file or folder"):
+    with pytest.raises(Invalid, match="/x: the file or folder does not exist"):
         history.newest([tmp_path / "x"])
     with pytest.raises(Invalid, match=r"/xxx.*: cannot be read: File name too long"):
         history.newest([tmp_path / ("x" * 300)])
