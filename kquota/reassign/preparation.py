@@ -133,7 +133,9 @@ def _confirmed(cluster: MoveCluster, clock: Clock, plan: Plan, found: Snapshot, 
         changed = [name for name, place in _places(plan, found).items() if place != before[name]]
         if not changed:
             return found
-    raise Refused(f"{guard.named(changed)}: the replicas changed while they were read; nothing was written")
+    raise Refused(
+        f"{guard.named(changed)}: the replicas changed while kquota read them. Run the same command again; nothing was written"
+    )
 
 
 def _places(plan: Plan, found: Snapshot) -> dict[TopicPartition, tuple[Replicas, bool]]:
