@@ -134,7 +134,8 @@ def _confirmed(cluster: MoveCluster, clock: Clock, plan: Plan, found: Snapshot, 
         if not changed:
             return found
     raise Refused(
-        f"{guard.named(changed)}: the replicas changed while kquota read them. Run the same command again; nothing was written"
+        f"{guard.named(changed)}: the replicas changed while kquota read them. Run the same command again; nothing was "
+        "written"
     )
 
 
