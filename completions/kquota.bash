@@ -323,7 +323,7 @@ O	kquota reassign-partitions	--cancel	once	flag	Stop the moves
 O	kquota reassign-partitions	--list	once	flag	Show every running move of the cluster
 O	kquota reassign-partitions	--reassignment-json-file	once	files	The plan, as --generate and `kquota move plan` print it
 O	kquota reassign-partitions	--topics-to-move-json-file	once	files	For --generate, the topics: {"topics":[{"topic":"foo"}],"version":1}
-O	kquota reassign-partitions	--broker-list	once	brokers,	For --generate, the brokers to place them on
+O	kquota reassign-partitions	--broker-list	once	brokers,	For --generate, the brokers to place the topics on
 O	kquota reassign-partitions	--disable-rack-aware	once	flag	For --generate: ignore the racks of the brokers
 O	kquota reassign-partitions	--seed	once	free	For --generate: repeat the proposal that printed this seed on stderr
 O	kquota reassign-partitions	--throttle	once	free	Limit for what each broker sends and receives, for example 50MB/s
@@ -450,7 +450,7 @@ O	kquota move resume	--command-config	once	files	Java properties with the client
 O	kquota move resume	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move resume	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota move resume	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
-O	kquota move resume	--run	once	free	The run, as `move status` names it
+O	kquota move resume	--run	once	free	Id of the run, as `kquota move status` shows it
 O	kquota move resume	--reassignment-json-file	once	files	Select the open run of this plan
 O	kquota move resume	--state-dir	once	folders	Where runs are on record
 O	kquota move resume	--dry-run	once	flag	Print what would be written, and write nothing
@@ -468,7 +468,7 @@ O	kquota move abort	--command-config	once	files	Java properties with the client'
 O	kquota move abort	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move abort	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota move abort	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
-O	kquota move abort	--run	once	free	The run, as `move status` names it
+O	kquota move abort	--run	once	free	Id of the run, as `kquota move status` shows it
 O	kquota move abort	--reassignment-json-file	once	files	Select the open run of this plan
 O	kquota move abort	--state-dir	once	folders	Where runs are on record
 O	kquota move abort	--dry-run	once	flag	Print what would be written, and write nothing

@@ -1,6 +1,6 @@
-"""Kafka's protocol with kafka-python's connection manager, for requests that librdkafka lacks. Imports `kafka`.
+"""Kafka's protocol with kafka-python's connection manager. The only importer of `kafka`.
 
-One command opens one `Wire`. Most other modules implement one port on it.
+librdkafka does not have all of the requests. One command opens one `Wire`, and most modules implement one port on it.
 """
 
 import importlib.util

@@ -27,7 +27,7 @@ _LOGIN: Final = (
     kafka_errors.IllegalSaslStateError,
     ValueError,
 )
-"""Errors of a failed login: a broker's answer or, with SCRAM, kafka-python's error for a broker without a proof."""
+"""Errors of a failed login. With SCRAM, kafka-python raises ValueError if a broker does not prove its identity."""
 
 
 class Manager(PatientManager):

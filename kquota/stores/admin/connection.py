@@ -126,7 +126,7 @@ class Wire:
     def oldest(self) -> tuple[int, ...]:
         """Return the oldest release of the brokers that answer, because they can differ during a rolling upgrade.
 
-        The brokers are asked once, and not if this broker is 4.0 or newer: others are then at least 3.3 on KRaft.
+        The brokers are asked once, and not if this broker is 4.0 or newer, because all others are then 3.3 or newer.
         """
         if self._oldest is None and self.version() >= (4, 0):
             self._oldest = self.version()

@@ -115,7 +115,7 @@ def _alter(moves: Mapping[TopicPartition, str]) -> Any:
 
 
 def _must_be_told(broker: BrokerId, answer: Any) -> None:
-    """Raise Refused after an error. Before version 3 of the answer, a missing right shows as an empty list."""
+    """Raise Refused after an error. Before version 3 of the answer, a missing permission shows as an empty list."""
     if answer.error_code or not answer.results:
         why = kafka_error(answer.error_code or FORBIDDEN[1], None)
         raise Refused(f"broker {broker} answered DescribeLogDirs with {why}. This user needs DESCRIBE on the cluster")

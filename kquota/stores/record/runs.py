@@ -16,7 +16,8 @@ from kquota.stores.state.runs import RunFiles
 class RecordedRuns:
     """The runs of one cluster. Every write goes first to the journal, then to the shared record, then to the cluster.
 
-    Implements `kquota.reassign.port.Runs`. `warned` is called once for each run that cannot be read.
+    Implements `kquota.reassign.port.Runs`. `warned` is called once for each run that cannot be read
+    or was continued elsewhere.
     """
 
     def __init__(self, files: RunFiles, shared: Shared, warned: Callable[[str], None] = lambda _: None) -> None:

@@ -30,7 +30,7 @@ _PART: Final = "part/"
 _PART_BYTES: Final = 700_000
 """Less than the million bytes that a topic accepts by default, with room for the rest of the batch."""
 _ENDED: Final = 50
-"""The number of ended runs that stay, newest first, so that other hosts learn of their end and reports read them."""
+"""How many ended runs stay, the newest ones, so that other hosts learn of their end and reports read them."""
 _LOOK_SECONDS: Final = 1.0
 _FRESH_SECONDS: Final = 1.0
 """The holder of the lock relies on its last reading for this time, because only it appends until it is taken over."""
