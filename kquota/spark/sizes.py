@@ -38,7 +38,7 @@ _CORRUPT: Final = "corrupt"
 _SNAPSHOT: Final = ", ".join(
     f"`{name}` {kind}" for name, kind in {"version": "int", **_COLUMNS, _CORRUPT: "string"}.items()
 )
-SNAPSHOT: Final = "is a snapshot of kquota log-dirs"
+SNAPSHOT: Final = "is a snapshot of replica sizes"
 _PARTITION: Final = "struct<`partition`: string, size: bigint, offsetLag: bigint, isFuture: boolean>"
 _LOG_DIR: Final = f"struct<logDir: string, error: string, partitions: array<{_PARTITION}>>"
 _LOG_DIRS: Final = f"version int, brokers array<struct<broker: int, logDirs: array<{_LOG_DIR}>>>, {_CORRUPT} string"

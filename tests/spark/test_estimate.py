@@ -148,7 +148,7 @@ REFUSED = {
     "no brokers": ('{"version":1}', "printed: names no brokers"),
     "a snapshot": (
         '{"version":1,"cluster":"c","broker":1,"log_dir":"/d","topic":"t","partition":0,"size":1}',
-        "printed: is a snapshot of kquota log-dirs; name its folder with history",
+        "printed: is a snapshot of replica sizes; name its folder with history",
     ),
     "empty": (log_dirs((1, {})), "printed: holds no replica"),
     "another cluster's": (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli import rates, world
-from kquota.cli.contract import say
+from kquota.cli.contract import say, worded
 from kquota.cli.output import Answer, hidden, key
 from kquota.cli.reassign_partitions import plan_option, remarks
 from kquota.cli.reassign_partitions.answer import Placed, ReplicaTold, log_dirs_code, plan_document, replicas_told
@@ -52,7 +52,7 @@ def run(at: world.Where, options: ReassignOptions) -> Executed | WouldExecute:
         alone = stage.runs.alone
     notes = [*remarks.of_execution(done, record)]
     if done.run is not None and alone is not None:
-        notes.append(f"note: other hosts do not see this run: {alone}")
+        notes.append(f"note: other hosts do not see this run: {worded(alone)}")
     return executed(done, asked.throttle, asked.log_dir_throttle, record, tuple(notes))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kquota.cli import world
+from kquota.cli.contract import worded
 from kquota.cli.output import Answer, Part, Row, hidden, spread
 from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.errors import KquotaError
@@ -54,7 +55,7 @@ def run(at: world.Where, _: ReassignOptions) -> MovesShown:
         try:
             open_runs = runs.unfinished()
         except KquotaError as error:
-            notes.append(f"warning: it is unknown which run moves them: {error}")
+            notes.append(f"warning: it is unknown which run moves them: {worded(error)}")
             open_runs = ()
     for run in open_runs:
         if moving := sum(name in found for name in run.plan.targets):

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from kquota.errors import Incomplete, KquotaError, Refused, Unreachable
+from kquota.errors import Incomplete, KquotaError, NextStep, Refused, Unreachable
 from kquota.settings.change import ConfigChange
 from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource, Synonym
 from kquota.settings.zookeeper_values import is_password
@@ -29,6 +29,7 @@ from kquota.terms import DEFAULT, BrokerId
 _TOPICS_A_REQUEST: Final = 500
 """An answer holds some 40 configs of each topic, every one with its synonyms: 500 topics are a few megabytes."""
 _Told: TypeAlias = tuple[str, str | None, int, bool, tuple[tuple[int, str, str | None], ...]]
+_MAYBE: Final = ("; it may have been written: look with ", NextStep.SHOW_CONFIGS)
 _DEFAULT_BROKER: Final = Resource(kind=BROKERS, name=DEFAULT)
 
 
@@ -194,7 +195,7 @@ def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaErro
     if isinstance(answer, Refused):
         return answer
     if isinstance(answer, KquotaError):
-        return Unreachable(f"{answer}; whether it was written is not known, look with --describe")
+        return Unreachable(answer, *_MAYBE)
     code = answer.error_code
     if code == 0:
         return None
@@ -205,16 +206,17 @@ def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaErro
         if value and is_password(key):
             words = words.replace(value, "[hidden]")
     if code in MAYBE_WRITTEN:
-        return Unreachable(f"{words}; whether it was written is not known, look with --describe")
+        return Unreachable(words, *_MAYBE)
     return Refused(words)
 
 
 def _failure(resources: Sequence[Resource], errors: Mapping[Resource, KquotaError]) -> KquotaError:
     """One error for them all: Incomplete as soon as one of several was written, or may have been."""
-    words = "; ".join(dict.fromkeys(str(error) for error in errors.values()))
     if len(resources) == 1:
         return errors[resources[0]]
+    first, *others = {str(error): error for error in errors.values()}.values()
+    parts = (first, *(part for other in others for part in ("; ", other)))
     if len(errors) == len(resources) and all(isinstance(error, Refused) for error in errors.values()):
-        return Refused(words)
+        return Refused(*parts)
     done = [str(resource) for resource in resources if resource not in errors]
-    return Incomplete(words, done, [str(resource) for resource in errors])
+    return Incomplete(parts, done, [str(resource) for resource in errors])

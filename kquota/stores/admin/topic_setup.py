@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kafka.protocol.metadata import MetadataRequest
 
-from kquota.errors import KquotaError, QuotaViolatedException, Refused, Unknown, Unreachable
+from kquota.errors import KquotaError, NextStep, QuotaViolatedException, Refused, Unknown, Unreachable
 from kquota.mutation.port import EXISTS, Failure
 from kquota.mutation.request import Creation, Deletion, Mutation
 from kquota.settings.resource import TOPICS, Resource
@@ -166,7 +166,8 @@ def _mutate(wire: Wire, wanted: Mutation, done: str) -> None:
     try:
         answer = WireTopics(wire).send([wanted], _SECONDS)
     except Unreachable as error:
-        raise Unknown(f"topic {wanted.topic}: it may have been {done} ({error}). Look with kquota topics") from error
+        lost = f"topic {wanted.topic}: it may have been {done} ("
+        raise Unknown(lost, error, "). Look with ", NextStep.SHOW_TOPICS) from error
     if (failure := answer.outcomes[wanted.topic]) is None:
         return
     if failure.rejected:

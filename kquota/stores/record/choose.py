@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from kquota.errors import Invalid, Refused, Unreachable
+from kquota.errors import Invalid, KquotaError, NextStep, Parameter, Refused, Unreachable
 from kquota.stores.record.lease import MachineClock, Sighting
 from kquota.stores.record.memory import RecordMemory, Remembered
 from kquota.stores.record.shared import ZOOKEEPER, Shared, Unshared
@@ -31,7 +31,9 @@ NONE: Final = "none"
 MARKER: Final = "/kquota/record"
 """On a cluster with ZooKeeper this znode names the topic, so that commands over ZooKeeper find it."""
 _ZOOKEEPER: Final = "zookeeper.connect"
-_SET_UP: Final = "kquota record share sets one up"
+_RECORD: Final = Parameter("record")
+_USE_ZOOKEEPER: Final = (". Use ", Parameter("zookeeper"))
+_ONLY_THIS_HOST: Final = (_RECORD, f" {NONE} uses the journals of this host only")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ class Choice:
 
     name: str | None
     writes: bool
-    warned: Callable[[str], None]
+    warned: Callable[[KquotaError], None]
     cautious: bool = False
     waiting: Callable[[str], None] | None = None
 
@@ -81,8 +83,8 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
         return _znodes_again(known, files, choice, znodes)
     address = zookeeper_of(wire) if choice.cautious else None
     if address is not None and (why := _in_the_way(replace(known, zookeeper=address), files, znodes)):
-        return Unshared(why, hidden=True)
-    return Unshared(f"this cluster has no shared record ({_SET_UP})")
+        return Unshared(*why, hidden=True)
+    return Unshared("this cluster has no shared record (", NextStep.SHARE_RECORD, " sets one up)")
 
 
 def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callable[[], Wire]) -> Shared:
@@ -95,20 +97,28 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
         return _chosen_alone(memory.recall(), choice)
     if choice.name is not None and (named is None or named.topic != choice.name):
         there = "no topic" if named is None else f"topic {named.topic}"
-        raise Refused(f"--record {choice.name}: {MARKER} in ZooKeeper names {there} as the record. Nothing was written")
+        named_there = f" {choice.name}: {MARKER} in ZooKeeper names {there} as the record. Nothing was written"
+        raise Refused(_RECORD, named_there)
     if named is None:
         return ZnodeRecord(znodes, files.cluster_id)
     try:
         found = _topic(wire(), files, replace(choice, name=named.topic), memory.recall())
     except (Unreachable, Refused, Invalid) as error:
         raise Refused(
-            f"the runs of this cluster are on record in topic {named.topic}, which kquota cannot read over the "
-            f"brokers: {error}. Nothing was written; give --command-config, or use --bootstrap-server"
+            f"the runs of this cluster are on record in topic {named.topic}, "
+            "which kquota cannot read over the brokers: ",
+            error,
+            ". Nothing was written; give ",
+            Parameter("command_config"),
+            ", or use ",
+            Parameter("bootstrap_server"),
         ) from error
     if found is None:
         raise Refused(
             f"{MARKER} in ZooKeeper names topic {named.topic} as the record of runs, but the topic does not exist. "
-            "Nothing was written; kquota record unshare removes the marker"
+            "Nothing was written; ",
+            NextStep.UNSHARE_RECORD,
+            " removes the marker",
         )
     return found
 
@@ -187,24 +197,30 @@ def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> To
     except Forbidden as error:
         if choice.writes and pinned:
             raise Refused(
-                f"{error}. This host has used the record in it, so kquota writes nothing without it. --record {NONE} "
-                "uses the journals of this host only"
+                error,
+                ". This host has used the record in it, so kquota writes nothing without it. ",
+                *_ONLY_THIS_HOST,
             ) from error
-        return Unshared(f"this cluster may have a shared record that this user may not read: {error}", hidden=True)
+        return Unshared("this cluster may have a shared record that this user may not read: ", error, hidden=True)
     if log is None:
         if pinned and choice.writes:
             raise Refused(
-                f"topic {choice.topic}: the shared record of this cluster no longer exists. Nothing was written. "
-                "kquota record share creates a new one, kquota record unshare makes this host forget it, and --record "
-                f"{NONE} uses the journals of this host only"
+                f"topic {choice.topic}: the shared record of this cluster no longer exists. Nothing was written. ",
+                NextStep.SHARE_RECORD,
+                " creates a new one, ",
+                NextStep.UNSHARE_RECORD,
+                " makes this host forget it, and ",
+                *_ONLY_THIS_HOST,
             )
         if pinned:
-            choice.warned(f"topic {choice.topic}: the shared record no longer exists")
+            choice.warned(KquotaError(f"topic {choice.topic}: the shared record no longer exists"))
         elif choice.name is not None:
-            raise Refused(f"--record {choice.name}: the topic does not exist. kquota record share creates it")
+            absent = f" {choice.name}: the topic does not exist. "
+            raise Refused(_RECORD, absent, NextStep.SHARE_RECORD, " creates it")
         return None
     if pinned and known.topic_id != log.identity:
-        choice.warned(f"topic {choice.topic} was deleted and created again: runs of other hosts may be missing from it")
+        made_again = f"topic {choice.topic} was deleted and created again: runs of other hosts may be missing from it"
+        choice.warned(KquotaError(made_again))
     if choice.writes:
         RecordMemory(files.folder).keep(replace(known, topic=choice.topic, topic_id=log.identity))
     clock = MachineClock()
@@ -220,15 +236,18 @@ def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Ca
             raise Refused("this host does not know its address")
         return ZnodeRecord(znodes(known), files.cluster_id)
     except (Unreachable, Refused, Invalid) as error:
-        why = f"an open run of this host is also on record in ZooKeeper, which cannot be reached: {error}"
+        why = KquotaError("an open run of this host is also on record in ZooKeeper, which cannot be reached: ", error)
         if choice.writes:
-            raise Refused(f"{why}. Nothing was written; use --zookeeper, where hosts see the same runs") from error
+            use = (Parameter("zookeeper"), ", where hosts see the same runs")
+            raise Refused(why, ". Nothing was written; use ", *use) from error
         choice.warned(why)
         return Unshared(why)
 
 
-def _in_the_way(known: Remembered, files: RunFiles, znodes: Callable[[Remembered], Znodes]) -> str | None:
-    """Which runs other hosts have on record in ZooKeeper, or why that is unknown; None where there are none."""
+def _in_the_way(
+    known: Remembered, files: RunFiles, znodes: Callable[[Remembered], Znodes]
+) -> tuple[str | KquotaError, ...]:
+    """Which runs other hosts have on record in ZooKeeper, or why that is unknown; empty where there are none."""
     from kquota.stores.record.znodes import ZnodeRecord
 
     there = f"ZooKeeper ({known.zookeeper})"
@@ -236,14 +255,15 @@ def _in_the_way(known: Remembered, files: RunFiles, znodes: Callable[[Remembered
         record = ZnodeRecord(znodes(known), files.cluster_id)
         still = [*(run.id for run in record.runs().values() if run.finished is None), *record.unreadable]
     except (Unreachable, Refused, Invalid) as error:
-        return f"runs may be on record in {there}: {error}. Use --zookeeper, or --record {NONE} if there are none"
-    return f"runs are on record in {there}: {', '.join(sorted(still))}. Use --zookeeper" if still else None
+        without = (", or ", _RECORD, f" {NONE} if there are none")
+        return (f"runs may be on record in {there}: ", error, *_USE_ZOOKEEPER, *without)
+    return (f"runs are on record in {there}: {', '.join(sorted(still))}", *_USE_ZOOKEEPER) if still else ()
 
 
 def _chosen_alone(known: Remembered, choice: Choice) -> Unshared:
     if known.topic is not None and choice.writes:
-        choice.warned(
-            f"--record {NONE}: kquota does not use the shared record in topic {known.topic}, so other hosts do not see "
-            "this"
+        unused = (
+            f" {NONE}: kquota does not use the shared record in topic {known.topic}, so other hosts do not see this"
         )
-    return Unshared(f"--record {NONE} was given")
+        choice.warned(KquotaError(_RECORD, unused))
+    return Unshared(_RECORD, f" {NONE} was given")

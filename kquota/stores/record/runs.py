@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from kquota.errors import Busy
+from kquota.errors import Busy, KquotaError
 from kquota.reassign.run import Owner, Run
 from kquota.stores.record.shared import Joined, Shared, Unshared, joined, version_of
 from kquota.stores.state.process import me
@@ -59,7 +59,7 @@ class RecordedRuns:
         return self._shared.identity is not None
 
     @property
-    def alone(self) -> str | None:
+    def alone(self) -> KquotaError | None:
         """Why other hosts do not see these runs; None where they do."""
         return self._shared.why if isinstance(self._shared, Unshared) else None
 

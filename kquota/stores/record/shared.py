@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from kquota.errors import KquotaError
 from kquota.reassign.run import Owner, Run
 from kquota.stores.state.journal import Kept
 from kquota.stores.state.process import Holder
@@ -65,9 +66,9 @@ class Shared(Protocol):
 class Unshared:
     """No shared record, and why not: only the journals of this host. Implements `Shared`."""
 
-    def __init__(self, why: str, *, hidden: bool = False) -> None:
-        """`hidden`: there may be a shared record that this user may not read."""
-        self.why = why
+    def __init__(self, *why: str | KquotaError, hidden: bool = False) -> None:
+        """`why`: the parts of the reason. `hidden`: there may be a shared record that this user may not read."""
+        self.why = KquotaError(*why)
         self.hidden = hidden
 
     identity = None

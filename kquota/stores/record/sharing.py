@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kquota.errors import Incomplete, KquotaError, Refused
+from kquota.errors import Incomplete, KquotaError, NextStep, Parameter, Refused
 from kquota.stores.admin import topic_log, topic_setup
 from kquota.stores.admin.connection import Wire
 from kquota.stores.record import choose
@@ -68,8 +68,11 @@ class Sharing:
         named = None if self.znodes is None else choose.marker(self.znodes)
         if named is not None and named.topic != self.topic:
             raise Refused(
-                f"topic {named.topic} holds the record of this cluster already. Nothing was written; kquota record "
-                f"unshare --record {named.topic} ends that first"
+                f"topic {named.topic} holds the record of this cluster already. Nothing was written; ",
+                NextStep.UNSHARE_RECORD,
+                " ",
+                Parameter("record"),
+                f" {named.topic} ends that first",
             )
         if self.znodes is not None and named is None:
             _must_have_no_open_znodes(self.znodes, self.files.cluster_id)
@@ -89,8 +92,8 @@ class Sharing:
         try:
             return _used(self, wanted)
         except KquotaError as error:
-            why = f"{error}. Topic {self.topic} was created: give the same command again, or kquota record unshare"
-            raise Incomplete(why, [self.topic], []) from error
+            created = f". Topic {self.topic} was created: give the same command again, or "
+            raise Incomplete((error, created, NextStep.UNSHARE_RECORD), [self.topic], []) from error
 
     def condition(self) -> Condition | None:
         """How the record is, None when there is none. Raises Forbidden when this user may not see the topic."""
@@ -166,8 +169,11 @@ def _must_be_over(topic: str, still: Sequence[str]) -> None:
     if still:
         names = ", ".join(sorted(still))
         raise Refused(
-            f"topic {topic}: runs are open in it ({names}). End them first; kquota move status and kquota throttle "
-            "show name them. Nothing was deleted"
+            f"topic {topic}: runs are open in it ({names}). End them first; ",
+            NextStep.SHOW_MOVES,
+            " and ",
+            NextStep.SHOW_THROTTLES,
+            " name them. Nothing was deleted",
         )
 
 
@@ -176,8 +182,9 @@ def _must_have_both(at: Sharing) -> None:
     address = None if at.znodes is not None else choose.zookeeper_of(at.wire)
     if address is not None:
         raise Refused(
-            f"this cluster keeps its metadata in ZooKeeper ({address}): also give --zookeeper, so that commands over "
-            "ZooKeeper find the same record. Nothing was written"
+            f"this cluster keeps its metadata in ZooKeeper ({address}): also give ",
+            Parameter("zookeeper"),
+            ", so that commands over ZooKeeper find the same record. Nothing was written",
         )
 
 
@@ -187,7 +194,7 @@ def _must_have_no_open_znodes(znodes: Znodes, cluster_id: str) -> None:
     writer = record.writer()
     if still or writer is not None:
         what = f"runs are on record in ZooKeeper: {', '.join(sorted(still))}" if still else f"{writer} is writing there"
-        raise Refused(f"{what}. End them first, with --zookeeper. Nothing was written")
+        raise Refused(f"{what}. End them first, with ", Parameter("zookeeper"), ". Nothing was written")
 
 
 def _mark(znodes: Znodes, topic: str, identity: str) -> None:

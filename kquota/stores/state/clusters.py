@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from kquota import folders
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Parameter
 
 ADDRESSES: Final = ("bootstrap-server", "zookeeper")
 FILES: Final = ("command-config", "zk-tls-config-file", "zk-sasl-config-file")
 RECORD: Final = "record"
+_CLUSTER: Final = Parameter("cluster")
 _SECRET: Final = re.compile(r"pass|secret|token|jaas|credential|key(?!tab)", re.IGNORECASE)
 
 
@@ -32,7 +33,7 @@ def cluster(name: str, environment: Mapping[str, str]) -> dict[str, str]:
     clusters = _clusters(path)
     if name not in clusters:
         known = f"it has {', '.join(sorted(clusters))}" if clusters else "it has none"
-        raise Invalid(f"--cluster {name}: there is no [clusters.{name}] in {path}; {known}")
+        raise Invalid(_CLUSTER, f" {name}: there is no [clusters.{name}] in {path}; {known}")
     for other, entry in clusters.items():
         _check(entry, f"{path}: [clusters.{other}]")
     return {key: _placed(key, value, path.parent) for key, value in clusters[name].items()}
@@ -42,9 +43,9 @@ def _clusters(path: Path) -> dict[str, Any]:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise Invalid(f"--cluster needs {path}, which is not there; write [clusters.NAME] into it") from None
+        raise Invalid(_CLUSTER, f" needs {path}, which is not there; write [clusters.NAME] into it") from None
     except OSError as error:
-        raise Invalid(f"--cluster: cannot read {path}: {error.strerror or error}") from None
+        raise Invalid(_CLUSTER, f": cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise Invalid(f"{path} is not UTF-8") from None
     except tomllib.TOMLDecodeError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kquota import durable
-from kquota.errors import Refused
+from kquota.errors import Parameter, Refused
 from kquota.settings.resource import Setting
 from kquota.stores.state.run_fields import setting_fields, setting_of
 from kquota.throttle.fixes import Sightings
@@ -52,7 +52,8 @@ class SightingsFile:
             with durable.replacing(self._path, private=True) as file:
                 file.write(json.dumps(document, indent=1).encode())
         except OSError as error:
-            raise Refused(f"{self._path}: cannot be written: {error.strerror}; --state-dir names another") from error
+            why = f"{self._path}: cannot be written: {error.strerror}; "
+            raise Refused(why, Parameter("state_dir"), " names another") from error
 
 
 def _moment(text: str) -> datetime:

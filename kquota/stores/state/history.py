@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Final
 
 from kquota import durable
-from kquota.errors import Busy, Invalid, Refused
+from kquota.errors import Busy, Invalid, NextStep, Refused
 from kquota.sizes import history
 from kquota.sizes.history import Listing, SnapshotKey
 from kquota.text_file import is_folder, looking_at
 
 _GZIP: Final = b"\x1f\x8b"
 _SNAPSHOTS: Final = (".jsonl.gz", ".json.gz", ".jsonl", ".json")
-_TAKE: Final = "take one with: kquota log-dirs --snapshot DIR"
 # Neither Spark nor a person's glob over rolled/v1 sees what is not whole.
 _UNFINISHED: Final = "rolled/.unfinished"
 _MANIFEST: Final = "_batch.json"
@@ -62,7 +61,7 @@ def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
     for path in paths:
         lying = _lying(path) if _is_folder(path) else [path]
         if not lying:
-            raise Invalid(f"{path}: the folder holds no snapshot (*.jsonl.gz); {_TAKE}")
+            raise Invalid(f"{path}: the folder holds no snapshot (*.jsonl.gz); ", NextStep.TAKE_SNAPSHOT)
         every |= {each: _taken(each) for each in lying}
     found = history.listing((), (), every)
     if len(clusters := found.clusters()) > 1:

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kquota.errors import Invalid, Refused
+from kquota.errors import Invalid, NextStep, Refused
 from kquota.reassign.run import Owner, Run, Stamp
 from kquota.stores.state import run_fields
 
 VERSION: Final = 3
 """1 was a document that was replaced as a whole; the lines of 2 have no stamps, and are read."""
 _UNSTAMPED: Final = 2
-_BY_HAND: Final = "See what is set with kquota throttle show, then move this file away"
+_BY_HAND: Final = (". See what is set with ", NextStep.SHOW_THROTTLES, ", then move this file away")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def lines(data: bytes, where: str) -> tuple[list[dict[str, Any]], int]:
         text = data[whole:end]
         if not end or text[:8] != b"%08x" % zlib.crc32(text[9:-1]):
             if end and end < len(data):
-                raise Refused(f"{where}: line {len(documents) + 1} is damaged. {_BY_HAND}")
+                raise Refused(f"{where}: line {len(documents) + 1} is damaged", *_BY_HAND)
             break
         documents.append(_object(text[9:], f"{where}: line {len(documents) + 1}"))
         whole = end
@@ -77,7 +77,8 @@ def replay(documents: Sequence[Mapping[str, Any]], where: str) -> Kept:
         ]
         return Kept(run=run_fields.run_of(documents, stamps[-1]), shared=_shared(stamps))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Invalid) as error:
-        raise Refused(f"{where}: is not a journal of kquota ({type(error).__name__}: {error}). {_BY_HAND}") from error
+        wrong = f"{where}: is not a journal of kquota ({type(error).__name__}: {error})"
+        raise Refused(wrong, *_BY_HAND) from error
 
 
 def _shared(stamps: Sequence[Stamp]) -> dict[str, dict[int, Owner | None]]:
@@ -95,7 +96,7 @@ def _object(text: bytes, where: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"{where} is not JSON ({type(error).__name__}). {_BY_HAND}") from error
+        raise Refused(f"{where} is not JSON ({type(error).__name__})", *_BY_HAND) from error
     if not isinstance(found, dict):
-        raise Refused(f"{where} is not a JSON object. {_BY_HAND}")
+        raise Refused(f"{where} is not a JSON object", *_BY_HAND)
     return found

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from kquota import durable
-from kquota.errors import Invalid, Refused
+from kquota.errors import Invalid, Parameter, Refused
 
 _HEAD: Final = 1000
+_REPORT: Final = Parameter("report")
 
 
 def check(path: Path, mark: str) -> None:
@@ -20,15 +21,15 @@ def check(path: Path, mark: str) -> None:
     place = path.resolve()
     try:
         if not place.parent.is_dir():
-            raise Invalid(f"--report {path}: there is no folder {place.parent}")
+            raise Invalid(_REPORT, f" {path}: there is no folder {place.parent}")
         if not os.access(place.parent, os.W_OK | os.X_OK):
-            raise Invalid(f"--report {path}: the folder {place.parent} cannot be written to")
+            raise Invalid(_REPORT, f" {path}: the folder {place.parent} cannot be written to")
         if place.exists() and not place.is_file():
-            raise Invalid(f"--report {path}: is no plain file")
+            raise Invalid(_REPORT, f" {path}: is no plain file")
         if place.exists() and (head := _head(place)) and mark.encode() not in head:
-            raise Invalid(f"--report {path}: exists, and is no report of kquota; name another file")
+            raise Invalid(_REPORT, f" {path}: exists, and is no report of kquota; name another file")
     except OSError as error:
-        raise Invalid(f"--report {path}: {error.strerror}") from error
+        raise Invalid(_REPORT, f" {path}: {error.strerror}") from error
 
 
 def write(path: Path, page: str) -> None:
@@ -38,7 +39,7 @@ def write(path: Path, page: str) -> None:
         with durable.replacing(place) as file:
             file.write(page.encode())
     except OSError as error:
-        raise Refused(f"--report {path}: cannot be written: {error.strerror}; the estimate stands above") from error
+        raise Refused(_REPORT, f" {path}: cannot be written: {error.strerror}; the estimate stands above") from error
 
 
 def _head(path: Path) -> bytes:

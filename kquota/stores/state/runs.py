@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from kquota import durable
-from kquota.errors import Busy, Invalid, KquotaError, Refused
+from kquota.errors import Busy, Invalid, KquotaError, Parameter, Refused
 from kquota.reassign.run import Run, Stamp
 from kquota.stores.state import journal
 from kquota.stores.state.journal import Kept
@@ -121,7 +121,8 @@ class RunFiles:
         except OSError as error:
             raise _unusable(self.folder, "written", error) from error
         if owner != os.geteuid():
-            raise Refused(f"{self.folder} belongs to somebody else: name a folder of your own with --state-dir")
+            anothers = f"{self.folder} belongs to somebody else: name a folder of your own with "
+            raise Refused(anothers, Parameter("state_dir"))
 
     def _create(self, path: Path, data: bytes) -> None:
         try:

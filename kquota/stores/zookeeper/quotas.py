@@ -93,7 +93,7 @@ class ZooKeeperQuotas:
             except Refused:
                 self._unreadable(
                     f"/config/{path} is not a config that Kafka wrote: {entity} is left out. "
-                    "Brokers cannot read it either, and --alter leaves it alone"
+                    "Brokers cannot read it either, and kquota leaves it unchanged"
                 )
         return configs
 

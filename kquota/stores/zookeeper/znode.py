@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, unquote_plus
 
-from kquota.errors import Invalid, Refused
+from kquota.errors import Invalid, Parameter, Refused
 
 LIVE_BROKERS: Final = "/brokers/ids"
 EVERY_TOPIC: Final = "/brokers/topics"
@@ -73,7 +73,8 @@ def encoded(name: str) -> str:
     Raises Invalid for what no znode can be called: the empty name, `.` and `..`.
     """
     if name in ("", ".", ".."):
-        raise Invalid(f"the name {name!r} cannot be stored in ZooKeeper; use --bootstrap-server or another name")
+        unfit = f"the name {name!r} cannot be stored in ZooKeeper; use "
+        raise Invalid(unfit, Parameter("bootstrap_server"), " or another name")
     return quote(name, safe="").replace("~", "%7E")
 
 
