@@ -485,7 +485,7 @@ def test_a_record_is_not_used_with_none_and_not_deleted_while_a_run_is_open(team
     if team.hand.servers.zookeeper:
         with znodes(team.hand) as client:
             assert client.exists(MARKER) is None
-    assert "kquota record unshare makes this host forget it" in must_be(1, one.over(BROKERS).throttle("clear")).err
+    assert "makes this host forget it" in must_be(1, one.over(BROKERS).throttle("clear")).err
     must_be(0, one.shared("unshare", "--yes"))
     assert "no throttle set is on record" in must_be(0, replace(one, record=None).throttle("clear")).err
 

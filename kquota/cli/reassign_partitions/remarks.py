@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from kquota.cli.contract import say
+from kquota.cli.suggestion import suggested
 from kquota.list_text import few
 from kquota.reassign import log_dirs
 from kquota.reassign.progress import Progress
@@ -31,10 +32,9 @@ def of_execution(done: Execution, record: str | None) -> Iterator[str]:
     yield from of_log_dirs(done.log_dirs)
 
 
-def of_log_dirs(
-    done: Started, what: str = "started", again: str = "execute the same plan again, or kquota move resume"
-) -> Iterator[str]:
+def of_log_dirs(done: Started, what: str = "started", again: str | None = None) -> Iterator[str]:
     """For stderr: which replicas did not begin to go between log dirs, and what to do."""
+    again = again or f"execute the same plan again, or {suggested('move resume')}"
     if done.refused:
         yield f"error: {log_dirs.failed(done.refused)}"
     if done.waiting:
@@ -62,7 +62,7 @@ def of_verification(found: Verification) -> Iterator[str]:
         run = "" if found.run is None else f" of run {found.run.id}"
         yield (
             f"error: {len(found.waiting)} partitions{run} were never handed over, as its kquota died: "
-            "kquota move resume goes on, kquota move abort goes back"
+            f"{suggested('move resume')} goes on, {suggested('move abort')} goes back"
         )
     elif found.verdict is Progress.ELSEWHERE:
         if gone := [s.partition for s in found.statuses if s.progress is Progress.ELSEWHERE and not s.replicas]:
@@ -87,8 +87,8 @@ def _of_restored(found: Verification) -> Iterator[str]:
         values = ",".join(dict.fromkeys(found.unknown.values()))
         yield (
             f"error: a throttle stays, and it is unknown who needs it: {named(found.unknown)} ({values}). Over this "
-            "connection kquota sees no record that hosts share, so another host may have set it. See kquota throttle "
-            "show and kquota throttle doctor"
+            "connection kquota sees no record that hosts share, so another host may have set it. See "
+            f"{suggested('throttle show')} and {suggested('throttle doctor')}"
         )
 
 
@@ -112,7 +112,7 @@ def resumable() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         say(
-            "stopped: kquota move status says what is open; kquota move resume goes on, kquota move abort goes back; "
-            "what is on record stays on record"
+            f"stopped: {suggested('move status')} says what is open; {suggested('move resume')} goes on, "
+            f"{suggested('move abort')} goes back; what is on record stays on record"
         )
         raise

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from kquota.cli.contract import printable, say
+from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
 from kquota.list_text import few, joined, named_brokers
 from kquota.measure import counted, human_bytes
@@ -195,7 +196,7 @@ def _sum(found: Planned) -> Iterator[str]:
         if found.ratio < 1:
             reached = f"the plan copies {found.ratio:.3f} times that, for it stops short of the band"
         yield f"any plan must copy at least {human_bytes(found.least.bytes)}: {_terms(found.least)}; {reached}"
-    yield "next: kquota reassign-partitions --execute --reassignment-json-file FILE --throttle RATE"
+    yield f"next: {suggested('reassign-partitions --execute --reassignment-json-file FILE --throttle RATE')}"
 
 
 def _terms(least: Least) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kquota.cli import confirmation, lost_brokers, world
 from kquota.cli.contract import DONE, NOT_YET, say
 from kquota.cli.output import Answer
+from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.changes import Pending, difference, lists_first, pending, remaining
 from kquota.cli.throttle.clear.command import ClearOptions
 from kquota.cli.throttle.throughput import unread
@@ -67,7 +68,7 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
     if not ending:
         notes = ["no throttle set is on record here: nothing is to be given back", *world.unseen(alone)]
     notes += [
-        f"note: run {other.id} of {other.owner} stays; kquota throttle clear --run {other.id} ends it"
+        f"note: run {other.id} of {other.owner} stays; {suggested(f'throttle clear --run {other.id}')} ends it"
         for other in others
     ]
     return _cleared(given, notes, options, code=NOT_YET if given.pending else DONE)
@@ -95,7 +96,8 @@ def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[
     if found := [one for one in throttles if one.id == run]:
         return found, []
     if any(one.id == run for one in open_runs):
-        raise Refused(f"run {run} is a move: kquota reassign-partitions --verify ends its throttle with it")
+        verify = suggested("reassign-partitions --verify --reassignment-json-file PLAN")
+        raise Refused(f"run {run} is a move: {verify} ends its throttle with it")
     there = ", ".join(one.id for one in throttles) or "none"
     raise Refused(f"no open throttle {run} is on record here, open are: {there}. Nothing was written")
 
@@ -135,10 +137,8 @@ def _disclose(standing: Standing) -> None:
         say(f"warning: {running:,} partitions move: without their throttle they take all that the network gives")
     if default := standing.limits.get(DEFAULT):
         keys = ",".join(default)
-        say(
-            f"warning: rates on the default of all brokers stay: kquota configs --alter --delete-config {keys} "
-            "--broker-defaults"
-        )
+        remove = suggested(f"configs --alter --delete-config {keys} --broker-defaults")
+        say(f"warning: rates on the default of all brokers stay: {remove} removes them")
 
 
 def _ask(ports: Ports, changes: Sequence[Change]) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from kquota.cli import world
 from kquota.cli.contract import say
+from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.checks import must_be_known
 from kquota.cli.throttle.set.answer import Recovering, ThrottleSet, recovering, throttle_set
 from kquota.errors import Busy, Unreachable
@@ -40,7 +41,7 @@ def recover(
                 say(f"{error}; the throttle stands, trying again")
                 seen = replace(seen, changes=(), restored=GivenBack())
     except (KeyboardInterrupt, GeneratorExit):
-        say("the throttle stands: the same command goes on, kquota throttle clear takes it back")
+        say(f"the throttle stands: the same command goes on, {suggested('throttle clear')} takes it back")
         raise
     yield recovering(seen, broker, last=True)
 

@@ -9,6 +9,7 @@ from kquota.cli import rates, world
 from kquota.cli.contract import say
 from kquota.cli.list_options import broker_ids, names
 from kquota.cli.output import Answer
+from kquota.cli.suggestion import suggested
 from kquota.cli.throttle import checks
 from kquota.cli.throttle.set import recovery
 from kquota.cli.throttle.set.answer import ThrottleSet, throttle_set
@@ -162,6 +163,7 @@ def _must_be_open(found: Run | None, open_runs: Sequence[Run], run_id: str | Non
     there = ", ".join(run.id for run in open_runs) or "none"
     which = "no open run of this plan" if run_id is None else f"no open run {run_id}"
     raise Refused(
-        f"there is {which} on record here, open are: {there}; a plan that runs without a record: kquota "
-        "reassign-partitions --execute it again with --throttle. Nothing was written"
+        f"there is {which} on record here, open are: {there}; a plan that runs without a record: "
+        f"{suggested('reassign-partitions --execute --reassignment-json-file PLAN --throttle RATE')} again. Nothing "
+        "was written"
     )
