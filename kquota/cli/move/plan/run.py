@@ -12,7 +12,7 @@ from kquota.cli.list_options import broker_ids
 from kquota.cli.move.plan.answer import MovePlan, move_plan
 from kquota.cli.move.plan.command import PlanOptions
 from kquota.cli.move.plan.explanation import explain
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Refused
 from kquota.measure import byte_size, percentage
 from kquota.placement import planner
 from kquota.placement.cluster import INTERNAL, ClusterLayout, cluster
@@ -77,7 +77,7 @@ def _newest(history: list[str], cluster_id: str) -> tuple[list[LogDir], str]:
 def _topics(cluster: ClusterLayout, patterns: Iterable[str] | None) -> tuple[frozenset[str], frozenset[str]]:
     """The topics of all goals, and those of a drain; a `*` in front matches no internal topic, as a shell's no dotfile.
 
-    Raises Invalid for a pattern that matches none.
+    Raises Refused for a pattern that matches none.
     """
     every = frozenset(name.topic for name in cluster.partitions)
     if patterns is None:
@@ -90,7 +90,7 @@ def _topics(cluster: ClusterLayout, patterns: Iterable[str] | None) -> tuple[fro
             if fnmatchcase(topic, pattern) and (topic not in INTERNAL or pattern.startswith("_"))
         }
         if not matching:
-            raise Invalid(f"--topics {pattern!r}: no topic of this cluster has such a name")
+            raise Refused(f"--topics {pattern!r}: no topic of this cluster has such a name")
         found |= matching
     return frozenset(found), frozenset(found)
 

@@ -1,4 +1,4 @@
-"""`kquota move status`: which runs are open."""
+"""`kquota move status`: show open runs."""
 
 from __future__ import annotations
 
