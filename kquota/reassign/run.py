@@ -171,7 +171,7 @@ def held_on(run: Run, brokers: Collection[BrokerId]) -> dict[Setting, Taken]:
 
 
 def without_topics(run: Run, topics: Collection[str]) -> Run:
-    """Return the run without its settings of `topics`. These were deleted, and later topics are not its own."""
+    """Return the run without settings of `topics`, which were deleted. New topics of these names are not its own."""
     taken = {s: mine for s, mine in run.taken.items() if s.kind != "topic" or s.name not in topics}
     return replace(run, taken=taken)
 

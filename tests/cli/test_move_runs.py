@@ -119,7 +119,7 @@ def test_a_twin_that_was_paused_writes_no_more(desk: Desk, n: int) -> None:
     before = desk.standing(topic), desk.hand.replicas(name)
     paused.wake()
     woken = paused.end()
-    assert (woken.code, "nothing more is written" in woken.err) == (75, True), woken
+    assert (woken.code, "Nothing more is written" in woken.err) == (75, True), woken
     assert (desk.standing(topic), desk.hand.replicas(name)) == before
     must_end(twin, plan, topic, (1, 3))
 

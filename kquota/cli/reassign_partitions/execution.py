@@ -188,7 +188,10 @@ def _must_keep_up(log_dirs: LogDirs | None, prepared: Prepared, throttle: ByteRa
     if throttle is None or not copies:
         return
     if log_dirs is None:
-        say("note: kquota did not check whether the copies can catch up, because ZooKeeper stores no sizes and offsets")
+        say(
+            "note: kquota did not check whether the copies can catch up, because ZooKeeper stores no sizes and no "
+            "write rates"
+        )
         return
     try:
         expected = _expected_pace(log_dirs, prepared, copies, throttle, _GLANCE)

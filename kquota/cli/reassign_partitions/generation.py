@@ -102,7 +102,8 @@ def warnings(made: Proposal, moving: Sequence[TopicPartition]) -> Iterator[str]:
         counts = ", ".join(f"{count} with {factor}" for factor, count in sorted(factors.items()))
         yield (
             f"topic {topic} has partitions with different numbers of replicas ({counts}): the proposal gives each "
-            f"{len(made.current.targets[first[topic]])}, like {first[topic]}. Kafka's tool uses an arbitrary partition"
+            f"{len(made.current.targets[first[topic]])}, like {first[topic]}. "
+            "Kafka's tool takes the number of an arbitrary partition"
         )
     moved, every = len(made.gaining), len(made.current.targets)
     if moved >= _NEARLY_ALL * every:

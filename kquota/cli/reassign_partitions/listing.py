@@ -59,7 +59,7 @@ def run(at: world.Where, _: ReassignOptions) -> MovesShown:
             open_runs = ()
     for run in open_runs:
         if moving := sum(name in found for name in run.plan.targets):
-            why = "" if run.reason is None else f", because: {run.reason}"
+            why = "" if run.reason is None else f", reason: {run.reason}"
             notes.append(
                 f"{counted(moving, 'move')} of run {run.id}, begun by {run.owner or 'a kquota before 0.2'}{why}"
             )

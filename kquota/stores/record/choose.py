@@ -1,4 +1,4 @@
-"""Which record a command uses: the topic, the znodes, or the journals of this host alone."""
+"""Choosing the record that a command uses: the topic, the znodes, or only the journals of this host."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from kquota.stores.zookeeper.znodes import Znodes
 
 TOPIC: Final = "__kquota_runs"
-"""The topic that every kquota looks for unless it is told another name."""
+"""The default name of the record's topic."""
 NONE: Final = "none"
-"""In place of a topic's name: use the journals of this host only."""
+"""Instead of a topic's name: use only the journals of this host."""
 MARKER: Final = "/kquota/record"
-"""On a cluster with ZooKeeper this znode names the topic, so that commands over ZooKeeper find it."""
+"""On a cluster with ZooKeeper, this znode names the topic, so that commands over ZooKeeper find it."""
 _ZOOKEEPER: Final = "zookeeper.connect"
 _RECORD: Final = Parameter("record")
 _USE_ZOOKEEPER: Final = (". Use ", Parameter("zookeeper"))
@@ -38,7 +38,7 @@ _ONLY_THIS_HOST: Final = (_RECORD, f" {NONE} uses the journals of this host only
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """What the marker znode says."""
+    """The content of the marker znode."""
 
     topic: str
     topic_id: str
@@ -48,9 +48,9 @@ class Marker:
 class Choice:
     """How a command looks for its record.
 
-    `name` is the topic's name, NONE, or None for the default. `writes`: a record that may be there and cannot be seen
-    is then refused, and only told of otherwise. `cautious`: it removes what no run holds, so it must not miss runs that
-    are on record in ZooKeeper. `waiting` as for `TopicRecord`.
+    `name` is the topic's name, NONE, or None for the default. `writes`: the command writes, so a record that may exist
+    but cannot be read is an error; otherwise it is a warning. `cautious`: the command removes settings that no run
+    needs, so it must not miss runs on record in ZooKeeper. `waiting` is the same as for `TopicRecord`.
     """
 
     name: str | None
@@ -66,10 +66,10 @@ class Choice:
 
 
 def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[Remembered], Znodes]) -> Shared:
-    """The topic if there is one; else the znodes for runs that this host began over ZooKeeper; else nothing shared.
+    """Return the topic if it exists, else the znodes if this host has open runs there, else `Unshared`.
 
-    `znodes` opens a session with the ZooKeeper that this host remembers. Raises Refused where a record that this host
-    has used cannot be seen, and the command writes.
+    `znodes` opens a session with the ZooKeeper that this host remembers. Raises Refused if the command writes and
+    cannot read a record that this host has used.
     """
     memory = RecordMemory(files.folder)
     known = memory.recall()
@@ -88,7 +88,7 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
 
 
 def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callable[[], Wire]) -> Shared:
-    """The znodes, or the topic that the marker znode names; `wire` then connects to the brokers."""
+    """Return the znodes, or the topic that the marker znode names. In that case, `wire` connects to the brokers."""
     from kquota.stores.record.znodes import ZnodeRecord
 
     memory = RecordMemory(files.folder)
@@ -124,7 +124,10 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
 
 
 def marker(znodes: Znodes) -> Marker | None:
-    """What the marker znode says, None without one. Raises Refused for one that kquota did not write."""
+    """Return the content of the marker znode, None if it does not exist.
+
+    Raises Refused if kquota did not write it.
+    """
     node = znodes.read(MARKER)
     if node is None:
         return None
@@ -134,11 +137,13 @@ def marker(znodes: Znodes) -> Marker | None:
             raise ValueError("version or topic")
         return Marker(topic=document["topic"], topic_id=document["topic_id"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Refused(f"ZooKeeper: {MARKER} is not what kquota writes ({error}). Look at it by hand") from error
+        raise Refused(
+            f"ZooKeeper: {MARKER} was not written by kquota ({error}). Examine it with zookeeper-shell"
+        ) from error
 
 
 def zookeeper_of(wire: Wire) -> str | None:
-    """Where this cluster's ZooKeeper is, as its brokers are configured; None on KRaft.
+    """Return the address of this cluster's ZooKeeper from the config of a broker, None on KRaft.
 
     Raises Refused without DESCRIBE_CONFIGS on the cluster.
     """
@@ -154,7 +159,7 @@ def zookeeper_of(wire: Wire) -> str | None:
     )
     if code := answer.results[0].error_code:
         raise Refused(
-            f"broker {broker}: it did not tell whether this cluster has a ZooKeeper "
+            f"broker {broker}: it did not report whether this cluster has a ZooKeeper "
             f"({kafka_error(code, answer.results[0].error_message)}). Nothing was written; kquota needs "
             "DESCRIBE_CONFIGS on the cluster"
         )
@@ -163,7 +168,7 @@ def zookeeper_of(wire: Wire) -> str | None:
 
 
 class DoubleFence:
-    """Both locks: the topic's, asked before each transaction, and the znode's in it. Implements `Fence`."""
+    """Both locks: the topic's is checked before each transaction, the znode's in it. Implements `Fence`."""
 
     def __init__(self, topic: TopicRecord, lock: ZnodeLock) -> None:
         self._topic = topic
@@ -171,12 +176,12 @@ class DoubleFence:
 
     @contextmanager
     def hold(self, doing: str, *, take_over: bool) -> Iterator[None]:
-        """Take the znode's lock; the topic's is held already."""
+        """Take the znode's lock. The caller already holds the topic's."""
         with self._lock.hold(doing, take_over=take_over):
             try:
                 yield
             except Unreachable:
-                self._topic.must_hold()  # raises Busy, naming who has taken over
+                self._topic.must_hold()  # raises Busy and names the process that has taken over
                 raise
 
     def operations(self) -> Sequence[Operation]:
@@ -188,7 +193,7 @@ class DoubleFence:
 
 
 def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> TopicRecord | Unshared | None:
-    """The record in the topic, None where there is no topic and this host has never used one."""
+    """Return the record in the topic, None if the topic does not exist and this host has never used it."""
     from kquota.stores.admin import topic_log
 
     pinned = known.topic == choice.topic
@@ -247,7 +252,7 @@ def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Ca
 def _in_the_way(
     known: Remembered, files: RunFiles, znodes: Callable[[Remembered], Znodes]
 ) -> tuple[str | KquotaError, ...]:
-    """Which runs other hosts have on record in ZooKeeper, or why that is unknown; empty where there are none."""
+    """Return the open runs that are on record in ZooKeeper, or why they are unknown; empty if there are none."""
     from kquota.stores.record.znodes import ZnodeRecord
 
     there = f"ZooKeeper ({known.zookeeper})"

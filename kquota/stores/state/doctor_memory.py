@@ -1,4 +1,4 @@
-"""What `throttle doctor` remembers between two looks: one small JSON file a cluster, whole or not there."""
+"""The memory of `throttle doctor` between two runs: one small JSON file for each cluster, written as a whole."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _VERSION: Final = 1
 
 
 class SightingsFile:
-    """`root`/<cluster id>/leftovers.json, beside the runs; readable by its owner only. Implements `Memory`."""
+    """`root`/<cluster id>/leftovers.json, next to the runs. Only its owner can read it. Implements `Memory`."""
 
     def __init__(self, root: Path, cluster_id: str) -> None:
         self._path = root / cluster_id / "leftovers.json"
 
     def recall(self) -> Sightings | None:
-        """A file that is damaged, or a newer kquota's, is none: everything is then seen anew."""
+        """Return None if the file is damaged or of a newer kquota. All findings then count as new."""
         try:
             document = json.loads(self._path.read_text(encoding="utf-8"))
             if document["version"] != _VERSION:

@@ -41,7 +41,8 @@ def recover(
                 say(f"{error}; the throttle stays set, trying again")
                 seen = replace(seen, changes=(), restored=GivenBack())
     except (KeyboardInterrupt, GeneratorExit):
-        say(f"the throttle stays set. The same command continues, {suggested('throttle clear')} restores it")
+        clear = suggested("throttle clear")
+        say(f"the throttle stays set. To continue, run the same command; to restore, run {clear}")
         raise
     yield recovering(seen, broker, last=True)
 
