@@ -62,7 +62,7 @@ def of_verification(found: Verification) -> Iterator[str]:
         run = "" if found.run is None else f" of run {found.run.id}"
         yield (
             f"error: {len(found.waiting)} partitions{run} were never submitted, because kquota was interrupted. "
-            f"{suggested('move resume')} continues the run, {suggested('move abort')} undoes it"
+            f"{suggested('move resume')} continues the run, and {suggested('move abort')} undoes it"
         )
     elif found.verdict is Progress.ELSEWHERE:
         if gone := [s.partition for s in found.statuses if s.progress is Progress.ELSEWHERE and not s.replicas]:
@@ -113,6 +113,6 @@ def resumable() -> Iterator[None]:
     except KeyboardInterrupt:
         say(
             f"stopped. Recorded runs stay open: {suggested('move status')} shows them, {suggested('move resume')} "
-            f"continues them, {suggested('move abort')} undoes them"
+            f"continues them, and {suggested('move abort')} undoes them"
         )
         raise
