@@ -159,7 +159,10 @@ WRONG = {
         [*SIZES, "--bootstrap-server", "localhost:1", "--throttle", "5MB/s"],
         "two sources of sizes are given. Give --log-dirs or --bootstrap-server",
     ),
-    "no such history": ([*SIZES, "--history", "h", "--throttle", "5MB/s"], "--history h: the file or folder does not exist"),
+    "no such history": (
+        [*SIZES, "--history", "h", "--throttle", "5MB/s"],
+        "--history h: the file or folder does not exist",
+    ),
     "a window of nothing": (
         [*SIZES, "--history-window", "7d", "--throttle", "5MB/s"],
         "--history-window needs a history",
