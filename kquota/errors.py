@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -23,10 +24,24 @@ class NextStep(StrEnum):
     EXAMINE_THROTTLES = "examine the throttles"
     SHOW_THROTTLES = "showing the throttles"
     SHOW_MOVES = "showing the moves"
-    SHOW_TOPICS = "showing the topics"
-    SHOW_CONFIGS = "describing it"
+    SHOW_TOPIC = "showing topic"
+    SHOW_TOPIC_CONFIGS = "showing the configs of topic"
+    SHOW_BROKER_CONFIGS = "showing the configs of broker"
+    SHOW_BROKER_DEFAULTS = "showing the default configs of all brokers"
     SHARE_RECORD = "sharing the record"
     UNSHARE_RECORD = "unsharing the record"
+    UNSHARE_OTHER = "unsharing the record in topic"
+
+
+@dataclass(frozen=True, slots=True)
+class StepFor:
+    """A next step and what it is for, for example the id of a run."""
+
+    step: NextStep
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.step} {self.what}"
 
 
 class KquotaError(Exception):
@@ -86,7 +101,7 @@ class Incomplete(KquotaError):
     """Some of the work was done and some was not; both are named, so that neither is guessed."""
 
     def __init__(
-        self, message: str | tuple[str | KquotaError, ...], done: Sequence[str], undone: Sequence[str]
+        self, message: str | tuple[str | KquotaError | StepFor, ...], done: Sequence[str], undone: Sequence[str]
     ) -> None:
         super().__init__(*([message] if isinstance(message, str) else message))
         self.done = tuple(done)

@@ -15,6 +15,7 @@ import typer
 
 from kquota.cli.help import Command, under
 from kquota.cli.options import Each, Only, Output, hints
+from kquota.cli.suggestion import remember
 
 Rule = TypeVar("Rule", Only, Each)
 
@@ -36,6 +37,7 @@ def add(
         work = importlib.import_module(f"{options.__module__.rpartition('.')[0]}.run")
         output = importlib.import_module("kquota.cli.output")
         asked = filled(options, given)
+        remember(asked)
         code: int = output.show(work.run(asked), getattr(asked, "output", Output.text))
         return code
 

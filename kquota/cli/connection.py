@@ -128,14 +128,14 @@ def _topic(found: Mapping[str, str]) -> str | None:
 def names_a_cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> bool:
     """Whether an option or a variable does."""
     options = (connection.bootstrap_server, connection.zookeeper, connection.cluster)
-    return any(options) or any(environment.get(_variable(name)) for name in (*_ADDRESSES, "cluster"))
+    return any(options) or any(environment.get(variable(name)) for name in (*_ADDRESSES, "cluster"))
 
 
 def _named_by(environment: Mapping[str, str]) -> str | None:
-    name = environment.get(_variable("cluster")) or None
+    name = environment.get(variable("cluster")) or None
     for other in _ADDRESSES:
-        if name is not None and environment.get(_variable(other)):
-            raise Invalid(f"KQUOTA_CLUSTER and {_variable(other)} both name a cluster; unset one, or give --cluster")
+        if name is not None and environment.get(variable(other)):
+            raise Invalid(f"KQUOTA_CLUSTER and {variable(other)} both name a cluster; unset one, or give --cluster")
     return name
 
 
@@ -143,11 +143,11 @@ def _of_environment(given: Mapping[str, str], environment: Mapping[str, str]) ->
     found = dict(given)
     if not found.keys() & set(_ADDRESSES):
         for name in _ADDRESSES:
-            if not found.keys() & set(_ADDRESSES) and (value := environment.get(_variable(name))):
+            if not found.keys() & set(_ADDRESSES) and (value := environment.get(variable(name))):
                 found[name] = value
     for name in OPTIONS:
         fits = name == _RECORD or name.startswith("zk_") == ("zookeeper" in found)
-        if name not in (*_ADDRESSES, "cluster", *found) and fits and (value := environment.get(_variable(name))):
+        if name not in (*_ADDRESSES, "cluster", *found) and fits and (value := environment.get(variable(name))):
             found[name] = value
     return found
 
@@ -168,5 +168,6 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _variable(name: str) -> str:
+def variable(name: str) -> str:
+    """The variable of the environment that stands for an option."""
     return f"KQUOTA_{name.upper()}"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Mapping
 from typing import Final
 
-from kquota.errors import Busy, Invalid, KquotaError, NextStep, Parameter, QuotaViolatedException
+from kquota.cli.suggestion import suggested
+from kquota.errors import Busy, Invalid, KquotaError, NextStep, Parameter, QuotaViolatedException, StepFor
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -15,19 +18,27 @@ TRY_LATER: Final = 75
 INTERRUPTED: Final = 130
 
 
-_COMMANDS: Final = {
-    NextStep.TAKE_SNAPSHOT: "take one with: kquota log-dirs --snapshot DIR",
-    NextStep.TAKE_SIZES: "take it again with kafka-log-dirs --describe or kquota log-dirs --describe",
-    NextStep.RESUME: "kquota move resume",
-    NextStep.ABORT: "kquota move abort",
-    NextStep.END_THROTTLE: "kquota throttle clear --run",
-    NextStep.EXAMINE_THROTTLES: "kquota throttle doctor",
-    NextStep.SHOW_THROTTLES: "kquota throttle show",
-    NextStep.SHOW_MOVES: "kquota move status",
-    NextStep.SHOW_TOPICS: "kquota topics",
-    NextStep.SHOW_CONFIGS: "kquota configs --describe",
-    NextStep.SHARE_RECORD: "kquota record share",
-    NextStep.UNSHARE_RECORD: "kquota record unshare",
+COMMANDS: Final[Mapping[NextStep, str]] = {
+    NextStep.TAKE_SNAPSHOT: "log-dirs --snapshot DIR",
+    NextStep.TAKE_SIZES: "log-dirs --describe",
+    NextStep.RESUME: "move resume",
+    NextStep.ABORT: "move abort",
+    NextStep.END_THROTTLE: "throttle clear --run {}",
+    NextStep.EXAMINE_THROTTLES: "throttle doctor",
+    NextStep.SHOW_THROTTLES: "throttle show",
+    NextStep.SHOW_MOVES: "move status",
+    NextStep.SHOW_TOPIC: "topics --describe --topic {}",
+    NextStep.SHOW_TOPIC_CONFIGS: "configs --describe --topic {}",
+    NextStep.SHOW_BROKER_CONFIGS: "configs --describe --broker {}",
+    NextStep.SHOW_BROKER_DEFAULTS: "configs --describe --broker-defaults",
+    NextStep.SHARE_RECORD: "record share",
+    NextStep.UNSHARE_RECORD: "record unshare",
+    NextStep.UNSHARE_OTHER: "record unshare --record {}",
+}
+"""The command of each step; {} is what a `StepFor` names."""
+_BEFORE: Final[Mapping[NextStep, str]] = {
+    NextStep.TAKE_SNAPSHOT: "take one with ",
+    NextStep.TAKE_SIZES: "take it again with kafka-log-dirs or ",
 }
 
 
@@ -41,7 +52,9 @@ def _worded(part: object) -> str:
         case Parameter():
             return f"--{part.replace('_', '-')}"
         case NextStep():
-            return _COMMANDS[part]
+            return _BEFORE.get(part, "") + suggested(COMMANDS[part])
+        case StepFor():
+            return suggested(COMMANDS[part.step].format(shlex.quote(part.what)))
         case KquotaError():
             return worded(part)
         case _:

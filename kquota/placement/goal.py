@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from kquota.errors import Invalid, Parameter
+from kquota.errors import Invalid, Parameter, Refused
 from kquota.list_text import joined
 from kquota.placement.cluster import ClusterLayout
 from kquota.terms import BrokerId
@@ -42,15 +42,15 @@ class Goal:
 
 
 def check(goal: Goal, cluster: ClusterLayout) -> None:
-    """Raises Invalid for brokers that do not exist or are dead, and for brokers that are both drained and added."""
+    """Raises Refused for brokers that do not exist or are dead, Invalid for brokers that are both drained and added."""
     if unknown := sorted(goal.drain - set(cluster.brokers)):
-        raise Invalid(
+        raise Refused(
             Parameter("drain"),
             f" {joined(unknown)}: no such broker, also not in any partition. Live brokers: {joined(cluster.alive)}",
         )
     for means, brokers in {Parameter("add"): goal.add, Parameter("brokers"): goal.brokers}.items():
         if dead := sorted(brokers - set(cluster.alive)):
-            raise Invalid(means, f" {joined(dead)}: dead. Live brokers: {joined(cluster.alive)}")
+            raise Refused(means, f" {joined(dead)}: dead. Live brokers: {joined(cluster.alive)}")
     if both := sorted(goal.drain & goal.add):
         raise Invalid(f"brokers {joined(both)}: both drained and added. Give each broker only one goal")
     if outside := sorted(goal.add - goal.brokers):

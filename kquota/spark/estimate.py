@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
-from kquota.errors import Invalid, Parameter
+from kquota.errors import Invalid, Parameter, Refused
 from kquota.pace.allot import Allotment, allotment
 from kquota.pace.disk_space import Arrival
 from kquota.pace.split import Split
@@ -214,9 +214,9 @@ def _refuse(leaders: Collection[Row], told: DataFrame, plan: PlanFrame) -> None:
     if not (unknown := _sum((row for row in leaders if row["leader"] is None), "planned")):
         return
     if unknown == planned:
-        raise Invalid(f"the sizes contain none of the plan's {planned} partitions; give sizes of the same cluster")
+        raise Refused(f"the sizes contain none of the plan's {planned} partitions; give sizes of the same cluster")
     named = _unsized(told, F.col("leader").isNull(), unknown)
-    raise Invalid(
+    raise Refused(
         f"the plan names partitions that the sizes do not contain: {named}; give ", Parameter("assume_size"), " 10GB"
     )
 

@@ -144,6 +144,7 @@ def too_long(standing: Standing) -> Iterator[Finding]:
                 what=f"is {size:,} bytes long (longest allowed: {LONGEST_VALUE:,})",
                 effect="brokers cannot describe the topic" if over else "the next move of this topic may not fit",
                 remedy=Remedy.SHORTEN_LIST,
+                topic=setting.name,
             )
 
 

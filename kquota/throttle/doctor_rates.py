@@ -116,4 +116,5 @@ def not_in_force(standing: Standing) -> Iterator[Finding]:
                 ),
                 effect="brokers apply only rates that were set dynamically (KAFKA-20125)",
                 remedy=Remedy.SET_RATE_DYNAMICALLY,
+                brokers=(broker,),
             )

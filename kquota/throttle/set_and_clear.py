@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kquota.errors import Busy, Incomplete, KquotaError, NextStep, Refused, Unknown
+from kquota.errors import Busy, Incomplete, KquotaError, NextStep, Refused, StepFor, Unknown
 from kquota.measure import ByteRate, counted
 from kquota.reassign.port import Clock, MoveCluster, Runs
 from kquota.reassign.run import Run, others_than, restore_changes, taking
@@ -238,13 +238,10 @@ def _enforced(world: World, run: Run, wanted: Wanted) -> Run:
     return run
 
 
-def _stays(run: Run) -> tuple[str, ...]:
+def _stays(run: Run) -> tuple[str, StepFor, str]:
     """Return the end of the error message for a run that stays open."""
-    return (
-        f"; run {run.id} stays open. The same command continues it, and ",
-        NextStep.END_THROTTLE,
-        f" {run.id} ends it",
-    )
+    ending = StepFor(NextStep.END_THROTTLE, run.id)
+    return f"; run {run.id} stays open. The same command continues it, and ", ending, " ends it"
 
 
 def _undone(world: World, run: Run, error: KquotaError) -> KquotaError:

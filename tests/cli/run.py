@@ -65,6 +65,7 @@ def _going_on(*words: str) -> subprocess.Popen[str]:
 
 def kquota_here(*arguments: str) -> Ran:
     """`kquota ARGUMENTS…` in this process: the many calls of a random sequence would be processes for minutes."""
+    from kquota.cli import suggestion
     from kquota.cli.main import app, main
 
     out, err, code = io.StringIO(), io.StringIO(), 0
@@ -73,6 +74,7 @@ def kquota_here(*arguments: str) -> Ran:
         # A process registers the command that it runs once; here each call would build those of all calls before it.
         patch.setattr(app, "registered_commands", [])
         patch.setattr(app, "registered_groups", [])
+        patch.setattr(suggestion, "GIVEN", {})
         try:
             main()
         except SystemExit as ended:

@@ -158,7 +158,7 @@ def test_a_throttle_that_two_hosts_set_is_cleared_by_either(team: Team) -> None:
     must_be(0, one.throttle("clear"))
     team.become(OPERATORS, topic)
     for host in (two, three):
-        assert "no run of kquota throttle set is recorded" in must_be(0, host.throttle("clear")).err
+        assert "no run of `throttle set` is recorded" in must_be(0, host.throttle("clear")).err
     team.closed()
 
 
@@ -459,7 +459,7 @@ def test_a_record_that_is_deleted_and_made_again(team: Team) -> None:
     assert len(two.holds(Setting.of_broker(BrokerId(1), LEADER_RATE))) == 1, "the open run of this host is in it again"
     must_be(0, two.throttle("clear"))
     team.become({}, topic)
-    assert "no run of kquota throttle set is recorded" in must_be(0, one.throttle("clear")).err
+    assert "no run of `throttle set` is recorded" in must_be(0, one.throttle("clear")).err
     team.closed()
 
 
@@ -480,14 +480,14 @@ def test_a_record_is_not_used_with_none_and_not_deleted_while_a_run_is_open(team
     assert f"runs are open in it ({one.holds(rate)[0]})" in refused.err
     must_be(0, two.throttle("clear"))
     team.become({}, topic)
-    assert "no run of kquota throttle set is recorded" in must_be(0, one.throttle("clear")).err
+    assert "no run of `throttle set` is recorded" in must_be(0, one.throttle("clear")).err
     must_be(0, three.shared("unshare", "--yes"))
     if team.hand.servers.zookeeper:
         with znodes(team.hand) as client:
             assert client.exists(MARKER) is None
-    assert "kquota record unshare makes this host forget it" in must_be(1, one.over(BROKERS).throttle("clear")).err
+    assert "makes this host forget it" in must_be(1, one.over(BROKERS).throttle("clear")).err
     must_be(0, one.shared("unshare", "--yes"))
-    assert "no run of kquota throttle set is recorded" in must_be(0, replace(one, record=None).throttle("clear")).err
+    assert "no run of `throttle set` is recorded" in must_be(0, replace(one, record=None).throttle("clear")).err
 
 
 @pytest.mark.parametrize(("way", "shared"), [("3.9.1 ZooKeeper", ZNODES)])

@@ -171,7 +171,7 @@ WORDED: dict[str, tuple[KquotaError, str]] = {
     "a rejection": (RejectedClient("why"), "why, or give --client-config with a login that has none"),
     "topics": (
         NotRemoved("not removed: t", [], ["t"]),
-        "not removed: t; `kquota quota probe --clean-up` does it later",
+        "not removed: t; `kquota quota probe --bootstrap-server HOST:PORT --clean-up` does it later",
     ),
     "another error": (Refused("why"), "why"),
 }

@@ -26,7 +26,10 @@ def test_an_error_and_the_one_inside_it_are_worded() -> None:
     inner = Refused("t-0 is moving: wait, or give ", Parameter("force"))
     outer = Incomplete((inner, "; ", NextStep.RESUME, " goes on"), done=[], undone=[])
     assert str(outer) == "t-0 is moving: wait, or give force; resuming goes on"
-    assert worded(outer) == "t-0 is moving: wait, or give --force; kquota move resume goes on"
+    assert (
+        worded(outer)
+        == "t-0 is moving: wait, or give --force; `kquota move resume --bootstrap-server HOST:PORT` goes on"
+    )
 
 
 def test_the_demo_names_options_in_its_lines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Refused
 from kquota.pace.disk_space import Arrival, Volume
 from kquota.pace.split import Split
 from kquota.pace.work import Link, Work
@@ -160,7 +160,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("text", "complaint"), REFUSED.values(), ids=REFUSED.keys())
 def test_refused(spark: SparkSession, text: str, complaint: str) -> None:
-    with pytest.raises(Invalid, match=complaint):
+    with pytest.raises((Invalid, Refused), match=complaint):
         of_log_dirs(spark, text, plan({TopicPartition("t", 0): [1]}), Rates())
 
 
@@ -168,7 +168,7 @@ def test_partitions_without_sizes_are_refused_by_name_or_assumed(spark: SparkSes
     """An assumed partition stands on the plan's first replica, which leads it, and is copied to the others."""
     rows = [row(1, "t", 0, 10, leader=True)]
     moves = plan({TopicPartition("t", n): [2, 3] for n in range(8)})
-    with pytest.raises(Invalid, match=r"sizes do not contain: t-1, t-2, t-3, t-4, t-5 and 2 more; give assume_size"):
+    with pytest.raises(Refused, match=r"sizes do not contain: t-1, t-2, t-3, t-4, t-5 and 2 more; give assume_size"):
         of_rows(spark, rows, moves, Rates())
     moved = of_rows(spark, rows, moves, Rates(by_broker={2: 14.0}), assumed_size=100)
     assert (moved.assumed.partitions, moved.assumed.named) == (7, ("t-1", "t-2", "t-3", "t-4", "t-5"))

@@ -14,7 +14,7 @@ from kquota.cli.list_options import broker_ids, names
 from kquota.cli.log_dirs import compaction
 from kquota.cli.log_dirs.command import LogDirsOptions
 from kquota.cli.output import Answer, Lines, Part, document, key
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Refused
 from kquota.sizes.port import LogDirs
 from kquota.sizes.replica import LogDir, hidden
 from kquota.terms import BrokerId
@@ -110,7 +110,7 @@ def _existing(cluster: LogDirs, wanted: Sequence[BrokerId] | None) -> list[Broke
     if wanted is None:
         return live
     if unknown := sorted(set(wanted) - set(live)):
-        raise Invalid(
+        raise Refused(
             "The given brokers do not exist from --broker-list: "
             f"{','.join(map(str, unknown))}. Current existent brokers: {','.join(map(str, live))}"
         )

@@ -12,7 +12,7 @@ from kquota.cli.output import Answer, Part, hidden, spread
 from kquota.cli.reassign_partitions import remarks
 from kquota.cli.reassign_partitions.execution import WouldExecute, would_execute
 from kquota.cli.reassign_partitions.verification import Verified, verified
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Refused
 from kquota.reassign.plan import read
 from kquota.reassign.port import Runs
 from kquota.reassign.preparation import Prepared, prepare_again
@@ -95,19 +95,19 @@ def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequ
 
 
 def _chosen(runs: Runs, options: RecoveryOptions, verb: str) -> list[Run]:
-    """Return the selected open runs. Raises Invalid if the selection is not clear."""
+    """Return the selected open runs. Raises Refused if none is selected, Invalid if the selection is not clear."""
     unfinished = runs.unfinished()
     moving = [each for each in unfinished if each.purpose is Purpose.MOVE]
     ids = ", ".join(each.id for each in moving) or "none"
     if (plan := options.reassignment_json_file) is not None:
         covered = covers(read(plan), unfinished)
         if covered is None:
-            raise Invalid(f"{plan}: no run of this plan is open (open runs: {ids})")
+            raise Refused(f"{plan}: no run of this plan is open (open runs: {ids})")
         return [covered]
     if options.run is not None:
         named = [each for each in moving if each.id == options.run]
         if not named:
-            raise Invalid(f"--run {options.run}: no run with this id is open (open runs: {ids})")
+            raise Refused(f"--run {options.run}: no run with this id is open (open runs: {ids})")
         return named
     if verb == "abort" and len(moving) > 1:
         raise Invalid(f"{len(moving)} runs are open ({ids}). Select the one to abort with --run")

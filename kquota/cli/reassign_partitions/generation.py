@@ -15,6 +15,7 @@ from kquota.cli.list_options import every_broker_id
 from kquota.cli.output import Answer, key
 from kquota.cli.reassign_partitions.answer import plan_document
 from kquota.cli.reassign_partitions.command import ReassignOptions
+from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, Refused, Unreachable
 from kquota.list_text import joined
 from kquota.pace.ratio import move_ratio
@@ -108,7 +109,7 @@ def warnings(made: Proposal, moving: Sequence[TopicPartition]) -> Iterator[str]:
     if moved >= _NEARLY_ALL * every:
         yield (
             f"{moved} of {every} partitions would be copied: --generate ignores where replicas are now. "
-            "kquota move plan moves as little as possible"
+            f"{suggested('move plan --balance')} moves as little as possible"
         )
 
 

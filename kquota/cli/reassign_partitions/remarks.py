@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from kquota.cli.contract import say
+from kquota.cli.suggestion import suggested
 from kquota.list_text import few
 from kquota.reassign import log_dirs
 from kquota.reassign.progress import Progress
@@ -31,10 +32,9 @@ def of_execution(done: Execution, record: str | None) -> Iterator[str]:
     yield from of_log_dirs(done.log_dirs)
 
 
-def of_log_dirs(
-    done: Started, what: str = "started", again: str = "Execute the same plan again, or run kquota move resume"
-) -> Iterator[str]:
+def of_log_dirs(done: Started, what: str = "started", again: str | None = None) -> Iterator[str]:
     """Yield the replicas that did not begin to move between log dirs, and what to do."""
+    again = again or f"Execute the same plan again, or run {suggested('move resume')}"
     if done.refused:
         yield f"error: {log_dirs.failed(done.refused)}"
     if done.waiting:
@@ -62,7 +62,7 @@ def of_verification(found: Verification) -> Iterator[str]:
         run = "" if found.run is None else f" of run {found.run.id}"
         yield (
             f"error: {len(found.waiting)} partitions{run} were never submitted, because kquota was interrupted. "
-            "kquota move resume continues the run, and kquota move abort undoes it"
+            f"{suggested('move resume')} continues the run, and {suggested('move abort')} undoes it"
         )
     elif found.verdict is Progress.ELSEWHERE:
         if gone := [s.partition for s in found.statuses if s.progress is Progress.ELSEWHERE and not s.replicas]:
@@ -87,8 +87,8 @@ def _of_restored(found: Verification) -> Iterator[str]:
         values = ",".join(dict.fromkeys(found.unknown.values()))
         yield (
             f"error: a throttle is still set, and it is unknown who needs it: {named(found.unknown)} ({values}). Over "
-            "this connection kquota sees no shared record, so another host may have set it. See kquota throttle show "
-            "and kquota throttle doctor"
+            "this connection kquota sees no shared record, so another host may have set it. See "
+            f"{suggested('throttle show')} and {suggested('throttle doctor')}"
         )
 
 
@@ -112,7 +112,7 @@ def resumable() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         say(
-            "stopped. Recorded runs stay open: kquota move status shows them, kquota move resume continues them, "
-            "and kquota move abort undoes them"
+            f"stopped. Recorded runs stay open: {suggested('move status')} shows them, {suggested('move resume')} "
+            f"continues them, and {suggested('move abort')} undoes them"
         )
         raise

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from kquota.errors import Incomplete, KquotaError, NextStep, Refused, Unreachable
+from kquota.errors import Incomplete, KquotaError, NextStep, Refused, StepFor, Unreachable
 from kquota.settings.change import ConfigChange
 from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource, Synonym
 from kquota.settings.zookeeper_values import is_password
@@ -29,7 +29,6 @@ from kquota.terms import DEFAULT, BrokerId
 _TOPICS_A_REQUEST: Final = 500
 """An answer has about 40 configs of each topic, all with synonyms, so 500 topics take a few megabytes."""
 _Told: TypeAlias = tuple[str, str | None, int, bool, tuple[tuple[int, str, str | None], ...]]
-_MAYBE: Final = ("; it may have been written. Check with ", NextStep.SHOW_CONFIGS)
 _DEFAULT_BROKER: Final = Resource(kind=BROKERS, name=DEFAULT)
 
 
@@ -195,7 +194,7 @@ def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaErro
     if isinstance(answer, Refused):
         return answer
     if isinstance(answer, KquotaError):
-        return Unreachable(answer, *_MAYBE)
+        return Unreachable(answer, *_maybe_written(resource))
     code = answer.error_code
     if code == 0:
         return None
@@ -206,8 +205,17 @@ def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaErro
         if value and is_password(key):
             words = words.replace(value, "[hidden]")
     if code in MAYBE_WRITTEN:
-        return Unreachable(words, *_MAYBE)
+        return Unreachable(words, *_maybe_written(resource))
     return Refused(words)
+
+
+def _maybe_written(resource: Resource) -> tuple[str, NextStep | StepFor]:
+    """The end of an error's message."""
+    step: NextStep | StepFor = NextStep.SHOW_BROKER_DEFAULTS
+    if resource.name is not DEFAULT:
+        kind = NextStep.SHOW_TOPIC_CONFIGS if resource.kind == TOPICS else NextStep.SHOW_BROKER_CONFIGS
+        step = StepFor(kind, str(resource.name))
+    return "; it may have been written. Check with ", step
 
 
 def _failure(resources: Sequence[Resource], errors: Mapping[Resource, KquotaError]) -> KquotaError:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kafka.protocol.metadata import MetadataRequest
 
-from kquota.errors import KquotaError, NextStep, QuotaViolatedException, Refused, Unknown, Unreachable
+from kquota.errors import KquotaError, NextStep, QuotaViolatedException, Refused, StepFor, Unknown, Unreachable
 from kquota.mutation.port import EXISTS, Failure
 from kquota.mutation.request import Creation, Deletion, Mutation
 from kquota.settings.resource import TOPICS, Resource
@@ -169,7 +169,7 @@ def _mutate(wire: Wire, wanted: Mutation, done: str) -> None:
         answer = WireTopics(wire).send([wanted], _SECONDS)
     except Unreachable as error:
         lost = f"topic {wanted.topic}: it may have been {done} ("
-        raise Unknown(lost, error, "). Check with ", NextStep.SHOW_TOPICS) from error
+        raise Unknown(lost, error, "). Check with ", StepFor(NextStep.SHOW_TOPIC, wanted.topic)) from error
     if (failure := answer.outcomes[wanted.topic]) is None:
         return
     if failure.rejected:

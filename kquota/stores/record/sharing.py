@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kquota.errors import Incomplete, KquotaError, NextStep, Parameter, Refused
+from kquota.errors import Incomplete, KquotaError, NextStep, Parameter, Refused, StepFor
 from kquota.stores.admin import topic_log, topic_setup
 from kquota.stores.admin.connection import Wire
 from kquota.stores.record import choose
@@ -69,10 +69,8 @@ class Sharing:
         if named is not None and named.topic != self.topic:
             raise Refused(
                 f"topic {named.topic} already holds the record of this cluster. Nothing was written; ",
-                NextStep.UNSHARE_RECORD,
-                " ",
-                Parameter("record"),
-                f" {named.topic} ends that first",
+                StepFor(NextStep.UNSHARE_OTHER, named.topic),
+                " ends that first",
             )
         if self.znodes is not None and named is None:
             _must_have_no_open_znodes(self.znodes, self.files.cluster_id)

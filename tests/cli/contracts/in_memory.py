@@ -16,6 +16,7 @@ import pytest
 
 from kquota import library
 from kquota.cli import world
+from kquota.errors import NextStep
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits
 from kquota.quota.port import Scram
@@ -94,8 +95,8 @@ class InMemory:
         patch.setattr(world, "SystemClock", lambda *_: self.clock)
 
     def _runs(self) -> RecordedRuns:
-        why = "this cluster has no shared record (kquota record share sets one up)"
-        return RecordedRuns(RunFiles(self.folder, CLUSTER_ID), Unshared(why), world.warn)
+        alone = Unshared("this cluster has no shared record (", NextStep.SHARE_RECORD, " sets one up)")
+        return RecordedRuns(RunFiles(self.folder, CLUSTER_ID), alone, world.warn)
 
     @contextmanager
     def _held(self, holding: world.Hold | None) -> Iterator[RecordedRuns]:

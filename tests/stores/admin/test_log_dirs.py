@@ -130,7 +130,7 @@ def test_a_snapshot_is_one_line_a_replica(cluster: Sandbox, real_stage: RealStag
 
 def test_a_broker_that_does_not_exist_is_named(kafka_431: Sandbox) -> None:
     ran = kquota("log-dirs", "--bootstrap-server", kafka_431.bootstrap, "--describe", "--broker-list", "1,9")
-    assert (ran.code, ran.out) == (2, "")
+    assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
         "kquota: error: The given brokers do not exist from --broker-list: 9. Current existent brokers: 1,2,3\n"
     )

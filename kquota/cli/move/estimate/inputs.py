@@ -14,7 +14,7 @@ from kquota.cli import sampling, world
 from kquota.cli.connection import Connection, names_a_cluster
 from kquota.cli.contract import say
 from kquota.cli.move.estimate.command import EstimateOptions
-from kquota.errors import Invalid, KquotaError, NextStep, Parameter
+from kquota.errors import Invalid, KquotaError, NextStep, Parameter, Refused
 from kquota.list_text import few, joined
 from kquota.measure import byte_size, duration
 from kquota.pace.disk_space import Volume
@@ -228,14 +228,14 @@ def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collecti
         return
     dead_among({broker for target in plan.targets.values() for broker in target}, brokers)
     if unknown := sorted(set(plan.targets) - set(held)):
-        raise Invalid(f"the plan names partitions that the cluster does not have: {few(unknown, 5)}")
+        raise Refused(f"the plan names partitions that the cluster does not have: {few(unknown, 5)}")
 
 
 def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:
-    """Raises Invalid if the plan names brokers that are not alive."""
+    """Raises Refused if the plan names brokers that are not alive."""
     if dead := sorted(set(wanted) - set(brokers)):
         alive = joined(sorted(brokers))
-        raise Invalid(f"the plan names dead brokers: {joined(dead)}. Live brokers: {alive}")
+        raise Refused(f"the plan names dead brokers: {joined(dead)}. Live brokers: {alive}")
 
 
 def enforcement(connection: Connection) -> Enforcement:

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from kquota.cli.contract import printable, say
+from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
 from kquota.list_text import few, joined, named_brokers
 from kquota.measure import counted, human_bytes
@@ -44,7 +45,7 @@ def explain(cluster: ClusterLayout, goal: Goal, found: Planned, source: str, *, 
         _show(_brokers_table(touched), 0, "")
         untouched = len(found.brokers) - len(touched)
         print(f"({counted(untouched, 'broker')} without changes not shown)\n" if untouched else "", file=sys.stderr)
-        say("next: kquota reassign-partitions --execute --reassignment-json-file FILE --throttle RATE")
+        say(f"next: {suggested('reassign-partitions --execute --reassignment-json-file FILE --throttle RATE')}")
 
 
 def _show(lines: Sequence[str], more: int, what: str) -> None:

@@ -12,7 +12,7 @@ from kquota.cli.list_options import broker_ids
 from kquota.cli.move.plan.answer import MovePlan, move_plan
 from kquota.cli.move.plan.command import PlanOptions
 from kquota.cli.move.plan.explanation import explain
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Refused
 from kquota.measure import byte_size, percentage
 from kquota.placement import planner
 from kquota.placement.cluster import INTERNAL, ClusterLayout, cluster
@@ -78,7 +78,7 @@ def _topics(cluster: ClusterLayout, patterns: Iterable[str] | None) -> tuple[fro
     """The topics of all goals, and the topics of a drain.
 
     A pattern that starts with `*` does not match internal topics, like `*` in a shell does not match dotfiles. Raises
-    Invalid for a pattern that matches no topic.
+    Refused for a pattern that matches no topic.
     """
     every = frozenset(name.topic for name in cluster.partitions)
     if patterns is None:
@@ -91,7 +91,7 @@ def _topics(cluster: ClusterLayout, patterns: Iterable[str] | None) -> tuple[fro
             if fnmatchcase(topic, pattern) and (topic not in INTERNAL or pattern.startswith("_"))
         }
         if not matching:
-            raise Invalid(f"--topics {pattern!r}: no topic of this cluster matches")
+            raise Refused(f"--topics {pattern!r}: no topic of this cluster matches")
         found |= matching
     return frozenset(found), frozenset(found)
 

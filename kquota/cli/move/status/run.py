@@ -10,6 +10,7 @@ from kquota.cli import world
 from kquota.cli.contract import DONE, NOT_YET
 from kquota.cli.move.status.command import MoveStatusOptions
 from kquota.cli.output import Answer, Part, hidden, key
+from kquota.cli.suggestion import suggested
 from kquota.measure import ByteRate, human_rate
 from kquota.reassign.port import Snapshot
 from kquota.reassign.progress import Progress, statuses
@@ -81,7 +82,8 @@ def run(options: MoveStatusOptions) -> OpenRuns:
     if writer is not None:
         notes.append(f"{writer} is writing")
     if held := [one.id for one in every if one.purpose is Purpose.THROTTLE]:
-        notes.append(f"runs without a move also hold throttles ({', '.join(held)}). See them with kquota throttle show")
+        see = suggested("throttle show")
+        notes.append(f"runs without a move also hold throttles ({', '.join(held)}). See them with {see}")
     return OpenRuns(runs=shown, notes=tuple(notes), code=NOT_YET if shown or unknown else DONE)
 
 

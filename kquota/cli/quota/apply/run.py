@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -16,6 +17,7 @@ from kquota.cli.quota.apply.answer import applied, unsent
 from kquota.cli.quota.apply.command import ApplyOptions
 from kquota.cli.quota.comparison import QuotaCluster, compare, opened, read
 from kquota.cli.quota.diff.answer import changed, summary
+from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, Refused
 from kquota.measure import counted
 from kquota.quota.apply import apply
@@ -31,32 +33,37 @@ _SECONDS_PER_ENTITY: Final = 0.001
 def run(options: ApplyOptions) -> Answer:
     """Raises Refused where the change is not the one that was reviewed, or is not confirmed."""
     if options.change is not None and not _HASH.fullmatch(options.change):
-        raise Invalid(f"--change {options.change!r}: write it as `kquota quota diff` prints it, sha256: and 16 digits")
+        raise Invalid(f"--change {options.change!r}: write it as {_diff(options)} prints it, sha256: and 16 digits")
     asks = not (options.yes or options.dry_run or options.change is not None)
     if asks:
-        confirmation.must_have_terminal("give --yes, or --change with the hash of `kquota quota diff`")
+        confirmation.must_have_terminal(f"give --yes, or --change with the hash of {_diff(options)}")
     document = read(options.file, prune=options.prune)
     with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
         found = compare(cluster, document, prune=options.prune)
         if found.changes and options.change not in (None, found.hash):
             raise Refused(
                 f"this would now be the change {found.hash}, not {options.change}: the document or the quotas are not"
-                " what was reviewed. Nothing was written; look with `kquota quota diff`"
+                f" what was reviewed. Nothing was written; look with {_diff(options)}"
             )
         if options.dry_run or not found.changes:
             return unsent(found)
         if asks:
-            _ask(found, lambda: compare(cluster, document, prune=options.prune))
+            _ask(found, _diff(options), lambda: compare(cluster, document, prune=options.prune))
         return applied(found, _apply(cluster, found))
 
 
-def _ask(found: Difference, again: Callable[[], Difference]) -> None:
+def _diff(options: ApplyOptions) -> str:
+    """The command that shows the same change."""
+    return suggested(f"quota diff {shlex.quote(str(options.file))}{' --prune' if options.prune else ''}")
+
+
+def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
     """One confirmation. Raises Refused without it, Conflict when the quotas changed while the operator thought."""
     for one in changed(found.changes[: confirmation.MOST_SHOWN]):
         for line in one.lines():
             print(printable(line), file=sys.stderr)
     if (more := len(found.changes) - confirmation.MOST_SHOWN) > 0:
-        say(f"... and {counted(more, 'entity')} more: `kquota quota diff` shows them all")
+        say(f"... and {counted(more, 'entity')} more: {diff} shows them all")
     for line in summary(found):
         say(line)
     confirmation.must_agree("change them?")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kquota.cli.contract import DONE, NOT_YET
 from kquota.cli.output import Answer, Part, hidden, key, rounded
 from kquota.cli.quota.sentences import wrapped
+from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
 from kquota.errors import Invalid
 from kquota.probe import ladder
@@ -164,7 +165,8 @@ def _advice(found: Limit, held: Sequence[Held]) -> Iterator[str]:
     times = f", overcommitted {found.overcommit:g} times" if found.overcommit > 1 else ""
     yield f"For each of {found.tenants} tenants{times}: {CONTROLLER_MUTATION_RATE}={plain(each)}"
     yield ""
-    yield f"  kquota configs --alter --user-defaults --add-config {CONTROLLER_MUTATION_RATE}={plain(each)}"
+    quota = f"{CONTROLLER_MUTATION_RATE}={plain(each)}"
+    yield "  " + suggested(f"configs --alter --user-defaults --add-config {quota}").strip("`")
 
 
 def _ms(seconds: float) -> str:

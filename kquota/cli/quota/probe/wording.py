@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, KquotaError, Refused
 from kquota.measure import human_bytes
 from kquota.probe.refusals import (
@@ -55,7 +56,7 @@ def worded(error: KquotaError) -> KquotaError:
                 " ask for a lower rate, fewer --seconds or fewer brokers (--broker-list), or allow more"
             )
         case NotRemoved():
-            return NotRemoved(f"{error}; `kquota quota probe --clean-up` does it later", error.done, error.undone)
+            return NotRemoved(f"{error}; {suggested('quota probe --clean-up')} does it later", error.done, error.undone)
         case LimitedClient() | RejectedClient() | TooManyMutations():
             return Refused(f"{error}{_INSTEAD[type(error)]}")
         case _:

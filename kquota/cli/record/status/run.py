@@ -10,6 +10,7 @@ from kquota.cli import world
 from kquota.cli.contract import DONE, NOT_YET
 from kquota.cli.output import Answer, Part, key
 from kquota.cli.record.status.command import StatusOptions
+from kquota.cli.suggestion import suggested
 from kquota.measure import counted
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def run(options: StatusOptions) -> RecordStatus:
 def answer(topic: str, found: Condition | None) -> RecordStatus:
     """Return the state of the record in a topic. None means that there is no record."""
     if found is None:
-        none = f"this cluster has no shared record (no topic {topic}). Next: kquota record share"
+        none = f"this cluster has no shared record (no topic {topic}). Next: {suggested('record share')}"
         return RecordStatus(topic=topic, record=None, notes=(none,), code=NOT_YET)
     record = _condition(found)
     return RecordStatus(topic=topic, record=record, code=DONE if record.sound else NOT_YET)

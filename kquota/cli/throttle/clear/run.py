@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kquota.cli import confirmation, lost_brokers, world
 from kquota.cli.contract import DONE, NOT_YET, say
 from kquota.cli.output import Answer
+from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.changes import Pending, difference, lists_first, pending, remaining
 from kquota.cli.throttle.clear.command import ClearOptions
 from kquota.cli.throttle.throughput import unread
@@ -65,9 +66,9 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
         alone = ports.alone
     notes = []
     if not ending:
-        notes = ["no run of kquota throttle set is recorded here: there is nothing to restore", *world.unseen(alone)]
+        notes = ["no run of `throttle set` is recorded here: there is nothing to restore", *world.unseen(alone)]
     notes += [
-        f"note: run {other.id} of {other.owner} stays open; kquota throttle clear --run {other.id} ends it"
+        f"note: run {other.id} of {other.owner} stays open; {suggested(f'throttle clear --run {other.id}')} ends it"
         for other in others
     ]
     return _cleared(given, notes, options, code=NOT_YET if given.pending else DONE)
@@ -95,7 +96,8 @@ def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[
     if found := [one for one in throttles if one.id == run]:
         return found, []
     if any(one.id == run for one in open_runs):
-        raise Refused(f"run {run} is a move. Restore its throttle with kquota reassign-partitions --verify")
+        verify = suggested("reassign-partitions --verify --reassignment-json-file PLAN")
+        raise Refused(f"run {run} is a move. Restore its throttle with {verify}")
     there = ", ".join(one.id for one in throttles) or "none"
     raise Refused(
         f"run {run}: no open throttle with this id is recorded here (open runs: {there}). Nothing was written"
@@ -137,10 +139,8 @@ def _disclose(standing: Standing) -> None:
         say(f"warning: {running:,} partitions are moving. Without a throttle, they use all available bandwidth")
     if default := standing.limits.get(DEFAULT):
         keys = ",".join(default)
-        say(
-            f"warning: rates in the broker defaults stay set. Remove them: kquota configs --alter --delete-config "
-            f"{keys} --broker-defaults"
-        )
+        remove = suggested(f"configs --alter --delete-config {keys} --broker-defaults")
+        say(f"warning: rates in the broker defaults stay set. Remove them: {remove}")
 
 
 def _ask(ports: Ports, changes: Sequence[Change]) -> None:

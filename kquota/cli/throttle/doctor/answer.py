@@ -10,8 +10,8 @@ from typing import Final
 
 from kquota.cli.contract import DONE, NOT_YET
 from kquota.cli.output import Answer, Part, Row, key, spread
+from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.changes import Pending, pending
-from kquota.list_text import joined
 from kquota.measure import counted
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
@@ -19,40 +19,56 @@ from kquota.terms import DEFAULT
 from kquota.throttle.finding import Finding, Remedy
 from kquota.throttle.fixes import Sightings
 
-_FIX: Final = "kquota throttle doctor --fix"
-_SET: Final = "kquota throttle set --throttle RATE"
-_ALTER: Final = "kquota configs --alter"
+
+def _fix() -> str:
+    return suggested("throttle doctor --fix")
+
+
+def _set(what: str) -> str:
+    return suggested(f"throttle set --throttle RATE {what}")
+
+
+def _set_on_brokers(of: Finding) -> str:
+    return _set(f"--broker {','.join(map(str, of.brokers))}")
+
+
+def _alter(how: str) -> str:
+    return suggested(f"configs --alter {how}")
 
 
 def _remove_from_broker(of: Finding) -> str:
     where = "--broker-defaults" if of.brokers[0] is DEFAULT else f"--broker {of.brokers[0]}"
-    return f"{_ALTER} --delete-config {','.join(of.keys)} {where}"
+    return _alter(f"--delete-config {','.join(of.keys)} {where}")
 
 
 def _correct_list(of: Finding) -> str:
-    return f"{_ALTER} --add-config '{of.keys[0]}=[P:B,…]' --topic {of.topic}, or --delete-config"
+    key, topic = of.keys[0], f"--topic {of.topic}"
+    corrected = _alter(f"--add-config '{key}=[P:B,…]' {topic}")
+    return f"{corrected}, or {_alter(f'--delete-config {key} {topic}')}"
 
 
 DO: Final[Mapping[Remedy, Callable[[Finding], str]]] = {
-    Remedy.RESUME_RUN: lambda _: "kquota move resume",
-    Remedy.END_RUN: lambda _: "kquota reassign-partitions --verify with its plan, or kquota move resume",
-    Remedy.REMOVE: lambda _: _FIX,
-    Remedy.REMOVE_AFTER_MOVES: lambda _: f"after all moves have ended: {_FIX}",
-    Remedy.SET_RATE: lambda of: f"{_SET} --broker {joined(of.brokers)}",
-    Remedy.REMOVE_OR_SET_RATE: lambda _: f"{_FIX}, or {_SET}",
+    Remedy.RESUME_RUN: lambda _: suggested("move resume"),
+    Remedy.END_RUN: lambda _: (
+        f"{suggested('reassign-partitions --verify --reassignment-json-file PLAN')}, or {suggested('move resume')}"
+    ),
+    Remedy.REMOVE: lambda _: _fix(),
+    Remedy.REMOVE_AFTER_MOVES: lambda _: f"after all moves have ended: {_fix()}",
+    Remedy.SET_RATE: lambda of: _set_on_brokers(of),
+    Remedy.REMOVE_OR_SET_RATE: lambda of: f"{_fix()}, or {_set_on_brokers(of)}",
     Remedy.SET_SAME_RATE_ON_BROKERS: lambda of: (
-        f"if this is not intended: {_ALTER} --add-config {of.keys[0]}=RATE --broker ID"
+        "if this is not intended: " + _alter(f"--add-config {of.keys[0]}=RATE --broker ID")
     ),
     Remedy.SET_SAME_RATE_ON_SIDES: lambda of: (
-        f"if this is not intended: {_ALTER} --add-config KEY=RATE --broker {of.brokers[0]}"
+        "if this is not intended: " + _alter(f"--add-config KEY=RATE --broker {of.brokers[0]}")
     ),
     Remedy.SET_RATE_ON_EACH_BROKER: lambda of: (
-        f"set it on each broker, then {_ALTER} --delete-config {','.join(of.keys)} --broker-defaults"
+        "set it on each broker, then " + _alter(f"--delete-config {','.join(of.keys)} --broker-defaults")
     ),
-    Remedy.SET_RATE_DYNAMICALLY: lambda _: "remove it from server.properties and set it with kquota throttle set",
+    Remedy.SET_RATE_DYNAMICALLY: lambda of: f"remove it from server.properties and set it with {_set_on_brokers(of)}",
     Remedy.REMOVE_FROM_BROKER: _remove_from_broker,
     Remedy.CORRECT_LIST: _correct_list,
-    Remedy.SHORTEN_LIST: lambda _: "remove entries, or throttle the whole topic: kquota throttle set --topic",
+    Remedy.SHORTEN_LIST: lambda of: "remove entries, or throttle the whole topic: " + _set(f"--topic {of.topic}"),
 }
 """The command line for each remedy."""
 

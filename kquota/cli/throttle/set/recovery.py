@@ -10,6 +10,7 @@ from typing import Final
 
 from kquota.cli import world
 from kquota.cli.contract import say, worded
+from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.checks import must_be_known
 from kquota.cli.throttle.set.answer import Recovering, ThrottleSet, recovering, throttle_set
 from kquota.errors import Busy, Unreachable
@@ -40,7 +41,8 @@ def recover(
                 say(f"{worded(error)}; the throttle stays set, trying again")
                 seen = replace(seen, changes=(), restored=GivenBack())
     except (KeyboardInterrupt, GeneratorExit):
-        say("the throttle stays set. To continue, run the same command; to restore, run kquota throttle clear")
+        clear = suggested("throttle clear")
+        say(f"the throttle stays set. To continue, run the same command; to restore, run {clear}")
         raise
     yield recovering(seen, broker, last=True)
 

@@ -9,6 +9,7 @@ from kquota.cli import rates, world
 from kquota.cli.contract import say
 from kquota.cli.list_options import broker_ids, names
 from kquota.cli.output import Answer
+from kquota.cli.suggestion import suggested
 from kquota.cli.throttle import checks
 from kquota.cli.throttle.set import recovery
 from kquota.cli.throttle.set.answer import ThrottleSet, throttle_set
@@ -165,6 +166,7 @@ def _must_be_open(found: Run | None, open_runs: Sequence[Run], run_id: str | Non
     there = ", ".join(run.id for run in open_runs) or "none"
     which = "no open run of this plan" if run_id is None else f"run {run_id}: no open run with this id"
     raise Refused(
-        f"{which} is recorded here (open runs: {there}). If the move runs without a record, set its rate with kquota "
-        "reassign-partitions --execute --throttle. Nothing was written"
+        f"{which} is recorded here (open runs: {there}). If the move runs without a record, set its rate with "
+        f"{suggested('reassign-partitions --execute --reassignment-json-file PLAN --throttle RATE')}. Nothing was "
+        "written"
     )

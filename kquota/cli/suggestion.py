@@ -1,0 +1,63 @@
+"""A command that a message suggests: complete, so that it runs as it is pasted, and in backticks."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from kquota.cli.connection import OPTIONS, REACHING, variable
+
+GIVEN: Final[dict[str, str]] = {}
+"""The options of the command that runs which a suggested command needs, too: where the cluster and the journals are."""
+PLACEHOLDER: Final = "HOST:PORT"
+"""Stands for the brokers where this command was not told their address."""
+_STATE_DIR: Final = "state_dir"
+_GROUPS: Final = ("move", "quota", "record", "throttle")
+_BY_BROKERS: Final = ("log-dirs", "move estimate", "move plan", "quota probe", "topics")
+_ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file")
+
+
+def remember(options: Any) -> None:
+    """Keep what the command line says of the cluster. What the environment says holds for the next command as well."""
+    connection = getattr(options, "connection", None)
+    given = {} if connection is None else {one.name: getattr(connection, one.name) for one in fields(connection)}
+    given[_STATE_DIR] = getattr(options, _STATE_DIR, None)
+    GIVEN.clear()
+    GIVEN.update({name: str(value) for name, value in given.items() if value is not None})
+
+
+def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
+    """`command` is what follows `kquota`, without the options of the connection: `move resume --run ID`."""
+    words = command.split(" ")
+    length = 2 if words[0] in _GROUPS else 1
+    path, rest = words[:length], words[length:]
+    at = list(_connection(" ".join(path), rest, environment))
+    return f"`{' '.join(['kquota', *path, *at, *rest])}`"
+
+
+def _connection(command: str, rest: list[str], environment: Mapping[str, str]) -> Iterator[str]:
+    taken = _taken(command)
+    for name, value in GIVEN.items():
+        option = f"--{name.replace('_', '-')}"
+        if name in taken and option not in rest:
+            yield f"{option} {shlex.quote(value)}"
+    # `record` looks at the brokers, whatever ZooKeeper is named.
+    zookeeper = "zookeeper" in taken and not command.startswith("record ")
+    addresses = ("bootstrap_server", "cluster", *(("zookeeper",) if zookeeper else ()))
+    if any(name in GIVEN for name in addresses):
+        return
+    read = "zookeeper" not in taken or "zookeeper" not in GIVEN
+    if not (read and any(environment.get(variable(name)) for name in addresses)):
+        yield f"--bootstrap-server {PLACEHOLDER}"
+
+
+def _taken(command: str) -> tuple[str, ...]:
+    """The options of `GIVEN` that a command has."""
+    if command in _BY_BROKERS:
+        return tuple(name for name in REACHING if name not in _ON_ZOOKEEPER)
+    if command.split()[0] in ("configs", "quota"):
+        return REACHING
+    return (*OPTIONS, _STATE_DIR)

@@ -1,0 +1,198 @@
+"""The same mistake has the same exit code in every command: 1 where the cluster says no, 2 for wrong input."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from kquota import library
+from kquota.cli import world
+from kquota.errors import Unreachable
+from tests.cli.contracts.in_memory import InMemory
+from tests.cli.contracts.sessions import BROKER, ELSEWHERE, plan, written
+from tests.cli.run import kquota_here
+
+pytestmark = pytest.mark.unit
+
+PLAN = "--reassignment-json-file"
+FAR = f"{PLAN} far.json"
+"""A plan with a broker that does not exist."""
+LOST = f"{PLAN} lost.json"
+"""A plan with a topic that does not exist."""
+HIGH = f"{PLAN} high.json"
+"""A plan with a partition that does not exist."""
+GOOD = f"{PLAN} plan.json"
+EACH = {
+    "reassign-partitions": f"--verify {GOOD}",
+    "move status": "",
+    "move resume": "",
+    "move abort": "--yes",
+    "move plan": "--drain 1",
+    "move estimate": f"{GOOD} --throttle 5MB/s",
+    "throttle show": "",
+    "throttle set": "--topic orders --throttle 1MB/s",
+    "throttle clear": "",
+    "throttle doctor": "",
+    "configs": "--describe --user a",
+    "log-dirs": "--describe",
+    "topics": "--list",
+    "quota export": "",
+    "quota diff": "quotas.yaml",
+    "quota apply": "--yes quotas.yaml",
+    "quota explain": "--user a",
+    "quota probe": "--clean-up",
+    "record share": "",
+    "record status": "",
+    "record unshare": "--yes",
+}
+"""Every command that needs a cluster, with the options that it needs besides."""
+
+
+def of_rate(rate: str) -> tuple[str, ...]:
+    return (
+        f"reassign-partitions {BROKER} --execute {GOOD} --throttle={rate}",
+        f"move estimate {BROKER} {GOOD} --throttle={rate}",
+        f"throttle set {BROKER} --topic orders --throttle={rate}",
+        f"configs {BROKER} --alter --user a --add-config producer_byte_rate={rate}",
+        f"configs {BROKER} --alter --broker 1 --add-config leader.replication.throttled.rate={rate}",
+        f"quota simulate --load={rate} --producer-byte-rate 1MB/s",
+        f"quota simulate --load=1MB/s --producer-byte-rate={rate}",
+        f"quota probe {BROKER} --produce={rate}",
+    )
+
+
+def of_time(time: str) -> tuple[str, ...]:
+    return (
+        f"move estimate {BROKER} {GOOD} --deadline={time}",
+        f"throttle doctor {BROKER} --fix --yes --older-than={time}",
+        f"topics {BROKER} --create --topic x --timeout={time}",
+        f"reassign-partitions {BROKER} --execute {GOOD} --timeout={time}",
+    )
+
+
+def of_file(name: str) -> tuple[str, ...]:
+    return (
+        *(f"reassign-partitions {BROKER} --{action} {PLAN} {name}" for action in ("execute", "verify", "cancel")),
+        f"reassign-partitions {BROKER} --generate --topics-to-move-json-file {name} --broker-list 1,2",
+        f"move estimate {BROKER} {PLAN} {name} --throttle 5MB/s",
+        f"move resume {BROKER} {PLAN} {name}",
+        f"move abort {BROKER} {PLAN} {name}",
+        f"throttle set {BROKER} --throttle 1MB/s {PLAN} {name}",
+        f"move plan {BROKER} --drain 1 --history {name}",
+        f"quota diff {BROKER} {name}",
+        f"quota apply {BROKER} --yes {name}",
+        f"configs {BROKER} --alter --user a --add-config-file {name}",
+        f"quota simulate --from-file {name} --controller-mutation-rate 1",
+        f"topics {BROKER} --create --from-file {name}",
+        f"log-dirs {BROKER} --compact {name}",
+    )
+
+
+MISTAKES: dict[str, tuple[int, tuple[str, ...]]] = {
+    "an unknown broker": (
+        1,
+        (
+            f"reassign-partitions {BROKER} --execute {FAR}",
+            f"reassign-partitions {BROKER} --generate --topics-to-move-json-file topics.json --broker-list 1,9",
+            f"move estimate {BROKER} {FAR} --throttle 5MB/s",
+            *(f"move plan {BROKER} {goal}" for goal in ("--drain 9", "--add 9", "--brokers 1,2,9 --balance")),
+            f"throttle set {BROKER} --throttle 5MB/s --broker 9",
+            f"throttle set {BROKER} --throttle 5MB/s --recovering 9",
+            f"throttle show {BROKER} --broker 9",
+            f"configs {BROKER} --alter --broker 9 --add-config leader.replication.throttled.rate=1",
+            f"log-dirs {BROKER} --describe --broker-list 9",
+            f"quota probe {BROKER} --produce 1MB/s --broker-list 9 --seconds 1",
+        ),
+    ),
+    "an unknown topic": (
+        1,
+        (
+            f"reassign-partitions {BROKER} --execute {LOST}",
+            f"reassign-partitions {BROKER} --generate --topics-to-move-json-file lost-topics.json --broker-list 1,2",
+            f"move estimate {BROKER} {LOST} --throttle 5MB/s",
+            f"move plan {BROKER} --drain 1 --topics lost",
+            f"throttle set {BROKER} --throttle 5MB/s --topic lost",
+            f"throttle show {BROKER} --topic lost",
+            f"configs {BROKER} --alter --topic lost --add-config retention.ms=1",
+            f"topics {BROKER} --describe --topic lost",
+            f"topics {BROKER} --alter --topic lost --partitions 3",
+            f"topics {BROKER} --delete --topic lost",
+        ),
+    ),
+    "an unknown partition": (
+        1,
+        (f"reassign-partitions {BROKER} --execute {HIGH}", f"move estimate {BROKER} {HIGH} --throttle 5MB/s"),
+    ),
+    "an unknown run": (
+        1,
+        (
+            *(f"move {verb} {BROKER} {run}" for verb in ("resume", "abort") for run in ("--run x", GOOD)),
+            *(f"throttle set {BROKER} --throttle 1MB/s {run}" for run in ("--run x", GOOD)),
+            f"throttle clear {BROKER} --run x",
+        ),
+    ),
+    "a file that is not what it should be": (2, of_file("bad.json")),
+    "a file that is not there": (2, of_file("none.json")),
+    "a folder in place of a file": (2, of_file("folder")),
+    **{f"a rate that is {rate}": (2, of_rate(rate)) for rate in ("5XB", "0", "-5", "fast")},
+    **{f"a time that is {time}": (2, of_time(time)) for time in ("5x", "soon", "-5s")},
+    "no cluster": (2, tuple(f"{command} {more}" for command, more in EACH.items())),
+    "an unknown cluster": (2, tuple(f"{command} --cluster nope {more}" for command, more in EACH.items())),
+    "an option of another cluster": (
+        2,
+        tuple(f"{command} --cluster prod --bootstrap-server x:1 {more}" for command, more in EACH.items()),
+    ),
+    "an unknown option": (2, tuple(f"{command} {BROKER} --nope {more}" for command, more in EACH.items())),
+}
+
+
+@pytest.mark.parametrize(("code", "commands"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_has_one_exit_code(
+    code: int, commands: tuple[str, ...], house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`house` is there for its cluster in memory. What mirrors Kafka and finds nothing exits 0: it is no mistake."""
+    _files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    wrong = {}
+    for command in commands:
+        ran = kquota_here(*shlex.split(command))
+        if ran.code != code or ran.out:
+            wrong[command] = ran
+    assert not wrong
+
+
+def _files(folder: Path) -> None:
+    def move(name: str, topic: str, partition: int, replicas: list[int]) -> None:
+        entry = {"topic": topic, "partition": partition, "replicas": replicas}
+        written(folder, name, json.dumps({"version": 1, "partitions": [entry]}))
+
+    plan(folder, ELSEWHERE)
+    move("far.json", "orders", 0, [1, 9])
+    move("lost.json", "lost", 0, [1, 3])
+    move("high.json", "orders", 99, [1, 3])
+    for name, topic in {"topics.json": "orders", "lost-topics.json": "lost"}.items():
+        written(folder, name, json.dumps({"version": 1, "topics": [{"topic": topic}]}))
+    written(folder, "bad.json", "{")
+    written(folder, "quotas.yaml", "version: 1\n")
+    (folder / "folder").mkdir()
+    (folder / "kquota").mkdir()
+    written(folder / "kquota", "config.toml", '[clusters.prod]\nbootstrap-server = "b1:9092"\n')
+
+
+@pytest.mark.parametrize("command", EACH)
+def test_a_cluster_that_cannot_be_reached_is_1(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(*_: object, **__: object) -> None:
+        raise Unreachable("no broker at b1:9092")
+
+    _files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for port in ("wire", "topics", "configs", "quotas"):
+        monkeypatch.setattr(world, port, nobody)
+    monkeypatch.setattr(library, "wire", nobody)
+    monkeypatch.setattr(library, "connect", nobody)
+    ran = kquota_here(*command.split(), *BROKER.split(), *shlex.split(EACH[command]))
+    assert (ran.code, ran.out) == (1, ""), ran.err

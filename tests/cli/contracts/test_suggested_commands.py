@@ -1,0 +1,223 @@
+"""Every command that a message suggests is complete: pasted into a shell, it does not end as wrong usage."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from kquota import cli
+from kquota.cli import confirmation, suggestion, world
+from kquota.cli.connection import OPTIONS
+from kquota.cli.contract import COMMANDS, worded
+from kquota.cli.move.estimate.report import commands as report
+from kquota.cli.suggestion import suggested
+from kquota.cli.throttle.doctor.answer import DO
+from kquota.errors import NextStep, Refused, StepFor, Unreachable
+from kquota.measure import ByteRate
+from kquota.terms import LEADER_RATE, LEADER_REPLICAS, BrokerId
+from kquota.throttle.finding import Finding, Remedy
+from man.command import every, root
+from tests.cli.contracts.in_memory import InMemory
+from tests.cli.contracts.sessions import ELSEWHERE, plan
+from tests.cli.run import kquota_here
+
+pytestmark = pytest.mark.unit
+
+CLI = Path(cli.__file__).parent
+COMPOSED = "throttle/doctor/answer.py"
+"""Composes its commands from parts; each of them is collected from its answers."""
+SAMPLES = {
+    "other.id": "20260301T123000Z-6a6b28d658e6",
+    "keys": LEADER_RATE,
+    "quota": "controller_mutation_rate=1",
+    "shlex.quote(str(options.file))": "FILE.yaml",
+    "' --prune' if options.prune else ''": " --prune",
+}
+"""The parts of commands that are not literal, and what may stand there."""
+PLACEHOLDERS = {"HOST:PORT": "b1:9092", "RATE": "5MB/s", "ID": "1", "KEY": LEADER_RATE, "P:B,…": "0:1"}
+"""What a suggested command leaves to the operator. Folders and files are those of the test."""
+AT = {
+    "nothing": {},
+    "brokers": {"bootstrap_server": "b1:9092", "command_config": "a file", "record": "runs", "state_dir": "a folder"},
+    "ZooKeeper": {"zookeeper": "zk1:2181/kafka", "zk_sasl_config_file": "jaas.conf", "command_config": "a file"},
+}
+PLAIN = {
+    "move/estimate/report/commands.py": "the report has its own options; a test below collects its commands",
+    "move/estimate/report/page.py": "names what wrote the page",
+    "move/options.py": "help, of an option",
+    "options.py": "help, of an option",
+    "quota/export/run.py": "a comment of a file names what reads it",
+    "sandbox/env/run.py": "complete without a cluster",
+    "sandbox/up/run.py": "complete without a cluster",
+}
+"""The modules of cli that write a command by themselves, and why. Help is not among them: its examples are run."""
+
+
+def test_only_one_place_words_a_command() -> None:
+    paths = "|".join(one.context.command_path for one in every(root()) if one.context.command_path != "kquota")
+    named = re.compile(rf"(?<![\w.])(?:{paths})(?![\w-])")
+    names = {
+        path.relative_to(CLI).as_posix()
+        for path in CLI.rglob("*.py")
+        if path.name not in ("command.py", "group.py", "main.py")
+        for string in _strings(ast.parse(path.read_text()))
+        if named.search(string)
+    }
+    assert names == set(PLAIN)
+
+
+def _strings(tree: ast.Module) -> list[str]:
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in documentation]
+    return [node.value for node in constants if isinstance(node.value, str)]
+
+
+def _text(node: ast.expr) -> str:
+    """The argument of `suggested`. Raises KeyError for a part that has no sample."""
+    match node:
+        case ast.Constant():
+            return str(node.value)
+        case ast.JoinedStr():
+            return "".join(map(_text, node.values))
+        case ast.FormattedValue():
+            return SAMPLES[ast.unparse(node.value)]
+    raise TypeError(ast.unparse(node))
+
+
+def literal() -> Iterator[str]:
+    """What the calls of `suggested` are given."""
+    for path in sorted(CLI.rglob("*.py")):
+        if path.relative_to(CLI).as_posix() in (COMPOSED, "contract.py", "suggestion.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "suggested":
+                yield suggested(_text(node.args[0]))
+
+
+def steps() -> Iterator[str]:
+    for step, command in COMMANDS.items():
+        yield worded(Refused(StepFor(step, "1") if "{}" in command else step))
+
+
+def remedies() -> Iterator[str]:
+    """What `throttle doctor` says to do."""
+    for remedy in Remedy:
+        yield DO[remedy](
+            Finding(
+                rule="rule",
+                where="here",
+                what="is so",
+                effect="harms",
+                remedy=remedy,
+                keys=(LEADER_REPLICAS if remedy is Remedy.CORRECT_LIST else LEADER_RATE,),
+                brokers=(BrokerId(1), BrokerId(2)),
+                topic="orders",
+            )
+        )
+
+
+def collected() -> list[str]:
+    """Every command, without its backticks."""
+    texts = [*literal(), *steps(), *remedies()]
+    assert all("kquota" not in re.sub(r"`kquota [^`]+`", "", text) for text in texts)
+    found = [command for text in texts for command in re.findall(r"`kquota ([^`]+)`", text)]
+    reported = report.commands(("--bootstrap-server", "HOST:PORT"), "PLAN", ByteRate(1_000_000))
+    return list(dict.fromkeys([*found, *(" ".join(words).removeprefix("kquota ") for _, words in reported)]))
+
+
+def filled(command: str, folder: Path) -> list[str]:
+    """The command as an operator runs it who has put a value in place of each placeholder."""
+    (folder / "quotas.yaml").write_text("version: 1\nowns: [a]\n")
+    file = str(folder / "plan.json")
+    values = {**PLACEHOLDERS, "FILE.yaml": str(folder / "quotas.yaml"), "DIR": str(folder), "PLAN": file, "FILE": file}
+    for name in sorted(values, key=len, reverse=True):
+        command = re.sub(rf"(?<![\w.:]){re.escape(name)}(?![\w.])", values[name], command)
+    return shlex.split(command)
+
+
+@contextmanager
+def _nobody(*_: object) -> Iterator[NoReturn]:
+    raise Unreachable("nobody is there")
+    yield
+
+
+@pytest.mark.parametrize("at", AT.values(), ids=AT)
+def test_a_suggested_command_runs_as_it_is_pasted(
+    at: dict[str, str], house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world, "record", _nobody)
+    monkeypatch.setattr(confirmation, "must_have_terminal", lambda *_: None)
+    monkeypatch.setattr(confirmation, "must_agree", lambda _: None)
+    plan(tmp_path, ELSEWHERE)
+    with monkeypatch.context() as patch:
+        patch.setattr(suggestion, "GIVEN", at)
+        found = collected()
+    assert len(found) > 30
+    wrong = {}
+    for command in found:
+        ran = kquota_here(*filled(command, tmp_path))
+        if ran.code == 2:
+            wrong[command] = ran.err
+    assert not wrong
+
+
+def test_each_command_is_given_the_options_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suggestion, "GIVEN", {**dict.fromkeys(OPTIONS, "x"), "state_dir": "x"})
+    for command in every(root()):
+        path = command.context.command_path.removeprefix("kquota ")
+        if command.subcommands or path in ("kquota", "quota simulate") or path.startswith("sandbox"):
+            continue
+        given = {word for word in suggested(path).strip("`").split() if word.startswith("--")}
+        known = {f"--{name.replace('_', '-')}" for name in (*OPTIONS, "state_dir")}
+        assert given == known & command.options(), path
+
+
+def test_a_cluster_that_the_environment_names_is_not_named_again() -> None:
+    assert suggested("move resume", {"KQUOTA_CLUSTER": "prod"}) == "`kquota move resume`"
+    assert suggested("move resume", {"KQUOTA_ZOOKEEPER": "zk1:2181"}) == "`kquota move resume`"
+    assert suggested("log-dirs --describe", {"KQUOTA_ZOOKEEPER": "zk1:2181"}) == (
+        "`kquota log-dirs --bootstrap-server HOST:PORT --describe`"
+    )
+
+
+def test_values_are_quoted_for_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suggestion, "GIVEN", {"cluster": "our own"})
+    assert suggested("record unshare --record runs") == "`kquota record unshare --cluster 'our own' --record runs`"
+    ending = worded(Refused(StepFor(NextStep.END_THROTTLE, "a run")))
+    assert ending == "`kquota throttle clear --cluster 'our own' --run 'a run'`"
+
+
+PROMPTS = {"quota/apply/run.py", "record/unshare/run.py", "throttle/clear/run.py", "throttle/doctor/run.py"}
+"""The modules of cli that ask before they write, and wait for the answer."""
+STILL_ASKING = {
+    "cli/configs/entities.py",
+    "cli/connection.py",
+    "cli/quota/explain/run.py",
+    "cli/quota/probe/answer.py",
+    "cli/quota/probe/run.py",
+    "cli/quota/simulate/answer.py",
+    "cli/quota/simulate/run.py",
+    "cli/rates.py",
+    "cli/topics/mutations.py",
+    "simulate/answer.py",
+}
+"""Messages that are still to be reworded: nothing may be added here."""
+
+
+def test_no_message_is_a_question() -> None:
+    """An operator cannot answer a message. It says what is wrong and what to do."""
+    question = re.compile(r"(?:[a-z]|^\w)\?(?:\s|$)")
+    asking = {
+        path.relative_to(CLI.parent).as_posix()
+        for path in CLI.parent.rglob("*.py")
+        for string in _strings(ast.parse(path.read_text()))
+        if question.search(string)
+    }
+    assert asking <= STILL_ASKING | {f"cli/{path}" for path in PROMPTS}
