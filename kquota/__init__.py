@@ -1,4 +1,4 @@
-"""kquota: every Kafka quota, and throttled partition moves that always give their throttles back."""
+"""kquota: manage Kafka quotas, and move partitions under throttles that are always restored."""
 
 from __future__ import annotations
 

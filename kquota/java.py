@@ -51,7 +51,7 @@ def find() -> Java:
     if (bundled := _bundled()) is not None:
         return bundled
     found = f" ({'; '.join(passed_over)})" if passed_over else ""
-    raise Refused(f"no Java {OLDEST} or newer on this machine{found}; install one with: {INSTALL}")
+    raise Refused(f"no Java {OLDEST} or newer on this machine{found}. Install one with: {INSTALL}")
 
 
 def _own() -> Iterator[Path]:
@@ -97,7 +97,7 @@ def trust(java: Java) -> list[str]:
         pem = Path(authorities).read_bytes()
     except OSError as error:
         raise Refused(
-            f"{authorities}: cannot be read: {error.strerror}; SSL_CERT_FILE must name a file of PEM certificates"
+            f"{authorities}: cannot be read: {error.strerror}. SSL_CERT_FILE must name a file of PEM certificates"
         ) from error
     store = folders.cache(os.environ) / f"trust-{hashlib.sha256(pem).hexdigest()[:16]}.p12"
     _kept(store, pem, authorities)
@@ -117,7 +117,9 @@ def _truststore(pem: bytes, where: str) -> bytes:
         from cryptography import x509
         from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
     except ImportError as error:
-        raise Refused(f"cannot hand the authorities of {where} to Java without `cryptography`: {INSTALL}") from error
+        raise Refused(
+            f"cannot convert the certificates of {where} for Java without `cryptography`. Install it with: {INSTALL}"
+        ) from error
     certificates = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -126,7 +128,7 @@ def _truststore(pem: bytes, where: str) -> bytes:
             with contextlib.suppress(ValueError):
                 certificates.append(x509.load_pem_x509_certificate(block))
     if not certificates:
-        raise Refused(f"{where} holds no certificate; SSL_CERT_FILE must name a file of PEM certificates")
+        raise Refused(f"{where}: contains no certificate. SSL_CERT_FILE must name a file of PEM certificates")
     entries = [pkcs12.PKCS12Certificate(c, str(n).encode()) for n, c in enumerate(certificates)]
     return pkcs12.serialize_java_truststore(entries, BestAvailableEncryption(_PASSWORD.encode()))
 
@@ -139,4 +141,4 @@ def _kept(store: Path, pem: bytes, where: str) -> None:
             with durable.replacing(store, private=True) as file:
                 file.write(made)
     except OSError as error:
-        raise Refused(f"{store}: cannot be written: {error.strerror}; name another folder in XDG_CACHE_HOME") from error
+        raise Refused(f"{store}: cannot be written: {error.strerror}. Set XDG_CACHE_HOME to another folder") from error

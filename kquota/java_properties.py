@@ -25,7 +25,7 @@ def entries(path: Path, option: str) -> list[tuple[str, str]]:
         text = path.read_bytes().removeprefix(codecs.BOM_UTF8).decode("latin-1")
     except OSError as error:
         # Whoever takes the option for another one writes k=v here, and v may be a password.
-        what = "what is given" if "=" in str(path) else path
+        what = "the given file" if "=" in str(path) else path
         raise Invalid(f"{option}: cannot read {what}: {error.strerror or error}") from None
     try:
         return [(_unescaped(key), _unescaped(value)) for key, value in _pairs(text)]

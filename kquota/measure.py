@@ -89,7 +89,7 @@ def percentage(text: str, what: str = "share") -> Fraction:
     """
     match = _PERCENTAGE.fullmatch(text)
     if match is None or Fraction(match[1]) > 100:
-        raise Invalid(f"{what} {text!r}: write a percentage from 0% to 100%, as 10%")
+        raise Invalid(f"{what} {text!r}: write a percentage from 0% to 100%, for example 10%")
     return Fraction(match[1]) / 100
 
 

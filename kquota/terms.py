@@ -59,11 +59,11 @@ def wrong_topic_name(text: str) -> str | None:
     """Why no broker takes it as a topic's name, to be put behind the text; None where one does.
 
     >>> wrong_topic_name("orders"), wrong_topic_name("a b")
-    (None, "is no topic's name: 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', not '.' or '..'")
+    (None, "is not a valid topic name: use 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', and not '.' or '..'")
     """
     if _TOPIC_NAME.fullmatch(text):
         return None
-    return "is no topic's name: 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', not '.' or '..'"
+    return "is not a valid topic name: use 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', and not '.' or '..'"
 
 
 PRODUCER_BYTE_RATE: Final = "producer_byte_rate"

@@ -29,18 +29,18 @@ def read(path: Path, what: str) -> tuple[str, str]:
     try:
         data = _bytes(sys.stdin.buffer, name) if piped else _opened(path, name)
     except OSError as error:
-        raise Invalid(f"{name}: cannot be read: {error.strerror}; name {what}") from error
+        raise Invalid(f"{name}: cannot be read: {error.strerror}. Give {what}") from error
     if not data.strip(b"\0 \t\r\n"):
         # Zeros are what a power cut leaves of a file.
-        raise Invalid(f"{name}: is empty; name {what}")
+        raise Invalid(f"{name}: is empty. Give {what}")
     if data.startswith(_WIDE) or b"\0" in data[:2]:
-        raise Invalid(f"{name}: is UTF-16, not UTF-8; save it as UTF-8")
+        raise Invalid(f"{name}: is UTF-16, not UTF-8. Save it as UTF-8")
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode(), name
     except UnicodeDecodeError as error:
         before = data[: error.start].decode()
-        raise Invalid(f"{name}: {place(before, len(before))}: is not UTF-8; save the file as UTF-8") from error
+        raise Invalid(f"{name}: {place(before, len(before))}: is not UTF-8. Save the file as UTF-8") from error
 
 
 @contextlib.contextmanager
@@ -84,5 +84,5 @@ def _bytes(file: BinaryIO, name: str) -> bytes:
     data = b"" if known else file.read(LARGEST + 1)
     if known or len(data) > LARGEST:
         size = f"{found.st_size:,}" if known else f"more than {LARGEST:,}"
-        raise Invalid(f"{name}: is {size} bytes long, and at most {LARGEST:,} are read; split it")
+        raise Invalid(f"{name}: is {size} bytes long, and kquota reads at most {LARGEST:,}. Split it")
     return data

@@ -65,10 +65,10 @@ def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) 
     for option, rule in of_options.items():
         if asked[0] not in rule.actions and is_given(options, option):
             raise Invalid(
-                f'Option "[{option}]" can\'t be used with action "[{asked[0]}]": it goes with {_listed(rule.actions)}'
+                f'Option "[{option}]" can\'t be used with action "[{asked[0]}]": use it with {_listed(rule.actions)}'
             )
     if tables and asked[0] not in tables and getattr(options, "output", None) is Output.tsv:
-        raise Invalid(f"--output tsv goes with {_listed(tables)}; --{asked[0]} writes text or json")
+        raise Invalid(f"--output tsv works with {_listed(tables)}; --{asked[0]} prints text or json")
     return asked[0]
 
 

@@ -21,7 +21,7 @@ def has_terminal() -> bool:
 def must_have_terminal(instead: str = "give --yes") -> None:
     """Raises Invalid where nobody can be asked."""
     if not has_terminal():
-        raise Invalid(f"there is no terminal to ask on: {instead}")
+        raise Invalid(f"confirmation needs a terminal: {instead}")
 
 
 def show(changes: Sequence[str]) -> None:
@@ -48,4 +48,6 @@ def must_agree(question: str) -> None:
 def must_still_be(shown: object, now: object, what: str) -> None:
     """Raises Conflict where `what` (the quotas, the throttles) changed while the operator thought."""
     if now != shown:
-        raise Conflict(f"{what} changed while you were asked. Nothing was written; start again to see them as they are")
+        raise Conflict(
+            f"{what} changed before you confirmed. Nothing was written. Run the command again to see the current state"
+        )

@@ -30,7 +30,7 @@ class Connection:
     cluster: Annotated[
         str | None,
         typer.Option(
-            "--cluster", metavar="NAME", help="A cluster of ~/.config/kquota/config.toml. [env: KQUOTA_CLUSTER]"
+            "--cluster", metavar="NAME", help="Cluster in ~/.config/kquota/config.toml. [env: KQUOTA_CLUSTER]"
         ),
     ] = None
     command_config: Annotated[
@@ -62,7 +62,8 @@ class Connection:
         typer.Option(
             "--record",
             metavar="TOPIC",
-            help="Topic with the runs that all hosts share; none: use this host's journals only. [env: KQUOTA_RECORD]  "
+            help="Topic with the record that hosts share; none: use only the journals of this host. [env: "
+            "KQUOTA_RECORD]  "
             "[default: __kquota_runs, if it exists]",
         ),
     ] = None
@@ -108,12 +109,12 @@ def where(connection: Connection, environment: Mapping[str, str] = os.environ, *
     found = _of_environment(given, environment) if name is None else _of_named(name, given, environment)
     bootstrap, zookeeper = found.get("bootstrap_server"), found.get("zookeeper")
     if not bootstrap and not zookeeper:
-        raise Invalid("which cluster? Give --bootstrap-server HOST:PORT, --zookeeper HOST:PORT or --cluster NAME")
+        raise Invalid("no cluster is given. Give --bootstrap-server HOST:PORT, --zookeeper HOST:PORT or --cluster NAME")
     files = {key: Path(value) for key, value in found.items() if key not in (*_ADDRESSES, _RECORD)}
     for key in files:
         # --command-config goes with both: over ZooKeeper a shared record is read from the brokers.
         if key.startswith("zk_") and not zookeeper:
-            raise Invalid(f"{_option(key)} goes with --zookeeper")
+            raise Invalid(f"{_option(key)} needs --zookeeper")
     return Where(bootstrap=bootstrap or None, zookeeper=zookeeper or None, record=_topic(found), **files)
 
 
@@ -135,7 +136,9 @@ def _named_by(environment: Mapping[str, str]) -> str | None:
     name = environment.get(_variable("cluster")) or None
     for other in _ADDRESSES:
         if name is not None and environment.get(_variable(other)):
-            raise Invalid(f"KQUOTA_CLUSTER and {_variable(other)} both name a cluster; unset one, or give --cluster")
+            raise Invalid(
+                f"KQUOTA_CLUSTER and {_variable(other)} both name a cluster. Unset one of them, or give --cluster"
+            )
     return name
 
 
@@ -158,7 +161,7 @@ def _of_named(name: str, given: Mapping[str, str], environment: Mapping[str, str
     found = {key.replace("-", "_"): value for key, value in library.named_cluster(name, environment).items()}
     for key, value in given.items():
         if key in _ADDRESSES and found.get(key) != value:
-            raise Invalid(f"--cluster {name} and {_option(key)} name two clusters; give one of them")
+            raise Invalid(f"--cluster {name} and {_option(key)} name two clusters. Give only one of them")
         if found.get(key, value) != value:
             raise Invalid(f"{_option(key)} contradicts config.toml, where --cluster {name} has {found[key]}")
     return found | dict(given)

@@ -25,7 +25,8 @@ SparkMaster: TypeAlias = Annotated[
     typer.Option(
         "--spark-master",
         metavar="URL",
-        help="A cluster that does the work: spark://HOST:PORT, yarn, k8s://URL, local[N]. [env: KQUOTA_SPARK_MASTER]",
+        help="Spark cluster that runs the job: spark://HOST:PORT, yarn, k8s://URL, local[N]. [env: "
+        "KQUOTA_SPARK_MASTER]",
     ),
 ]
 SparkRemote: TypeAlias = Annotated[
@@ -33,16 +34,16 @@ SparkRemote: TypeAlias = Annotated[
     typer.Option(
         "--spark-remote",
         metavar="sc://HOST:PORT",
-        help="A Spark Connect server that does the work. [env: KQUOTA_SPARK_REMOTE]",
+        help="Spark Connect server that runs the job. [env: KQUOTA_SPARK_REMOTE]",
     ),
 ]
 Conf: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="One of Spark's own settings, repeatable.")
+    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting. Repeatable.")
 ]
 Debug: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--debug", help="Show where an error comes from, with Spark's frames.", callback=_debug, is_eager=True
+        "--debug", help="Show the traceback of an error, including Spark's frames.", callback=_debug, is_eager=True
     ),
 ]
 

@@ -14,7 +14,7 @@ from kquota.cli import connection
 
 EXAMPLES: Final = "Examples:"
 """The line of an epilog below which each line that is set in is one command, however long."""
-ARGUMENTS, OPTIONS, CLUSTER = "Arguments", "Options", "Which cluster"
+ARGUMENTS, OPTIONS, CLUSTER = "Arguments", "Options", "Cluster"
 """The headings of what has no other."""
 _OF_A_CLUSTER: Final = {f"--{name.replace('_', '-')}" for name in connection.OPTIONS}
 _BEFORE_AN_OPTION: Final = re.compile(r" (?=-{1,2}[a-z]|[|>])")

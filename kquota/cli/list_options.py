@@ -18,7 +18,7 @@ def names(texts: Sequence[str] | None, option: str) -> tuple[str, ...]:
     """Each once, in the order given; none without the option (None). Raises Invalid for an empty one."""
     found = [name.strip() for text in texts or () for name in text.split(",")]
     if "" in found:
-        raise Invalid(f"{option} {','.join(texts or ())!r}: an empty name")
+        raise Invalid(f"{option} {','.join(texts or ())!r}: a name is empty")
     return tuple(dict.fromkeys(found))
 
 
@@ -31,7 +31,7 @@ def every_broker_id(texts: Sequence[str], option: str) -> list[BrokerId]:
     """The same, also those that stand there twice."""
     found = [text.strip() for given in texts for text in given.split(",")]
     if not all(map(is_id, found)):
-        raise Invalid(f"{option} {','.join(texts)!r}: write broker ids joined by commas, as 1,2,3")
+        raise Invalid(f"{option} {','.join(texts)!r}: write broker ids joined by commas, for example 1,2,3")
     return [BrokerId(int(text)) for text in found]
 
 
@@ -43,5 +43,5 @@ def topics_in(path: Path, option: str) -> list[Line]:
     where = f"{option} {name}"
     found = list(naming.lines(text.splitlines(), where))
     if not found:
-        raise Invalid(f"{where}: names no topic")
+        raise Invalid(f"{where}: lists no topic")
     return found

@@ -27,29 +27,29 @@ WIDTH: Final = min(WIDEST, shutil.get_terminal_size().columns) if sys.stdout and
 
 _NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
-EPILOG: Final = """Exit codes: 0 done, 1 failed or refused, 2 wrong usage or input, 8 not there yet (a move still
-runs, something would change or is left over), 75 try again later, 130 interrupted.
+EPILOG: Final = """Exit codes: 0 done, 1 failed or refused, 2 wrong usage or input, 8 not finished (a move is still
+running, something would change, or something is left), 75 try again later, 130 interrupted.
 
-`kquota COMMAND --help` says more. Variables stand for the options that name a cluster; config.toml (~/.config/kquota,
-$XDG_CONFIG_HOME) has those of --cluster.
+`kquota COMMAND --help` describes a command. Environment variables can replace the options that name a cluster.
+config.toml (~/.config/kquota, $XDG_CONFIG_HOME) defines the clusters for --cluster.
 
 Examples:
   kquota configs --bootstrap-server localhost:9092 --alter --add-config producer_byte_rate=10MB/s --user alice
   kquota move estimate --bootstrap-server localhost:9092 --reassignment-json-file plan.json --throttle 50MB/s"""
 
 SUMMARIES: Final[Mapping[str, str]] = {
-    "configs": "Set and show quotas, and the configs of topics and brokers, as kafka-configs does.",
+    "configs": "Set and show quotas, and configs of topics and brokers, like kafka-configs.",
     "reassign-partitions": "Move partitions under a throttle, and put every throttle back exactly as it was.",
     "topics": "Create, grow and delete topics under a mutation quota; list and describe them.",
     "log-dirs": "Show how big every replica is, and keep it for later, as kafka-log-dirs does and does not.",
     "move": "From the plan of a move to its last throttle.",
     "throttle": "What replication throttles stand on the cluster, by whom; set them, give them back, clear what was "
     "left.",
-    "quota": "The quotas of a whole cluster as one document; which one binds a client; what a load, or a real client, "
+    "quota": "Manage all quotas of a cluster as one document, explain which one limits a client, and test what a load "
     "gets.",
     "record": "Set up one record of all runs, so that every host can see and continue them and restore their "
     "throttles.",
-    "sandbox": "A real ZooKeeper and real Kafka on this machine.",
+    "sandbox": "Run a real ZooKeeper and real Kafka on this machine.",
 }
 """What each command does: `kquota --help` imports none. A test holds each equal to the command's own help."""
 
@@ -64,7 +64,7 @@ class _Root(Group):
 
 app = typer.Typer(
     name="kquota",
-    help="Every Kafka quota, and throttled partition moves that always give their throttles back.",
+    help="Manage Kafka quotas, and move partitions under throttles that are always restored.",
     cls=_Root,
     epilog=EPILOG,
     no_args_is_help=True,
@@ -163,7 +163,7 @@ def options(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Every Kafka quota, and throttled partition moves that always give their throttles back."""
+    """Manage Kafka quotas, and move partitions under throttles that are always restored."""
 
 
 def _open_what_is_closed() -> None:

@@ -49,41 +49,43 @@ _WITHOUT_TABLE: Final = tuple(output for output in Output if output is not Outpu
 
 def _no_table(output: Output) -> Output:
     if output is Output.tsv:
-        raise typer.BadParameter(f"this command writes {' or '.join(_WITHOUT_TABLE)}.")
+        raise typer.BadParameter(f"this command prints {' or '.join(_WITHOUT_TABLE)}.")
     return output
 
 
 OutputFormat: TypeAlias = Annotated[
     Output,
-    typer.Option(
-        "--output", metavar=f"[{'|'.join(_WITHOUT_TABLE)}]", help="How stdout is written.", callback=_no_table
-    ),
+    typer.Option("--output", metavar=f"[{'|'.join(_WITHOUT_TABLE)}]", help="Format of stdout.", callback=_no_table),
 ]
 TableFormat: TypeAlias = Annotated[
-    Output, typer.Option("--output", metavar=f"[{'|'.join(Output)}]", help="How stdout is written.")
+    Output, typer.Option("--output", metavar=f"[{'|'.join(Output)}]", help="Format of stdout.")
 ]
 """For the commands whose document is a table, and so goes into tsv as well."""
 
 StateDir: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--state-dir", metavar="DIR", help="Where runs are on record.  [default: $XDG_STATE_HOME/kquota]"),
+    typer.Option(
+        "--state-dir", metavar="DIR", help="Folder of the journals of runs.  [default: $XDG_STATE_HOME/kquota]"
+    ),
 ]
 Gone: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--gone", metavar="ID,…", help="Brokers that never come back: what was set on them is let go."),
+    typer.Option("--gone", metavar="ID,…", help="Brokers that never come back: do not restore what was set on them."),
 ]
-DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")]
+DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print what would be written, without writing it.")]
 Reason: TypeAlias = Annotated[
     str | None,
-    typer.Option("--reason", metavar="TEXT", help="Why, for colleagues: `kquota move status` shows it."),
+    typer.Option("--reason", metavar="TEXT", help="Reason for colleagues, shown by `kquota move status`."),
 ]
 TakeOver: TypeAlias = Annotated[
     bool,
-    typer.Option("--take-over", help="Take the lock from a command on another host that may be alive."),
+    typer.Option("--take-over", help="Take the lock from a command on another host, even if it may still be running."),
 ]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-QuotaFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="The document; - is stdin.")]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+QuotaFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="Document of quotas, or - for stdin.")]
 Prune: TypeAlias = Annotated[
     bool,
-    typer.Option("--prune", help="Also remove the limits of all that `owns:` covers and the document does not name."),
+    typer.Option(
+        "--prune", help="Also remove the limits of entities that `owns:` covers and the document does not name."
+    ),
 ]

@@ -26,7 +26,10 @@ def sending(count: int) -> Iterator[Callable[[int], None]]:
 
             yield told
     except KeyboardInterrupt:
-        say(f"{sent} of {count} entities were sent, and perhaps one batch more; apply again: it goes on from there")
+        say(
+            f"{sent} of {count} entities were sent, and possibly one more batch. Run the command again to apply the "
+            "rest"
+        )
         raise
 
 
@@ -55,7 +58,7 @@ def stages() -> Iterator[Callable[[int, int, int], None] | None]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("Spark starts", total=None)
+        task = progress.add_task("starting Spark", total=None)
 
         def told(stage: int, done: int, tasks: int) -> None:
             progress.update(task, description=f"Spark, stage {stage}", completed=done, total=tasks)

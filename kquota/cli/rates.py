@@ -21,9 +21,9 @@ def throttle(text: str, option: str) -> ByteRate:
     """The rate in `text`; warns of one that is too low to be meant. Raises Invalid, naming `option`."""
     rate = byte_rate(text, option)
     if text.strip().isdigit() and rate < _BARE:
-        say(f"warning: {option} {text} is {human_rate(rate)}; did you mean {text}kB/s or {text}MB/s?")
+        say(f"warning: {option} {text} is {human_rate(rate)}. If a unit is missing, write {text}kB/s or {text}MB/s")
     elif rate < _LEAST:
-        say(f"warning: {option} {text} is {human_rate(rate)}; a throttle should be at least 1 kB/s")
+        say(f"warning: {option} {text} is {human_rate(rate)}. A throttle should be at least 1 kB/s")
     return rate
 
 
@@ -32,6 +32,6 @@ def any_throttle(text: str | None, option: str) -> ByteRate | None:
     if text is None:
         return None
     if text.strip() == NO_THROTTLE:
-        say(f"note: {option} {NO_THROTTLE} is Kafka's word for no throttle: leave the option out")
+        say(f"note: {option} {NO_THROTTLE} means no throttle, as in Kafka's tools. You can leave out the option")
         return None
     return throttle(text, option)

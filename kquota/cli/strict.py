@@ -35,7 +35,7 @@ class StrictCommand(Command):
             if arg == "--" or not arg.startswith("-"):
                 # Not repeated as it is: it may be a SCRAM credential whose --add-config was forgotten.
                 name = arg.partition("=")[0]
-                raise Invalid(f"unexpected argument {name!r}: every value belongs to an option before it")
+                raise Invalid(f"unexpected argument {name!r}: write each value after its option")
             written = self.written_as.get(arg, (arg,))
             name, equals, _ = written[0].partition("=")
             if valued.get(name, False):
@@ -46,6 +46,6 @@ class StrictCommand(Command):
             if name in valued and not equals and len(written) == 1:
                 for value in rest:
                     if value in known:
-                        raise Invalid(f"Option {name} requires an argument, and {value} is an option itself")
+                        raise Invalid(f"Option {name} requires an argument, but {value} is an option")
                     yield value
                     break

@@ -78,7 +78,7 @@ def _login(at: Where) -> Security | None:
 def brokers(at: Where) -> str:
     """Where the brokers are. Raises Invalid where only a ZooKeeper is named."""
     if at.bootstrap is None:
-        raise Invalid("this needs the brokers: give --bootstrap-server HOST:PORT")
+        raise Invalid("this command needs the brokers. Give --bootstrap-server HOST:PORT")
     return at.bootstrap
 
 
@@ -86,7 +86,7 @@ def brokers(at: Where) -> str:
 def _znodes(at: Where) -> Iterator[Znodes]:
     """An open session with the cluster's ZooKeeper. Raises Invalid where only brokers are named."""
     if at.zookeeper is None:
-        raise Invalid("this needs the ZooKeeper: give --zookeeper HOST:PORT")
+        raise Invalid("this command needs ZooKeeper. Give --zookeeper HOST:PORT")
     from kquota.stores.zookeeper.znodes import Znodes
 
     how = Access(names=NAMES)
@@ -355,7 +355,7 @@ def record(connection: Connection, state_dir: Path | None) -> Iterator[Sharing]:
 
     at = where(connection, both=True)
     if at.record == choose.NONE:
-        raise Invalid(f"--record {choose.NONE} names no topic")
+        raise Invalid(f"--record {choose.NONE}: this command needs the name of a topic")
     root = state_dir if state_dir is not None else folders.state(os.environ)
     with ExitStack() as stack:
         znodes = stack.enter_context(_znodes(at)) if at.zookeeper is not None else None

@@ -81,7 +81,7 @@ def work(mutations: Iterable[Mutation], already: Collection[int] = ()) -> Mutati
     """
     left = deque(mutations)
     if twice := sorted(name for name, count in Counter(one.topic for one in left).items() if count > 1):
-        raise Refused(f"topic {twice[0]} is named twice; nothing was sent")
+        raise Refused(f"topic {twice[0]} is listed twice; nothing was sent")
     return MutationWork(left=left, already=already)
 
 

@@ -80,7 +80,9 @@ def delete_topics(
         results = delete_topics(cluster, ["orders"], retry_quota_violated=False)
     """
     if isinstance(topics, str):
-        raise Invalid(f"topics {topics!r}: give a list of names, as [{topics!r}]; nothing was sent")
+        raise Invalid(
+            f"topics {topics!r}: not a list; nothing was sent. Give a list of names, for example [{topics!r}]"
+        )
     names = list(topics)
     now = _partitions(cluster, names)
     deletions = [Deletion(topic=topic, partitions=now.get(topic, 0)) for topic in names]
@@ -140,5 +142,5 @@ def _results(
 
 def _error(one: TopicOutcome) -> KquotaError | None:
     if one.fate is Fate.NOT_SENT:
-        return Unreachable(f"topic {one.mutation.topic} was not sent: no answer came in time to what was sent before")
+        return Unreachable(f"topic {one.mutation.topic} was not sent, because an earlier request got no answer in time")
     return one.error

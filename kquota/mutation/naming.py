@@ -38,7 +38,7 @@ def lines(text: Iterable[str], where: str) -> Iterator[tuple[str, int | None, in
         words = line.partition("#")[0].split()
         place = f"{where} line {number}:"
         if len(words) > 3 or not all(map(is_id, words[1:])):
-            raise Invalid(f"{place} write NAME [PARTITIONS [REPLICATION-FACTOR]], as orders 12 3")
+            raise Invalid(f"{place} write NAME [PARTITIONS [REPLICATION-FACTOR]], for example orders 12 3")
         if words:
             partitions, factor = (*map(int, words[1:]), None, None)[:2]
             yield name(words[0], place), count(partitions, place), count(factor, place, MOST_REPLICAS)
@@ -50,7 +50,9 @@ def assignment(text: str, where: str) -> Assignment:
     for number, part in enumerate(text.split(",")):
         ids = [word.strip() for word in part.split(":")]
         if not all(map(is_id, ids)):
-            raise Invalid(f"{where} {text!r}: write broker ids, as 1:2,2:3 for two partitions of two")
+            raise Invalid(
+                f"{where} {text!r}: write broker ids, for example 1:2,2:3 for two partitions with two replicas each"
+            )
         replicas = tuple(BrokerId(int(word)) for word in ids)
         if len(set(replicas)) < len(replicas):
             raise Invalid(f"{where} {text!r}: Partition replica lists may not contain duplicate entries")

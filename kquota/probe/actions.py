@@ -72,7 +72,9 @@ def until_seen(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int], s
     began = clock.monotonic()
     while behind := sight.behind(wanted):
         if clock.monotonic() - began > seconds:
-            raise Unknown(f"after {seconds:g} s {behind} brokers do not show the probe's topics as they should be")
+            raise Unknown(
+                f"after {seconds:g} s, {behind} brokers do not yet show the current state of the probe's topics"
+            )
         clock.sleep(0.02)
     return clock.monotonic() - began
 

@@ -119,8 +119,8 @@ def _must_be_done(topics: Topics, batch: Sequence[Mutation]) -> None:
         failure = answer.outcomes[one.topic]
         if failure is not None and failure.rejected:
             raise RejectedClient(
-                "a controller mutation quota rejects this client, and would be all that is measured: take it away for"
-                " the time"
+                "a controller mutation quota rejects this client, so a probe would only measure this quota. Remove it"
+                " for the time of the probe"
             )
         if failure is not None:
             raise Refused(f"topic {one.topic}: {failure.reason}")

@@ -121,7 +121,7 @@ def seconds(given: float | None, otherwise: float) -> float:
     if not found >= 1:
         raise WrongArgument("seconds", f" {found:g}: measure for 1 second or more")
     if found > MOST_SECONDS:
-        problem = f" {found:g}: a probe measures for {MOST_SECONDS:g} s at most; it is a load on a cluster"
+        problem = f" {found:g}: a probe measures for at most {MOST_SECONDS:g} s, because it is a load on the cluster"
         raise RefusedArgument("seconds", problem)
     return found
 
@@ -158,8 +158,8 @@ def bounded(load: Load) -> Load:
         raise TooManyBytes(written, load.most_bytes)
     if load.kind is Kind.CREATE_TOPICS and (made := math.ceil(_mutations(load))) > MOST_MUTATIONS:
         raise TooManyMutations(
-            f"this would make the controller carry out {made:,} mutations: a bucket that is full, and then the quota's"
-            f" {load.limit:g} per second; a probe makes {MOST_MUTATIONS:,} at most"
+            f"this would make the controller carry out {made:,} mutations (a full bucket, then the quota's"
+            f" {load.limit:g} per second), and a probe makes at most {MOST_MUTATIONS:,}"
         )
     return load
 

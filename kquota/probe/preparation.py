@@ -25,8 +25,8 @@ def user(known: str | None, said: str | None) -> str:
     if known is None:
         if said is None:
             raise UnknownUser(
-                "with this login only the brokers know who the client is; name the principal that they make of its"
-                " certificate, token or ticket"
+                "with this login, only the brokers know the user of the client. Name the principal that they derive"
+                " from its certificate, token or ticket"
             )
         return said
     if said is not None and said != known:
@@ -52,7 +52,7 @@ def prepared(
     limit = _limit(next(one for one in explained.answers if one.key == KEYS[kind]), explained)
     where = _alive(alive, brokers)
     if kind is Kind.PRODUCE and not (rate is not None and math.isfinite(rate) and rate > 0):
-        raise Invalid(f"a rate of {rate}: say how many bytes per second to produce")
+        raise Invalid(f"rate {rate}: give the bytes per second to produce, more than 0")
     warm = load.warm(_window(kind, explained))
     lasts = load.seconds(seconds, warm)
     if kind in load.BYTES:
@@ -84,16 +84,18 @@ def climbing(
     bound = next(one for one in explained.answers if one.key == CONTROLLER_MUTATION_RATE)
     if bound.limit is not None and not explained.cluster.ignores(bound.key):
         raise LimitedClient(
-            f"this client has a {bound.key} of {bound.limit:g}, which would be all that is measured: take it away for"
-            " the time"
+            f"this client has a {bound.key} of {bound.limit:g}, so a probe would only measure this quota. Remove it"
+            " for the time of the probe"
         )
     if most_partitions not in ladder.PARTITIONS:
         least, most = ladder.PARTITIONS[0], ladder.PARTITIONS[-1]
-        raise WrongArgument("most_partitions", f" {most_partitions}: from {least} to {most:,}")
+        raise WrongArgument("most_partitions", f" {most_partitions}: must be from {least} to {most:,}")
     each = load.seconds(seconds, ladder.SECONDS)
     found = [tuple(ladder.rungs(size, each, most_partitions)) for size in ladder.SIZES]
     if not any(found):
-        raise WrongArgument("most_partitions", f" {most_partitions}: not one rung of {each:g} s fits; allow more")
+        raise WrongArgument(
+            "most_partitions", f" {most_partitions}: too few for a single step of {each:g} s. Allow more partitions"
+        )
     return Ladder(
         rungs=tuple(of_size for of_size in found if of_size),
         seconds=each,
@@ -106,7 +108,9 @@ def _limit(answer: KeyAnswer, explained: Explanation) -> float | None:
     if answer.limit is None or explained.cluster.ignores(answer.key):
         return None
     if not (math.isfinite(answer.limit) and answer.limit > 0):
-        raise Refused(f"{answer.key} is {answer.limit:g} for this client, which is no rate; set one, or remove it")
+        raise Refused(
+            f"{answer.key} is {answer.limit:g} for this client, which is not a valid rate. Set a rate, or remove it"
+        )
     return answer.limit
 
 
@@ -120,9 +124,9 @@ def _alive(alive: Sequence[BrokerId], wanted: Sequence[BrokerId] | None) -> tupl
     if wanted is None:
         return tuple(alive)
     if not wanted:
-        raise WrongArgument("brokers", ": names no broker")
+        raise WrongArgument("brokers", ": lists no broker")
     if twice := [broker for broker, times in Counter(wanted).items() if times > 1]:
-        raise WrongArgument("brokers", f": broker {twice[0]} is given twice")
+        raise WrongArgument("brokers", f": broker {twice[0]} is listed twice")
     if missing := [broker for broker in wanted if broker not in alive]:
         raise RefusedArgument("brokers", f": broker {missing[0]} is not alive")
     return tuple(wanted)

@@ -17,10 +17,10 @@ class Verdict(enum.Enum):
 
     AS_EXPLAINED = "as explained"
     NOT_REACHED = "as explained, and the quota was not reached"
-    MORE = "more than its quota lets through"
-    LESS = "less than its quota lets through, and throttled"
-    SLOW = "less than it asked for, and not throttled: something else is in the way"
-    THROTTLED = "throttled, though no quota of this kind holds it"
+    MORE = "more than its quota allows"
+    LESS = "less than its quota allows, and throttled"
+    SLOW = "less than it asked for, and not throttled: the bottleneck is elsewhere"
+    THROTTLED = "throttled, although no quota of this kind applies"
 
 
 GOOD: Final = (Verdict.AS_EXPLAINED, Verdict.NOT_REACHED)

@@ -31,9 +31,11 @@ def must_take_effect(principals: Principals, change: QuotaChange) -> tuple[str, 
     release = principals.release()
     if release is None:
         since = ", ".join(f"{key} from Kafka {dotted(QUOTA_KEYS[key].since)}" for key in new)
-        return (f"this connection does not tell the brokers' release; they obey {since} on and ignore it before",)
+        return (
+            f"this connection does not report the brokers' release. Brokers enforce {since} on and ignore it before",
+        )
     if ignored := [key for key in new if release < QUOTA_KEYS[key].since]:
-        since = ", ".join(f"{key} exists from {dotted(QUOTA_KEYS[key].since)} on" for key in ignored)
+        since = ", ".join(f"{key} needs Kafka {dotted(QUOTA_KEYS[key].since)}" for key in ignored)
         raise Refused(f"{change.entity}: {since}, and the brokers are {dotted(release)}. Nothing was written")
     return ()
 

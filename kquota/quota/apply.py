@@ -41,7 +41,7 @@ def apply(
         try:
             undone |= quotas.replace(batch)
         except Unreachable as error:
-            undone |= {replacement.entity: f"not known: {error}" for replacement in batch}
+            undone |= {replacement.entity: f"unknown: {error}" for replacement in batch}
             undone |= {replacement.entity: "not sent" for replacement in every[start + BATCH :]}
             break
         told(len(batch))

@@ -58,7 +58,7 @@ def difference(
     kept = []
     if prune:
         if document.owns is None:
-            raise Invalid("a document says by a line owns: [patterns] what pruning may remove; this one has none")
+            raise Invalid("pruning needs `owns: [patterns]` in the document, which states what may be removed")
         for entity in sorted(standing.keys() - wanted.keys(), key=Entity.order):
             if standing[entity] and document.owns.owns(entity):
                 if document.protect.touches(entity):
@@ -85,6 +85,6 @@ def _must_not_be_protected(document: Document, replacements: tuple[Replacement, 
     touched = [str(r.entity) for r in replacements if document.protect.touches(r.entity)]
     if touched:
         raise Refused(
-            f"protected, and the document would change it: {few(touched, _SHOWN)}; take it out of the "
-            "document, or out of protect:. Nothing was written"
+            f"the document would change protected entities: {few(touched, _SHOWN)}. Nothing was written. "
+            "Remove them from the document or from `protect:`"
         )

@@ -39,8 +39,8 @@ _KNOWN: Final = ("version", "owns", "protect", *_ORDER, _THROTTLES)
 
 HEADER: Final = """\
 # Quotas of a Kafka cluster, for `kquota quota diff` and `kquota quota apply`.
-# What is named here has exactly the limits written here; what is not named is left alone, unless
-# `owns: [patterns]` speaks for it and --prune is given. Byte rates are per broker and take units.
+# An entity that is named here has exactly the limits written here. Other entities stay unchanged, unless
+# `owns: [patterns]` covers them and --prune is given. Byte rates are per broker and accept units.
 """
 
 
@@ -84,7 +84,7 @@ class _Reading:
             self._section(key)
         self._source.end()
         if not versioned:
-            self._source.refuse(1, 1, f"no version: begin with the line version: {VERSION}")
+            self._source.refuse(1, 1, f"the version is missing. Begin with the line version: {VERSION}")
         return Document(limits=self._limits, owns=self._owns, protect=self._protect, throttles=self._throttles)
 
     def _section(self, key: Scalar) -> None:
@@ -105,7 +105,7 @@ class _Reading:
             for kind in self._source.mapping(_THROTTLES):
                 self._throttled(kind)
         else:
-            self._refuse(key, f"unknown key {key.text!r}; a document has: {', '.join(_KNOWN)}")
+            self._refuse(key, f"unknown key {key.text!r}. Valid keys: {', '.join(_KNOWN)}")
 
     def _scope(self, what: str) -> Scope:
         written = []
@@ -141,7 +141,7 @@ class _Reading:
                 self._entity(replace(entity, client_id=DEFAULT))
             else:
                 known = (*allowed, "clients", "default-client") if nests else allowed
-                self._refuse(key, f"{whose}: unknown key {key.text!r}; these are known here: {', '.join(known)}")
+                self._refuse(key, f"{whose}: unknown key {key.text!r}. Valid keys here: {', '.join(known)}")
         self._limits[entity] = found
 
     def _throttled(self, section: Scalar) -> None:
@@ -153,7 +153,7 @@ class _Reading:
                 self._throttle(self._resource(kind, name))
         else:
             known = ", ".join(("default-broker", *THROTTLE_KEYS))
-            self._refuse(section, f"{_THROTTLES}: unknown key {section.text!r}; these are known here: {known}")
+            self._refuse(section, f"{_THROTTLES}: unknown key {section.text!r}. Valid keys here: {known}")
 
     def _resource(self, kind: Kind, name: Scalar) -> Resource:
         try:
@@ -166,7 +166,7 @@ class _Reading:
         for key in self._source.mapping(str(resource)):
             if key.text not in THROTTLE_KEYS[resource.kind]:
                 known = ", ".join(THROTTLE_KEYS[resource.kind])
-                self._refuse(key, f"{resource}: unknown key {key.text!r}; these are known here: {known}")
+                self._refuse(key, f"{resource}: unknown key {key.text!r}. Valid keys here: {known}")
             written = self._source.scalar(f"{resource}: {key.text}")
             try:
                 found[key.text] = ignored.value(resource, key.text, written.text)

@@ -31,7 +31,7 @@ class Entity:
         if self.user is None and self.client_id is None and self.ip is None:
             raise Invalid("a quota entity needs a user, a client-id or both, or an IP")
         if self.ip is not None and (self.user is not None or self.client_id is not None):
-            raise Invalid("an IP's quota stands alone: no user or client-id beside it")
+            raise Invalid("the quota of an IP cannot have a user or a client-id")
         for entity_type, name in self.parts():
             _must_be_a_name(entity_type, name)
 
@@ -61,13 +61,15 @@ def _must_be_a_name(entity_type: str, name: Name | Every | None) -> None:
     if not isinstance(name, str):
         return
     if name == "":
-        raise Invalid(f"{entity_type}: a name must not be empty; a default entity has no name at all")
+        raise Invalid(f"{entity_type}: a name must not be empty; a default entity has no name")
     try:
         size = len(name.encode("utf-8"))
     except UnicodeEncodeError as error:
         raise Invalid(f"{entity_type}: the name {name!r} is not valid UTF-8; check the shell's locale") from error
     if size > _LONGEST:
-        raise Invalid(f"{entity_type}: the name {name[:20]!r}… is {size:,} bytes long; {_LONGEST:,} is the most")
+        raise Invalid(
+            f"{entity_type}: the name {name[:20]!r}… is {size:,} bytes long, and at most {_LONGEST:,} are possible"
+        )
 
 
 class Every:

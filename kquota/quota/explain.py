@@ -100,7 +100,7 @@ def _client_answer(quotas: Quotas, cluster: Capacity, client: Client, key: str) 
 
 def _ip_answer(quotas: Quotas, cluster: Capacity, own: Entity | None, key: str) -> KeyAnswer:
     found = ip_rungs(quotas, own, key)
-    whose = f"all new {QUOTA_KEYS[key].counts} from this IP, on all listeners; each IP has its own"
+    whose = f"all new {QUOTA_KEYS[key].counts} from this IP, on all listeners; each IP has its own limit"
     return _answer(cluster, key, found, None if winner(found) is None else (Per.IP, whose))
 
 

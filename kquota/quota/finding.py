@@ -31,6 +31,6 @@ class QuotaFinding:
             entity=None,
             key=None,
             what=line,
-            why="a quota that cannot be read is not enforced, and kquota cannot judge it",
-            do="look at it by hand",
+            why="brokers do not enforce a quota that they cannot read, and kquota cannot check it",
+            do="check it manually",
         )

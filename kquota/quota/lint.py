@@ -55,6 +55,6 @@ def _callback(cluster: Capacity) -> Iterator[QuotaFinding]:
             entity=None,
             key=None,
             what=f"the brokers have client.quota.callback.class={cluster.callback}",
-            why="it decides in Kafka's place, and may not look at these quotas at all (KIP-257)",
-            do="ask its documentation; all else here is what Kafka itself would do",
+            why="it decides instead of Kafka, and may ignore these quotas (KIP-257)",
+            do="read its documentation; the other findings describe what Kafka itself does",
         )

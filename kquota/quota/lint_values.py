@@ -47,17 +47,17 @@ def _unreachable(one: LintedValue) -> Iterator[QuotaFinding]:
     if found.nameless:
         yield one.finding(
             "only-without-client-id",
-            "binds only clients that send no client-id",
-            f"{found.hidden_by} comes first for every client that sends one",
+            "applies only to clients that send no client-id",
+            f"{found.hidden_by} takes precedence for every client that sends one",
             "remove it, if all your clients send a client-id",
             one.removed(),
         )
     else:
         yield one.finding(
             "unreachable",
-            "can never bind anybody",
-            f"{found.hidden_by} comes first for every client",
-            "remove it, or what comes first",
+            "never applies to any client",
+            f"{found.hidden_by} takes precedence for every client",
+            "remove it, or the limit that takes precedence",
             one.removed(),
         )
 
@@ -69,7 +69,7 @@ def _redundant(one: LintedValue) -> Iterator[QuotaFinding]:
             "redundant",
             "changes nothing",
             f"without it {heir} gives the same limit in the same bucket",
-            "remove it, unless it is to stay when the other changes",
+            "remove it, unless it must stay when the other one changes",
             one.removed(),
         )
 
@@ -125,9 +125,12 @@ def _no_limit(one: LintedValue) -> Iterator[QuotaFinding]:
     if math.isfinite(one.value) and one.value > 0:
         return
     if one.value <= 0:
-        what, why = "no client can keep to it", "a rate must be more than 0; what brokers do then is not defined"
+        what, why = (
+            "no client can comply with it",
+            "a rate must be more than 0, and brokers do not define what happens otherwise",
+        )
     else:
-        what, why = "is no limit", "it stands in the way of the levels below it, and limits nothing"
+        what, why = "does not limit anything", "it takes precedence over the levels below it, and limits nothing"
     yield one.finding("not-a-rate", what, why, "remove it, or set a rate", one.removed())
 
 
@@ -137,10 +140,10 @@ def _low_rate(one: LintedValue) -> Iterator[QuotaFinding]:
     batch = one.cluster.largest_batch or _KAFKAS_BATCH
     if not QUOTA_KEYS[one.key].in_bytes or not 0 < one.value * seconds < batch:
         return
-    assumed = " (Kafka's defaults; what the brokers have is unknown)" if window is None else ""
+    assumed = " (Kafka's defaults; the brokers' settings are unknown)" if window is None else ""
     yield one.finding(
         "low-rate",
-        "is lower than one batch needs; a unit may have been lost",
+        "is lower than one batch needs; a unit may be missing",
         f"one batch of message.max.bytes={batch} is more than {seconds} s of it{assumed}",
         "if it was meant in kB/s:",
         (QuotaChange(entity=one.entity, add={one.key: one.value * 1000}),),
@@ -167,7 +170,7 @@ def _above_capacity(one: LintedValue) -> Iterator[QuotaFinding]:
             "above-capacity",
             "limits nothing",
             f"no broker has more than {max(known)}%: (num.io.threads + num.network.threads of each listener) x 100",
-            "remove it, or set less",
+            "remove it, or set a lower value",
             one.removed(),
         )
 
@@ -177,9 +180,9 @@ def _ignored(one: LintedValue) -> Iterator[QuotaFinding]:
         since, release = dotted(QUOTA_KEYS[one.key].since), dotted(one.cluster.release or ())
         yield one.finding(
             "ignored",
-            "limits nobody",
-            f"brokers know {one.key} from Kafka {since} on, and these are {release}",
-            "remove it, or keep it for the day of the upgrade",
+            "has no effect",
+            f"{one.key} needs Kafka {since}, and the brokers are {release}",
+            "remove it, or keep it for the upgrade",
             one.removed(),
         )
 

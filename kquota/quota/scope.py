@@ -68,7 +68,9 @@ def _parsed(written: str) -> tuple[tuple[str, ...], str]:
     elif (kind := _KINDS.get(word.lower())) is not None:
         kinds = (kind,)
     else:
-        raise Invalid(f"{written!r}: say whose name it is before the colon, as user:{written}; the forms are: {FORMS}")
+        raise Invalid(
+            f"{written!r}: unknown kind before the colon. Write for example user:{written}. The forms are: {FORMS}"
+        )
     if not pattern:
-        raise Invalid(f"{written!r}: the pattern is empty; the forms are: {FORMS}")
+        raise Invalid(f"{written!r}: the pattern is empty. The forms are: {FORMS}")
     return kinds, pattern

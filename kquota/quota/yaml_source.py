@@ -52,7 +52,7 @@ class Source:
         """Raises Invalid for text that no YAML can hold and for more of it than LARGEST."""
         self._name = name
         if len(text) > LARGEST:
-            raise Invalid(f"{name}: more than {LARGEST // 2**20} MiB; no document of quotas is that large")
+            raise Invalid(f"{name}: more than {LARGEST // 2**20} MiB, which is too large for a document of quotas")
         if found := _NOT_YAML.search(text):
             before = text[: found.start()]
             line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
@@ -67,27 +67,27 @@ class Source:
         """Go to the content of the first document. Raises Invalid where there is none."""
         self._next()
         if isinstance(event := self._next(), yaml.StreamEndEvent):
-            self._refuse(event, "there is nothing in it; the least is: version: 1")
+            self._refuse(event, "the document is empty. It needs at least: version: 1")
 
     def end(self) -> None:
         """Raises Invalid for a second document in the same file."""
         self._next()
         if not isinstance(event := self._next(), yaml.StreamEndEvent):
-            self._refuse(event, "a second document begins; one file holds one")
+            self._refuse(event, "a second document begins, and a file can contain only one")
 
     def mapping(self, what: str) -> Iterator[Scalar]:
         """The keys of a mapping. The caller reads each one's value before it asks for the next key."""
         event = self._next()
         if not isinstance(event, yaml.MappingStartEvent):
-            hint = "; where there is to be nothing, write {}" if _is_nothing(event) else ""
-            self._refuse(event, f"{what}: a mapping belongs here (key: value){hint}")
+            hint = ". For an empty mapping, write {}" if _is_nothing(event) else ""
+            self._refuse(event, f"{what}: must be a mapping (key: value){hint}")
         seen: dict[str, int] = {}
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             key = self._scalar(event, f"{what}: a key must be text")
             if key.plain and key.text == "<<":
-                self._refuse(event, "merge keys are not taken: write out what they stand for")
+                self._refuse(event, "merge keys are not supported: write out the keys and values")
             if key.text in seen:
-                self._refuse(event, f"{what}: {key.text!r} is given twice, first in line {seen[key.text]}")
+                self._refuse(event, f"{what}: {key.text!r} is listed twice, first in line {seen[key.text]}")
             seen[key.text] = key.line
             yield key
 
@@ -95,7 +95,7 @@ class Source:
         """The texts of a list."""
         event = self._next()
         if not isinstance(event, yaml.SequenceStartEvent):
-            self._refuse(event, f"{what}: a list belongs here, as [a, b]")
+            self._refuse(event, f"{what}: must be a list, for example [a, b]")
         while not isinstance(event := self._next(), yaml.SequenceEndEvent):
             yield self._scalar(event, f"{what}: each item must be text")
 
@@ -103,8 +103,8 @@ class Source:
         """One text. Raises Invalid for anything else, and where there is nothing."""
         event = self._next()
         if _is_nothing(event):
-            self._refuse(event, f"{what} has no value; to have it unset, leave the line out")
-        return self._scalar(event, f"{what}: one value belongs here")
+            self._refuse(event, f"{what} has no value. To unset it, leave out the line")
+        return self._scalar(event, f"{what}: must be one value")
 
     def _scalar(self, event: Any, wanted: str) -> Scalar:
         if not isinstance(event, yaml.ScalarEvent):
@@ -122,9 +122,9 @@ class Source:
                 self.refuse(mark.line + 1, mark.column + 1, why)
             raise Invalid(f"{self._name}: {why}") from error
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-            self._refuse(event, "anchors and aliases are not taken: write out what they stand for")
+            self._refuse(event, "anchors and aliases are not supported: write out the values")
         if getattr(event, "tag", None) is not None:
-            self._refuse(event, f"the tag {event.tag!r} is not taken: text is read as it is written")
+            self._refuse(event, f"the tag {event.tag!r} is not supported: kquota reads text as it is written")
         return event
 
     def _refuse(self, event: Any, why: str) -> NoReturn:

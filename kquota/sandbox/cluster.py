@@ -71,7 +71,7 @@ class Sandbox:
         for broker in self.brokers:
             if broker.id == broker_id:
                 return broker
-        raise Invalid(f"sandbox {self.name}: there is no broker {broker_id}")
+        raise Invalid(f"sandbox {self.name}: unknown broker {broker_id}")
 
     def stop_broker(self, broker_id: int) -> None:
         """Stop one broker in good order."""
@@ -168,7 +168,7 @@ def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[s
     """
     version = kafka if isinstance(kafka, str) else kafka.kafka
     if version is None:
-        raise Invalid("a ZooKeeper alone has no Kafka tools")
+        raise Invalid("a sandbox that is only a ZooKeeper has no Kafka tools")
     return servers.tool_command(java.find().executable, jars.kafka(version, silent), main_class, *arguments)
 
 
@@ -176,7 +176,7 @@ def _refuse_running(name: str, directory: Path) -> None:
     alive = [process.name for process in in_folder(directory) if process.pid is not None]
     if alive:
         use = f'use it with: eval "$(kquota sandbox env {name})", or stop it with: kquota sandbox down {name}'
-        raise Refused(f"sandbox {name} is up already ({', '.join(alive)}); {use}")
+        raise Refused(f"sandbox {name} is already running ({', '.join(alive)}); {use}")
 
 
 def _planned(name: str, kafka: str | None, brokers: int, properties: Mapping[str, str], directory: Path) -> Sandbox:
@@ -222,7 +222,7 @@ def _lay_out(plan: Sandbox, where: Java) -> None:
     answer = subprocess.run(shell, input=commands, capture_output=True, text=True, check=False)
     made = (answer.stdout + answer.stderr).count("Created ")
     if made != len(servers.KAFKA_NODES):
-        raise Refused(f"ZooKeeper could not be laid out as Kafka's: {told(answer.stdout + answer.stderr)}")
+        raise Refused(f"could not create Kafka's znodes in ZooKeeper: {told(answer.stdout + answer.stderr)}")
 
 
 def _described(plan: Sandbox) -> str:
@@ -249,7 +249,7 @@ def _format(plan: Sandbox, where: Java) -> None:
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         said = told(answer.stdout + answer.stderr)
-        raise Refused(f"broker {controller.id} could not be prepared: {said}; its folder: {plan.directory}")
+        raise Refused(f"broker {controller.id} could not be prepared: {said}. Its folder: {plan.directory}")
 
 
 def _start_broker(plan: Sandbox, broker: SandboxBroker, where: Java) -> None:
@@ -292,4 +292,4 @@ def _read(directory: Path) -> Sandbox:
         return Sandbox(directory=directory, brokers=brokers, **plan)
     except (OSError, ValueError, KeyError, TypeError) as error:
         again = f"remove it with: kquota sandbox down {directory.name}"
-        raise Refused(f"{directory / _PLAN} is not a sandbox's file ({error}); {again}") from error
+        raise Refused(f"{directory / _PLAN} is not a valid sandbox file ({error}); {again}") from error

@@ -58,7 +58,7 @@ def demo(story: Story) -> bool:
             story.line("A sandbox: three real brokers of Kafka 4.3.1 (KRaft) on this machine.")
             found = sandbox.up(name=NAME, owner_pid=os.getpid(), tell=story.progress)
         except Unreachable as error:
-            story.line("Kafka cannot be had here: ", error)
+            story.line("Kafka is not available here: ", error)
             return _on_zookeeper_alone(story, Path(folder))
         try:
             cast = _Cast(story, {"KQUOTA_BOOTSTRAP_SERVER": found.bootstrap}, Path(folder))
@@ -68,7 +68,7 @@ def demo(story: Story) -> bool:
         finally:
             story.progress("stopping the sandbox", None)
             sandbox.down(NAME)
-    story.line("\nAll of it held. The sandbox is gone.")
+    story.line("\nAll steps worked. The sandbox is removed.")
     return True
 
 
@@ -104,7 +104,7 @@ class _Cast:
 
 
 def _quota(cast: _Cast, found: Sandbox) -> None:
-    cast.story.line("\n1. A quota, and a client that meets it")
+    cast.story.line("\n1. A quota, and a client that reaches it")
     traffic.create(found.bootstrap, "greetings", [[1]])
     entity = "--entity-type clients --entity-name greedy"
     cast.kquota(f"configs --alter --add-config producer_byte_rate={_CLIENT_QUOTA} {entity}")
@@ -122,21 +122,21 @@ def _quota(cast: _Cast, found: Sandbox) -> None:
 
 def _load(cast: _Cast, found: Sandbox) -> None:
     story = cast.story
-    story.line(f"\n2. {human_bytes(_LOADED)} in topic {_MOVING} on brokers 1 and 2, and its sizes kept")
+    story.line(f"\n2. {human_bytes(_LOADED)} in topic {_MOVING} on brokers 1 and 2, and a snapshot of its size")
     traffic.create(found.bootstrap, _STAYING, [[2, 3]] * _PARTITIONS)
     traffic.create(found.bootstrap, _MOVING, [[1, 2]] * _PARTITIONS)
     traffic.load(found.bootstrap, _STAYING, _PARTITIONS, _LOADED // 10, lambda _: None)
     loading = f"loading {human_bytes(_LOADED)}"
     traffic.load(found.bootstrap, _MOVING, _PARTITIONS, _LOADED, lambda share: story.progress(loading, share))
     cast.kquota("log-dirs --snapshot history")
-    story.line("\n  Several hosts will look after moves of this cluster, so they share a record of its runs.")
+    story.line("\n  Several hosts will manage moves of this cluster, so they share one record of all runs.")
     cast.kquota("record share")
 
 
 def _move(cast: _Cast, found: Sandbox) -> None:
     cast.story.line(
         f"\n3. Topic {_MOVING} moves from broker 2 to broker 3 while clients write {human_rate(_WRITES)} to it; "
-        "its replicas on broker 1 stay"
+        "its replicas on broker 1 stay there"
     )
     moves = [{"topic": _MOVING, "partition": number, "replicas": [1, 3]} for number in range(_PARTITIONS)]
     (cast.folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": moves}))
@@ -147,26 +147,26 @@ def _move(cast: _Cast, found: Sandbox) -> None:
         cast.kquota(estimate)
         predicted = json.loads(cast.kquota(f"{estimate} --output json", show=False))
         again = f"{human_duration(predicted['expected_seconds'])} for {human_bytes(predicted['bytes_to_copy'])}"
-        cast.story.line(f"\n  Asked again just before the start, since clients went on writing: {again}.")
+        cast.story.line(f"\n  A second estimate just before the start, because clients keep writing: {again}.")
         cast.kquota(f"reassign-partitions --execute {plan} --throttle {_THROTTLE} --reason '{_REASON}'")
         began = time.monotonic()
         if not traffic.throttles(found.bootstrap, [_MOVING], [1, 2, 3]):
-            raise KquotaError("demo: the move runs, and no throttle is to be seen")
+            raise KquotaError("demo: the move is running, but no throttle is set")
         cast.kquota(f"reassign-partitions --verify {plan}", _NOT_YET)
         _seen_elsewhere(cast)
         actual = _watched(cast, found, began, predicted)
         cast.kquota(f"reassign-partitions --verify {plan}")
     left = traffic.throttles(found.bootstrap, [_MOVING, _STAYING], [1, 2, 3])
     if left:
-        raise KquotaError(f"demo: the move is done, and a throttle is left: {'; '.join(left)}")
-    cast.story.line("\n  Seen by another client: no throttle is left on any topic or broker.")
+        raise KquotaError(f"demo: the move is done, but a throttle is left: {'; '.join(left)}")
+    cast.story.line("\n  Another client confirms: no throttle is left on any topic or broker.")
     _judge(cast.story, predicted["expected_seconds"], actual)
-    cast.story.line("\n  The second host asks again.")
+    cast.story.line("\n  The second host checks again.")
     cast.kquota(f"move status {_OTHER_HOST}")
 
 
 def _seen_elsewhere(cast: _Cast) -> None:
-    cast.story.line("\n  A second host, which has no journal of the run, asks what is going on.")
+    cast.story.line("\n  A second host, which has no journal of the run, checks the status.")
     told = cast.kquota(f"move status {_OTHER_HOST}", _NOT_YET)
     if _REASON not in told:
         raise KquotaError(f"demo: the second host does not see the run: {told!r}")
@@ -205,14 +205,14 @@ def _judge(story: Story, predicted: float, actual: float) -> None:
     missed = abs(actual / predicted - 1)
     story.line(
         f"\n  Predicted {human_duration(predicted)}, took {human_duration(actual)}: {missed:.0%} off "
-        f"({MOST_MISSED:.0%} is the most that this demo lets pass)."
+        f"(this demo accepts at most {MOST_MISSED:.0%})."
     )
     if missed > MOST_MISSED:
         raise KquotaError(f"demo: the prediction missed by {missed:.0%}")
 
 
 def _on_zookeeper_alone(story: Story, folder: Path) -> bool:
-    story.line("So the story goes as far as a real ZooKeeper alone carries it: quotas, written as Kafka stores them.")
+    story.line("So the demo shows only what works with a real ZooKeeper alone: quotas, written as Kafka stores them.")
     found = sandbox.up(name=NAME, kafka=None, owner_pid=os.getpid(), tell=story.progress)
     try:
         cast = _Cast(story, {"KQUOTA_ZOOKEEPER": str(found.zookeeper)}, folder)
@@ -220,9 +220,11 @@ def _on_zookeeper_alone(story: Story, folder: Path) -> bool:
         cast.kquota(f"configs --alter --add-config producer_byte_rate={_CLIENT_QUOTA},request_percentage=50 {entity}")
         told = cast.kquota(f"configs --describe {entity}")
         if "producer_byte_rate=1000000" not in told:
-            raise KquotaError(f"demo: the quota was written and not described: {told!r}")
+            raise KquotaError(f"demo: the quota was written, but --describe does not show it: {told!r}")
         cast.kquota(f"configs --alter --delete-config producer_byte_rate,request_percentage {entity}")
     finally:
         sandbox.down(NAME)
-    story.line("\nMissing of the story: a throttled client and a throttled move. They need Kafka's jars once.")
+    story.line(
+        "\nNot shown: a throttled client and a throttled move. They need Kafka's jars, which are downloaded once."
+    )
     return False

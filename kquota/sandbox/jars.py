@@ -73,7 +73,10 @@ def pyspark_jars() -> Path:
     """The folder of PySpark's jars, which holds a ZooKeeper server and Ivy. Raises Refused when there is no PySpark."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise Refused("ZooKeeper comes in PySpark's jars, and PySpark is not installed: pip install 'kquota[spark]'")
+        raise Refused(
+            "ZooKeeper is part of PySpark's jars, but PySpark is not installed. Install it with: pip install "
+            "'kquota[spark]'"
+        )
     return Path(spec.origin).parent / "jars"
 
 
@@ -143,7 +146,7 @@ def _command(partial: Path) -> list[str]:
     home = [f"-Divy.default.ivy.user.dir={partial / 'ivy'}"]
     ivy = next(iter(pyspark_jars().glob("ivy-*.jar")), None)
     if ivy is None:
-        raise Refused(f"{pyspark_jars()} holds no ivy-*.jar; the sandbox needs PySpark 4.1 or newer")
+        raise Refused(f"{pyspark_jars()} contains no ivy-*.jar. The sandbox needs PySpark 4.1 or newer")
     retrieve = ["-types", "jar", "bundle", "-retrieve", f"{partial / 'jars'}/[artifact]-[revision].[ext]"]
     where = ["-ivy", str(partial / "ivy.xml"), "-cache", str(partial / "cache"), "-confs", "default"]
     return [str(found.executable), *waits, *home, *java.trust(found), *_proxy(), "-jar", str(ivy), *where, *retrieve]
@@ -181,8 +184,8 @@ def _failure(wanted: Release, code: int, said: list[str]) -> KquotaError:
     if code == -signal.SIGKILL:
         why = f"no answer for {_PATIENCE:.0f} s"
     return Unreachable(
-        f"Kafka {wanted.version} could not be downloaded from Maven Central ({why or f'Ivy ended with {code}'}); "
-        "try again with a network, or use ",
+        f"Kafka {wanted.version} could not be downloaded from Maven Central ({why or f'Ivy ended with {code}'}). "
+        "Try again when the network is available, or use ",
         Parameter("zookeeper_only"),
         ", which downloads nothing",
     )

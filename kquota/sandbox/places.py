@@ -23,7 +23,7 @@ def state_folder() -> Path:
 def directory(name: str) -> Path:
     """The folder of the sandbox of that name, there or not. Raises Invalid for what cannot be a name."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
-        raise Invalid(f"{name!r} cannot name a sandbox: use up to 64 letters, digits, '.', '_' and '-'")
+        raise Invalid(f"{name!r} is not a valid sandbox name: use up to 64 letters, digits, '.', '_' and '-'")
     return state_folder() / name
 
 
@@ -43,7 +43,7 @@ def remove(folder: Path) -> None:
         if not folder.exists():
             return
         time.sleep(0.1)
-    raise Refused(f"{folder} could not be removed; its servers are stopped")
+    raise Refused(f"{folder} could not be removed. Its servers are stopped")
 
 
 @contextlib.contextmanager
@@ -55,5 +55,5 @@ def alone(name: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise Busy(f"another kquota is starting or stopping sandbox {name} just now; try again") from error
+            raise Busy(f"another kquota is starting or stopping sandbox {name}. Try again later") from error
         yield

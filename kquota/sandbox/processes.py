@@ -97,7 +97,7 @@ def told(text: str) -> str:
     """The last line of a Java program's output that names an error; else its last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if re.search(r"(^|[\w.])(Exception|Error): ", line)]
-    return (telling or lines or ["it said nothing"])[-1]
+    return (telling or lines or ["no output"])[-1]
 
 
 def in_folder(directory: Path) -> list[Process]:

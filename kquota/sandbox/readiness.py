@@ -66,10 +66,10 @@ def _until(ready: Callable[[], bool], watched: Sequence[Process]) -> None:
     while not ready():
         for process in watched:
             if process.pid is None:
-                raise Refused(f"{process.name} died while starting: {process.last_words()}; its log: {process.log}")
+                raise Refused(f"{process.name} died while starting: {process.last_words()}. Its log: {process.log}")
         if time.monotonic() > deadline:
             slow = watched[0]
             raise Refused(
-                f"{slow.name} was not ready after {_PATIENCE:.0f} s: {slow.last_words()}; its log: {slow.log}"
+                f"{slow.name} was not ready after {_PATIENCE:.0f} s: {slow.last_words()}. Its log: {slow.log}"
             )
         time.sleep(_POLL)

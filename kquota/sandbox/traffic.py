@@ -47,7 +47,7 @@ def create(bootstrap: str, topic: str, assignment: list[list[int]]) -> None:
         client.create_topics([NewTopic(topic, len(assignment), replica_assignment=assignment)])[topic].result(_SECONDS)
     except KafkaException as error:
         raise Unreachable(f"creating topic {topic}: {error}") from error
-    _until(lambda: len(replicas(client, topic)) == len(assignment), f"topic {topic} to be known")
+    _until(lambda: len(replicas(client, topic)) == len(assignment), f"the brokers to know topic {topic}")
 
 
 def replicas(client: AdminClient, topic: str) -> dict[int, frozenset[int]]:
@@ -76,7 +76,7 @@ def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[
             producer.poll(0)
             tell(number / count)
     if left := producer.flush(_SECONDS):
-        raise Unreachable(f"loading topic {topic}: {left} messages were not taken")
+        raise Unreachable(f"loading topic {topic}: {left} messages were not accepted")
 
 
 @contextmanager

@@ -70,5 +70,8 @@ def entries(configs: Configs, resource: Resource) -> tuple[Entry, ...]:
         if resource.kind == TOPICS:
             raise Refused(f"{resource} does not exist")
         alive = ", ".join(str(broker.name) for broker in configs.resources(BROKERS))
-        raise Refused(f"{resource} is not alive, and only itself takes and tells its configs; alive are: {alive}")
+        raise Refused(
+            f"{resource} is not alive, and only the broker itself can show or change its configs. Alive brokers: "
+            f"{alive}"
+        )
     return found[resource]

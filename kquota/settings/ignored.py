@@ -51,8 +51,8 @@ def value(resource: Resource, key: str, text: str) -> str:
         raise Invalid(f"{key}: the value is not valid UTF-8; check the shell's locale") from None
     if size > LONGEST_VALUE:
         raise Invalid(
-            f"{key}: the value is {size:,} bytes long, a broker holds {LONGEST_VALUE:,}; "
-            "throttle the topic's partitions in turns"
+            f"{key}: the value is {size:,} bytes long, and a broker can store {LONGEST_VALUE:,}. "
+            "Throttle some of the topic's partitions at a time"
         )
     return text
 
@@ -67,19 +67,23 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
     if change.resource.kind == BROKERS and change.resource.name is DEFAULT and rates:
         words = "on the default of all brokers is ignored before Kafka 3.9 (KAFKA-10190)"
         if release is None:
-            warned.append(f"{', '.join(rates)} {words}, and ZooKeeper does not tell the release; set it on each broker")
+            warned.append(
+                f"{', '.join(rates)} {words}, and ZooKeeper does not store the release. Set it on each broker"
+            )
         elif release < DEFAULT_HAS_RATES:
             is_ = ".".join(map(str, release))
-            raise Refused(f"{', '.join(rates)} {words}, and this is {is_}: set it on each broker. Nothing was written")
+            raise Refused(
+                f"{', '.join(rates)} {words}, and the brokers are {is_}. Nothing was written. Set it on each broker"
+            )
     gone = [key for key in THROTTLE_RATES if key in change.delete]
     if gone and release is not None and release < _DELETES_ARE_HEEDED:
         lifted = ", ".join(f"{key}={_NO_LIMIT}" for key in gone)
         warned.append(
-            f"{change.resource}: before Kafka 2.5 a deleted rate stays in force (KAFKA-9625); set {lifted} first"
+            f"{change.resource}: before Kafka 2.5, a deleted rate stays in force (KAFKA-9625). Set {lifted} first"
         )
     for key in THROTTLE_LISTS:
         if change.add.get(key) == EVERY_REPLICA:
             warned.append(
-                f"{change.resource}: {key}=* throttles every replica, also one that fell out of sync and must catch up"
+                f"{change.resource}: {key}=* throttles every replica, including out-of-sync replicas that must catch up"
             )
     return tuple(warned)

@@ -41,7 +41,7 @@ class Resource:
     def __post_init__(self) -> None:
         if isinstance(self.name, Default):
             if self.kind == TOPICS:
-                raise Invalid("topics have no default entity: what a topic does not set itself is set on the brokers")
+                raise Invalid("topics have no default entity: set the defaults of topics on the brokers")
         elif self.kind == BROKERS:
             if not _BROKER.fullmatch(self.name) or int(self.name) > HIGHEST_ID:
                 raise Invalid(f"The entity name for brokers must be a valid integer broker id, found: {self.name}")

@@ -54,25 +54,25 @@ def throttled_replicas(key: str, text: str) -> str:
         raise EmptyValue(key)
     if EVERY_REPLICA in found:
         if len(found) > 1:
-            raise Invalid(f"{key}: '*' stands for every replica, so it stands alone")
+            raise Invalid(f"{key}: '*' means every replica, so it must be the only entry")
         return EVERY_REPLICA
     for entry in found:
         _must_be_a_replica(key, entry)
     if len(set(found)) < len(found):
         twice = next(entry for entry in found if found.count(entry) > 1)
-        raise Invalid(f"{key}: {twice} is given twice")
+        raise Invalid(f"{key}: {twice} is listed twice")
     return ",".join(found)
 
 
 def _must_be_a_replica(key: str, entry: str) -> None:
     if draft := _OF_THE_DRAFT.fullmatch(entry):
         raise Invalid(
-            f"{key}: {entry!r} is the form of KIP-73's draft; today it is partition:broker, {':'.join(draft.groups())}"
+            f"{key}: {entry!r} is the form of KIP-73's draft. Write partition:broker, {':'.join(draft.groups())}"
         )
     if listed_replica(entry) is None:
         raise Invalid(
-            f"{key}: {entry!r} is not partition:broker, neither more than {HIGHEST_ID}; "
-            "write for example 0:1,0:2 or '*'"
+            f"{key}: {entry!r} is not partition:broker with numbers up to {HIGHEST_ID}. "
+            "Write for example 0:1,0:2 or '*'"
         )
 
 
@@ -95,8 +95,9 @@ def merge(current: str | None, ours: Sequence[str]) -> str:
     merged = ",".join(dict.fromkeys((*present, *ours)))
     if len(merged.encode()) > LONGEST_VALUE:
         raise Refused(
-            f"a throttled-replica list would be {len(merged.encode()):,} bytes long, a broker holds {LONGEST_VALUE:,}; "
-            "split the plan into smaller ones"
+            f"a throttled replica list would be {len(merged.encode()):,} bytes long, and a broker can store "
+            f"{LONGEST_VALUE:,}. "
+            "Split the plan into smaller ones"
         )
     return merged
 

@@ -71,18 +71,20 @@ def must_be_sound(change: ConfigChange) -> None:
     for key, text in change.add.items():
         if key in THROTTLE_RATES or key in THROTTLE_LISTS:
             if value(change.resource, key, text) != text:
-                raise Invalid(f"{key}={text}: not as Kafka stores it")
+                raise Invalid(f"{key}={text}: not in the form that Kafka stores")
         elif change.resource.kind == BROKERS:
             raise NeedsBroker(
-                f"{key}: of a broker's configs only {', '.join(THROTTLE_RATES)} can be set through ZooKeeper; "
-                "every other a running broker must check"
+                f"{key}: through ZooKeeper, only {', '.join(THROTTLE_RATES)} of a broker can be set, because "
+                "a running broker must check all other configs"
             )
         elif key not in TOPIC:
             raise NeedsBroker(
-                f"{key}: not a topic config that every Kafka has, and through ZooKeeper no broker checks it"
+                f"{key}: not a topic config of every Kafka release, and no broker checks what is written to ZooKeeper"
             )
         elif not TOPIC[key](text):
-            raise Invalid(f"{key}={text}: no broker takes this value, and through ZooKeeper none would refuse it")
+            raise Invalid(
+                f"{key}={text}: not a value that brokers accept, and no broker checks what is written to ZooKeeper"
+            )
 
 
 def is_password(key: str) -> bool:

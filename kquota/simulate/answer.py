@@ -53,11 +53,13 @@ def deploy(items: Sequence[int], quota: Admission, manner: Manner = Manner()) ->
     found = []
     for one in rounds(items, quota, manner):
         if one.at > LONGEST_MS:
-            raise Invalid("under this quota the deploy takes more than 30 days: is the rate meant per second?")
+            raise Invalid("under this quota the topics take more than 30 days. The rate is per second: check its unit")
         found.append(one)
     owed = quota.admit(1, found[-1].at) or 0 if found else 0
     if owed > LONGEST_MS:
-        raise Invalid("under this quota whoever comes next waits more than 30 days: is the rate meant per second?")
+        raise Invalid(
+            "under this quota the next request waits more than 30 days. The rate is per second: check its unit"
+        )
     return Deploy(rounds=tuple(found), next_wait_ms=owed)
 
 
@@ -83,7 +85,7 @@ def rate_within(
     while late(high):
         low, high = high, high * 2
         if high > _HIGHEST:
-            raise NoRate("no mutation rate is enough: the request percentage alone takes longer")
+            raise NoRate("no mutation rate is high enough: the request percentage alone takes longer")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if late(middle) else (low, middle)

@@ -60,7 +60,7 @@ class Quotas:
     def __init__(self, *, strict: bool = True, samples: int = SAMPLES, **limits: float | None) -> None:
         known = {key: row for key, row in QUOTA_KEYS.items() if row.simulated is not None}
         if unknown := limits.keys() - known.keys():
-            raise Invalid(f"{', '.join(sorted(unknown))}: not simulated; these keys are: {', '.join(known)}")
+            raise Invalid(f"{', '.join(sorted(unknown))}: not simulated. Simulated keys: {', '.join(known)}")
         held = {key: limit for key in known if (limit := limits.get(key)) is not None}
         for model in Model:
             if len(rivals := [key for key in held if known[key].model is model]) > 1:

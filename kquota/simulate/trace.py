@@ -45,7 +45,7 @@ def header(line: str, where: str) -> tuple[str, ...]:
         names = ()
     if "ms" not in names or not {"bytes", "thread_ms", "mutations"} & set(names) or len(set(names)) < len(names):
         raise Invalid(
-            f"{where}: its first line must name the columns: ms, and bytes, thread_ms or mutations; also broker, user, "
+            f"{where}: the first line must name the columns: ms, and bytes, thread_ms or mutations; also broker, user, "
             "client_id"
         )
     return names

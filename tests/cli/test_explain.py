@@ -169,7 +169,7 @@ def test_a_clean_set_is_0(messy: str) -> None:
     client.stop()
     client.close()
     nothing = kquota("quota", "explain", "--all", "--zookeeper", messy)
-    assert nothing == Ran(0, "nothing found among 0 limits of 0 entities\n", "")
+    assert nothing == Ran(0, "no findings among 0 limits of 0 entities\n", "")
     unlimited = kquota("quota", "explain", "--user", "alice", "--zookeeper", messy)
     assert (unlimited.code, unlimited.err) == (0, "")
     assert unlimited.out.count("unlimited, no level that applies is set") == 4

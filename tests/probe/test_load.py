@@ -28,8 +28,8 @@ def a_load(kind: Kind = Kind.PRODUCE, rate: float = 3e6, limit: float | None = 1
 BROKERS: dict[str, tuple[list[int] | None, type[KquotaError] | None, str]] = {
     "all that are alive": (None, None, ""),
     "some": ([2], None, ""),
-    "none": ([], Invalid, "brokers: names no broker"),
-    "one twice": ([1, 2, 1], Invalid, "brokers: broker 1 is given twice"),
+    "none": ([], Invalid, "brokers: lists no broker"),
+    "one twice": ([1, 2, 1], Invalid, "brokers: broker 1 is listed twice"),
     "a dead one": ([3], Refused, "brokers: broker 3 is not alive"),
 }
 

@@ -51,7 +51,7 @@ def _must_be_types(types: Sequence[str]) -> None:
         if kind in ELSEWHERE:
             raise Invalid(elsewhere(kind))
         if kind not in KINDS:
-            hint = f"; did you mean {kind}s?" if f"{kind}s" in KINDS else ""
+            hint = f". Use --entity-type {kind}s" if f"{kind}s" in KINDS else ""
             raise Invalid(f"Invalid entity type {kind}, the entity type must be one of {', '.join(KINDS)}{hint}")
     if not types:
         raise Invalid(f"At least one entity type must be specified: --entity-type with one of {', '.join(KINDS)}")
@@ -64,7 +64,7 @@ def _must_be_types(types: Sequence[str]) -> None:
 
 def elsewhere(what: str) -> str:
     """Why kquota does not do this, and who does."""
-    return f"{what} are not kquota's: it manages quotas and throttles. Use Kafka's own kafka-configs for {what}"
+    return f"{what}: not supported by kquota, which manages quotas and throttles. Use Kafka's kafka-configs"
 
 
 def must_be_named(entities: Named) -> None:
@@ -78,17 +78,17 @@ def must_be_named(entities: Named) -> None:
     if missing == [TOPICS]:
         raise Invalid(
             "An entity name must be specified with --alter of topics: give --entity-name TOPIC. "
-            "What holds for all topics is set on brokers"
+            "To change all topics, set the config on the brokers"
         )
     raise Invalid(
         "An entity-name or default entity must be specified with --alter of users, clients, brokers or ips: "
-        f"give --entity-name or, for all {kinds} without their own, --entity-default"
+        f"give --entity-name or, for all {kinds} without configs of their own, --entity-default"
     )
 
 
 def _must_be_a_name(kind: str, name: str) -> str:
     if name == "":
-        raise Invalid(f"--entity-name for {kind} is empty; the default entity is --entity-default")
+        raise Invalid(f"--entity-name for {kind} is empty. Use --entity-default for the default entity")
     if kind == BROKERS and not (name.isascii() and name.isdigit()):
         raise Invalid(f"The entity name for brokers must be a valid integer broker id, but it is: {name}")
     if kind == IPS and not is_ip_or_host(name):

@@ -33,14 +33,14 @@ def pairs(text: str) -> Mapping[str, str]:
     for number, pair in enumerate(_without_trailing_blanks(_split(text, ",")), 1):
         sides = _split(pair, "=")
         if len(sides) != 2:
-            raise Invalid(f"--add-config: {_FORMAT}; number {number} is not")
+            raise Invalid(f"--add-config: {_FORMAT}; pair {number} does not match")
         key, value = (side.strip(_JAVA_TRIMS) for side in sides)
         _must_be_a_key(key, "--add-config")
         if key in found:
             raise Invalid(f"--add-config: {key} is given twice")
         found[key] = value.replace("[", "").replace("]", "").strip(_JAVA_TRIMS)
     if not found:
-        raise Invalid(f"--add-config: {_FORMAT}; nothing is there")
+        raise Invalid(f"--add-config: {_FORMAT}; it is empty")
     return found
 
 
@@ -53,7 +53,7 @@ def pairs_in(path: Path) -> Mapping[str, str]:
             raise Invalid(f"--add-config-file: {path}: {key} is given twice")
         found[key] = value
     if not found:
-        raise Invalid(f"--add-config-file: {path} holds no config")
+        raise Invalid(f"--add-config-file: {path} contains no config")
     return found
 
 
@@ -63,7 +63,7 @@ def keys(texts: Iterable[str]) -> tuple[str, ...]:
     for text in texts:
         named = [key.strip(_JAVA_TRIMS) for key in _without_trailing_blanks(text.split(","))]
         if not named or "" in named:
-            raise Invalid("--delete-config: write the keys to remove as k1,k2; there is an empty one")
+            raise Invalid("--delete-config: a key is empty. Write the keys to remove as k1,k2")
         for key in named:
             _must_be_a_key(key, "--delete-config")
             if key in found:
@@ -93,6 +93,6 @@ def _without_trailing_blanks(parts: Sequence[str]) -> Sequence[str]:
 
 def _must_be_a_key(key: str, option: str) -> None:
     if not key:
-        raise Invalid(f"{option}: {_FORMAT}; there is an empty key")
+        raise Invalid(f"{option}: {_FORMAT}; a key is empty")
     if not _KEY.fullmatch(key):
         raise Invalid(f"{option}: Invalid character found for config key: {key}")

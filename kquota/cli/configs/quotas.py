@@ -39,7 +39,7 @@ def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str)
     must_be_quotas(pairs, entity_types, option, "added")
     for key, text in pairs.items():
         if not text:
-            raise Invalid(f"{option}: {key} has no value; to remove it write --delete-config {key}")
+            raise Invalid(f"{option}: {key} has no value. To remove it, use --delete-config {key}")
     try:
         return {key: value(key, text) for key, text in pairs.items()}
     except Invalid as error:

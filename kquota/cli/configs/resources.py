@@ -65,7 +65,7 @@ def alter(at: world.Where, resource: Resource, add: Mapping[str, str], delete: t
         altered = actions.alter(configs, change, world.until_seen())
         is_one_broker = resource.kind == BROKERS and resource.name is not DEFAULT
         if at.zookeeper is not None and is_one_broker and resource not in configs.resources(BROKERS):
-            notes.append(f"{resource} is not alive: it takes this in when it starts")
+            notes.append(f"{resource} is not running. The change takes effect when it starts")
     notes += _remarks(resource, altered, release)
     return AlteredConfigs(altered=resource, over_zookeeper=at.zookeeper is not None, notes=tuple(notes))
 
@@ -83,7 +83,8 @@ def must_not_be_secret(keys: Iterable[str]) -> None:
     """Raises Invalid for keys of secrets: every user of the machine can read its processes' command lines."""
     if secret := sorted(filter(zookeeper_values.is_password, keys)):
         raise Invalid(
-            f"{', '.join(secret)}: a secret does not belong on a command line; give it with --add-config-file"
+            f"{', '.join(secret)}: a secret on a command line is visible to other users of this machine. Use "
+            "--add-config-file"
         )
 
 

@@ -43,30 +43,34 @@ def read(file: Path, *, prune: bool) -> Document:
     text, name = text_file.read(file, "a document of quotas")
     found = document.read(text, name)
     if prune and found.owns is None:
-        raise Invalid("--prune needs a line owns: [patterns] in the document: it says what may be removed")
+        raise Invalid("--prune needs `owns: [patterns]` in the document, which states what may be removed")
     for entity, limits in found.limits.items():
         if isinstance(entity.ip, str) and limits and not is_ip_or_host(entity.ip):
             raise Invalid(
-                f"{name}: {entity}: neither an IP nor a host that resolves; brokers that cannot may not start"
+                f"{name}: {entity}: neither an IP address nor a resolvable host. A broker that cannot resolve it may "
+                "not start"
             )
     if any(of == WIRE_DEFAULT for entity in found.limits for _, of in entity.parts()):
         world.warn(
-            f"{WIRE_DEFAULT} is a name like any other here; defaults are default-user, default-client, default-ip"
+            f"{WIRE_DEFAULT} is an ordinary name in a document. Defaults are default-user, default-client, default-ip"
         )
     return found
 
 
 def compare(cluster: QuotaCluster, wanted: Document, *, prune: bool) -> Difference:
-    """What would change. Warns of what may not be meant; raises Refused and Invalid for what cannot be applied."""
+    """What would change. Raises Refused and Invalid for a document that cannot be applied."""
     cluster.quotas.must_carry(wanted.limits)
     held = {} if cluster.configs is None else throttles.of(cluster.configs, wanted.throttles)
-    found = difference(wanted, cluster.quotas.everything(), prune=prune, throttles=held)
+    return difference(wanted, cluster.quotas.everything(), prune=prune, throttles=held)
+
+
+def warn_of(cluster: QuotaCluster, found: Difference) -> None:
+    """Warn of changes that may be a mistake. Raises Refused for a change that these brokers would store and ignore."""
     warnings = [*_warnings(cluster.quotas, found)]
     if cluster.configs is not None:
         warnings += throttles.warnings(cluster.configs, found.throttlings)
     for line in warnings:
         world.warn(line)
-    return found
 
 
 def _warnings(port: Principals, found: Difference) -> Iterator[str]:

@@ -47,7 +47,7 @@ def write(configs: Configs, throttlings: Sequence[Throttling]) -> dict[Resource,
         try:
             actions.alter(configs, throttling.change, world.until_seen())
         except Unreachable as error:
-            undone[throttling.entity] = f"not known: {error}"
+            undone[throttling.entity] = f"unknown: {error}"
             return undone | {left.entity: "not sent" for left in throttlings[place + 1 :]}
         except KquotaError as error:
             undone[throttling.entity] = str(error)

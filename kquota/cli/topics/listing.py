@@ -45,7 +45,7 @@ def _pattern(name: str) -> re.Pattern[str]:
         return re.compile(name)
     # A repetition beyond what re or int() takes, and groups in groups, have errors of their own.
     except (re.error, OverflowError, ValueError, RecursionError) as error:
-        raise Invalid(f"--topic {name!r}: not a regular expression: {error}") from error
+        raise Invalid(f"--topic {name!r}: not a valid regular expression: {error}") from error
 
 
 def must_match(names: Sequence[str] | None, found: Collection[Topic], if_exists: bool) -> None:

@@ -109,7 +109,8 @@ def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:
     for topic, own, _ in filed:
         if own is None and partitions is None:
             raise Invalid(
-                f"{options.from_file}: {topic}: how many partitions? Write them behind it, or give --partitions"
+                f"{options.from_file}: {topic}: the number of partitions is missing. Write it after the name, or "
+                "give --partitions"
             )
         counts[topic] = own or partitions or 0
     return counts
@@ -155,9 +156,9 @@ def _standing(
 def _growths(wanted: dict[str, tuple[int, int]], assigned: Assignment | None) -> tuple[list[Mutation], list[str]]:
     for topic, (now, total) in wanted.items():
         if total < now:
-            raise Refused(f"topic {topic} has {now} partitions: Kafka never takes any away; nothing was sent")
+            raise Refused(f"topic {topic} has {now} partitions, and Kafka cannot remove partitions; nothing was sent")
         if assigned is not None and len(assigned) != total:
-            raise Invalid(f"--replica-assignment names {len(assigned)} partitions, and {topic} is to have {total}")
+            raise Invalid(f"--replica-assignment lists {len(assigned)} partitions, and {topic} is to have {total}")
     growths: list[Mutation] = []
     for topic, (now, total) in wanted.items():
         if total > now:
@@ -173,7 +174,7 @@ def _and_more(names: Sequence[str]) -> str:
 def _planned(todo: Sequence[Mutation], there: Sequence[str], asked: str) -> ChangedTopics:
     """What would be sent, and what it counts against a mutation quota."""
     mutations = counted(sum(one.mutations for one in todo), "mutation")
-    summary = f"{counted(len(todo), 'topic')}, {mutations}; so already: {len(there):,}"
+    summary = f"{counted(len(todo), 'topic')}, {mutations}; unchanged: {len(there):,}"
     return ChangedTopics(
         topics=_topics([TopicOutcome(mutation=one, fate=Fate.NOT_SENT) for one in todo], there),
         lines=(*(_would(one, asked) for one in todo), summary),
@@ -236,8 +237,8 @@ def _interrupted(outcomes: Sequence[TopicOutcome]) -> Iterator[str]:
     """What exists and what does not, for the same command with --if-not-exists or --if-exists."""
     for fate, words in {
         Fate.DONE: "done",
-        Fate.UNKNOWN: "sent, and not known to be done",
-        Fate.REJECTED: "not done: the quota rejected them",
+        Fate.UNKNOWN: "sent, with unknown result",
+        Fate.REJECTED: "rejected by the quota",
         Fate.NOT_SENT: "not sent",
     }.items():
         if names := _of(fate, outcomes):
@@ -255,20 +256,20 @@ def _complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Ite
     errors = {one.fate: one.error for one in reversed(outcomes)}
     if unknown := _of(Fate.UNKNOWN, outcomes):
         yield (
-            f"error: {errors[Fate.UNKNOWN]}; whether it was done is not known: {few(unknown, _SHOWN)}; "
-            "look with --list, and run it again"
+            f"error: {errors[Fate.UNKNOWN]}. The result is unknown for {few(unknown, _SHOWN)}. "
+            "Check with --list, then run the command again"
         )
     if unsent := _of(Fate.NOT_SENT, outcomes):
-        why = "" if unknown else "--timeout is over: "
+        why = "" if unknown else "--timeout has expired: "
         yield f"error: {why}{counted(len(unsent), 'topic')} not sent: {few(unsent, _SHOWN)}"
     if rejected := _of(Fate.REJECTED, outcomes):
         violated = errors[Fate.REJECTED]
         assert isinstance(violated, QuotaViolatedException)
         when = f"in {human_duration(violated.throttle_time_ms / 1_000)}"
-        how = "run it again" if options.no_retry_quota_violated else "run it again, or give a longer --timeout"
+        how = "" if options.no_retry_quota_violated else ", or give a longer --timeout"
         yield (
-            f"error: the controller mutation quota rejects {len(rejected)} of {counted(len(outcomes), 'topic')}, "
-            f"to be tried again {when}: {how}; rejected: {few(rejected, _SHOWN)}"
+            f"error: the controller mutation quota rejects {len(rejected)} of {counted(len(outcomes), 'topic')} "
+            f"({few(rejected, _SHOWN)}). Run the command again {when}{how}"
         )
 
 

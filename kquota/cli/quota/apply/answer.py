@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli.contract import DONE, FAILED
-from kquota.cli.output import Answer, Part, spread
-from kquota.cli.quota.diff.answer import EntityChanged, Reviewed, bare, changed, summary, words
+from kquota.cli.output import Answer, Part, hidden, spread
+from kquota.cli.quota.diff.answer import EntityChanged, Reviewed, bare, changed, named, summary, words
 from kquota.list_text import few
 from kquota.measure import counted
 from kquota.quota.difference import Difference
@@ -27,6 +27,8 @@ class Unsent(Reviewed):
             parts = [f"set {name}={bare(limit.new)}" for name, limit in one.limits.items() if limit.new is not None]
             parts += [f"delete {name}" for name, limit in one.limits.items() if limit.new is None]
             yield f"{words(one.entity)}: {'; '.join(parts)}"
+        if self.changes:
+            yield named(self.change)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,7 @@ class EntityUndone(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied(Answer):
-    """What was changed and what was not."""
+    """What was changed and what was not. `confirmed`: the operator was shown the change before confirming it."""
 
     INDENT = 2
 
@@ -47,10 +49,15 @@ class Applied(Answer):
     changes: tuple[EntityChanged, ...]
     undone: tuple[EntityUndone, ...]
     protected: tuple[Entity, ...]
+    confirmed: bool = hidden(default=False)
 
     def text(self) -> Iterator[str]:
+        if self.confirmed:
+            return
         for one in self.changes:
             yield from one.lines()
+        if self.changes:
+            yield named(self.change)
 
 
 def unsent(found: Difference) -> Unsent:
@@ -58,21 +65,22 @@ def unsent(found: Difference) -> Unsent:
     return Unsent(change=found.hash, changes=changed(found.changes), protected=found.kept, closing_notes=summary(found))
 
 
-def applied(found: Difference, undone: Mapping[Entity | Resource, str]) -> Applied:
-    """The answer after the change; `undone` says why an entity was not changed."""
+def applied(found: Difference, undone: Mapping[Entity | Resource, str], *, confirmed: bool) -> Applied:
+    """The answer after the change. `undone` has the entities that were not changed, with the reasons."""
     done = [change for change in found.changes if change.entity not in undone]
-    note = f"{counted(len(done), 'entity')} changed, and seen so: {found.hash}"
+    note = f"{counted(len(done), 'entity')} changed"
     if undone:
         entities = few([f"{entity} ({why})" for entity, why in undone.items()], _SHOWN)
         note = (
-            f"error: {len(undone)} of {counted(len(found.changes), 'entity')} not changed, or not known to be: "
-            f"{entities}; the others are. Apply again: it goes on from what stands"
+            f"error: {len(undone)} of {counted(len(found.changes), 'entity')} not changed, or with unknown result: "
+            f"{entities}. Run the same command again to apply the rest"
         )
     return Applied(
         change=found.hash,
         changes=changed(done),
         undone=tuple(EntityUndone(entity=entity, why=why) for entity, why in undone.items()),
         protected=found.kept,
+        confirmed=confirmed,
         closing_notes=(note,),
         code=FAILED if undone else DONE,
     )

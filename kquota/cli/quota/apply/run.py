@@ -14,8 +14,8 @@ from kquota.cli.progress import sending
 from kquota.cli.quota import throttles
 from kquota.cli.quota.apply.answer import applied, unsent
 from kquota.cli.quota.apply.command import ApplyOptions
-from kquota.cli.quota.comparison import QuotaCluster, compare, opened, read
-from kquota.cli.quota.diff.answer import changed, summary
+from kquota.cli.quota.comparison import QuotaCluster, compare, opened, read, warn_of
+from kquota.cli.quota.diff.answer import changed, named, summary
 from kquota.errors import Invalid, Refused
 from kquota.measure import counted
 from kquota.quota.apply import apply
@@ -31,23 +31,27 @@ _SECONDS_PER_ENTITY: Final = 0.001
 def run(options: ApplyOptions) -> Answer:
     """Raises Refused where the change is not the one that was reviewed, or is not confirmed."""
     if options.change is not None and not _HASH.fullmatch(options.change):
-        raise Invalid(f"--change {options.change!r}: write it as `kquota quota diff` prints it, sha256: and 16 digits")
+        raise Invalid(
+            f"--change {options.change!r}: not a change hash. Write it as `kquota quota diff` prints it: sha256: and "
+            "16 digits"
+        )
     asks = not (options.yes or options.dry_run or options.change is not None)
     if asks:
         confirmation.must_have_terminal("give --yes, or --change with the hash of `kquota quota diff`")
     document = read(options.file, prune=options.prune)
     with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
         found = compare(cluster, document, prune=options.prune)
+        warn_of(cluster, found)
         if found.changes and options.change not in (None, found.hash):
             raise Refused(
-                f"this would now be the change {found.hash}, not {options.change}: the document or the quotas are not"
-                " what was reviewed. Nothing was written; look with `kquota quota diff`"
+                f"the change is now {found.hash}, not {options.change}: the document or the quotas were modified after"
+                " the review. Nothing was written. Review the change again with `kquota quota diff`"
             )
         if options.dry_run or not found.changes:
             return unsent(found)
         if asks:
             _ask(found, lambda: compare(cluster, document, prune=options.prune))
-        return applied(found, _apply(cluster, found))
+        return applied(found, _apply(cluster, found), confirmed=asks)
 
 
 def _ask(found: Difference, again: Callable[[], Difference]) -> None:
@@ -57,9 +61,9 @@ def _ask(found: Difference, again: Callable[[], Difference]) -> None:
             print(printable(line), file=sys.stderr)
     if (more := len(found.changes) - confirmation.MOST_SHOWN) > 0:
         say(f"... and {counted(more, 'entity')} more: `kquota quota diff` shows them all")
-    for line in summary(found):
+    for line in (*summary(found), named(found.hash)):
         say(line)
-    confirmation.must_agree("change them?")
+    confirmation.must_agree("apply this change?")
     confirmation.must_still_be(found.hash, again().hash, "the quotas")
 
 

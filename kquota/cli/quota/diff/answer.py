@@ -71,7 +71,7 @@ class Reviewed(Answer):
         for one in self.changes:
             yield from one.lines()
         if self.changes:
-            yield f"change: {self.change}"
+            yield named(self.change)
 
     def rows(self) -> Iterator[Row]:
         for one in self.changes:
@@ -103,13 +103,18 @@ def changed(changes: Iterable[Replacement | Throttling]) -> tuple[EntityChanged,
     )
 
 
+def named(change: str) -> str:
+    """The line that tells an operator the hash of a change."""
+    return f"change: {change}"
+
+
 def summary(found: Difference) -> tuple[str, ...]:
     """What pruning leaves although it is in `owns`, and how much would change."""
     kept = [f"warning: protected, so not pruned: {few(found.kept, _SHOWN)}"] if found.kept else []
     if not found.changes:
         return (*kept, "nothing to change")
     keys = sum(1 for one in found.changes for _ in one.differing())
-    return (*kept, f"{counted(keys, 'limit')} of {counted(len(found.changes), 'entity')} would change: {found.hash}")
+    return (*kept, f"{counted(keys, 'limit')} of {counted(len(found.changes), 'entity')} would change")
 
 
 def words(entity: Entity | Resource) -> str:

@@ -17,7 +17,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffOptions:
-    """Show what `apply` would change, key by key, and a hash that names exactly this change."""
+    """Show what `apply` would change, key by key, and the hash that identifies this change."""
 
     connection: Unrecorded
     file: QuotaFile

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kquota.cli.quota.comparison import compare, opened, read
+from kquota.cli.quota.comparison import compare, opened, read, warn_of
 from kquota.cli.quota.diff.answer import Reviewed, reviewed
 from kquota.cli.quota.diff.command import DiffOptions
 
@@ -11,4 +11,6 @@ def run(options: DiffOptions) -> Reviewed:
     """Raises what `apply` would raise before its first write."""
     document = read(options.file, prune=options.prune)
     with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
-        return reviewed(compare(cluster, document, prune=options.prune))
+        found = compare(cluster, document, prune=options.prune)
+        warn_of(cluster, found)
+        return reviewed(found)

@@ -51,7 +51,7 @@ class Findings(Answer):
         """How many of which kind, then one paragraph each. Commands are whole lines, to be copied."""
         among = f"{counted(self.limits, 'limit')} of {counted(self.entities, 'entity')}"
         if not self.findings:
-            yield f"nothing found among {among}"
+            yield f"no findings among {among}"
             return
         yield f"{counted(len(self.findings), 'finding')} among {among}"
         for rule, count in sorted(Counter(one.rule for one in self.findings).items()):

@@ -33,7 +33,7 @@ def run(options: ExportOptions) -> Exported:
         document = Document(limits=cluster.quotas.everything(), throttles=found)
     for entity, key in unfit(document.limits):
         world.warn(
-            f"{entity}: {key} is {document.limits[entity][key]!r}, which no document may ask for; "
-            "correct it in the document before you apply it"
+            f"{entity}: {key} is {document.limits[entity][key]!r}, which is not valid in a document. "
+            "Correct it in the document before you apply it"
         )
     return Exported(quotas=document)

@@ -21,14 +21,14 @@ from kquota.terms import BrokerId
 
 _SAYS: Final[Mapping[Verdict, str]] = {
     Verdict.AS_EXPLAINED: "As explained, within 10 %.",
-    Verdict.NOT_REACHED: "As explained: it got what it asked for, and its quota was not reached.",
-    Verdict.MORE: "More than the quota lets through: is the quota newer than its brokers know, or does a"
-    " client.quota.callback.class decide?",
-    Verdict.LESS: "Less than the quota lets through, and throttled: other clients may spend from the same bucket,"
-    " another quota may hold it, or this machine is too busy to keep up.",
-    Verdict.SLOW: "Less than it asked for, and no broker throttled it: the network, the brokers or this machine are in"
-    " the way, and no quota.",
-    Verdict.THROTTLED: "Throttled, and no quota of this kind holds it: another one does.",
+    Verdict.NOT_REACHED: "As explained: the client got what it asked for, and did not reach its quota.",
+    Verdict.MORE: "More than the quota allows. The brokers may be too old for this quota, or a"
+    " client.quota.callback.class may decide.",
+    Verdict.LESS: "Less than the quota allows, and throttled. Other clients may spend from the same bucket,"
+    " another quota may apply, or this machine may be too busy.",
+    Verdict.SLOW: "Less than the client asked for, and no broker throttled it. The bottleneck is the network, the"
+    " brokers or this machine, not a quota.",
+    Verdict.THROTTLED: "Throttled, but no quota of this kind applies, so another quota does.",
 }
 
 
@@ -84,8 +84,8 @@ class ProbeShown(Part):
         assert self.explained.client is not None
         yield from wrapped("client", whom(self.explained.client))
         yield from wrapped("load", _asked(load))
-        when = "" if load.kind is Kind.CREATE_TOPICS else f", after {load.warm:g} s in which the quota's windows fill"
-        when = when or ", once a full bucket is spent" * (load.limit is not None)
+        when = "" if load.kind is Kind.CREATE_TOPICS else f", after {load.warm:g} s in which the quota windows fill"
+        when = when or ", after a full bucket is spent" * (load.limit is not None)
         yield from wrapped("measured", f"{load.seconds:g} s{when}")
         yield from wrapped("quota", headline(_answer(load, self.explained), cluster))
         for other in _others(load, self.explained):
@@ -145,8 +145,8 @@ class LoadPlanned(Answer):
         yield from self.probe.lines()
         load = self.probe.of
         if load.kind is Kind.PRODUCE:
-            yield from wrapped("writes", f"{human_bytes(load.expected * load.lasting * len(load.leaders))} in all")
-        yield from wrapped("topic", f"{load.topic}, removed in the end; nothing was made")
+            yield from wrapped("writes", f"{human_bytes(load.expected * load.lasting * len(load.leaders))} in total")
+        yield from wrapped("topic", f"{load.topic}, removed at the end. Nothing was created")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,7 @@ class Probed(Answer):
         yield ""
         end = _conclusion(load, self.verdict)
         if not self.as_explained and (shared := _answer(load, self.probe.explained).shared):
-            end += f" One bucket has {shared}."
+            end += f" One bucket is shared by {shared}."
         yield from wrapped("", end, indent="")
 
 
@@ -280,10 +280,12 @@ def _conclusion(load: Load, found: Verdict) -> str:
         if load.limit is None:
             return "As explained: never throttled."
         share = f"{load.limit:g}% of one thread's time"
-        return f"As explained: throttled. A broker that throttles it counts {share}, so a request costs what is above."
+        return (
+            f"As explained: throttled. A broker that throttles a client counts {share}. The cost of a request is above."
+        )
     if load.kind is Kind.PRODUCE and found is Verdict.NOT_REACHED and load.limit is not None:
         least = human_rate(load.limit * len(load.leaders))
-        return f"{_SAYS[found]} It takes a --produce of more than {least}."
+        return f"{_SAYS[found]} To reach it, give --produce more than {least}."
     return _SAYS[found]
 
 
@@ -292,7 +294,7 @@ def _asked(load: Load) -> str:
     match load.kind:
         case Kind.REQUESTS:
             many = f"{load.rate:g} connections" if load.rate > 1 else "one connection"
-            return f"requests, as fast as {many} can, to {brokers}"
+            return f"requests to {brokers}, at the full speed of {many}"
         case Kind.CREATE_TOPICS:
             many = f"{load.partitions} partitions" if load.partitions > 1 else "one partition"
             return f"topics of {many}, created and deleted: {load.rate:.3g} mutations/s"

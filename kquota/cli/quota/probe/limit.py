@@ -51,7 +51,7 @@ class LimitPlanned(Answer):
 
     def document(self) -> str:
         """Raises Invalid."""
-        raise Invalid("--find-limit --dry-run writes text")
+        raise Invalid("--find-limit --dry-run prints only text: leave out --output")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +110,9 @@ def found(limit: Limit) -> LimitFound:
 def plan(wanted: Ladder) -> str:
     """What the run will do, and how long it takes."""
     return (
-        f"creating, growing and deleting topics for {wanted.lasting:.0f} s or so, {wanted.alive:,} partitions at a time"
-        f" at most, replication factor {wanted.replication_factor}"
+        f"creating, growing and deleting topics for about {wanted.lasting:.0f} s, with at most {wanted.alive:,} "
+        "partitions"
+        f" at a time and replication factor {wanted.replication_factor}"
     )
 
 
@@ -123,8 +124,8 @@ def _lines(found: Limit) -> Iterator[str]:
     heads = ["partitions", "rate", *(word for one in Operation for word in (one.value, "seen"))]
     yield from aligned(list(rows.values()), heads).splitlines()
     yield ""
-    yield "95 of 100 answers came within that time; after the last one, all brokers showed"
-    yield "what was done within the time beside it."
+    yield "Each operation has two times: 95 of 100 answers came within the first one. After"
+    yield "the last answer, all brokers showed the result within the second one."
     yield ""
     for one in found.held:
         yield from wrapped("", f"{sized(one.size)}: {_said(one)}", indent="  ")
@@ -139,7 +140,7 @@ def sized(size: int) -> str:
 
 def _said(one: Held) -> str:
     if one.stopped is None:
-        return f"{one.rate:g}/s holds, the highest rate that this run tried"
+        return f"{one.rate:g}/s holds, the highest rate that this probe tried"
     at = f"at {one.stopped.rate:g}/s, {one.stopped.operation.value}: {one.stopped.why_not}"
     return f"not even the lowest rate holds; {at}" if one.rate is None else f"{one.rate:g}/s holds; {at}"
 
@@ -147,19 +148,19 @@ def _said(one: Held) -> str:
 def _advice(found: Limit, held: Sequence[Held]) -> Iterator[str]:
     rate, each = found.suggested, found.suggested_per_tenant
     if rate is None or each is None:
-        words = "Nothing to suggest: this controller is busy, or slow; look at it before you set a quota."
+        words = "No suggestion: this controller is busy or slow. Check it before you set a quota."
         yield from wrapped("", words, indent="")
         return
     least = min(one.rate for one in held if one.rate is not None)
     words = (
         f"Suggested: {CONTROLLER_MUTATION_RATE}={plain(rate)} for all clients together: the worst case, {least:g}/s,"
-        f" and {1 - ladder.SPARE:.0%} to spare."
+        f" less a reserve of {1 - ladder.SPARE:.0%}."
     )
     if all(one.stopped is None for one in held):
-        words += " Nothing gave way: the controller may take more, and a higher --most-partitions tries it."
+        words += " All rates held, so the controller may sustain more. To test this, give a higher --most-partitions."
     yield from wrapped("", words, indent="")
     if found.tenants == 1:
-        yield "Every user has a bucket of its own: divide it with --tenants."
+        yield "Each user has its own bucket: divide the rate with --tenants."
         return
     times = f", overcommitted {found.overcommit:g} times" if found.overcommit > 1 else ""
     yield f"For each of {found.tenants} tenants{times}: {CONTROLLER_MUTATION_RATE}={plain(each)}"

@@ -82,14 +82,15 @@ def run(options: ProbeOptions) -> Answer:
 def _explained(stage: ProbeCluster, user: str, client_id: str) -> Explanation:
     found = stage.explained(user, client_id)
     if found.cluster.callback is not None:
-        decides = f"client.quota.callback.class={found.cluster.callback} decides on the brokers"
-        world.warn(f"{decides}, and may decide otherwise")
+        world.warn(
+            f"the brokers use client.quota.callback.class={found.cluster.callback}, which may apply other limits"
+        )
     return found
 
 
 def _readings(who: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple[Reading, ...]:
     """What the client got: of each broker, or of the controller."""
-    say(f"loading for {load.lasting:g} s at most; a Ctrl-C ends it and removes its topics")
+    say(f"loading for at most {load.lasting:g} s; Ctrl-C stops the probe and removes its topics")
     with _removed(who, made), lasting(f"probing: {load.kind.value}", load.lasting) as elapsed:
         return probe.readings(who, client_id, load, made.names, elapsed)
 
@@ -103,7 +104,7 @@ def _limit(
     )
     if options.dry_run:
         return LimitPlanned(ladder=wanted)
-    say(f"{limit.plan(wanted)}; a Ctrl-C ends it and removes them")
+    say(f"{limit.plan(wanted)}; Ctrl-C stops the probe and removes its topics")
     _remove_older(stage)
     made = Made()
     with _removed(who, made):
@@ -122,7 +123,7 @@ def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
     with who.stage() as stage:
         found = probe.older(stage) if dry_run else _remove_older(stage)
     running = [
-        f"topic {topic.name}: its probe may run until {scratch.ends(topic.name):%H:%M:%S} UTC; left alone"
+        f"topic {topic.name}: kept, because its probe may run until {scratch.ends(topic.name):%H:%M:%S} UTC"
         for topic in found.running
     ]
     code = NOT_YET if found.foreign or found.running else DONE
@@ -136,19 +137,18 @@ def _asked(given: ProbeOptions) -> _AskedLoad:
     """What is asked for. Raises Invalid for no load or more than one, and for options that it does not take."""
     named = [name for name in _LOADS if getattr(given, name) not in (None, False)]
     if len(named) != 1:
-        said = f"not {' and '.join(map(_option, named))}" if named else "none is given"
         raise Invalid(
-            "which load? Exactly one of --produce RATE, --consume, --requests, --create-topics, --find-limit or"
-            f" --clean-up; {said}"
+            "give exactly one of --produce RATE, --consume, --requests, --create-topics, --find-limit or --clean-up"
+            f" (given: {' and '.join(map(_option, named)) or 'none'})"
         )
     if not given.find_limit and (given.tenants != 1 or given.overcommit != 1):
-        raise Invalid("--tenants and --overcommit go with --find-limit")
+        raise Invalid("--tenants and --overcommit have an effect only with --find-limit")
     _must_have_effect(given, named[0])
     ladder.must_divide(given.tenants, given.overcommit)
     if given.user == "":
-        raise Invalid("--user is empty; a client that did not authenticate is --user ANONYMOUS")
+        raise Invalid("--user is empty. For a client that does not authenticate, give --user ANONYMOUS")
     if given.client_id == "":
-        raise Invalid("--client-id is empty: this client (librdkafka) always sends one")
+        raise Invalid("--client-id is empty, but this client (librdkafka) always sends a client-id")
     return _AskedLoad(
         kind=_LOADS[named[0]],
         rate=None if given.produce is None else byte_rate(given.produce, "--produce"),
@@ -193,11 +193,13 @@ class Made:
 def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
     """Whatever happens, all that was made is removed in the end; what a person should know of that goes to stderr."""
     try:
-        with probe.removed(who, made.names, removing=lambda: say("removing its topics"), left=made.complain):
+        with probe.removed(
+            who, made.names, removing=lambda: say("removing the topics of the probe"), left=made.complain
+        ):
             yield
     except KeyboardInterrupt:
         if made.names and not made.left:
-            say("interrupted again: what is left of its topics the next probe removes, or --clean-up")
+            say("interrupted again: topics may be left. The next probe or `kquota quota probe --clean-up` removes them")
         raise
 
 
@@ -205,7 +207,7 @@ def _remove_older(stage: ProbeCluster) -> Found:
     """Remove what older probes left whose time is over."""
     found, names = probe.remove_older(stage)
     if names:
-        say(f"removed what an older probe left: {', '.join(names[:5])}{' …' * (len(names) > 5)}")
+        say(f"removed topics of an older probe: {', '.join(names[:5])}{' …' * (len(names) > 5)}")
     for line in _foreign(found):
         world.warn(line)
     return found
@@ -213,4 +215,7 @@ def _remove_older(stage: ProbeCluster) -> Found:
 
 def _foreign(found: Found) -> list[str]:
     """A line for each topic that only looks like that of a probe."""
-    return [f"topic {name} has a probe's name and not its seal ({scratch.SEAL}): left alone" for name in found.foreign]
+    return [
+        f"topic {name}: kept, because it has the name but not the seal ({scratch.SEAL}) of a probe"
+        for name in found.foreign
+    ]

@@ -20,9 +20,9 @@ from kquota.probe.refusals import (
 )
 
 _INSTEAD: Final[Mapping[type[KquotaError], str]] = {
-    LimitedClient: ", or give --client-config or --client-id of a client that has none",
-    RejectedClient: ", or give --client-config with a login that has none",
-    TooManyMutations: ", so give fewer --seconds",
+    LimitedClient: ", or give --client-config or --client-id of a client without this quota",
+    RejectedClient: ", or give --client-config with a login without this quota",
+    TooManyMutations: ". Give fewer --seconds",
 }
 
 
@@ -48,14 +48,14 @@ def worded(error: KquotaError) -> KquotaError:
         case UnknownUser():
             return Invalid(f"--user is missing: {error}")
         case OtherUser():
-            return Invalid(f"--user {error.user}: {error}; give {error.user}'s own login with --client-config")
+            return Invalid(f"--user {error.user}: {error}. Give the login of {error.user} with --client-config")
         case TooManyBytes():
             return Refused(
-                f"this would write {human_bytes(error.written)}, and --most-bytes allows {human_bytes(error.allowed)}:"
-                " ask for a lower rate, fewer --seconds or fewer brokers (--broker-list), or allow more"
+                f"this would write {human_bytes(error.written)}, and --most-bytes allows {human_bytes(error.allowed)}."
+                " Give a lower rate, fewer --seconds, fewer brokers (--broker-list) or more --most-bytes"
             )
         case NotRemoved():
-            return NotRemoved(f"{error}; `kquota quota probe --clean-up` does it later", error.done, error.undone)
+            return NotRemoved(f"{error}. Run `kquota quota probe --clean-up` later", error.done, error.undone)
         case LimitedClient() | RejectedClient() | TooManyMutations():
             return Refused(f"{error}{_INSTEAD[type(error)]}")
         case _:

@@ -21,10 +21,10 @@ from kquota.simulate.trace import TraceStream
 from kquota.terms import SAMPLE_MS
 
 UNFINISHED: Final = (
-    "under this quota the load takes more than 30 days, or a fetch never gets an answer: is a unit missing, or the "
-    "load too long?"
+    "under this quota the load takes more than 30 days, or a fetch never gets an answer. Check the unit of the quota "
+    "and the length of the load"
 )
-_UNKNOWN: Final = "unknown: that is measured after two windows, over one more at least"
+_UNKNOWN: Final = "unknown, because the load is shorter than three quota windows"
 _ROWS: Final = 12
 _CELLS: Final = 60
 """Of a plot that is not on a terminal."""
@@ -96,9 +96,9 @@ class Deployed(Answer):
 
     def text(self) -> Iterator[str]:
         rate, window = self.controller_mutation_rate, self.window_num * SAMPLE_MS / 1_000
-        smallest = ", the smallest that is fast enough" if self.sought else ""
-        burst = f"{rate * window:g} at once, {window:g} s of it"
-        client = "" if self.strict else ", to a client that is only delayed"
+        smallest = ", the smallest rate that is fast enough" if self.sought else ""
+        burst = f"{rate * window:g} at once, the quota of {window:g} s"
+        client = "" if self.strict else ", for a client that is only delayed"
         yield f"Quota        {_per_second(rate)}{smallest}; {burst} ({self.model}{client})"
         if self.request_percentage is not None:
             yield f"             and {self.request_percentage:g} % of one thread's time"
@@ -106,7 +106,7 @@ class Deployed(Answer):
         yield f"Load         {counted(self.topics, 'topic')}{each} = {counted(sum(self.items), 'mutation')}"
         yield f"Done         {_time(self.ms)} after the first request, {counted(self.requests, 'request')}"
         if self.next_wait_ms:
-            yield f"And then     whoever comes next waits {_time(self.next_wait_ms)}"
+            yield f"And then     the next request waits {_time(self.next_wait_ms)}"
         yield ""
         yield from _rounds(self.rounds)
         curve = Curve()
@@ -212,7 +212,7 @@ def _quota_line(held: Quotas) -> str:
 
 def _flow_lines(flow: Flow) -> Iterator[str]:
     took = _time(flow.end - flow.begin)
-    yield f"Load         {counted(flow.admitted, 'request')}, {human_bytes(flow.bytes)}, through in {took}"
+    yield f"Load         {counted(flow.admitted, 'request')}, {human_bytes(flow.bytes)}, done in {took}"
     if flow.first_wait is None:
         yield "Throttled    never"
     else:
@@ -230,13 +230,13 @@ def _trace_lines(found: Sequence[StreamShown]) -> Iterator[str]:
     begin, end = min(flow.begin for flow in flows), max(flow.end for flow in flows)
     delayed = [flow for flow in flows if flow.delayed]
     requests = counted(sum(flow.admitted for flow in flows), "request")
-    yield f"Load         {counted(len(found), 'client')}, {requests}, through in {_time(end - begin)}"
+    yield f"Load         {counted(len(found), 'client')}, {requests}, done in {_time(end - begin)}"
     if not delayed:
         yield "Throttled    never"
         return
     waited = sum(flow.total_wait for flow in flows)
     waits = sum(flow.delayed for flow in flows)
-    yield f"Throttled    {len(delayed):,} of them; {counted(waits, 'wait')} of {_time(waited)} in all"
+    yield f"Throttled    {len(delayed):,} of them; {counted(waits, 'wait')} of {_time(waited)} in total"
     yield ""
     worst = sorted((one for one in found if one.flow.delayed), key=lambda one: -one.flow.total_wait)
     rows = [_row(one, begin) for one in worst[:_ROWS]]
@@ -244,7 +244,7 @@ def _trace_lines(found: Sequence[StreamShown]) -> Iterator[str]:
     heads = [head for head in rows[0] if head != "rejected" or any(row[head] for row in rows)]
     yield from aligned([[row[head] for head in heads] for row in rows], heads, left=[0]).splitlines()
     if len(worst) > _ROWS:
-        yield f"... and {len(worst) - _ROWS:,} more; --output json has all"
+        yield f"... and {len(worst) - _ROWS:,} more; --output json shows all"
 
 
 def _row(one: StreamShown, begin: int) -> dict[str, object]:

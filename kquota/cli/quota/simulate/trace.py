@@ -45,18 +45,18 @@ def answer(given: SimulateOptions, held: Quotas) -> Traced:
             link, line = bad.example
             shown = line[:_LONGEST_SHOWN] + ("..." if len(line) > _LONGEST_SHOWN else "")
             say(
-                f"rows left out: {bad.count}; a number is missing, or is none, or bytes and mutations stand in one; "
-                f"as in {trace.files.name(link)}: {shown!r}"
+                f"rows left out: {bad.count}, for example in {trace.files.name(link)}: {shown!r}. "
+                "A number is missing or not valid, or one row has both bytes and mutations"
             )
     if not found:
-        raise Invalid("--trace: holds no good row")
+        raise Invalid("--trace: contains no valid row")
     costs = {cost for one in found for cost in one.flow.costs}
     for key, column in columns.items():
         if column not in costs:
             say(f"warning: {option(key)} has no effect: no row has {column}")
     for one in found:
         if one.flow.unfinished:
-            say(f"warning: {name(one.stream)}: {UNFINISHED}; told is what came before")
+            say(f"warning: {name(one.stream)}: {UNFINISHED}. The figures cover the time before")
     return Traced(
         held=held,
         streams=tuple(StreamShown(stream=one.stream, flow=one.flow) for one in found),

@@ -23,7 +23,7 @@ class StartedSandbox(Sandboxes):
 def run(options: UpOptions) -> StartedSandbox:
     """Raises Invalid for options of Kafka without Kafka."""
     if options.zookeeper_only and (options.kafka is not None or options.brokers is not None or options.properties):
-        raise Invalid("--zookeeper-only starts no Kafka: leave out --kafka, --brokers and --property")
+        raise Invalid("--zookeeper-only starts no Kafka. Leave out --kafka, --brokers and --property")
     with downloading() as tell:
         started = cluster.up(
             name=options.name,
