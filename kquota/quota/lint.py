@@ -1,4 +1,4 @@
-"""What is in vain or wrong in a whole set of quotas, rule by rule."""
+"""Find mistakes and limits without effect in a whole set of quotas, rule by rule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kquota.terms import DEFAULT
 
 
 def lint(quotas: Quotas, cluster: Capacity) -> tuple[QuotaFinding, ...]:
-    """Every finding: first those of the whole cluster, then entity by entity in the one order, key by key."""
+    """All findings: first those of the whole cluster, then entity by entity in display order, key by key."""
     found = [*_callback(cluster), *_of_values(quotas, cluster)]
     for entity, limits in quotas.items():
         found += [finding for rule in lint_names.RULES for finding in rule(entity, limits, quotas)]

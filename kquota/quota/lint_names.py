@@ -1,4 +1,4 @@
-"""Rules about names: those that look as if another was meant, those that brokers resolve, those that are alike."""
+"""Rules about names: those that look like a mistake, those that brokers resolve, and those that look alike."""
 
 from __future__ import annotations
 
@@ -143,9 +143,9 @@ def _same_address(quotas: Quotas) -> Iterator[QuotaFinding]:
 
 
 def _decoded(name: str) -> str | Default | None:
-    """What a name would be if it were a znode's, or None where it does not look like one.
+    """The name that an encoded znode name stands for, or None if the name does not look encoded.
 
-    A migration to KRaft took users' znode names for their names (KAFKA-16222), and the default's for a user
+    A migration to KRaft used the znode names of users as user names (KAFKA-16222), and that of the default as a user
     (KAFKA-16411).
     """
     if name == WIRE_DEFAULT:
@@ -159,17 +159,17 @@ def _decoded(name: str) -> str | Default | None:
 
 
 def _without_type(name: str) -> str | None:
-    """The name in `User:alice`: a quota is for the principal's name, without its type (KafkaPrincipal)."""
+    """The name in `User:alice`: a quota applies to the name of a principal, without its type (KafkaPrincipal)."""
     return name.removeprefix(_PRINCIPAL) if name.startswith(_PRINCIPAL) and name != _PRINCIPAL else None
 
 
 def _trimmed(name: str) -> str | None:
-    """The name without the white space around it, or None where there is none or nothing else."""
+    """The name without surrounding white space, or None if there is none or nothing else."""
     return name.strip() if name.strip() not in ("", name) else None
 
 
 def _alike(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-    """Names that differ only by case, by percent-encoding or by white space around them: each with its others."""
+    """Names that differ only by case, percent-encoding or surrounding white space: each with the others."""
     groups: dict[str, list[str]] = {}
     for name in sorted(names):
         groups.setdefault(unquote(name, errors="replace").strip().casefold(), []).append(name)

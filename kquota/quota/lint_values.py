@@ -1,4 +1,4 @@
-"""Rules about one value: levels that hide it, values that limit nothing, units that got lost."""
+"""Rules about one value: levels that hide it, values that limit nothing, missing units."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KAFKAS_BATCH: Final = 1_048_588
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintedValue:
-    """One value among all others."""
+    """One value, with all others for comparison."""
 
     entity: Entity
     key: str
@@ -32,7 +32,7 @@ class LintedValue:
     clients_of_default_user: tuple[str, ...] = ()
 
     def removed(self) -> tuple[QuotaChange, ...]:
-        """The change that takes this value away."""
+        """The change that removes this value."""
         return (QuotaChange(entity=self.entity, delete=(self.key,)),)
 
     def finding(self, rule: str, what: str, why: str, do: str, cure: tuple[QuotaChange, ...]) -> QuotaFinding:
@@ -75,10 +75,10 @@ def _redundant(one: LintedValue) -> Iterator[QuotaFinding]:
 
 
 def _stand_in(quotas: Quotas, entity: Entity, key: str, client_ids: Iterable[str]) -> Entity | None:
-    """What would take the place of this entity's limit unnoticed, or None where somebody would notice.
+    """The entity that would give every client the same limit from the same bucket, or None if a client would notice.
 
-    `client_ids` are those that a default user's quota of this key names: they are what one client of a user can meet
-    and another cannot. A limit that is equal and counts in another bucket is noticed: clients begin to share.
+    `client_ids` are those that a default user's quota of this key names, because they differ between the clients of a
+    user. An equal limit in another bucket is a difference, because clients begin to share it.
     """
     if entity.ip is not None:
         default = Entity(ip=DEFAULT)
@@ -97,7 +97,10 @@ def _clients(entity: Entity, client_ids: Iterable[str]) -> Iterable[Client]:
 
 
 def _client(entity: Entity, client_id: str | None) -> Client:
-    """A client that the entity speaks of; the part that it leaves open has this client-id, or a name of no quota."""
+    """A client that the entity covers.
+
+    A part that the entity leaves open has this client-id, or a name without quota.
+    """
     return Client(
         user=entity.user if isinstance(entity.user, str) else None,
         client_id=entity.client_id if isinstance(entity.client_id, str) else client_id,
@@ -110,7 +113,7 @@ def _binds_others(quotas: Quotas, entity: Entity, key: str, client: Client) -> b
 
 
 def _heir(quotas: Quotas, entity: Entity, key: str, client: Client) -> Entity | None:
-    """Who would bind this client instead, if with the same limit from the same bucket."""
+    """The entity that would apply to this client instead, if it has the same limit in the same bucket."""
     found = rungs(quotas, client, key)
     won = winner(found)
     if won is None or won.entity != entity:

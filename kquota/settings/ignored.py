@@ -1,4 +1,4 @@
-"""What a broker would ignore, or what cannot be meant: told before anything is written (KIP-73, KAFKA-10190)."""
+"""Refuses or warns about values that brokers would ignore, before anything is written (KIP-73, KAFKA-10190)."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class OtherKind(Invalid):
 
 
 def value(resource: Resource, key: str, text: str) -> str:
-    """What to store for the text of one value: rates as whole bytes per second, lists without blanks.
+    """The value to store for a text: rates as whole bytes per second, lists without blanks.
 
-    Every other value is the broker's to judge. Raises Invalid for a key on the wrong kind of resource, for what is no
-    rate and no list, for what is no UTF-8, and for more bytes than a broker can hold.
+    Brokers check all other values. Raises Invalid for a key on the wrong kind of resource, for an invalid rate or list,
+    for text that is not valid UTF-8, and for more bytes than a broker can store.
     """
     if key in THROTTLE_RATES:
         if resource.kind == TOPICS:
@@ -47,7 +47,7 @@ def value(resource: Resource, key: str, text: str) -> str:
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        # It may be a password, and so is not shown.
+        # It may be a password, so it is not shown.
         raise Invalid(f"{key}: the value is not valid UTF-8; check the shell's locale") from None
     if size > LONGEST_VALUE:
         raise Invalid(
@@ -58,9 +58,9 @@ def value(resource: Resource, key: str, text: str) -> str:
 
 
 def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> tuple[str, ...]:
-    """Warnings about what the operator may not mean; `release` None: this cluster's release is not known.
+    """Warnings about changes that may be a mistake; `release` is None if it is unknown.
 
-    Raises Refused for what this release stores and ignores.
+    Raises Refused for values that this release stores and ignores.
     """
     warned = []
     rates = [key for key in THROTTLE_RATES if key in change.add]

@@ -1,4 +1,4 @@
-"""What may be written to ZooKeeper, which takes anything: a wrong value there stops a broker when it next starts."""
+"""The values that may be written to ZooKeeper, which accepts anything: a wrong one prevents a broker from starting."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ TOPIC: Final[Mapping[str, Callable[[str], bool]]] = {
     "segment.ms": _whole(1, _LONG),
     "unclean.leader.election.enable": _BOOLEAN,
 }
-"""The topic configs that every Kafka with a ZooKeeper has, from 2.4 to 3.9, and what all of these take."""
+"""The topic configs that all Kafka releases with a ZooKeeper have, 2.4 to 3.9, and the values that all of them accept.
+"""
 
 
 class NeedsBroker(Invalid):
@@ -67,7 +68,7 @@ class NeedsBroker(Invalid):
 
 
 def must_be_sound(change: ConfigChange) -> None:
-    """Raises Invalid for a value that is wrong, or that nobody but a broker can judge."""
+    """Raises Invalid for a value that is wrong, or that only a broker can check."""
     for key, text in change.add.items():
         if key in THROTTLE_RATES or key in THROTTLE_LISTS:
             if value(change.resource, key, text) != text:
@@ -88,5 +89,5 @@ def must_be_sound(change: ConfigChange) -> None:
 
 
 def is_password(key: str) -> bool:
-    """Whether a broker's config may hold a secret, by its name alone; rather one too many."""
+    """Whether a broker's config may hold a secret, judged by its name; in doubt it does."""
     return _PASSWORD.search(key) is not None
