@@ -140,7 +140,7 @@ def test_authorities_that_hold_no_certificate_are_refused(bare: Path, monkeypatc
     (bare / "empty.pem").write_text("nothing\n")
     monkeypatch.setenv("SSL_CERT_FILE", str(bare / "empty.pem"))
     wheel = java.Java(executable=Path("java"), home=bare, version=25, bundled=True)
-    with pytest.raises(Refused, match="holds no certificate"):
+    with pytest.raises(Refused, match="contains no certificate"):
         java.trust(wheel)
 
 

@@ -43,7 +43,7 @@ def test_a_file_is_utf_8(tmp_path: Path, data: bytes, complaint: str | None) -> 
 def test_a_file_that_cannot_be_read(tmp_path: Path, name: str, why: str) -> None:
     with pytest.raises(Invalid) as raised:
         read(tmp_path / name, "a plan")
-    assert str(raised.value) == f"{tmp_path / name}: cannot be read: {why}; name a plan"
+    assert str(raised.value) == f"{tmp_path / name}: cannot be read: {why}. Give a plan"
 
 
 def test_a_file_may_be_called_stdin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Topics as people write them: names, lines of a file, a replica assignment."""
+"""Topics as operators write them: names, lines of a file, a replica assignment."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from kquota.mutation.request import Assignment
 from kquota.terms import HIGHEST_ID, BrokerId, is_id, wrong_topic_name
 
 MOST_REPLICAS: Final = 2**15 - 1
-"""Of one partition: the protocol has 16 bits for the number."""
+"""Of one partition, because the protocol has 16 bits for the number."""
 
 
 def name(text: str, where: str) -> str:
-    """A topic's name. Raises Invalid, naming `where`, for what no broker takes."""
+    """A topic name. Raises Invalid, naming `where`, for a name that no broker accepts."""
     if why := wrong_topic_name(text):
         raise Invalid(f"{where} {text!r} {why}")
     return text
 
 
 def collide(topic: str) -> bool:
-    """Whether it has a period and an underscore, which the names of metrics do not tell apart."""
+    """Whether it has a period or an underscore, which collide in the names of metrics."""
     return "." in topic and "_" in topic
 
 
@@ -33,7 +33,7 @@ def count(number: int | None, where: str, most: int = HIGHEST_ID) -> int | None:
 
 
 def lines(text: Iterable[str], where: str) -> Iterator[tuple[str, int | None, int | None]]:
-    """NAME [PARTITIONS [REPLICATION-FACTOR]] a line; `#` begins a remark. Raises Invalid, naming the line."""
+    """NAME [PARTITIONS [REPLICATION-FACTOR]] per line; `#` begins a comment. Raises Invalid, naming the line."""
     for number, line in enumerate(text, 1):
         words = line.partition("#")[0].split()
         place = f"{where} line {number}:"
@@ -45,7 +45,7 @@ def lines(text: Iterable[str], where: str) -> Iterator[tuple[str, int | None, in
 
 
 def assignment(text: str, where: str) -> Assignment:
-    """`1:2,2:3`: the replicas of partition 0, then of partition 1, ... Raises Invalid, naming `where`."""
+    """`1:2,2:3`: the replicas of partition 0, of partition 1 and so on. Raises Invalid, naming `where`."""
     found: dict[int, tuple[BrokerId, ...]] = {}
     for number, part in enumerate(text.split(",")):
         ids = [word.strip() for word in part.split(":")]

@@ -1,4 +1,4 @@
-"""What a probe is to do, made of what is asked for, what the brokers are and what binds the client."""
+"""Prepares a probe from the options, the live brokers and the quotas of the client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REPLICAS: Final = 3
 
 
 def user(known: str | None, said: str | None) -> str:
-    """Whom brokers take the client for, as its login shows (None: it does not). Raises Invalid for another user."""
+    """The user of the client as its login shows it (None: only brokers know). Raises Invalid for another user."""
     if known is None:
         if said is None:
             raise UnknownUser(
@@ -44,10 +44,10 @@ def prepared(
     brokers: Sequence[BrokerId] | None = None,
     most_bytes: int = MOST_BYTES,
 ) -> Load:
-    """The load, bounded, on a topic that is yet to be. `rate` is bytes per second in all, for what is produced.
+    """The load, within its bounds, on a topic that does not exist yet.
 
-    Raises Invalid without it, and for no broker or one given twice; Refused for what a probe does not do, and where the
-    quota is no rate.
+    `rate` is bytes per second in total, for producing. Raises Invalid if it is missing, and for an empty list of
+    brokers or a repeated one; Refused for a load beyond the bounds, and if the quota is not a valid rate.
     """
     limit = _limit(next(one for one in explained.answers if one.key == KEYS[kind]), explained)
     where = _alive(alive, brokers)
@@ -80,7 +80,10 @@ def prepared(
 def climbing(
     explained: Explanation, alive: Sequence[BrokerId], *, seconds: float | None, most_partitions: int
 ) -> Ladder:
-    """The ladder that finds a limit. Raises Invalid where not one rung fits, and Refused for a client with a quota."""
+    """The ladder that finds a limit.
+
+    Raises Invalid if not even one rung fits, and Refused for a client with a quota.
+    """
     bound = next(one for one in explained.answers if one.key == CONTROLLER_MUTATION_RATE)
     if bound.limit is not None and not explained.cluster.ignores(bound.key):
         raise LimitedClient(
@@ -104,7 +107,10 @@ def climbing(
 
 
 def _limit(answer: KeyAnswer, explained: Explanation) -> float | None:
-    """The quota, None without one. Raises Refused for what is no rate: nobody is held to it as to one."""
+    """The quota, None without one.
+
+    Raises Refused for a value that is not a valid rate, which brokers do not enforce as one.
+    """
     if answer.limit is None or explained.cluster.ignores(answer.key):
         return None
     if not (math.isfinite(answer.limit) and answer.limit > 0):

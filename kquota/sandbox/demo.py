@@ -1,5 +1,5 @@
-"""The whole story on a fresh sandbox: a client throttled, a move predicted, executed, seen from a second host, and
-verified; nothing is left.
+"""The demo on a fresh sandbox: a throttled client, and a move that is predicted, executed, seen from a second host and
+verified, with no throttle left.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _THROTTLE: Final = "12MB/s"
 _CLIENT_QUOTA: Final = "1MB/s"
 _REASON: Final = "broker 2 gets new disks"
 _OTHER_HOST: Final = "--state-dir other-host"
-"""A host is a state folder: another host has another one."""
+"""A state folder stands for a host, so another folder is another host."""
 _MOVE_SECONDS: Final = 240.0
 _NOT_YET: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Where the demo tells: `line` takes the parts of a line, `progress` shows a bar (text, share or None).
+    """Output of the demo: `line` takes the parts of a line, `progress` shows a bar (text, share or None).
 
-    An error may be a part of a line, as it may be of another error.
+    A part of a line may be an error, as in the message of another error.
     """
 
     line: Callable[..., None]
@@ -49,9 +49,9 @@ class Story:
 
 
 def demo(story: Story) -> bool:
-    """Tell the story; the sandbox is stopped whatever happens. False where ZooKeeper alone had to carry it.
+    """Run the demo; the sandbox is always stopped. False if only the part with ZooKeeper was possible.
 
-    Raises KquotaError when something of it is not so, or the prediction misses by more than 15 %.
+    Raises KquotaError if a step fails, or if the prediction misses by more than 15 %.
     """
     with tempfile.TemporaryDirectory(prefix="kquota-demo-") as folder:
         try:
@@ -74,14 +74,14 @@ def demo(story: Story) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Cast:
-    """Runs kquota as a person would, in its own process, and shows what was typed and what came back."""
+    """Runs kquota in its own process, as an operator would, and shows the command and its output."""
 
     story: Story
     where: dict[str, str]
     folder: Path
 
     def kquota(self, command: str, *expected: int, show: bool = True) -> str:
-        """The command's stdout. Raises KquotaError on an exit code that is not expected (0 unless told)."""
+        """The command's stdout. Raises KquotaError for an unexpected exit code (by default all except 0)."""
         if show:
             self.story.line(f"\n$ kquota {command}")
         ran = subprocess.run(
@@ -173,7 +173,7 @@ def _seen_elsewhere(cast: _Cast) -> None:
 
 
 def _watched(cast: _Cast, found: Sandbox, began: float, predicted: dict[str, Any]) -> float:
-    """Seconds from `began` until every client sees the new replicas, with a bar of the bytes that arrived."""
+    """Seconds from `began` until every client sees the new replicas. A bar shows the bytes that have arrived."""
     client, expected = traffic.admin(found.bootstrap), predicted["expected_seconds"]
     coming = predicted["bytes_to_copy"] + expected * _WRITES
     wanted, looked = frozenset({1, 3}), 0.0

@@ -170,7 +170,7 @@ DRAFTS = {
     ),
     "a burst alone": (
         ["--client-defaults", "--add-config", "controller_mutations_burst=110"],
-        "a burst of 110 comes with controller_mutation_rate=10 (11 x 1 s x 10)",
+        "a burst of 110 needs controller_mutation_rate=10 (11 x 1 s x 10)",
     ),
     "a burst that is no number": (
         ["--user", "a", "--add-config", "controller_mutations_burst=many"],

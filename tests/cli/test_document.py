@@ -336,11 +336,15 @@ GOOD = "version: 1\nowns: [x]\nusers: {a: {request_percentage: 5}}\n"
 BAD = {
     "no file": (["diff"], None, "Missing argument 'FILE'"),
     "a file that is not there": (["diff", "/nowhere/x.yaml"], None, "/nowhere/x.yaml: cannot be read: No such file"),
-    "a folder": (["diff", "/"], None, "/: cannot be read: Is a directory; name a document of quotas"),
+    "a folder": (["diff", "/"], None, "/: cannot be read: Is a directory. Give a document of quotas"),
     "UTF-16": (["diff"], GOOD.encode("utf-16"), "quotas.yaml: is UTF-16, not UTF-8. Save it as UTF-8"),
     "nothing": (["apply", "--yes"], b"", "quotas.yaml: is empty. Give a document of quotas"),
     "a mistake": (["apply", "--yes"], b"version: 1\nusers: {a: {rate: 5}}", "quotas.yaml:2:13: user 'a': unknown key"),
-    "a name with an escape sequence": (["diff"], b'version: 1\nusers: {"\\e[31m": 5}', r"user '\x1b[31m': a mapping"),
+    "a name with an escape sequence": (
+        ["diff"],
+        b'version: 1\nusers: {"\\e[31m": 5}',
+        r"user '\x1b[31m': must be a mapping",
+    ),
     "an IP that is none": (
         ["apply", "--yes"],
         b"version: 1\nips: {nobody.invalid: {connection_creation_rate: 5}}",

@@ -202,10 +202,10 @@ def test_on_brokers_everything_is_known(kafka_431: Sandbox) -> None:
 
 
 WRONG = {
-    "nobody": ([], "whose quotas?"),
+    "nobody": ([], "no client is given"),
     "an empty user": (["--user", ""], "--user ANONYMOUS"),
     "a host": (["--ip", "localhost"], "not an IP address"),
-    "all and one": (["--all", "--user", "a"], "leave --user"),
+    "all and one": (["--all", "--user", "a"], "leave out --user"),
 }
 
 

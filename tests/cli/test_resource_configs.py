@@ -269,7 +269,7 @@ BAD = {
     "a rate on a topic": (["--topic", "t", "--add-config", "leader.replication.throttled.rate=5"], "brokers"),
     "a rate of 0": (["--broker", "1", "--add-config", "leader.replication.throttled.rate=0"], "at least 1"),
     "no id": (["--broker", "one", "--add-config", f"{LOG_DIR_RATE}=5"], "must be a valid integer broker id"),
-    "no topic's name": (["--topic", "../x", "--add-config", "retention.ms=5"], "no topic's name"),
+    "no topic's name": (["--topic", "../x", "--add-config", "retention.ms=5"], "not a valid topic name"),
     "a secret": (
         ["--broker", "1", "--add-config", "ssl.key.password=CANARY-7f3a"],
         "--add-config-file",

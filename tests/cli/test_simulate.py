@@ -150,7 +150,7 @@ WRONG = {
         ("--permissive", "--producer-byte-rate", "1MB/s", "--trace", "x"),
         "--permissive has no effect without --controller-mutation-rate",
     ),
-    "no quota": (("--load", "1MB/s"), "which quota?"),
+    "no quota": (("--load", "1MB/s"), "no quota is given"),
     "no load": (("--producer-byte-rate", "1MB/s"), "no load is given. Give --topics N, --from-file FILE, --load"),
     "two sides": (("--producer-byte-rate", "1MB/s", "--consumer-byte-rate", "1MB/s"), "produces or consumes"),
     "no rate and no time": (("--topics", "3"), "give --controller-mutation-rate N, or --within TIME to find one"),

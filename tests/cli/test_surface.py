@@ -131,7 +131,7 @@ WRONG = {
     ),
     "k=v where a file belongs": (
         ["configs", "--alter", "--user", "a", "--add-config-file", "SCRAM-SHA-512=[password=CANARY]"],
-        "--add-config-file: cannot read what is given: No such file",
+        "--add-config-file: cannot read the given file: No such file",
     ),
     "no ZooKeeper port": (["configs", "--describe", "--user", "a", "--zookeeper", "localhost/x"], "not host:port"),
     "log-dirs without an action": (["log-dirs"], "--describe, --snapshot DIR or --compact DIR"),

@@ -250,7 +250,7 @@ WRONG = {
     "no action": ((), "Command must include exactly one action: --list, --describe, --create, --alter, --delete"),
     "two actions": (("--list", "--create"), "Command must include exactly one action"),
     "no topic": (("--create",), 'Missing required argument "[topic]"'),
-    "a name": (("--create", "--topic", "a/b"), "--topic 'a/b' is no topic's name"),
+    "a name": (("--create", "--topic", "a/b"), "--topic 'a/b' is not a valid topic name"),
     "no partitions": (("--create", "--topic", "a", "--partitions", "0"), "--partitions 0: write a number from 1"),
     "no number": (("--alter", "--topic", "a"), 'Missing required argument "[partitions]"'),
     "an assignment": (("--create", "--topic", "a", "--replica-assignment", "1:1"), "may not contain duplicate entries"),
@@ -268,11 +268,11 @@ WRONG = {
     "another action's": (("--list", "--partitions", "3"), 'can\'t be used with action "[list]"'),
     "ZooKeeper": (("--list", "--zookeeper", "z:2181"), "bypass the controller mutation quota (KIP-599)"),
     "no time": (("--delete", "--topic", "a", "--timeout", "soon"), "--timeout 'soon' is not a positive number"),
-    "two dry runs": (("--create", "--topic", "a", "--dry-run", "--validate-only"), "give one of them"),
+    "two dry runs": (("--create", "--topic", "a", "--dry-run", "--validate-only"), "Give only one of them"),
     "a deletion": (("--delete", "--topic", "a", "--validate-only"), 'can\'t be used with action "[delete]"'),
     "no file": (
         ("--create", "--from-file", "/no/such"),
-        "directory; name a file of topics (--from-file)",
+        "directory. Give a file of topics (--from-file)",
     ),
     "an id and a name": (("--describe", "--topic", "a", "--topic-id", "b"), 'can\'t be used with option "[topic]"'),
     "a report of topics": (

@@ -189,7 +189,7 @@ REFUSED_THROTTLES = {
         "2:74: broker '1': leader.replication",
     ),
     "a name that no broker can have": ("{brokers: {one: {}}}", "2:35: The entity name for brokers must be a valid"),
-    "a name that no topic can have": ("{topics: {a b: {}}}", "2:34: 'a b' is no topic's name"),
+    "a name that no topic can have": ("{topics: {a b: {}}}", "2:34: 'a b' is not a valid topic name"),
     "no value": (
         f"{{brokers: {{1: {{{LEADER_RATE}: }}}}}}",
         "broker '1': leader.replication.throttled.rate has no value",
@@ -215,7 +215,7 @@ EXPLODING = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in z
 REFUSED = {
     "nothing": ("", "1:1: the document is empty"),
     "only a comment": ("# x\n", "the document is empty"),
-    "no version": ("users: {}", "1:1: no version"),
+    "no version": ("users: {}", "1:1: the version is missing"),
     "a later version": ("version: 2", "1:10: version '2': this kquota reads version 1"),
     "a list": ("- version: 1", "1:1: the document: must be a mapping"),
     "one word": ("version", "1:1: the document: must be a mapping"),

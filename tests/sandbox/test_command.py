@@ -82,7 +82,7 @@ BAD = {
     "Kafka without Kafka": (["up", "--zookeeper-only", "--kafka", "4.3.1"], 2, "--zookeeper-only starts no Kafka"),
     "a property without a value": (["up", "--property", "x"], 2, "--property 'x': write KEY=VALUE"),
     "a property that smuggles another": (["up", "--property", "a=b\nc=d"], 2, "write KEY=VALUE"),
-    "a sandbox that is not there": (["env", "nobody"], 1, "sandbox nobody does not run"),
+    "a sandbox that is not there": (["env", "nobody"], 1, "sandbox nobody is not running"),
 }
 
 
