@@ -220,7 +220,7 @@ def _on_zookeeper_alone(story: Story, folder: Path) -> bool:
         cast.kquota(f"configs --alter --add-config producer_byte_rate={_CLIENT_QUOTA},request_percentage=50 {entity}")
         told = cast.kquota(f"configs --describe {entity}")
         if "producer_byte_rate=1000000" not in told:
-            raise KquotaError(f"demo: the quota was written, but --describe does not show it: {told!r}")
+            raise KquotaError(f"demo: the quota was written, but it is not shown: {told!r}")
         cast.kquota(f"configs --alter --delete-config producer_byte_rate,request_percentage {entity}")
     finally:
         sandbox.down(NAME)

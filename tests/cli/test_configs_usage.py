@@ -216,4 +216,4 @@ NEED_BROKERS = {
 
 @pytest.mark.parametrize("arguments", NEED_BROKERS.values(), ids=NEED_BROKERS)
 def test_zookeeper_checks_nothing(arguments: list[str]) -> None:
-    assert refused(["--alter", *arguments], "--zookeeper").endswith(": use --bootstrap-server\n")
+    assert refused(["--alter", *arguments], "--zookeeper").endswith(". Use --bootstrap-server\n")

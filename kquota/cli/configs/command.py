@@ -1,4 +1,4 @@
-"""`kquota configs`: kafka-configs for quotas and throttles, with its flags, its words and both connections."""
+"""`kquota configs`: kafka-configs for quotas and throttles, with its options, its sentences and both connections."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ HEADINGS: Final = {
 """The first option of each part of the help, and its heading."""
 
 KINDS: Final = (TOPICS, CLIENTS, USERS, BROKERS, IPS)
-"""The entity types, in the order in which kafka-configs looks at its short forms."""
+"""The entity types, in the order in which kafka-configs checks its short forms."""
 
-# No argument of a process can hold a NUL, so this cannot be anybody's name.
+# No argument of a process can contain a NUL, so this cannot be a real name.
 DEFAULT_NAME: Final = "\0"
-"""The name that stands for a default entity among names."""
+"""The name that represents a default entity among names."""
 _DEFAULT_FLAGS: Final = {
     "--entity-default": "--entity-name",
     "--client-defaults": "--client",
@@ -47,15 +47,15 @@ _DEFAULT_FLAGS: Final = {
 
 
 class EntityCommand(StrictCommand):
-    """A command in which the order of --entity-name and --entity-default tells which entity type each belongs to.
+    """A command in which the order of --entity-name and --entity-default assigns each to an entity type.
 
-    So --entity-default is written as an --entity-name of its own kind: order is kept only within one option.
+    So --entity-default becomes an --entity-name with a special value, because order is kept only within one option.
     """
 
     written_as: ClassVar = {default: (option, DEFAULT_NAME) for default, option in _DEFAULT_FLAGS.items()}
 
     def twice(self, option: str) -> str:
-        """A short form names an entity type, too."""
+        """A short form also names an entity type."""
         kind = f"{option[2:]}s"
         return f"Duplicate entity type(s) specified: {kind}" if kind in KINDS else super().twice(option)
 
@@ -76,7 +76,7 @@ def _hidden(option: str) -> Any:
 class ConfigsOptions:
     """Set and show quotas, and configs of topics and brokers, like kafka-configs."""
 
-    # The default flags arrive as names (see EntityCommand), and there is no prompt that --force could answer.
+    # The default options arrive as names (see EntityCommand), and there is no prompt that --force could answer.
     connection: Unrecorded
     alter: Annotated[bool, flag("alter", "Change the configs of one entity.")] = False
     describe: Annotated[bool, flag("describe", "Show the configs of entities.")] = False

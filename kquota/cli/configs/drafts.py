@@ -1,4 +1,4 @@
-"""Names that the drafts of KIP-599 had and Kafka never shipped: today's name, or the setting that has the effect."""
+"""Names in drafts of KIP-599 that Kafka never shipped: the current name, or the setting with the same effect."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ _WINDOW: Final = f"{SAMPLES} x {SAMPLE_MS // 1_000} s"
 
 
 def today(given: Mapping[str, str], option: str) -> Mapping[str, str]:
-    """The pairs under the names that Kafka has; stderr tells of each that changed. Raises Invalid for the others."""
+    """The pairs under Kafka's current names; stderr reports each change.
+
+    Raises Invalid for names without replacement.
+    """
     for key, value in given.items():
         _must_have_shipped(key, value, given.get(CONTROLLER_MUTATION_RATE, given.get(_RATE)), option)
     return dict(zip(today_keys(list(given), option), given.values(), strict=True))
 
 
 def today_keys(given: Sequence[str], option: str) -> tuple[str, ...]:
-    """Keys alone, as `today` takes pairs. Raises Invalid for what never shipped, and for a key under both its names."""
+    """Like `today` for keys alone. Raises Invalid for names that never shipped, and for a key under both names."""
     for key in given:
         _must_have_shipped(key, None, None, option)
     if _RATE not in given:
@@ -71,7 +74,7 @@ def _burst(burst: float | None, rate: float | None) -> str:
 
 
 def _number(text: str | None) -> float | None:
-    """A positive number, or None where the text is anything else."""
+    """A positive number, or None if the text is not one."""
     if text is None or not re.fullmatch(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?", text):
         return None
     return float(text) or None

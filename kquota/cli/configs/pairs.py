@@ -1,6 +1,6 @@
-"""--add-config, --add-config-file and --delete-config for every entity type: kafka-configs' grammar, text to pairs.
+"""--add-config, --add-config-file and --delete-config for every entity type, with the grammar of kafka-configs.
 
-No error here repeats a value: it may be a password.
+No error here repeats a value, because it may be a password.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _FORMAT: Final = (
 
 
 def pairs(text: str) -> Mapping[str, str]:
-    """The value of --add-config: brackets protect commas and are taken off, `k=` is an empty value.
+    """The value of --add-config: brackets protect commas and are removed, `k=` is an empty value.
 
     >>> pairs("a=1,b=[x,y=z],c=")
     {'a': '1', 'b': 'x,y=z', 'c': ''}
 
-    Raises Invalid, in Kafka's words, for what is not such a list, and for a key that is given twice.
+    Raises Invalid, in Kafka's words, for text that is not such a list, and for a repeated key.
     """
     found: dict[str, str] = {}
     for number, pair in enumerate(_without_trailing_blanks(_split(text, ",")), 1):
@@ -58,7 +58,7 @@ def pairs_in(path: Path) -> Mapping[str, str]:
 
 
 def keys(texts: Iterable[str]) -> tuple[str, ...]:
-    """The values of --delete-config: `k,k`, each option more of them. Raises Invalid for an empty or repeated key."""
+    """The values of --delete-config: `k,k`, repeatable. Raises Invalid for an empty or repeated key."""
     found: list[str] = []
     for text in texts:
         named = [key.strip(_JAVA_TRIMS) for key in _without_trailing_blanks(text.split(","))]
@@ -73,7 +73,7 @@ def keys(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Text cut at each separator that is not within brackets: Kafka looks whether the next bracket closes."""
+    """The text split at each separator outside brackets. Like Kafka, it checks whether the next bracket closes."""
     parts: list[str] = []
     end, closes = len(text), False
     for at in range(len(text) - 1, -1, -1):
@@ -86,7 +86,7 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _without_trailing_blanks(parts: Sequence[str]) -> Sequence[str]:
-    """As Java splits: `a=1,` is one part."""
+    """The parts as Java splits them: `a=1,` is one part."""
     last = max((at for at, part in enumerate(parts, 1) if part), default=0)
     return parts[:last]
 

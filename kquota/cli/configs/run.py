@@ -24,7 +24,7 @@ _SCRAM: Final = re.compile(r"(?:^|,)\s*SCRAM-", re.IGNORECASE)
 
 
 def run(options: ConfigsOptions) -> Answer:
-    """Raises Invalid, in Kafka's words where Kafka has them, for options that do not go together."""
+    """Raises Invalid, in Kafka's words where Kafka has them, for options that cannot be combined."""
     actions.action(options, ("describe", "alter"))
     others = {
         "groups": options.group,
@@ -111,7 +111,7 @@ def _changes(options: ConfigsOptions, entities: Named) -> tuple[Mapping[str, str
 
 
 def _must_not_be_scram(texts: Iterable[str]) -> None:
-    """A credential's text is not even parsed: no message about it may repeat a part of it."""
+    """Refuse SCRAM credentials without parsing them, so that no message can repeat a part of one."""
     if any(_SCRAM.search(text) for text in texts):
         raise Invalid(
             "SCRAM credentials: not supported by kquota, and a password does not belong on a command line. "

@@ -1,4 +1,4 @@
-"""What `quota export`, `diff` and `apply` share: the cluster, the document, and what it would change."""
+"""Shared by `quota export`, `diff` and `apply`: the cluster, the document, and the changes that it makes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kquota.terms import WIRE_DEFAULT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaCluster:
-    """The quotas of one cluster and, where they are asked for, the configs of its topics and brokers."""
+    """The quotas of one cluster and, if requested, the configs of its topics and brokers."""
 
     quotas: Principals
     configs: Configs | None
@@ -32,14 +32,14 @@ class QuotaCluster:
 
 @contextmanager
 def opened(connection: Connection, *, with_configs: bool) -> Iterator[QuotaCluster]:
-    """Open until the end."""
+    """An open connection to the cluster."""
     at = world.where(connection)
     with world.quotas(at) as quotas, world.configs(at) if with_configs else nullcontext() as configs:
         yield QuotaCluster(quotas=quotas, configs=configs)
 
 
 def read(file: Path, *, prune: bool) -> Document:
-    """The document in a file, checked before anything is contacted. Raises Invalid."""
+    """The document in a file, checked before any connection. Raises Invalid."""
     text, name = text_file.read(file, "a document of quotas")
     found = document.read(text, name)
     if prune and found.owns is None:
@@ -58,7 +58,7 @@ def read(file: Path, *, prune: bool) -> Document:
 
 
 def compare(cluster: QuotaCluster, wanted: Document, *, prune: bool) -> Difference:
-    """What would change. Raises Refused and Invalid for a document that cannot be applied."""
+    """The changes that the document makes. Raises Refused and Invalid for a document that cannot be applied."""
     cluster.quotas.must_carry(wanted.limits)
     held = {} if cluster.configs is None else throttles.of(cluster.configs, wanted.throttles)
     return difference(wanted, cluster.quotas.everything(), prune=prune, throttles=held)
@@ -74,7 +74,7 @@ def warn_of(cluster: QuotaCluster, found: Difference) -> None:
 
 
 def _warnings(port: Principals, found: Difference) -> Iterator[str]:
-    """Asks once for each key that is set whether these brokers know it."""
+    """Warnings for each key that these brokers may not know."""
     first: dict[str, QuotaChange] = {}
     for replacement in found.replacements:
         for key, _, new in replacement.differing():

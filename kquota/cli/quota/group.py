@@ -1,4 +1,4 @@
-"""`kquota quota`: what Kafka's tools have no name for; the quotas of a whole cluster at once."""
+"""`kquota quota`: commands that Kafka's tools do not have, for all quotas of a cluster at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kquota sandbox`: which commands it has."""
+"""`kquota sandbox`: registers its commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kquota topics`: check the options, then list and describe topics, or change them."""
+"""`kquota topics`: check the options, then list, describe or change topics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kquota.errors import Invalid
 
 
 def run(options: TopicsOptions) -> Answer | Generator[Answer]:
-    """Raises Invalid, in Kafka's words where Kafka has them, for options that do not go together."""
+    """Raises Invalid, in Kafka's words where Kafka has them, for options that cannot be combined."""
     asked = _action(options)
     at = world.where(options.connection)
     if asked in READS:

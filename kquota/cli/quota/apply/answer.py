@@ -20,7 +20,7 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsent(Reviewed):
-    """The same for --dry-run: people see the very values that a write sends, one line an entity."""
+    """The answer of --dry-run: the values that a write would send, one line per entity."""
 
     def text(self) -> Iterator[str]:
         for one in self.changes:
@@ -33,7 +33,7 @@ class Unsent(Reviewed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityUndone(Part):
-    """An entity that was not changed, or is not known to be."""
+    """An entity that was not changed, or whose result is unknown."""
 
     entity: Entity | Resource = spread()
     why: str
@@ -41,7 +41,7 @@ class EntityUndone(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied(Answer):
-    """What was changed and what was not. `confirmed`: the operator was shown the change before confirming it."""
+    """The changed and the unchanged entities. `confirmed`: the operator already saw the change before confirming it."""
 
     INDENT = 2
 
@@ -61,7 +61,7 @@ class Applied(Answer):
 
 
 def unsent(found: Difference) -> Unsent:
-    """The answer of `apply` where nothing is sent."""
+    """The answer of `apply` if nothing is sent."""
     return Unsent(change=found.hash, changes=changed(found.changes), protected=found.kept, closing_notes=summary(found))
 
 

@@ -1,4 +1,4 @@
-"""`kquota quota apply`: make a cluster's quotas what a document says."""
+"""`kquota quota apply`: set a cluster's quotas to what a document says."""
 
 from __future__ import annotations
 

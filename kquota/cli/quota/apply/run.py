@@ -1,4 +1,4 @@
-"""`kquota quota apply`: show the change, ask, write it and see it."""
+"""`kquota quota apply`: show the change, ask for confirmation, write it and read it back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SECONDS_PER_ENTITY: Final = 0.001
 
 
 def run(options: ApplyOptions) -> Answer:
-    """Raises Refused where the change is not the one that was reviewed, or is not confirmed."""
+    """Raises Refused if the change is not the reviewed one, or is not confirmed."""
     if options.change is not None and not _HASH.fullmatch(options.change):
         raise Invalid(
             f"--change {options.change!r}: not a change hash. Write it as `kquota quota diff` prints it: sha256: and "
@@ -55,7 +55,7 @@ def run(options: ApplyOptions) -> Answer:
 
 
 def _ask(found: Difference, again: Callable[[], Difference]) -> None:
-    """One confirmation. Raises Refused without it, Conflict when the quotas changed while the operator thought."""
+    """Ask for confirmation. Raises Refused without it, Conflict if the quotas changed meanwhile."""
     for one in changed(found.changes[: confirmation.MOST_SHOWN]):
         for line in one.lines():
             print(printable(line), file=sys.stderr)
@@ -68,7 +68,7 @@ def _ask(found: Difference, again: Callable[[], Difference]) -> None:
 
 
 def _apply(cluster: QuotaCluster, found: Difference) -> Mapping[Entity | Resource, str]:
-    """Make the change, quotas first. Returns why each entity was not changed, or is not known to be."""
+    """Make the change, quotas first. Returns the reason for each entity that was not changed, or may not be."""
     count = len(found.replacements)
     with sending(count) as sent:
         seconds = SEEN_SECONDS + count * _SECONDS_PER_ENTITY

@@ -1,4 +1,4 @@
-"""`kquota quota diff`: what a document would change of a cluster's quotas."""
+"""`kquota quota diff`: show what a document would change in the quotas of a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kquota quota diff`: read the document and the cluster, and show what differs."""
+"""`kquota quota diff`: read the document and the cluster, and show the differences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kquota.cli.quota.diff.command import DiffOptions
 
 
 def run(options: DiffOptions) -> Reviewed:
-    """Raises what `apply` would raise before its first write."""
+    """Raises the same errors as `apply` before its first write."""
     document = read(options.file, prune=options.prune)
     with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
         found = compare(cluster, document, prune=options.prune)

@@ -1,4 +1,4 @@
-"""`kquota quota explain`: which quota binds a client and why, or what is wrong in the whole set."""
+"""`kquota quota explain`: which quota applies to a client and why, or the problems in the whole set."""
 
 from __future__ import annotations
 

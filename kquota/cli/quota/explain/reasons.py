@@ -23,11 +23,11 @@ EXEMPT: Final = (
     "never counted: fetches of followers, WriteTxnMarkers, requests between brokers and the controller (they need"
     " ClusterAction), and producing with acks=0"
 )
-"""KIP-124 as shipped: what KafkaApis and ControllerApis answer without asking the request quota."""
+"""KIP-124 as shipped: requests that KafkaApis and ControllerApis answer without the request quota."""
 
 
 def lines(explained: Explanation) -> Iterator[str]:
-    """80 columns wide: one line of answer for each key, then for each limit why, and with whom."""
+    """At most 80 columns: one line for each key, then the reason for each limit and the clients that share it."""
     if explained.client is not None:
         yield from wrapped("", whom(explained.client))
     if explained.ip is not None:
@@ -171,7 +171,7 @@ def _exceptions(entities: Sequence[Entity]) -> str:
 
 
 def level(rung: Rung, answer: KeyAnswer) -> str:
-    """A level in words: its entity, or what kind of entity would stand there."""
+    """A level in words: its entity, or the kind of entity that could be set there."""
     if rung.entity is not None:
         return str(rung.entity)
     if len(answer.rungs) < len(LEVELS):

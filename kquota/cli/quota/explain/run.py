@@ -1,4 +1,4 @@
-"""`kquota quota explain`: read every quota and the brokers' settings, then explain one client or look through all."""
+"""`kquota quota explain`: read all quotas and the brokers' settings, then explain one client or check all quotas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kquota.quota.precedence import Client, Quotas
 
 
 def run(options: ExplainOptions) -> Answer:
-    """Raises Invalid where the options name no client, or one beside --all."""
+    """Raises Invalid if the options name no client, or a client together with --all."""
     user, client_id, ip = options.user, options.client_id, options.ip
     if options.all_:
         if user is not None or client_id is not None or ip is not None:
@@ -36,7 +36,7 @@ def run(options: ExplainOptions) -> Answer:
 
 
 def _client(user: str | None, client_id: str | None, ip: str | None) -> Client | None:
-    """Whom the options ask for. Raises Invalid where they name nobody."""
+    """The client of the options. Raises Invalid if they name none."""
     if user is None and client_id is None and ip is None:
         raise Invalid("no client is given. Give --user, --client-id, both, or --ip; or --all to check all quotas")
     if user == "":
@@ -47,7 +47,7 @@ def _client(user: str | None, client_id: str | None, ip: str | None) -> Client |
 
 
 def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[Quotas, Capacity]:
-    """Every quota, and what of the cluster decides what they come to; `unreadable` gets what cannot be read."""
+    """All quotas, and the settings that determine their effect; `unreadable` receives values that cannot be read."""
     with world.quotas(at, unreadable) as port:
         quotas, release = port.everything(), port.release()
     try:

@@ -1,4 +1,4 @@
-"""`kquota quota export`: read every quota, and the replication throttles if they are asked for."""
+"""`kquota quota export`: read all quotas and, if requested, the replication throttles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kquota.quota.document import Document, as_json, text, unfit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported(Answer):
-    """The quotas of a cluster, as `quota diff` and `quota apply` read them."""
+    """The quotas of a cluster in the form that `quota diff` and `quota apply` read."""
 
     quotas: Document = hidden()
 
@@ -27,7 +27,7 @@ class Exported(Answer):
 
 
 def run(options: ExportOptions) -> Exported:
-    """Warns of each limit that is set and that no document may ask for."""
+    """Warns of each limit that is not valid in a document."""
     with opened(options.connection, with_configs=options.replication_throttles) as cluster:
         found = {} if cluster.configs is None else throttles.every(cluster.configs)
         document = Document(limits=cluster.quotas.everything(), throttles=found)

@@ -1,4 +1,4 @@
-"""The answers of `quota probe`: what a load would be, what a client got, and what --clean-up would remove."""
+"""The answers of `quota probe`: the planned load, the result for the client, and the topics to clean up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _name(found: Verdict) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientShown(Part):
-    """Who is probed."""
+    """The probed client."""
 
     user: str | None
     client_id: str | None
@@ -46,7 +46,7 @@ class ClientShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadShown(Part):
-    """What is asked of each broker, or of the controller; `asked` is per second, None where connections push."""
+    """The load on each broker, or on the controller; `asked` is per second, None for requests."""
 
     kind: Kind
     topic: str
@@ -58,7 +58,7 @@ class LoadShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaShown(Part):
-    """The quota that the load is to meet, and where it is set."""
+    """The quota that the load tests, and where it is set."""
 
     key: str
     unit: str
@@ -69,7 +69,7 @@ class QuotaShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeShown(Part):
-    """A load, and what its quotas are."""
+    """A load, and its quotas."""
 
     client: ClientShown
     load: LoadShown
@@ -94,7 +94,7 @@ class ProbeShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottledShown(Part):
-    """How often, and for how long, the client was asked to wait."""
+    """How often and for how long the client was asked to wait."""
 
     count: int
     mean_ms: float | None = key(form=rounded(1))
@@ -104,7 +104,7 @@ class ThrottledShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingShown(Part):
-    """What one broker, or the controller (None), let through; rates are per second."""
+    """What one broker, or the controller (None), accepted; rates are per second."""
 
     broker: BrokerId | None
     rate: float = key(form=rounded(3))
@@ -134,7 +134,7 @@ class ReadingShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPlanned(Answer):
-    """What would be done."""
+    """The load that would be run."""
 
     INDENT = 2
 
@@ -151,7 +151,7 @@ class LoadPlanned(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probed(Answer):
-    """What the client got, and whether that is what its quota lets through."""
+    """The throughput of the client, and whether it is what its quota allows."""
 
     INDENT = 2
 
@@ -190,7 +190,7 @@ class CleanUpPlanned(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanedUp(Answer):
-    """Stdout stays empty, whatever --output says: stderr names what was removed."""
+    """Stdout stays empty with every --output; stderr names the removed topics."""
 
     interim: bool = hidden(default=True)
 
@@ -204,7 +204,7 @@ def planned(load: Load, explained: Explanation) -> LoadPlanned:
 
 
 def probed(load: Load, explained: Explanation, readings: Sequence[Reading]) -> Probed:
-    """The answer after the load; its exit code says whether the client got what is explained."""
+    """The answer after the load; the exit code states whether the client got the explained throughput."""
     result = verdict.worst([verdict.of(load, one) for one in readings])
     return Probed(
         probe=_probe(load, explained),
@@ -263,7 +263,7 @@ def _reading(load: Load, reading: Reading) -> ReadingShown:
 
 
 def _thread_ms(load: Load, reading: Reading) -> float | None:
-    """What one request cost a thread: while a client is throttled, a broker counts just its quota."""
+    """The thread time of one request: while a client is throttled, a broker counts exactly its quota."""
     limit = load.limit
     if load.kind is not Kind.REQUESTS or limit is None or not reading.throttles.count or not reading.rate:
         return None
@@ -271,7 +271,7 @@ def _thread_ms(load: Load, reading: Reading) -> float | None:
 
 
 def _answer(load: Load, explained: Explanation) -> KeyAnswer:
-    """The quota that the load is to meet."""
+    """The quota that the load tests."""
     return next(one for one in explained.answers if one.key == KEYS[load.kind])
 
 
@@ -304,7 +304,7 @@ def _asked(load: Load) -> str:
 
 
 def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
-    """What else may throttle this client."""
+    """Other quotas that may throttle this client."""
     mattering = (KEYS[Kind.REQUESTS],) if load.kind in BYTES else (KEYS[Kind.CONSUME],)
     for one in explained.answers:
         if load.kind is not Kind.CREATE_TOPICS and one.key in mattering and one.limit is not None:
@@ -312,5 +312,5 @@ def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
 
 
 def _three(rate: float) -> str:
-    """Three figures, and never as 1.42e+03."""
+    """A rate with three digits, never in the form 1.42e+03."""
     return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"

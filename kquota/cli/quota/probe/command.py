@@ -1,4 +1,4 @@
-"""`kquota quota probe`: a real client on a topic of its own, and whether it gets what `explain` says."""
+"""`kquota quota probe`: a real client on a scratch topic, compared with what `explain` says."""
 
 from __future__ import annotations
 

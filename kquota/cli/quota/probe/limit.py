@@ -1,4 +1,4 @@
-"""`quota probe --find-limit`: what a controller can take, and the mutation quota that follows from it (KIP-599)."""
+"""`quota probe --find-limit`: the rate that a controller sustains, and a suggested mutation quota (KIP-599)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kquota.terms import CONTROLLER_MUTATION_RATE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldShown(Part):
-    """Of one size of topic: the highest rate that held, None where none did, and where and why the next one did not."""
+    """For one size of topic, the highest rate that held (None if none did), and why the next one did not hold."""
 
     partitions_per_topic: int
     rate: float | None
@@ -28,7 +28,7 @@ class HeldShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShown(Part):
-    """One operation at one rate; seconds, and mutations per second."""
+    """One operation at one rate; times in seconds, rates in mutations per second."""
 
     operation: Operation
     partitions_per_topic: int
@@ -41,7 +41,7 @@ class StepShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitPlanned(Answer):
-    """What --find-limit would do, for people only."""
+    """The plan of --find-limit, only as text."""
 
     ladder: Ladder = hidden()
 
@@ -56,7 +56,7 @@ class LimitPlanned(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitFound(Answer):
-    """What a controller was seen to take, and what follows from it; mutations per second."""
+    """The rates that a controller sustained, and the suggestion; mutations per second."""
 
     INDENT = 2
     ASCII = True
@@ -70,12 +70,12 @@ class LimitFound(Answer):
     limit: Limit = hidden()
 
     def text(self) -> Iterator[str]:
-        """80 columns wide."""
+        """At most 80 columns wide."""
         return _lines(self.limit)
 
 
 def found(limit: Limit) -> LimitFound:
-    """The answer; its exit code says whether there is something to suggest."""
+    """The answer; the exit code states whether there is a suggestion."""
     return LimitFound(
         suggested=limit.suggested,
         tenants=limit.tenants,
@@ -108,7 +108,7 @@ def found(limit: Limit) -> LimitFound:
 
 
 def plan(wanted: Ladder) -> str:
-    """What the run will do, and how long it takes."""
+    """What the probe will do, and how long it takes."""
     return (
         f"creating, growing and deleting topics for about {wanted.lasting:.0f} s, with at most {wanted.alive:,} "
         "partitions"

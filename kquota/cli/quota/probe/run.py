@@ -1,4 +1,4 @@
-"""`kquota quota probe`: check what was given, then load, look for the limit of a controller, or clean up."""
+"""`kquota quota probe`: check the options, then run the load, search for the limit, or clean up."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LOADS: Final[Mapping[str, Kind | None]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _AskedLoad:
-    """The options, understood. `kind` None: --find-limit or --clean-up; the rest None: as it takes, or all brokers."""
+    """The parsed options. `kind` is None for --find-limit and --clean-up; other fields are None for their defaults."""
 
     kind: Kind | None
     rate: float | None
@@ -52,7 +52,7 @@ class _AskedLoad:
 
 @named_by_options()
 def run(options: ProbeOptions) -> Answer:
-    """Raises Invalid for options that do not go together, and Refused for what a probe does not do."""
+    """Raises Invalid for options that cannot be combined, and Refused for a load beyond the bounds of a probe."""
     wanted = _asked(options)
     who = world.logins(world.where(options.connection), options.client_config)
     if options.clean_up:
@@ -89,7 +89,7 @@ def _explained(stage: ProbeCluster, user: str, client_id: str) -> Explanation:
 
 
 def _readings(who: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple[Reading, ...]:
-    """What the client got: of each broker, or of the controller."""
+    """The throughput of the client by broker, or of the controller."""
     say(f"loading for at most {load.lasting:g} s; Ctrl-C stops the probe and removes its topics")
     with _removed(who, made), lasting(f"probing: {load.kind.value}", load.lasting) as elapsed:
         return probe.readings(who, client_id, load, made.names, elapsed)
@@ -98,7 +98,7 @@ def _readings(who: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple
 def _limit(
     who: ProbeLogins, stage: ProbeCluster, explained: Explanation, client_id: str, options: ProbeOptions
 ) -> Answer:
-    """Climb; the exit code says whether there is something to suggest."""
+    """Climb the ladder; the exit code states whether there is a suggestion."""
     wanted = preparation.climbing(
         explained, stage.brokers, seconds=options.seconds, most_partitions=options.most_partitions
     )
@@ -119,7 +119,7 @@ def _say_step(step: Step) -> None:
 
 
 def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
-    """Remove what killed probes left; NOT_YET where some may still run, or are called like a probe's and are none."""
+    """Remove the topics of killed probes; NOT_YET if some may still be in use, or only have a probe's name."""
     with who.stage() as stage:
         found = probe.older(stage) if dry_run else _remove_older(stage)
     running = [
@@ -134,7 +134,7 @@ def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
 
 
 def _asked(given: ProbeOptions) -> _AskedLoad:
-    """What is asked for. Raises Invalid for no load or more than one, and for options that it does not take."""
+    """The requested load. Raises Invalid for no load or more than one, and for options without effect."""
     named = [name for name in _LOADS if getattr(given, name) not in (None, False)]
     if len(named) != 1:
         raise Invalid(
@@ -159,7 +159,7 @@ def _asked(given: ProbeOptions) -> _AskedLoad:
 
 
 def _must_have_effect(given: ProbeOptions, load: str) -> None:
-    """Raises Invalid for an option that this load passes over."""
+    """Raises Invalid for an option that has no effect on this load."""
     every, unsaid = set(_LOADS), ProbeOptions(connection=given.connection)
     takes = {
         "broker_list": every - {"find_limit", "clean_up"},
@@ -178,20 +178,20 @@ def _option(name: str) -> str:
 
 @dataclass(slots=True)
 class Made:
-    """The topics that were asked for, named before they are; `left` when they could not be removed in the end."""
+    """The topics of a probe, named before they are created; `left` if they could not be removed."""
 
     names: list[str] = field(default_factory=list)
     left: bool = False
 
     def complain(self, error: KquotaError) -> None:
-        """Say why something of it stays."""
+        """Report why a topic is left."""
         self.left = True
         complain(str(worded(error)))
 
 
 @contextmanager
 def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
-    """Whatever happens, all that was made is removed in the end; what a person should know of that goes to stderr."""
+    """Always remove all topics at the end, and report problems on stderr."""
     try:
         with probe.removed(
             who, made.names, removing=lambda: say("removing the topics of the probe"), left=made.complain
@@ -204,7 +204,7 @@ def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
 
 
 def _remove_older(stage: ProbeCluster) -> Found:
-    """Remove what older probes left whose time is over."""
+    """Remove the topics of older probes whose time is over."""
     found, names = probe.remove_older(stage)
     if names:
         say(f"removed topics of an older probe: {', '.join(names[:5])}{' …' * (len(names) > 5)}")
@@ -214,7 +214,7 @@ def _remove_older(stage: ProbeCluster) -> Found:
 
 
 def _foreign(found: Found) -> list[str]:
-    """A line for each topic that only looks like that of a probe."""
+    """A line for each topic that only has the name of a probe."""
     return [
         f"topic {name}: kept, because it has the name but not the seal ({scratch.SEAL}) of a probe"
         for name in found.foreign

@@ -1,4 +1,4 @@
-"""The errors of a probe in the words of the command line."""
+"""The errors of a probe, with the options of the command line."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def named_by_options() -> Iterator[None]:
 
 
 def worded(error: KquotaError) -> KquotaError:
-    """The same error for a person; one that names no argument stays as it is."""
+    """The same error with options; an error that names no argument stays unchanged."""
     match error:
         case ArgumentError():
             name = "broker-list" if error.argument == "brokers" else error.argument.replace("_", "-")

@@ -1,4 +1,4 @@
-"""The answers of `quota simulate`: a deploy's rounds, a client's figures, those of a trace; with a plot for the eye."""
+"""The answers of `quota simulate`: rounds of topics, the figures of a client or of a trace, and a plot."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ UNFINISHED: Final = (
 _UNKNOWN: Final = "unknown, because the load is shorter than three quota windows"
 _ROWS: Final = 12
 _CELLS: Final = 60
-"""Of a plot that is not on a terminal."""
+"""The width of a plot that is not on a terminal."""
 _FEWEST: Final = 10
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 
 
 def _quotas(held: Quotas) -> dict[str, object]:
-    """A limit for each key that is simulated, null without one."""
+    """A limit for each simulated key, null without one."""
     limits = {key: held.limits.get(key) for key, row in QUOTA_KEYS.items() if row.simulated}
     return {**limits, "window_num": held.samples}
 
@@ -66,7 +66,7 @@ def _cells(curve: Curve) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundShown(Part):
-    """One request of a deploy: when, what it got, and how long the client then waits."""
+    """One request for topics: its time, what was accepted, and how long the client then waits."""
 
     ms: int
     topics: int
@@ -76,7 +76,7 @@ class RoundShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed(Answer):
-    """A deploy under a mutation rate, `sought` when the smallest was looked for; `items`: the partitions by topic."""
+    """Topics under a mutation rate. `sought`: the smallest rate was searched. `items` are the partitions by topic."""
 
     ASCII = True
 
@@ -116,7 +116,7 @@ class Deployed(Answer):
 
 
 def deployed(found: Deploy, items: Sequence[int], held: Quotas, rate: float, model: str, *, sought: bool) -> Deployed:
-    """The answer to a deploy of `items` under a mutation rate, in the arithmetic of a model."""
+    """The answer for these topics under a mutation rate, in the arithmetic of a model."""
     return Deployed(
         model=model,
         strict=held.strict,
@@ -139,7 +139,7 @@ def deployed(found: Deploy, items: Sequence[int], held: Quotas, rate: float, mod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streamed(Answer):
-    """A client that sends or fetches evenly."""
+    """A client with a steady load."""
 
     ASCII = True
 
@@ -163,7 +163,7 @@ class StreamShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traced(Answer):
-    """The clients of a trace; people see first those that wait longest."""
+    """The clients of a trace; in the text, those with the longest waits come first."""
 
     ASCII = True
 
@@ -240,7 +240,7 @@ def _trace_lines(found: Sequence[StreamShown]) -> Iterator[str]:
     yield ""
     worst = sorted((one for one in found if one.flow.delayed), key=lambda one: -one.flow.total_wait)
     rows = [_row(one, begin) for one in worst[:_ROWS]]
-    # A column that says nothing would only make the lines longer.
+    # An empty column would only make the lines longer.
     heads = [head for head in rows[0] if head != "rejected" or any(row[head] for row in rows)]
     yield from aligned([[row[head] for head in heads] for row in rows], heads, left=[0]).splitlines()
     if len(worst) > _ROWS:
@@ -271,13 +271,13 @@ def _steady(flow: Flow) -> str:
 
 
 def name(stream: TraceStream) -> str:
-    """A client as people know it; what nobody said is left out."""
+    """A client in words; unknown parts are left out."""
     who = "/".join(part for part in (stream.user, stream.client_id) if part) or "the client"
     return printable(f"{who} on broker {stream.broker}" if stream.broker else who)
 
 
 def _plot(curve: Curve, what: str) -> Iterator[str]:
-    """One cell a second, or several seconds where there are many."""
+    """One cell per second, or several seconds per cell for a long load."""
     shown = curve.within(_width())
     rates = [cell / shown.seconds for cell in shown.cells]
     most = max(rates, default=0.0)

@@ -40,7 +40,7 @@ _MOST_SAMPLES: Final = 3_600
 
 
 class Arithmetic(StrEnum):
-    """How mutations are counted: as Kafka ships it, or as one of KIP-599's drafts had it."""
+    """How mutations are counted: as shipped by Kafka, or as in a draft of KIP-599."""
 
     shipped = "shipped"
     draft_even = "draft-even"
@@ -61,7 +61,7 @@ LIMITS: Final = {
     for key, row in sorted(QUOTA_KEYS.items(), key=lambda item: item[1].model is not Model.BUCKET)
     if row.simulated is not None
 }
-"""An option for each quota key that is simulated; that of `--topics`, the first load, is the first."""
+"""An option for each simulated quota key; that of `--topics`, the first load, comes first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""`kquota quota simulate`: check what was given, and walk through a deploy, an even load or a trace."""
+"""`kquota quota simulate`: check the options, and simulate topics, a steady load or a trace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_REQUESTS: Final = 2_000_000
 
 
 def run(options: SimulateOptions) -> Answer:
-    """Raises Invalid for no load, for two, and for a quota that the load does not have."""
+    """Raises Invalid for no load, for two, and for a quota that does not apply to the load."""
     held = _quotas(options)
     kinds = {
         "--topics": options.topics,
@@ -47,7 +47,7 @@ def run(options: SimulateOptions) -> Answer:
 
 
 def _quotas(given: SimulateOptions) -> Quotas:
-    """The quotas that are given. Raises Invalid for none, for what is no rate, and for both sides at once."""
+    """The given quotas. Raises Invalid for none, for an invalid rate, and for both producing and consuming."""
     if len(sides := [option(key) for key in QUOTA_KEYS if key in given.limits and QUOTA_KEYS[key].in_bytes]) > 1:
         raise Invalid(f"one connection produces or consumes: give {' or '.join(sides)}")
     limits = {key: value(key, text, option(key)) for key, text in given.limits.items()}
@@ -55,7 +55,7 @@ def _quotas(given: SimulateOptions) -> Quotas:
 
 
 def _check(given: SimulateOptions, held: Quotas, load: str) -> None:
-    """Raises Invalid for an option that this kind of load passes over."""
+    """Raises Invalid for an option that has no effect on this kind of load."""
     deploys = load in ("--topics", "--from-file")
     useless = {
         "--partitions": given.partitions is not None and not deploys,
@@ -104,7 +104,7 @@ def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
 
 
 def quota(model: Arithmetic, rate: float, samples: int) -> Admission:
-    """A mutation quota of that rate, in the model's arithmetic; a draft's burst is what the shipped one has."""
+    """A mutation quota of this rate, in the arithmetic of the model; a draft has the same burst as the shipped one."""
     if model is Arithmetic.shipped:
         return Mutations(Bucket(rate=rate, samples=samples))
     return Draft(spread=Spread(model.value), rate=rate, samples=samples)

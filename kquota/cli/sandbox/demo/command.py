@@ -1,4 +1,4 @@
-"""`kquota sandbox demo`: the whole story on a fresh sandbox."""
+"""`kquota sandbox demo`: a demo on a fresh sandbox."""
 
 from __future__ import annotations
 

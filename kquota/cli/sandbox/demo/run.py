@@ -1,4 +1,4 @@
-"""`kquota sandbox demo`: the story is printed while it happens."""
+"""`kquota sandbox demo`: print the demo while it runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kquota.sandbox.demo import Story, demo
 
 
 def run(options: DemoOptions) -> Lines:  # noqa: ARG001 - it has none
-    """Exit code 8 where Kafka cannot be downloaded."""
+    """Exit code 8 if Kafka cannot be downloaded."""
     with downloading() as tell:
         whole = demo(Story(line=_line, progress=tell))
     return Lines(lines=(), code=DONE if whole else NOT_YET)

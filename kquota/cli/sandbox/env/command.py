@@ -1,4 +1,4 @@
-"""`kquota sandbox env`: what makes a shell use a sandbox."""
+"""`kquota sandbox env`: the variables that make a shell use a sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kquota sandbox env`: two variables, as a shell sets them."""
+"""`kquota sandbox env`: print two variables for a shell."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kquota.sandbox import cluster
 
 
 def run(options: EnvOptions) -> Lines:
-    """Nothing for a sandbox that does not run."""
+    """Prints nothing for a sandbox that is not running."""
     found = cluster.find(options.name)
     if found is None or not found.running:
         hint = f"sandbox {options.name} is not running. Start it with: kquota sandbox up {options.name}"

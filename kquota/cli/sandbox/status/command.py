@@ -1,4 +1,4 @@
-"""`kquota sandbox status`: which sandboxes run, and where."""
+"""`kquota sandbox status`: which sandboxes are running, and their addresses."""
 
 from __future__ import annotations
 
