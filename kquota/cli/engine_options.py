@@ -1,4 +1,4 @@
-"""Where Spark's jobs run, and how much is told when one fails: the options of every command that has such a job."""
+"""Options of commands with a Spark job: where it runs, and the details of its errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Debug: TypeAlias = Annotated[
 def engine(
     master: str | None, remote: str | None, conf: Sequence[str] | None, environment: Mapping[str, str] = os.environ
 ) -> Engine:
-    """The engine of the options, else of the environment. Raises Invalid for two, and for what cannot be set there."""
+    """The engine of the options, else of the environment. Raises Invalid for two, and for invalid settings."""
     from kquota.spark import engine as engines
 
     if master is None and remote is None:

@@ -1,4 +1,4 @@
-"""`--gone`: brokers that never come back. A run would wait for them for ever, to restore what it set on them."""
+"""`--gone`: brokers that never come back. Without it, a run waits for them to restore their settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kquota.terms import BrokerId
 
 
 def asked(texts: Sequence[str] | None, at: world.Where) -> tuple[BrokerId, ...]:
-    """Which. Raises Invalid for what is no broker's id, and where none is needed to restore."""
+    """The brokers. Raises Invalid for an invalid id, and over ZooKeeper, where no broker is needed to restore."""
     if texts and at.zookeeper is not None:
         raise Invalid(
             "--gone: not needed with --zookeeper, where throttles are restored without the broker. Leave it out"
@@ -23,7 +23,10 @@ def asked(texts: Sequence[str] | None, at: world.Where) -> tuple[BrokerId, ...]:
 
 
 def without(runs: Sequence[Run], brokers: Sequence[BrokerId], cluster: MoveCluster) -> list[Run]:
-    """The runs without what they hold on these brokers, which is named. Raises Refused for one that is alive."""
+    """The runs without their settings on these brokers, which are reported.
+
+    Raises Refused for a broker that is alive.
+    """
     if brokers and (alive := sorted(cluster.snapshot(()).alive.intersection(brokers))):
         raise Refused(
             f"--gone: broker {alive[0]} is alive, so its throttle can be restored. Nothing was written. Leave it out"

@@ -1,4 +1,4 @@
-"""The options that many commands share, declared once. Imports nothing heavy: every command's help reads this."""
+"""Options that many commands share, declared once. It imports nothing heavy, because every command's help reads it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 
 class Output(StrEnum):
-    """How the document on stdout is written."""
+    """The format of the document on stdout."""
 
     text = "text"
     json = "json"
@@ -19,18 +19,18 @@ class Output(StrEnum):
 
 
 class Only:
-    """In the annotation of a group of options: the fields of the group that the command has. The others are None."""
+    """In the annotation of a group of options: the fields that the command has. The others are None."""
 
     def __init__(self, *names: str) -> None:
-        """In the order of the group, whatever the order here."""
+        """The order is always that of the group."""
         self.names: Final = names
 
 
 class Each:
-    """In the annotation of a mapping of options: the option for each key. The mapping has those that were given."""
+    """In the annotation of a mapping of options: the option for each key. The mapping has the given ones."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        """`options` are typer's, made from a table, for example that of the quota keys."""
+        """`options` are typer options that are made from a table, for example that of the quota keys."""
         self.options: Final = options
 
 
@@ -38,7 +38,7 @@ _HINTS: Final[dict[type[Any], Mapping[str, Any]]] = {}
 
 
 def hints(options: type[Any]) -> Mapping[str, Any]:
-    """The annotation of each field of a dataclass of options, evaluated once: that takes milliseconds."""
+    """The annotation of each field of a dataclass of options, evaluated only once because it takes milliseconds."""
     if options not in _HINTS:
         _HINTS[options] = get_type_hints(options, include_extras=True)
     return _HINTS[options]
@@ -60,7 +60,7 @@ OutputFormat: TypeAlias = Annotated[
 TableFormat: TypeAlias = Annotated[
     Output, typer.Option("--output", metavar=f"[{'|'.join(Output)}]", help="Format of stdout.")
 ]
-"""For the commands whose document is a table, and so goes into tsv as well."""
+"""For commands whose document is a table and can also be TSV."""
 
 StateDir: TypeAlias = Annotated[
     Path | None,

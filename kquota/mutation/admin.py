@@ -14,8 +14,7 @@ from kquota.mutation.port import MutationCluster
 from kquota.mutation.request import Creation, Deletion, Growth, Mutation
 
 Results: TypeAlias = Mapping[str, KquotaError | None]
-"""The error of each topic, in the order of the call: None is done, Refused is the broker's error, Unreachable unknown.
-"""
+"""The error of each topic, in the order of the call: None is done, Refused a broker's error, Unreachable unknown."""
 Told: TypeAlias = Callable[[MutationWork, float], None]
 """Receives each wait for the quota: the progress, and the seconds of the wait."""
 
@@ -39,6 +38,8 @@ def create_topics(
     With `validate_only` the controller only checks the request; Kafka 4 counts this against the quota.
 
     Raises QuotaViolatedException if topics are still rejected then, or at the first rejection without
+    `retry_quota_violated`: with the time to wait, and the `results` of all topics. Any other error concerns one topic
+    and is in the results. Raises Refused for a topic that is listed twice. Source: KIP-599.
 
         with kquota.connect("localhost:9092") as cluster:
             results = create_topics(cluster, [Creation(topic="orders", partitions=12, replication_factor=3)])

@@ -56,8 +56,7 @@ _RECENT: Final = 0.2
 _UNTOLD: Final = 0.05
 """Seconds between clients that were rejected together while the rate is unknown."""
 _TELLING: Final = 4
-"""Number of times that two topics are sent where one would do, because the second one reveals the price of the first.
-"""
+"""Number of times that two topics are sent instead of one, because the second reveals the price of the first."""
 
 
 def fitting(mutations: Sequence[int], tokens: float = math.inf) -> int:
@@ -197,10 +196,7 @@ class MutationPace:
         return self._told if most / 3 <= self._told <= most else most
 
     def _behind(self, now: float, mutations: int) -> float:
-        """Seconds that we wait behind the others, so that the client with the least goes first;
-
-        on average nobody loses.
-        """
+        """Seconds that we wait behind the others, so that the client with the least goes first."""
         assert self._zero is not None
         if (rate := self._whole_rate) is None:
             # A client that had nothing must not always be late beside a client that knows when to ask.

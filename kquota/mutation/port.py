@@ -79,10 +79,7 @@ class MutationCluster(Protocol):
         ...
 
     def mutation_rate(self) -> float | None:
-        """The controller_mutation_rate that applies to us, None if there is none or it is unknown;
-
-        then rejections decide.
-        """
+        """The controller_mutation_rate that applies to us, None if there is none or it is unknown."""
         ...
 
     def mutation_burst(self) -> float:

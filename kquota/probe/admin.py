@@ -17,10 +17,7 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The throughput of the client by broker, or of the controller, in the unit of its quota;
-
-    `limit` is None without one.
-    """
+    """The throughput of the client by broker, or of the controller. `limit` is the quota, None without one."""
 
     kind: Kind
     client_id: str
@@ -57,7 +54,12 @@ def probe(
     A byte rate is measured over whole windows, so up to one window longer.
 
     `rate` is the rate to produce, in bytes per second over all `brokers`. The other kinds exceed their quota by
+    themselves. The client uses the login in `client_config`, a file of Java properties, or else that of the connected
+    cluster, with its client-id or `client_id`. `user` is for logins whose user only the brokers know.
+
     The topic is always removed, also after an interrupt. `told` receives the elapsed seconds. Raises Refused for a load
+    beyond the bounds of a probe (the same as those of `quota probe`), Invalid, Incomplete if the topic could not be
+    removed, and Unreachable.
 
         with kquota.connect("localhost:9092") as cluster:
             result = probe(cluster, Kind.PRODUCE, rate=20e6, client_id="billing")
@@ -99,6 +101,8 @@ def find_limit(
     """Find the mutation rate that the controller sustains, and suggest a quota: KIP-599's "How to define the quota".
 
     Topics are created, grown and deleted at rising rates until a rate does not hold, `seconds` for each operation (3),
+    with at most `most_partitions` (10 to 10,000) at the same time. `told` receives each step. The client must not have
+    a mutation quota; otherwise like `probe`.
 
         with kquota.connect("localhost:9092") as cluster:
             limit = find_limit(cluster, tenants=10, overcommit=2)

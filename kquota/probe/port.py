@@ -39,9 +39,9 @@ class Sight(Protocol):
     """The metadata of each broker."""
 
     def behind(self, wanted: Mapping[str, int]) -> int:
-        """The number of brokers that do not show all these topics with their partitions, each with a leader;
+        """The number of brokers that do not show all these topics with their partitions and leaders.
 
-        0 means deleted.
+        0 partitions mean that the topic is deleted.
         """
         ...
 
@@ -74,10 +74,7 @@ class ProbeCluster(Protocol):
         ...
 
     def logins(self, client_config: Path | str | None = None) -> ProbeLogins:
-        """This login, and the login in a file of Java properties that is to be probed;
-
-        without a file they are the same.
-        """
+        """This login, and the login to be probed, which may be in a file of Java properties."""
         ...
 
 
@@ -86,10 +83,7 @@ class ProbeLogins(Protocol):
 
     @property
     def user(self) -> str | None:
-        """The user that brokers derive for the probed login;
-
-        None if only they know: by certificate, token or ticket.
-        """
+        """The user of the probed login; None if only brokers know it: by certificate, token or ticket."""
         ...
 
     @property

@@ -1,6 +1,4 @@
-"""The demo on a fresh sandbox: a throttled client, and a move that is predicted, executed, seen from a second host and
-verified, with no throttle left.
-"""
+"""The demo on a fresh sandbox: a throttled client, and a move that is predicted, executed and verified."""
 
 from __future__ import annotations
 

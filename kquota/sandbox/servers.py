@@ -225,9 +225,7 @@ def broker_command(java: Path, jars: Path, broker: SandboxBroker) -> list[str]:
 
 
 def format_command(java: Path, jars: Path, broker: SandboxBroker, cluster_id: str) -> list[str]:
-    """The command that formats the folders of the KRaft controller, because only Kafka's tool writes its first
-    metadata.
-    """
+    """The command that formats the folders of the KRaft controller. Only Kafka's tool writes its first metadata."""
     return tool_command(
         java, jars, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(broker.configuration)
     )

@@ -25,8 +25,8 @@ _PAYLOAD: Final = os.urandom(MESSAGE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientThrottling:
-    """How a client was throttled: how often a broker asked it to wait (KIP-219), the longest wait, and its rate in
-    bytes/s.
+    """How a client was throttled: the number of waits that brokers asked for (KIP-219), the longest, and its rate in
+    B/s.
     """
 
     times: int

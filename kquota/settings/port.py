@@ -1,7 +1,4 @@
-"""The interface of a cluster for this room. `tests/settings/contract.py` defines it;
-
-the fake and the real stores pass it.
-"""
+"""The interface of a cluster. `tests/settings/contract.py` defines it; the fake and the real stores pass it."""
 
 from __future__ import annotations
 

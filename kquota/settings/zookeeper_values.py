@@ -59,8 +59,7 @@ TOPIC: Final[Mapping[str, Callable[[str], bool]]] = {
     "segment.ms": _whole(1, _LONG),
     "unclean.leader.election.enable": _BOOLEAN,
 }
-"""The topic configs that all Kafka releases with a ZooKeeper have, 2.4 to 3.9, and the values that all of them accept.
-"""
+"""The topic configs that all Kafka releases with a ZooKeeper have, 2.4 to 3.9, and the values that all accept."""
 
 
 class NeedsBroker(Invalid):

@@ -14,9 +14,10 @@ from kquota.terms import SAMPLE_MS
 
 
 class Spread(enum.Enum):
-    """How a burst is spread: `EVEN` over all samples alike (100 x 5.6);
+    """How a burst is spread.
 
-    `FRONT` fills each earlier sample up to the quota and puts the rest into the last (99 x 5 + 65).
+    `EVEN`: over all samples alike (100 x 5.6). `FRONT`: each earlier sample is filled up to the quota, and the last one
+    gets the rest (99 x 5 + 65).
     """
 
     EVEN = "draft-even"

@@ -21,8 +21,9 @@ _PATIENCE: Final = 1_000
 
 
 class Request(NamedTuple):
-    """A request that a client sends at `at` (ms) or later: its bytes, its thread time on a broker in ms, and the
-    partitions that it creates or deletes. A tuple, because a trace has millions of them.
+    """A request that a client sends at `at` (ms) or later. A tuple, because a trace has millions of them.
+
+    It has its bytes, its thread time on a broker in ms, and the partitions that it creates or deletes.
     """
 
     at: int

@@ -73,10 +73,10 @@ def of_json(line: str) -> Mapping[str, str | None] | None:
 
 
 def request(row: Mapping[str, str | None]) -> tuple[TraceStream, Request] | None:
-    """A row as values.
+    """A row as values, None if it is not valid.
 
-    None if it is not valid: no whole `ms`, an invalid or negative number, or both mutations and bytes, because no
-    request has both.
+    A row is not valid without a whole `ms`, with an invalid or negative number, or with both mutations and bytes,
+    because no request has both.
     """
     told = {name: (row.get(name) or "").strip(" ") for name in COLUMNS}
     ms, size, mutations, cost = told["ms"], told["bytes"] or "0", told["mutations"] or "0", told["thread_ms"] or "0"

@@ -48,10 +48,7 @@ def describe(at: world.Where, kind: Kind, name: str | Default | None, everything
 
 
 def alter(at: world.Where, resource: Resource, add: Mapping[str, str], delete: tuple[str, ...]) -> AlteredConfigs:
-    """Set and delete configs of one topic or broker until they are visible;
-
-    possible mistakes are reported on stderr.
-    """
+    """Set and delete configs of one topic or broker until they are visible. Possible mistakes go to stderr."""
     change = ConfigChange(
         resource=resource,
         add={key: ignored.value(resource, key, text) for key, text in add.items()},

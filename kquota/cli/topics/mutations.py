@@ -61,9 +61,7 @@ def mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[Cha
 
 
 def _already(options: TopicsOptions) -> Collection[int]:
-    """Error codes that count as success: another client may make the same change meanwhile, which Kafka's tool also
-    accepts.
-    """
+    """Error codes that count as success, as in Kafka's tool: another client may make the same change meanwhile."""
     return (EXISTS,) if options.if_not_exists else (MISSING,) if options.if_exists else ()
 
 
