@@ -21,7 +21,7 @@ def name(text: str, where: str) -> str:
 
 
 def collide(topic: str) -> bool:
-    """Whether it has a period or an underscore, which collide in the names of metrics."""
+    """Whether the name has a period and an underscore, which may collide in the names of metrics."""
     return "." in topic and "_" in topic
 
 

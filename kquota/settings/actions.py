@@ -13,7 +13,7 @@ from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Altered:
-    """The result of a change: the keys to delete that were not set, and the values that apply instead of deleted ones."""
+    """The result of a change: keys to delete that were not set, and the values that apply instead of deleted ones."""
 
     absent: tuple[str, ...]
     behind: tuple[Entry, ...]
