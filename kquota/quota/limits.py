@@ -31,7 +31,9 @@ def value(key: str, text: str, named: str | None = None) -> float:
         raise Invalid(f"{name}={text}: not a number")
     found = float(text)
     if not math.isfinite(found) or found <= 0:
-        raise Invalid(f"{name}={text}: must be more than 0 and finite. A broker would store it without enforcing it")
+        raise Invalid(
+            f"{name}={text}: must be more than 0 and finite. A broker would store it, but its effect is not defined"
+        )
     if row.bits is not None and not (found.is_integer() and found < 2**row.bits):
         raise Invalid(f"{name}={text}: must be a whole number, at most 2^{row.bits} - 1")
     return found

@@ -130,7 +130,7 @@ def _no_limit(one: LintedValue) -> Iterator[QuotaFinding]:
     if one.value <= 0:
         what, why = (
             "no client can comply with it",
-            "a rate must be more than 0, and brokers do not define what happens otherwise",
+            "a rate must be more than 0; for other values, the effect is not defined",
         )
     else:
         what, why = "does not limit anything", "it takes precedence over the levels below it, and limits nothing"
