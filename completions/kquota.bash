@@ -308,7 +308,7 @@ O	kquota configs	--broker-logger	once	free
 O	kquota configs	--force	once	flag	
 O	kquota configs	--output	once	text|json|tsv	Format of stdout
 O	kquota configs	--help	once	flag	Show this message and exit
-C	kquota reassign-partitions	Move partitions under a throttle, and put every throttle back exactly as it was
+C	kquota reassign-partitions	Move partitions under a throttle, and restore every throttle exactly as it was
 O	kquota reassign-partitions	--bootstrap-server	once	free	Kafka brokers
 O	kquota reassign-partitions	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota reassign-partitions	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
@@ -316,27 +316,27 @@ O	kquota reassign-partitions	--command-config	once	files	Java properties with th
 O	kquota reassign-partitions	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota reassign-partitions	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota reassign-partitions	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
-O	kquota reassign-partitions	--generate	once	flag	Propose a plan for the topics named; nothing is moved
+O	kquota reassign-partitions	--generate	once	flag	Propose a plan for the given topics
 O	kquota reassign-partitions	--execute	once	flag	Start the moves of the plan, throttled
-O	kquota reassign-partitions	--verify	once	flag	Say whether they are done; when they are, give the throttle back
-O	kquota reassign-partitions	--cancel	once	flag	Stop them: the partitions stay where they were
-O	kquota reassign-partitions	--list	once	flag	Show every move under way in the cluster
-O	kquota reassign-partitions	--reassignment-json-file	once	files	The plan, as --generate and move plan print it
+O	kquota reassign-partitions	--verify	once	flag	Report whether the moves have ended
+O	kquota reassign-partitions	--cancel	once	flag	Stop the moves
+O	kquota reassign-partitions	--list	once	flag	Show every running move of the cluster
+O	kquota reassign-partitions	--reassignment-json-file	once	files	The plan, as --generate and `kquota move plan` print it
 O	kquota reassign-partitions	--topics-to-move-json-file	once	files	For --generate, the topics: {"topics":[{"topic":"foo"}],"version":1}
-O	kquota reassign-partitions	--broker-list	once	brokers,	For --generate, the brokers to place them on
-O	kquota reassign-partitions	--disable-rack-aware	once	flag	For --generate: do not look at the brokers'\'' racks
-O	kquota reassign-partitions	--seed	once	free	For --generate: make the proposal again that this seed, told on stderr, made before
-O	kquota reassign-partitions	--throttle	once	free	The most that each broker sends, and receives, of the moves: 50MB/s; bare: bytes per second
-O	kquota reassign-partitions	--replication-quota	once	free	KIP-73'\''s name of --throttle
-O	kquota reassign-partitions	--replica-alter-log-dirs-throttle	once	free	The most that each broker copies between its own log dirs, as --throttle
-O	kquota reassign-partitions	--throttle-whole-topics	once	flag	Throttle all replicas of a topic (*) where the list of those that move is longer than a broker takes
-O	kquota reassign-partitions	--preserve-throttles	once	flag	Give no throttle back
+O	kquota reassign-partitions	--broker-list	once	brokers,	For --generate, the brokers to place the topics on
+O	kquota reassign-partitions	--disable-rack-aware	once	flag	For --generate: ignore the racks of the brokers
+O	kquota reassign-partitions	--seed	once	free	For --generate: repeat the proposal that printed this seed on stderr
+O	kquota reassign-partitions	--throttle	once	free	Limit for what each broker sends and receives, for example 50MB/s
+O	kquota reassign-partitions	--replication-quota	once	free	KIP-73'\''s name for --throttle
+O	kquota reassign-partitions	--replica-alter-log-dirs-throttle	once	free	Limit for what each broker copies between its own log dirs, like --throttle
+O	kquota reassign-partitions	--throttle-whole-topics	once	flag	Throttle all replicas of a topic (*) if the list of its moving replicas is too long for a broker
+O	kquota reassign-partitions	--preserve-throttles	once	flag	Restore no throttle
 O	kquota reassign-partitions	--clear-all	once	flag	Clear all throttles, whoever set them, as Kafka'\''s --verify does
-O	kquota reassign-partitions	--additional	once	flag	Start although other moves run in the cluster
+O	kquota reassign-partitions	--additional	once	flag	Start even if other moves are running in the cluster
 O	kquota reassign-partitions	--disallow-replication-factor-change	once	flag	Refuse a plan that changes a replication factor
-O	kquota reassign-partitions	--timeout	once	free	How long to wait for moves between log dirs to begin: 10s; bare: milliseconds
-O	kquota reassign-partitions	--force	once	flag	Do what is refused for being dangerous; the refusal names it
-O	kquota reassign-partitions	--reason	once	free	Why, for colleagues: move status shows it
+O	kquota reassign-partitions	--timeout	once	free	How long to wait for moves between log dirs to start
+O	kquota reassign-partitions	--force	once	flag	Do what kquota refuses as dangerous
+O	kquota reassign-partitions	--reason	once	free	The reason, for colleagues
 O	kquota reassign-partitions	--dry-run	once	flag	Check everything and show what would be written
 O	kquota reassign-partitions	--state-dir	once	folders	Where runs are on record
 O	kquota reassign-partitions	--output	once	text|json|tsv	Format of stdout
@@ -373,11 +373,11 @@ O	kquota topics	--validate-only	once	flag	Let the controller check the change wi
 O	kquota topics	--output	once	text|json|tsv	Format of stdout
 O	kquota topics	--zookeeper	once	free	
 O	kquota topics	--help	once	flag	Show this message and exit
-C	kquota log-dirs	Show how big every replica is, and keep it for later, as kafka-log-dirs does and does not
+C	kquota log-dirs	Show replica sizes like kafka-log-dirs, and record them in a history
 O	kquota log-dirs	--bootstrap-server	once	free	Kafka brokers
 O	kquota log-dirs	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota log-dirs	--command-config	once	files	Java properties with the client'\''s security settings
-O	kquota log-dirs	--describe	once	flag	Print every replica'\''s size in bytes, as JSON
+O	kquota log-dirs	--describe	once	flag	Print the size of every replica in bytes, as JSON
 O	kquota log-dirs	--snapshot	once	folders	Write all sizes into a new file in DIR
 O	kquota log-dirs	--compact	once	folders	Roll the snapshots in DIR into Parquet, with Spark
 O	kquota log-dirs	--topic-list	once	topics,	Only these topics
@@ -386,49 +386,49 @@ O	kquota log-dirs	--conf	many	free	Spark setting
 O	kquota log-dirs	--debug	once	flag	Show the traceback of an error, including Spark'\''s frames
 O	kquota log-dirs	--output	once	text|json	Format of stdout
 O	kquota log-dirs	--help	once	flag	Show this message and exit
-C	kquota move	From the plan of a move to its last throttle
+C	kquota move	Plan, estimate, follow, resume and undo partition moves
 O	kquota move	--help	once	flag	Show this message and exit
-C	kquota move plan	Plan the fewest bytes to move: drain or add brokers, set replication factors, repair racks, balance
+C	kquota move plan	Plan a move of the fewest bytes: drain or add brokers, set replication factors, repair racks, balance
 O	kquota move plan	--bootstrap-server	once	free	Kafka brokers
 O	kquota move plan	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota move plan	--command-config	once	files	Java properties with the client'\''s security settings
-O	kquota move plan	--drain	once	brokers,	Leave no replica on these brokers, alive or dead
-O	kquota move plan	--add	once	brokers,	Bring these brokers their fair share of the bytes
-O	kquota move plan	--replication-factor	once	free	Give each partition N replicas
-O	kquota move plan	--repair-racks	once	flag	Put each partition on as many racks as there are
+O	kquota move plan	--drain	once	brokers,	Move all replicas off these brokers, alive or dead
+O	kquota move plan	--add	once	brokers,	Move a fair share of the bytes to these brokers
+O	kquota move plan	--replication-factor	once	free	Set N replicas for each partition
+O	kquota move plan	--repair-racks	once	flag	Spread each partition over as many racks as possible
 O	kquota move plan	--balance	once	flag	Bring every broker'\''s bytes within --tolerance of the mean
-O	kquota move plan	--tolerance	once	free	How far from the mean of bytes --add and --balance leave a broker
-O	kquota move plan	--topics	many	topics,	Only these topics, repeatable
-O	kquota move plan	--brokers	once	brokers,	Replicas come to these brokers only
-O	kquota move plan	--disk-limit	once	free	How full the plan may make a broker'\''s disks
-O	kquota move plan	--disk	once	free	How large every broker'\''s disk is, where brokers do not tell (before Kafka 3.3): 2TB
-O	kquota move plan	--history	many	files	Sizes from the newest snapshot of a file or folder, in place of the live ones
-O	kquota move plan	--explain	once	flag	Show every move on stderr, not just the first 20
+O	kquota move plan	--tolerance	once	free	Largest distance from the mean bytes with --add and --balance
+O	kquota move plan	--topics	many	topics,	Move only these topics, repeatable
+O	kquota move plan	--brokers	once	brokers,	Place new replicas only on these brokers
+O	kquota move plan	--disk-limit	once	free	Highest disk usage of a broker that the plan may cause
+O	kquota move plan	--disk	once	free	Disk size of brokers that do not report it (before Kafka 3.3), for example 2TB
+O	kquota move plan	--history	many	files	Use sizes from the newest snapshot of a file or folder instead of the live sizes
+O	kquota move plan	--explain	once	flag	Show all moves on stderr, not only the first 20
 O	kquota move plan	--output	once	text|json	Format of stdout
 O	kquota move plan	--help	once	flag	Show this message and exit
-C	kquota move estimate	Say how long a throttled move takes, which broker is the bottleneck, and whether it can ever finish
+C	kquota move estimate	Estimate how long a throttled move takes, whether it can finish, and which broker is the bottleneck
 O	kquota move estimate	--bootstrap-server	once	free	Kafka brokers
 O	kquota move estimate	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota move estimate	--command-config	once	files	Java properties with the client'\''s security settings
-O	kquota move estimate	--reassignment-json-file	once	files	The plan, as kafka-reassign-partitions'\''; also JSON lines or Parquet, a file or a folder
-O	kquota move estimate	--throttle	once	free	The replication throttle of each broker: 50MB/s; bare: bytes per second
-O	kquota move estimate	--deadline	once	free	When the move has to be done: 6h
-O	kquota move estimate	--nic	once	free	What each broker'\''s network carries: 10Gbit/s
-O	kquota move estimate	--max-impact	once	free	The most of --nic that the throttle may be: 30%
-O	kquota move estimate	--log-dirs	many	files	Sizes from kafka-log-dirs'\'' output; a file or glob, repeatable
-O	kquota move estimate	--history	many	files	Write rates and unknown sizes, from snapshots: file, glob, folder; repeatable
-O	kquota move estimate	--history-window	once	free	Only the newest part of the history: 7d
-O	kquota move estimate	--cluster-id	once	free	Which of the clusters that a history holds
-O	kquota move estimate	--bytes-in	many	files	What clients write to a broker, repeatable; or a file: CSV, JSON, a Prometheus query result
-O	kquota move estimate	--sample	once	free	How long to measure write rates on the live cluster
-O	kquota move estimate	--assume-size	once	free	How big partitions are that nobody tells of: 10GB
-O	kquota move estimate	--waves	once	free	Cut the move into so many waves of about the same bytes
-O	kquota move estimate	--max-in-flight	once	free	The most that one wave may copy: 500GB
+O	kquota move estimate	--reassignment-json-file	once	files	The plan in the format of kafka-reassign-partitions, JSON lines or Parquet; a file or a folder
+O	kquota move estimate	--throttle	once	free	Replication throttle of each broker, for example 50MB/s
+O	kquota move estimate	--deadline	once	free	Time in which the move must finish, for example 6h
+O	kquota move estimate	--nic	once	free	Network rate of each broker, for example 10Gbit/s
+O	kquota move estimate	--max-impact	once	free	Largest share of --nic for the throttle, for example 30%
+O	kquota move estimate	--log-dirs	many	files	Sizes from the output of kafka-log-dirs; a file or glob, repeatable
+O	kquota move estimate	--history	many	files	Write rates, and sizes if no other source is given, from snapshots: a file, glob or folder, repeatable
+O	kquota move estimate	--history-window	once	free	Use only the newest part of the history, for example 7d
+O	kquota move estimate	--cluster-id	once	free	Cluster to use, if the history contains several
+O	kquota move estimate	--bytes-in	many	files	Write rate of a broker, repeatable; or a file with write rates: CSV, JSON or a Prometheus query result
+O	kquota move estimate	--sample	once	free	Time to measure write rates on the live cluster
+O	kquota move estimate	--assume-size	once	free	Size to assume for partitions that have no known size, for example 10GB
+O	kquota move estimate	--waves	once	free	Split the move into N waves of about the same size
+O	kquota move estimate	--max-in-flight	once	free	Largest size of a wave, for example 500GB
 O	kquota move estimate	--spark-master	once	free	Spark cluster that runs the job: spark://HOST:PORT, yarn, k8s://URL, local[N]
 O	kquota move estimate	--spark-remote	once	free	Spark Connect server that runs the job
 O	kquota move estimate	--conf	many	free	Spark setting
 O	kquota move estimate	--debug	once	flag	Show the traceback of an error, including Spark'\''s frames
-O	kquota move estimate	--report	once	files	Write the answer as a page for a change ticket, too
+O	kquota move estimate	--report	once	files	Also write the estimate as an HTML page, for example for a change ticket
 O	kquota move estimate	--output	once	text|json	Format of stdout
 O	kquota move estimate	--help	once	flag	Show this message and exit
 C	kquota move status	Show which runs are open, how far each is, and who began it
@@ -450,11 +450,11 @@ O	kquota move resume	--command-config	once	files	Java properties with the client
 O	kquota move resume	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move resume	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota move resume	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
-O	kquota move resume	--run	once	free	The run, as `move status` names it
-O	kquota move resume	--reassignment-json-file	once	files	The open run of this plan
+O	kquota move resume	--run	once	free	Id of the run, as `kquota move status` shows it
+O	kquota move resume	--reassignment-json-file	once	files	Select the open run of this plan
 O	kquota move resume	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move resume	--dry-run	once	flag	Print what would be written, without writing it
-O	kquota move resume	--force	once	flag	Also if too few replicas would stay in sync, and over the moves of others
+O	kquota move resume	--force	once	flag	Continue even if too few replicas stay in sync, and override moves of others
 O	kquota move resume	--gone	many	brokers,	Brokers that never come back: do not restore what was set on them
 O	kquota move resume	--take-over	once	flag	Take the lock from a command on another host, even if it may still be running
 O	kquota move resume	--yes	once	flag	Do not ask for confirmation
@@ -468,19 +468,19 @@ O	kquota move abort	--command-config	once	files	Java properties with the client'
 O	kquota move abort	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move abort	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota move abort	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
-O	kquota move abort	--run	once	free	The run, as `move status` names it
-O	kquota move abort	--reassignment-json-file	once	files	The open run of this plan
+O	kquota move abort	--run	once	free	Id of the run, as `kquota move status` shows it
+O	kquota move abort	--reassignment-json-file	once	files	Select the open run of this plan
 O	kquota move abort	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move abort	--dry-run	once	flag	Print what would be written, without writing it
-O	kquota move abort	--force	once	flag	Also if too few replicas would stay in sync, and over the moves of others
+O	kquota move abort	--force	once	flag	Continue even if too few replicas stay in sync, and override moves of others
 O	kquota move abort	--gone	many	brokers,	Brokers that never come back: do not restore what was set on them
 O	kquota move abort	--take-over	once	flag	Take the lock from a command on another host, even if it may still be running
 O	kquota move abort	--yes	once	flag	Do not ask for confirmation
 O	kquota move abort	--output	once	text|json	Format of stdout
 O	kquota move abort	--help	once	flag	Show this message and exit
-C	kquota throttle	What replication throttles stand on the cluster, by whom; set them, give them back, clear what was left
+C	kquota throttle	Show, set, restore and clean up replication throttles
 O	kquota throttle	--help	once	flag	Show this message and exit
-C	kquota throttle show	Show which brokers and topics are throttled, by which run, since when, and what flows there
+C	kquota throttle show	Show which brokers and topics are throttled, by which run, since when, and their throughput
 O	kquota throttle show	--bootstrap-server	once	free	Kafka brokers
 O	kquota throttle show	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota throttle show	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
@@ -488,14 +488,14 @@ O	kquota throttle show	--command-config	once	files	Java properties with the clie
 O	kquota throttle show	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle show	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota throttle show	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
-O	kquota throttle show	--topic	many	topics,	Only these topics
-O	kquota throttle show	--broker	many	brokers,	Only these brokers, by their ids
-O	kquota throttle show	--sample	once	free	How long to measure what flows; 0: configs only
+O	kquota throttle show	--topic	many	topics,	Show only these topics
+O	kquota throttle show	--broker	many	brokers,	Show only these brokers, by id
+O	kquota throttle show	--sample	once	free	How long to measure throughput
 O	kquota throttle show	--no-sample	once	flag	The same as --sample 0
 O	kquota throttle show	--state-dir	once	folders	Folder of the journals of runs
 O	kquota throttle show	--output	once	text|json|tsv	Format of stdout
 O	kquota throttle show	--help	once	flag	Show this message and exit
-C	kquota throttle set	Throttle topics and brokers, a broker that comes back, or a move under way; on record, to be given back
+C	kquota throttle set	Throttle topics and brokers, a returning broker or a running move, and record what to restore
 O	kquota throttle set	--bootstrap-server	once	free	Kafka brokers
 O	kquota throttle set	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota throttle set	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
@@ -503,24 +503,24 @@ O	kquota throttle set	--command-config	once	files	Java properties with the clien
 O	kquota throttle set	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle set	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota throttle set	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
-O	kquota throttle set	--throttle	once	free	The rate of each broker: 50MB/s; bare: bytes per second
+O	kquota throttle set	--throttle	once	free	Rate of each broker, for example 50MB/s
 O	kquota throttle set	--topic	many	topics,	Throttle every replica of these topics
 O	kquota throttle set	--all-topics	once	flag	Throttle every replica of every topic
 O	kquota throttle set	--broker	many	brokers,	Set the rate on these brokers
 O	kquota throttle set	--all-brokers	once	flag	Set the rate on every broker
-O	kquota throttle set	--leader	once	flag	Only what leaders send
-O	kquota throttle set	--follower	once	flag	Only what followers receive
-O	kquota throttle set	--recovering	once	brokers	Throttle just what this broker is behind with
-O	kquota throttle set	--once	once	flag	With --recovering: one look; exits 8 while the broker is behind
-O	kquota throttle set	--run	once	free	Give this open run another rate
-O	kquota throttle set	--reassignment-json-file	once	files	The same for the open run of this plan
-O	kquota throttle set	--sample	once	free	How long to measure what in-sync followers take of it; 0: not
+O	kquota throttle set	--leader	once	flag	Limit only what leaders send
+O	kquota throttle set	--follower	once	flag	Limit only what followers receive
+O	kquota throttle set	--recovering	once	brokers	Throttle only the replicas of this broker that are out of sync
+O	kquota throttle set	--once	once	flag	With --recovering: look only once
+O	kquota throttle set	--run	once	free	Change the rate of this open run
+O	kquota throttle set	--reassignment-json-file	once	files	Change the rate of the open run of this plan
+O	kquota throttle set	--sample	once	free	How long to measure how much of the rate in-sync followers use
 O	kquota throttle set	--reason	once	free	Reason for colleagues, shown by `kquota move status`
 O	kquota throttle set	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota throttle set	--state-dir	once	folders	Folder of the journals of runs
 O	kquota throttle set	--output	once	text|json	Format of stdout
 O	kquota throttle set	--help	once	flag	Show this message and exit
-C	kquota throttle clear	Give back what `throttle set` took, exactly as it stood before; again, it changes nothing
+C	kquota throttle clear	Restore what `kquota throttle set` changed to its exact previous values, or remove every throttle
 O	kquota throttle clear	--bootstrap-server	once	free	Kafka brokers
 O	kquota throttle clear	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota throttle clear	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
@@ -528,15 +528,15 @@ O	kquota throttle clear	--command-config	once	files	Java properties with the cli
 O	kquota throttle clear	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle clear	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota throttle clear	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
-O	kquota throttle clear	--run	once	free	Only what this run took
-O	kquota throttle clear	--all	once	flag	Take every replication throttle of the cluster away, whoever set it
+O	kquota throttle clear	--run	once	free	Restore only this run
+O	kquota throttle clear	--all	once	flag	Remove every replication throttle of the cluster, whoever set it
 O	kquota throttle clear	--gone	many	brokers,	Brokers that never come back: do not restore what was set on them
 O	kquota throttle clear	--yes	once	flag	Do not ask for confirmation
 O	kquota throttle clear	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota throttle clear	--state-dir	once	folders	Folder of the journals of runs
 O	kquota throttle clear	--output	once	text|json	Format of stdout
 O	kquota throttle clear	--help	once	flag	Show this message and exit
-C	kquota throttle doctor	Find rates and lists that outlived their move, that do nothing, or that contradict each other
+C	kquota throttle doctor	Find replication throttles that are left over, have no effect or contradict each other
 O	kquota throttle doctor	--bootstrap-server	once	free	Kafka brokers
 O	kquota throttle doctor	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota throttle doctor	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
@@ -544,8 +544,8 @@ O	kquota throttle doctor	--command-config	once	files	Java properties with the cl
 O	kquota throttle doctor	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle doctor	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota throttle doctor	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
-O	kquota throttle doctor	--fix	once	flag	Take away what no run holds and no move can use
-O	kquota throttle doctor	--older-than	once	free	With --fix: only what was there at every look for so long: 1h
+O	kquota throttle doctor	--fix	once	flag	Remove what no run holds and no move can use
+O	kquota throttle doctor	--older-than	once	free	With --fix: remove only what every look has found for this long, for example 1h
 O	kquota throttle doctor	--yes	once	flag	Do not ask for confirmation
 O	kquota throttle doctor	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota throttle doctor	--state-dir	once	folders	Folder of the journals of runs

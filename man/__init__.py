@@ -1,1 +1,1 @@
-"""`python -m man.generate`: the man pages, of the app's own options and the prose beside it."""
+"""Generates the man pages with `python -m man.generate`, from the options of the app and from `prose`."""

@@ -1,4 +1,4 @@
-"""What the app says of its commands, as Markdown: synopsis, options, examples. Nothing here is written by hand."""
+"""Converts the commands of the app into Markdown: synopsis, options, examples. No text here is written by hand."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from kquota.cli.help import CLUSTER, OPTIONS, examples, folded, plain
 from kquota.cli.main import COMMANDS, app
 
 _EXAMPLE_WIDTH: Final = 64
-"""What a block of commands leaves of 80 columns."""
+"""The width of a command in a block, out of 80 columns."""
 _VARIABLES: Final = re.compile(r"\s*\[env: ([^\]]+)\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command, or one group of them, with the context that its options are asked in."""
+    """One command or one group of commands, with the context in which its options are read."""
 
     command: Any
     context: typer.Context
@@ -32,7 +32,7 @@ class Command:
 
     @property
     def subcommands(self) -> Mapping[str, Command]:
-        """By name, in the order of the help; of a command that is no group, none."""
+        """The commands of a group by name, in the order of the help; empty for a single command."""
         shown = {n: c for n, c in getattr(self.command, "commands", {}).items() if not c.hidden}
         return {n: Command(c, typer.Context(c, info_name=n, parent=self.context)) for n, c in shown.items()}
 
@@ -46,7 +46,7 @@ class Command:
         return {name for p in self.parameters if p.param_type_name == "option" for name in p.opts}
 
     def variables(self) -> dict[str, list[str]]:
-        """Which variables of the environment stand for which option."""
+        """The environment variables of each option."""
         found: dict[str, list[str]] = {}
         for parameter in self.parameters:
             if named := _VARIABLES.search(parameter.get_help_record(self.context)[1]):
@@ -54,11 +54,11 @@ class Command:
         return found
 
     def synopsis(self) -> str:
-        """The command line: what must be there stands outside brackets."""
+        """The command line: optional parts are in brackets."""
         arguments = [self._shape(p) for p in self.parameters if p.param_type_name == "argument"]
         required = [f"`{p.opts[0]}` {self._value(p)}" for p in self.parameters if p.opts[0][0] == "-" and p.required]
         rest = ["*COMMAND* ..."] if self.subcommands else arguments
-        # A blank that does not break: after three dots pandoc takes the sentence to be over, and roff sets two.
+        # A non-breaking space, because pandoc ends the sentence after three dots, and roff then prints two spaces.
         return " ".join([f"`{self.context.command_path}`", *required, "\\ ".join([r"\[*OPTION*\]...", *rest])])
 
     def _shape(self, argument: Any) -> str:
@@ -74,7 +74,7 @@ class Command:
         return f"*{escaped(bare)}*"
 
     def described(self) -> str:
-        """Each option with its text, below the headings of the help."""
+        """Each option with its help text, under the headings of the help."""
         parts: dict[str, list[str]] = {}
         heading = OPTIONS
         for parameter in self.parameters:
@@ -94,25 +94,25 @@ class Command:
         return names if parameter.is_flag or parameter.count else f"{names} {self._value(parameter)}"
 
     def examples(self) -> str:
-        """The commands of the help's last lines, each folded between its options."""
+        """The commands at the end of the help, each folded between its options."""
         lines = ["\n".join(folded(example, _EXAMPLE_WIDTH)) for example in examples(self.command.epilog)]
         return "\n\n".join(f"```\n{command}\n```" for command in lines)
 
 
 def _length(option: str) -> bool:
-    """-h stands before --help."""
+    """Sorts -h before --help."""
     return option.startswith("--")
 
 
 def escaped(text: str) -> str:
-    """Text that Markdown takes as it is."""
+    """Text in which Markdown has no special characters."""
     return re.sub(r"([^\w\s,.:;/%()=…?!&-])", r"\\\1", text).replace("_", r"\_")
 
 
 def prose(text: str) -> str:
-    """A help text as Markdown: what stands in backticks and what is an option become literal."""
+    """A help text as Markdown: text in backticks and options become literal."""
     parts = re.split(r"`([^`]+)`|(?<![\w-])(--[a-z][\w-]*)", re.sub(r"\s+", " ", text).strip())
-    # Text, then what one of the two groups took of it, then text again.
+    # Text, then the match of one of the two groups, then text again.
     return "".join(
         escaped(part or "") if index % 3 == 0 else f"`{part}`" for index, part in enumerate(parts) if part is not None
     )
@@ -128,7 +128,7 @@ def root() -> Command:
 
 
 def every(command: Command) -> Iterator[Command]:
-    """A command and all below it, in the order of the help."""
+    """A command and all commands below it, in the order of the help."""
     yield command
     for below in command.subcommands.values():
         yield from every(below)

@@ -1,4 +1,4 @@
-"""Writes man/man1 and man/man5 anew: pandoc makes roff of what `page` joins."""
+"""Generates man/man1 and man/man5: pandoc converts the Markdown of `page` into roff."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from man.command import every, root
 
 HERE: Final = Path(__file__).parent
 DATE: Final = "2026-11-22"
-"""Of the release: a page made anew is the same page."""
+"""The date of the release, so that a page that is generated again is identical."""
 FILES: Final = ("kquota.toml",)
-# Left-aligned and unbroken: the name of an option must be found by a search, and be copied as it is.
+# Left-aligned and without hyphenation, so that the name of an option can be searched and copied.
 _LAYOUT: Final = (".ad l", ".nh", ".nr HY 0")
-# A literal is bold in a manual.
+# Manuals print literals in bold.
 _BOLD: Final = "function Code(code) return pandoc.Strong(code.text) end"
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Every page as roff, and where it lies."""
+    """The path and the roff of every page."""
     with tempfile.TemporaryDirectory() as folder:
         bold = Path(folder) / "bold.lua"
         bold.write_text(_BOLD)
@@ -36,7 +36,7 @@ def _roff(text: str, name: str, section: int, bold: Path) -> str:
     import pypandoc
 
     title = {"title": name.upper(), "section": section, "date": DATE, "footer": f"kquota {__version__}"}
-    # As variables, which pandoc takes as they are: mandoc reads no date whose dashes are escaped.
+    # Passed as variables, because pandoc does not escape these. mandoc cannot read a date with escaped dashes.
     variables = [f"--variable={key}:{value}" for key, value in {**title, "header": "kquota manual"}.items()]
     variables += [f"--variable=header-includes:{request}" for request in _LAYOUT]
     made: str = pypandoc.convert_text(

@@ -1,4 +1,4 @@
-"""One page as Markdown: what the app says of a command, and what `prose` tells besides."""
+"""Builds one page as Markdown, from the app and from the text in `prose`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SECTIONS: Final = (
     *("NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS", "OPTIONS", "FORMAT"),
     *("EXIT STATUS", "ENVIRONMENT", "FILES", "NOTES", "EXAMPLES", "SEE ALSO"),
 )
-"""In the order of a page, as man-pages(7) has it."""
+"""The sections in the order of man-pages(7)."""
 _LISTS: Final = ("EXIT STATUS", "FILES", "ENVIRONMENT")
 _PAGE: Final = re.compile(r"(?<![\w`*-])(kquota[\w.-]*|crontab|systemd\.timer)\((\d)\)")
 
 
 def of_command(command: Command) -> str:
-    """The page of one command, its sections in the order of `SECTIONS`."""
+    """The page of one command, with its sections in the order of `SECTIONS`."""
     summary, told = read(PROSE / f"{command.page}.md")
     own = {
         "NAME": f"{command.page} - {summary}",
@@ -38,13 +38,13 @@ def of_command(command: Command) -> str:
 
 
 def of_file(name: str) -> str:
-    """The page of a file that kquota reads: prose alone."""
+    """The page of a file that kquota reads. Its text comes only from `prose`."""
     summary, told = read(PROSE / f"{name}.md")
     return _joined(told, {"NAME": f"{name} - {summary}"})
 
 
 def read(path: Path) -> tuple[str, dict[str, str]]:
-    """A file of prose: its first line says what the page is about; below stand sections by their headings."""
+    """The summary (first line) and the sections by heading of a file of prose."""
     summary, *sections = re.split(r"^# (.+)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return summary.strip(), {name: text.strip() for name, text in zip(sections[::2], sections[1::2], strict=True)}
 
@@ -60,19 +60,19 @@ def _joined(told: Mapping[str, str], *others: Mapping[str, str]) -> str:
         elif name == "SEE ALSO":
             sections[name] = ", ".join(sorted({page for text in texts for page in text.split(", ")}, key=_section))
         elif name == "SYNOPSIS":
-            sections[name] = texts[0]  # by hand where it says more
+            sections[name] = texts[0]  # The handwritten synopsis takes precedence.
         else:
             sections[name] = "\n\n".join(texts)
     return "\n\n".join(f"# {name}\n\n{_bold(text)}" for name, text in sections.items() if text)
 
 
 def _bold(text: str) -> str:
-    """The names of pages, as manuals print them."""
+    """Text with the names of pages in bold, as in manuals."""
     return _PAGE.sub(r"**\1**(\2)", text)
 
 
 def _one_list(name: str, texts: list[str]) -> str:
-    """Definitions of several sources as one list; the first that defines a term has its word."""
+    """Definitions of several sources as one list. The first definition of a term is used."""
     defined: dict[str, str] = {}
     for text in texts:
         for term, definition in _definitions(text):
@@ -95,7 +95,7 @@ def _section(page: str) -> tuple[str, str]:
 
 
 def _commands(command: Command) -> str:
-    """A group's commands; of kquota itself all that are no group."""
+    """The commands of a group. The page of kquota itself lists all commands, without the groups."""
     below = [c for c in every(command) if not c.subcommands]
     return "\n\n".join(f"{c.page}(1)\n:   {_sentence(c)}" for c in below) if command.subcommands else ""
 
@@ -110,7 +110,7 @@ def _variables(command: Command) -> str:
     if not named:
         return ""
     terms = ", ".join(f"`{name}`" for name in named)
-    return f"{terms}\n:   Each stands for the option of its name, where that is not given."
+    return f"{terms}\n:   Used if the option of the same name is not given."
 
 
 def _variable(option: str) -> str:

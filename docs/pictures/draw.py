@@ -1,4 +1,4 @@
-"""The pictures of the README, made anew from real runs; docs/pictures/README.md has the commands.
+"""Draws the pictures of the README from real runs; docs/pictures/README.md has the commands.
 
 python docs/pictures/draw.py terminal demo.txt docs/pictures/demo.svg
 python docs/pictures/draw.py page move.html docs/pictures/report.png
@@ -21,14 +21,14 @@ from rich.text import Text
 
 WIDTH: Final = 112
 PAGE: Final = (920, 1235)
-"""Width and height of what is photographed of a page, in pixels: up to its third part."""
+"""Width and height of the screenshot of a page, in pixels: it ends before the third part of the page."""
 
 _CUT: Final = {
     "record share": "created topic",
-    "move estimate": "90 % band",
+    "move estimate": "Bottleneck",
     "reassign-partitions --execute": "on record",
 }
-"""Command to the line after which its answer is cut, up to one that says on what the story goes on."""
+"""The line of each command after which its output is cut, up to a line in `_BEGUN`."""
 _BEGUN: Final = re.compile("Asked again|Successfully started")
 _WHERE: Final = re.compile(r" in /\S+\.journal")
 _HEADING: Final = re.compile(r"\d\. |  Predicted")
@@ -54,11 +54,11 @@ line-height: {line_height}px; font-variant-east-asian: full-width; }}
 </g>
 </svg>
 """
-"""rich's own, without the fonts that it fetches from elsewhere."""
+"""The format of rich, without its external fonts."""
 
 
 def terminal(printed: str) -> str:
-    """What a terminal shows of the demo, as SVG: commands stand out, and long answers are cut."""
+    """The output of the demo in a terminal, as SVG, with highlighted commands and shortened output."""
     console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True, color_system="truecolor")
     console.print(Text("$ make demo", style="bold green"))
     for line in _shortened(printed.splitlines()):
@@ -68,7 +68,7 @@ def terminal(printed: str) -> str:
 
 
 def photographed(page: Path, picture: Path) -> None:
-    """A page as headless Chromium shows it, in the light."""
+    """Saves a page as headless Chromium shows it, in the light color scheme."""
     width, height = PAGE
     with tempfile.TemporaryDirectory() as profile:
         subprocess.run(

@@ -39,12 +39,11 @@ Examples:
 
 SUMMARIES: Final[Mapping[str, str]] = {
     "configs": "Set and show quotas, and configs of topics and brokers, like kafka-configs.",
-    "reassign-partitions": "Move partitions under a throttle, and put every throttle back exactly as it was.",
+    "reassign-partitions": "Move partitions under a throttle, and restore every throttle exactly as it was.",
     "topics": "Create, grow and delete topics under a mutation quota; list and describe them.",
-    "log-dirs": "Show how big every replica is, and keep it for later, as kafka-log-dirs does and does not.",
-    "move": "From the plan of a move to its last throttle.",
-    "throttle": "What replication throttles stand on the cluster, by whom; set them, give them back, clear what was "
-    "left.",
+    "log-dirs": "Show replica sizes like kafka-log-dirs, and record them in a history.",
+    "move": "Plan, estimate, follow, resume and undo partition moves.",
+    "throttle": "Show, set, restore and clean up replication throttles.",
     "quota": "Manage all quotas of a cluster as one document, explain which one limits a client, and test what a load "
     "gets.",
     "record": "Set up one record of all runs, so that every host can see and continue them and restore their "

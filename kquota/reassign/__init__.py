@@ -1,1 +1,1 @@
-"""WHAT MOVES, IS IT DONE: reassignment plans, their throttles, their progress (KIP-73, KIP-455)."""
+"""Partition moves: reassignment plans, their throttles and their progress (KIP-73, KIP-455)."""

@@ -1,4 +1,4 @@
-"""The order of reads and writes of --cancel: stop the moves of a plan, then restore their throttle."""
+"""The order of reads and writes of --cancel: stop the moves of a plan, then restore its throttle."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from kquota.terms import SEEN_SECONDS, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancellable:
-    """The moves of a plan that are under way, and what to submit for each: its replicas as they were, if that is known.
+    """The running moves of a plan, and the replicas to submit for each of them.
 
-    None stands for "as they were", in an order that the cluster may choose (KIP-455).
+    The replicas are those before the move. None leaves their order to the cluster, if they are unknown (KIP-455).
     """
 
     plan: Plan
@@ -31,7 +31,7 @@ class Cancellable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancellation:
-    """What was cancelled, and what was restored."""
+    """The partitions and log dirs that were cancelled, and the state after the throttle was restored."""
 
     cancelled: tuple[TopicPartition, ...]
     log_dirs: Started
@@ -39,9 +39,10 @@ class Cancellation:
 
 
 def cancellable(cluster: MoveCluster, runs: Runs, plan: Plan, *, force: bool) -> Cancellable:
-    """Check what can be checked. Raises Refused where too few replicas would be left in sync, unless `force`.
+    """Find the running moves of the plan, and check that they can be cancelled.
 
-    Also moves that only add replicas are cancelled, which Kafka's tool left running in 3.7 to 4.0.
+    Raises Refused if the cancellation would leave too few replicas in sync, unless `force` is set. Moves that only add
+    replicas are cancelled as well. Kafka's tool left those running in 3.7 to 4.0.
     """
     found = cluster.snapshot(plan.topics)
     active = {name: now for name in plan.targets if (now := found.partitions.get(name)) is not None and now.moving}
@@ -65,10 +66,10 @@ def cancel(
     preserve: bool = False,
     timeout: float = log_dir_actions.TIMEOUT,
 ) -> Cancellation:
-    """Cancel, in log dirs too, wait until it is seen, and restore what the moves had taken, unless `preserve`.
+    """Cancel the moves, in log dirs too, wait until that is seen, and restore the throttle unless `preserve`.
 
-    What the run had still to hand over is never handed over. Raises Incomplete for moves that the cluster would not
-    cancel; Unknown when the end was not seen in time.
+    Partitions that the run has not submitted yet are never submitted. Raises Incomplete for moves that the cluster did
+    not cancel, and Unknown if the end of the moves was not seen in time.
     """
     run = covers(what.plan, runs.unfinished())
     if run is not None:
@@ -103,7 +104,7 @@ def _submitted(cluster: MoveCluster, clock: Clock, what: Cancellable) -> Mapping
         return all(name not in found.running for name in what.targets if name not in refused_still)
 
     if not wait_until(ended, clock):
-        why = f"the cancellation was submitted and not seen within {SEEN_SECONDS:.0f} s: give the same command again"
+        why = f"the cancellation was submitted, but not seen within {SEEN_SECONDS:.0f} s. Run the same command again"
         raise Unknown(f"{lost}; {why}" if lost else why) from lost
     now = cluster.snapshot(what.plan.topics).running
     return {name: why for name, why in refused.items() if name in now}

@@ -1,4 +1,4 @@
-"""The order of writes of --execute, of resume and of abort: record, throttle, submit, wave by wave; then log dirs."""
+"""The order of writes of --execute, resume and abort: record, throttle and submit each wave; then log dirs."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from kquota.reassign.throttle_writes import (
 from kquota.reassign.wave import first_full, lists_of, no_room, wanted, wave
 from kquota.terms import SEEN_SECONDS, TopicPartition
 
-_GO_ON: Final = (NextStep.RESUME, " goes on, ", NextStep.ABORT, " goes back")
+_GO_ON: Final = (NextStep.RESUME, " continues it, ", NextStep.ABORT, " undoes it")
 _BETWEEN_WAVES: Final = 2.0
-"""Seconds between two looks at whether there is room for the next wave."""
+"""Seconds between two looks for room for the next wave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """What --execute did. `run` is None and nothing was written when every partition is where the plan wants it.
+    """The result of --execute. `run` is None if nothing had to be written, because every partition is in place.
 
-    `started` are the moves submitted now, `running` those of the plan that were under way already.
+    `started` are the moves submitted now. `running` are moves of the plan that were already under way.
     """
 
     run: Run | None
@@ -55,12 +55,14 @@ def carry_out(
     dirs: ReplicaDirs | None = None,
     timeout: float = log_dir_actions.TIMEOUT,
 ) -> Execution:
-    """Throttle and start what was prepared: on record before the first write; lists and rates, then the moves (KIP-73).
+    """Record, throttle and start what was prepared. List entries and rates are set before the moves (KIP-73).
 
-    Returns when all is handed over; `told` hears before every wave but the first how many wait for it. Log dirs follow,
-    within `timeout` seconds: a replica that has just been submitted is not there yet. Raises Refused or the cluster's
-    own error when a step failed and everything written was taken back; Incomplete when something still stands; Unknown
-    when a write was not seen. Doing it again changes nothing but a rate that differs.
+    Returns when all moves are submitted. Before each wave but the first, `told` receives the number of waiting
+    partitions. Moves between log dirs follow, within `timeout` seconds, because a broker creates a submitted replica
+    only after a while. Running it again changes nothing except a rate that differs.
+
+    Raises Refused or the error of the cluster if a step failed and everything written was restored, Incomplete if some
+    of it is still set, and Unknown if a write was not seen.
     """
     run, world = prepared.run, prepared.world
     if run is None:
@@ -75,7 +77,7 @@ def carry_out(
     before = 0
     while todo := run.waiting:
         if len(todo) != before:
-            told(f"{len(todo):,} partitions wait for the next wave: until those under way make room")
+            told(f"{len(todo):,} partitions wait for the next wave, which starts when enough running moves have ended")
         before = len(todo)
         world.clock.sleep(_BETWEEN_WAVES)
         run, more = _next_or_how_to_go_on(world, run)
@@ -90,7 +92,7 @@ def carry_out(
 
 
 def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Throttle and submit the first wave; what went wrong is taken back as long as nothing of the run has started."""
+    """Throttle and submit the first wave. After an error, restore what was set, unless a move has started."""
     world, resumed = prepared.world, prepared.known is not None
     todo = {move.partition: move.target for move in prepared.wave if not move.submitted}
     try:
@@ -98,7 +100,7 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
         refused = _submit(world, todo)
     except Unknown as error:
         raise Unknown(error, *_stays_open(world, run)) from error
-    except Busy:  # another kquota has the run now, and what is to be taken back
+    except Busy:  # another kquota owns the run now, and restores it
         raise
     except KquotaError as error:
         raise _undone(world, run, error, resumed=resumed) from error
@@ -109,7 +111,7 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
 
 
 def _next_or_how_to_go_on(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """`_next`; whatever goes wrong by now, the waves before it move, and their throttle stands."""
+    """Call `_next`. After an error, the earlier waves keep moving, and their throttle stays set."""
     try:
         return _next(world, run)
     except (Busy, Incomplete):
@@ -117,17 +119,17 @@ def _next_or_how_to_go_on(world: World, run: Run) -> tuple[Run, tuple[TopicParti
     except Unknown as error:
         raise Unknown(error, *_stays_open(world, run)) from error
     except KquotaError as error:
-        wait = f"; {len(run.waiting):,} partitions wait for their wave"
+        wait = f"; {len(run.waiting):,} partitions are not submitted yet"
         raise Incomplete((error, wait, *_stays_open(world, run)), done=[], undone=[str(error)]) from error
 
 
 def _stays_open(world: World, run: Run) -> tuple[str, ...]:
-    """The end of an error's message."""
-    return f"; run {run.id} stays open ({world.runs.place(run)}): ", *_GO_ON
+    """Return the end of the error message for a run that stays open."""
+    return f"; run {run.id} stays open ({world.runs.place(run)}). ", *_GO_ON
 
 
 def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Give back what has ended, and hand over what then has room. Raises Refused where that will never be."""
+    """Restore what has ended, and submit the moves that now fit. Raises Refused if a move can never fit."""
     found = world.cluster.snapshot(run.goal.topics)
     moving = moves(run.goal, found.partitions)
     under_way = {name for name in run.handed_over if name in found.partitions and found.partitions[name].moving}
@@ -136,7 +138,7 @@ def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
         return run, ()
     waiting = set(run.waiting)
     todo = [move for move in moving if move.partition in waiting or move.submitted]
-    gone = waiting - {move.partition for move in todo}  # deleted, or there by another's hand
+    gone = waiting - {move.partition for move in todo}  # deleted, or already moved by another client
     run = record(world, run, replace(run, handed_over=run.handed_over | gone))
     lists = lists_of(todo) if run.rate else ()
     now = read(world.cluster, dict.fromkeys(lists, ()))
@@ -154,13 +156,13 @@ def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
 def _handed_over(
     world: World, run: Run, todo: Mapping[TopicPartition, Replicas], refused: Mapping[TopicPartition, str]
 ) -> Run:
-    """The run with these on record. Raises Incomplete for those that the cluster refused."""
+    """Record that these partitions were submitted. Raises Incomplete for those that the cluster refused."""
     run = record(world, run, replace(run, handed_over=run.handed_over | todo.keys()))
     if refused:
         started = [str(name) for name in todo if name not in refused]
         begun = f"{words.failed(refused)}; started: {', '.join(started) or 'none'}"
         raise Incomplete(
-            (begun, "; the throttle stays until ", Parameter("verify"), " finds that all have ended"),
+            (begun, "; the throttle stays set until ", Parameter("verify"), " finds that all moves have ended"),
             done=started,
             undone=[str(name) for name in refused],
         )
@@ -168,7 +170,7 @@ def _handed_over(
 
 
 def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
-    """The cluster's refusals. Raises Unknown unless every other move is then seen to be under way, or done."""
+    """Submit the moves, and return the refusals. Raises Unknown unless all others are seen under way or done."""
     if not todo:
         return {}
     lost: KquotaError | None = None
@@ -182,11 +184,11 @@ def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[To
     def under_way() -> bool:
         return all(move.submitted for move in moves(sent, world.cluster.snapshot(sent.topics).partitions))
 
-    why = f"the moves were submitted and not seen under way within {SEEN_SECONDS:.0f} s"
+    why = f"the moves were submitted, but not seen under way within {SEEN_SECONDS:.0f} s"
     try:
         seen = wait_until(under_way, world.clock)
     except KquotaError as error:
-        # After a submit nothing may be taken back on a guess: the moves may well run.
+        # After a submit, restore nothing on a guess, because the moves may be running.
         raise Unknown(f"{error}; {why}") from error
     if not seen:
         raise Unknown(f"{lost}; {why}" if lost else why) from lost
@@ -194,10 +196,10 @@ def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[To
 
 
 def _undone(world: World, run: Run, error: KquotaError, *, resumed: bool) -> KquotaError:
-    """The error to raise once what a failed step wrote has been taken back, or cannot be."""
+    """Restore what a failed step wrote, as far as possible, and return the error to raise."""
     place = world.runs.place(run)
     if resumed:
-        stands = f"; what run {run.id} had set before stands ({place}): "
+        stands = f"; what run {run.id} set before is still set ({place}). "
         return Incomplete((error, stands, *_GO_ON), done=[], undone=[str(error)])
     try:
         released = release(world, on_record(world, run), certain=not isinstance(error, Unwitnessed))
@@ -205,11 +207,11 @@ def _undone(world: World, run: Run, error: KquotaError, *, resumed: bool) -> Kqu
         released = Released(restored=(), pending=dict.fromkeys(run.taken, str(second)))
     if not released.pending:
         kind = next((kind for kind in (Conflict, Unreachable) if isinstance(error, kind)), Refused)
-        return kind(error, "; no move was started and everything written was taken back")
+        return kind(error, "; no move was started, and everything that was written was restored")
     standing = [f"{setting} ({why})" for setting, why in released.pending.items()]
-    left = f"; no move was started, but this may still stand: {'; '.join(standing)}; "
+    left = f"; no move was started, but these may still be set: {'; '.join(standing)}. "
     return Incomplete(
-        (error, left, NextStep.ABORT, f" takes it back ({place})"),
+        (error, left, NextStep.ABORT, f" restores them ({place})"),
         done=[str(change.setting) for change in released.restored],
         undone=standing,
     )

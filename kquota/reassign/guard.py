@@ -1,4 +1,4 @@
-"""What cannot work is refused here, before anything is written."""
+"""Refuse a move that cannot work, before anything is written."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ _SHOWN = 5
 
 
 def check_names(plan: Plan, found: Snapshot) -> None:
-    """Raises Refused unless every topic and partition of the plan exists."""
+    """Raise Refused unless every topic and partition of the plan exists."""
     topics = {name.topic for name in found.partitions}
     for topic in plan.topics:
         if topic not in topics:
-            raise Refused(f"Topic {topic} not found. Take it out of the plan or correct its name; nothing was written")
+            raise Refused(f"Topic {topic} not found. Remove it from the plan or correct its name; nothing was written")
     if missing := [name for name in plan.targets if name not in found.partitions]:
-        raise Refused(f"Unable to find partition: {named(missing)}; take it out of the plan; nothing was written")
+        raise Refused(f"Unable to find partition: {named(missing)}. Remove it from the plan; nothing was written")
 
 
 def check_brokers(moving: Sequence[Move], found: Snapshot) -> None:
-    """Raises Refused unless every broker that a move to be started wants is alive.
+    """Raise Refused unless every broker that a new move needs is alive.
 
-    A broker that died in the middle of a move is no reason not to go on with the others.
+    Moves that are already submitted are not checked: if a broker died during a move, the other moves still continue.
     """
     wanted = {broker for move in moving if not move.submitted for broker in move.target}
     if unknown := sorted(wanted - found.alive):
         raise Refused(
-            f"Unknown broker id {unknown[0]}; alive are {joined(sorted(found.alive))}: "
-            f"start broker {unknown[0]} or take it out of the plan; nothing was written"
+            f"Unknown broker id {unknown[0]} (live brokers: {joined(sorted(found.alive))}). "
+            f"Start broker {unknown[0]} or remove it from the plan; nothing was written"
         )
 
 
 def check_running(moving: Sequence[Move], found: Snapshot, *, resumed: bool, additional: bool) -> None:
-    """Raises Refused while other moves run, unless the caller wants `additional` ones.
+    """Raise Refused while other moves run, unless the caller allows `additional` moves.
 
-    `resumed`: an open run of this very plan is on record, so its own running moves are no obstacle.
+    `resumed`: an open run of this plan is recorded, so its own running moves do not count.
     """
     submitted = {move.partition for move in moving if move.submitted}
     foreign = found.running.keys() - submitted if resumed else found.running.keys()
@@ -51,45 +51,45 @@ def check_running(moving: Sequence[Move], found: Snapshot, *, resumed: bool, add
 
 
 def check_overridden(moving: Sequence[Move], found: Snapshot, own: Mapping[TopicPartition, Sequence[int]]) -> None:
-    """Raises Refused for a partition that is on its way to somewhere else, except where `own` says that we sent it."""
+    """Raise Refused for a partition that already moves to another target, unless `own` lists this target."""
     for move in moving:
         now = found.partitions[move.partition]
         if now.moving and not move.submitted and now.target != own.get(move.partition):
             raise Refused(
-                f"{move.partition} is on its way to {joined(now.target)} already: cancel that move first, or give ",
+                f"{move.partition} is already moving to {joined(now.target)}. Cancel that move first, or give ",
                 Parameter("force"),
                 " to override it; nothing was written",
             )
 
 
 def check_leaders(moving: Sequence[Move], found: Snapshot) -> None:
-    """Raises Refused for a copy that nobody could send."""
+    """Raise Refused for a copy of a partition that has no leader to copy from."""
     for move in moving:
         if move.destinations and found.partitions[move.partition].leader is None:
             raise Refused(
-                f"{move.partition} has no leader, so no copy of it can start: bring one of the brokers "
-                f"{joined(move.sources)} back, or take it out of the plan; nothing was written"
+                f"{move.partition} has no leader, so no copy of it can start. Start one of the brokers "
+                f"{joined(move.sources)}, or remove the partition from the plan; nothing was written"
             )
 
 
 def check_replication_factor(plan: Plan, found: Snapshot) -> None:
-    """Raises Refused where the plan would change a replication factor."""
+    """Raise Refused if the plan would change a replication factor."""
     for name, target in plan.targets.items():
         if len(target) != (now := len(found.partitions[name].before)):
             raise Refused(
-                f"{name}: the plan has {len(target)} replicas, there are {now}: ",
+                f"{name}: the plan has {len(target)} replicas, but the partition has {now}, and ",
                 Parameter("disallow_replication_factor_change"),
-                " forbids that; nothing was written",
+                " forbids the change; nothing was written",
             )
 
 
 def check_return(
     going_back: Mapping[TopicPartition, PartitionReplicas], found: Snapshot, minimum_in_sync: Mapping[str, int]
 ) -> None:
-    """Raises Refused where cancelling would leave a partition without enough replicas in sync (KAFKA-14424).
+    """Raise Refused if a cancellation would leave a partition with too few replicas in sync (KAFKA-14424).
 
-    Without a live replica in sync it has no leader; with fewer than min.insync.replicas it takes no writes with
-    acks=all. A partition that has too few already is none the worse for it.
+    Without a live replica in sync, the partition has no leader. With fewer than min.insync.replicas, it rejects writes
+    with acks=all. A partition that already has too few is not refused, because the cancellation does not make it worse.
     """
     for name, now in going_back.items():
         in_sync = {broker for broker in now.isr if broker in found.alive}
@@ -97,14 +97,14 @@ def check_return(
         least = max(1, min(minimum_in_sync.get(name.topic, 1), len(now.before)))
         if len(left) < least and (not left or len(left) < len(in_sync)):
             raise Refused(
-                f"{name}: of its replicas before the move, {joined(now.before)}, "
-                f"{joined(sorted(left)) or 'none'} would be in sync and {least} must be: bring its brokers "
-                "back, let the move end, or give ",
+                f"{name}: the cancellation would leave too few replicas in sync (in sync: "
+                f"{joined(sorted(left)) or 'none'}; replicas: {joined(now.before)}; required: {least}). Start the "
+                "missing brokers, let the move end, or give ",
                 Parameter("force"),
                 "; nothing was written",
             )
 
 
 def named(partitions: Collection[TopicPartition]) -> str:
-    """Some of them by name, and how many more there are."""
+    """Return the first few partitions by name, and how many more there are."""
     return few(partitions, _SHOWN)

@@ -1,4 +1,4 @@
-"""Moves between log dirs in order: read, ask the brokers, see that they have begun; and the way back."""
+"""Moves between log dirs, in order: read, ask the brokers, wait until the copies have begun; and cancel them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from kquota.reassign.port import Clock, ReplicaDirs
 from kquota.terms import ReplicaId
 
 TIMEOUT: Final = 10.0
-"""Seconds that Kafka's --timeout gives brokers to begin: a replica that has just been submitted is not there yet."""
+"""Seconds that brokers get to begin, as in Kafka's --timeout: a submitted replica does not exist at once."""
 _STEP: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """What has `begun` and had not before; what brokers refused; what had not begun when time was up, and why.
+    """The replicas that have `begun` to move now, those that brokers refused, and those that did not begin in time.
 
-    A replica that was in its log dir before, or on its way there, is in none of them.
+    A replica that was already in its log dir, or already on its way there, is in none of them. `waiting` has the
+    reason.
     """
 
     begun: Wanted = field(default_factory=dict)
@@ -30,26 +31,27 @@ class Started:
 
 
 def check(dirs: ReplicaDirs, wanted: Wanted, others: Collection[ReplicaId] = ()) -> LogDirReading:
-    """Where the wanted replicas are, and `others`; to be called before the first write of a run.
+    """Read the log dirs of the wanted replicas and of `others`. Call this before the first write of a run.
 
-    Raises Refused for a log dir that cannot be moved into, Unreachable when a broker does not tell its own.
+    Raises Refused for a log dir that accepts no replica, and Unreachable if a broker does not report its log dirs.
     """
     reading = dirs.read({*wanted, *others})
     log_dirs.check(wanted, reading)
     for partition, broker in wanted:
         if broker in reading.silent:
             raise Unreachable(
-                f"{partition}: the log dirs of broker {broker} are not known: {reading.silent[broker]}; "
-                f'start it, or write "any" for its log dir; nothing was written'
+                f"{partition}: the log dirs of broker {broker} are unknown ({reading.silent[broker]}). "
+                f'Start the broker, or write "any" for its log dir; nothing was written'
             )
     return reading
 
 
 def announce(dirs: ReplicaDirs, wanted: Wanted, reading: LogDirReading) -> None:
-    """Before a reassignment is submitted: tell brokers where the replicas shall be that they do not have yet.
+    """Before a reassignment is submitted, tell brokers the log dir of each replica that they do not have yet.
 
-    They are then made there at once. Kafka's tools below 2.6 did so; those after it ask only when the replica may be
-    there already, elsewhere, to be copied twice (measured: 3 of 3 times on 4.3.1). Raises nothing: `start` asks again.
+    Brokers then create the replica in this log dir. Kafka's tools before 2.6 did this. Later tools ask only afterwards,
+    when the replica may already exist in another log dir, and is then copied twice (3 of 3 times on 4.3.1). This raises
+    no errors, because `start` asks again.
     """
     new = {replica: path for replica, path in wanted.items() if reading.place(replica).current is None}
     if new:
@@ -59,19 +61,20 @@ def announce(dirs: ReplicaDirs, wanted: Wanted, reading: LogDirReading) -> None:
 def start(
     dirs: ReplicaDirs, clock: Clock, wanted: Wanted, timeout: float = TIMEOUT, before: LogDirReading | None = None
 ) -> Started:
-    """Bring every wanted replica on its way into its log dir, and see it there, within `timeout` seconds.
+    """Ask brokers to move every wanted replica into its log dir, and wait up to `timeout` seconds until it begins.
 
-    Asking twice changes nothing: what is there or on its way is not asked for. A replica that is not there yet is
-    waited for; one of a silent broker is not, unless others are. `before`, what `check` read, tells what is new.
+    A second call changes nothing: replicas that are in place or under way are not requested again. kquota waits for
+    replicas that do not exist yet, but not for those of a silent broker alone. `before` is the reading of `check`, and
+    shows which replicas begin now.
     """
     return _ask(dirs, clock, wanted.keys(), lambda reading: log_dirs.unasked(wanted, reading), timeout, before)
 
 
 def cancel(dirs: ReplicaDirs, clock: Clock, wanted: Wanted, timeout: float = TIMEOUT) -> Started:
-    """End the copies under way of the wanted replicas, into whatever log dir: each stays where it still is.
+    """Stop the running copies of the wanted replicas, whatever their target. Each replica stays in its log dir.
 
-    As Kafka's --cancel; a copy that ends by itself meanwhile has ended. None was under way when nothing has begun, was
-    refused or is waited for.
+    This is Kafka's --cancel. A copy that ends in the meantime has ended. A copy that has not begun, was refused or is
+    waited for is not running.
     """
     return _ask(dirs, clock, wanted.keys(), lambda reading: log_dirs.back(wanted, reading), timeout, None)
 
@@ -84,7 +87,7 @@ def _ask(
     timeout: float,
     before: LogDirReading | None,
 ) -> Started:
-    """Ask for what is still to do by each new reading, until that is nothing or time is up."""
+    """Request what is left to do after each new reading, until nothing is left or the time is up."""
     give_up = clock.monotonic() + timeout
     refused: dict[ReplicaId, KquotaError] = {}
     reading = dirs.read(replicas)

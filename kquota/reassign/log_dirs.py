@@ -1,4 +1,4 @@
-"""Moves between a broker's log dirs (KIP-113): where a replica shall be, and what became of it in Kafka's words."""
+"""Moves between the log dirs of a broker (KIP-113): the wanted log dirs, and their state in Kafka's words."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from kquota.reassign.progress import Progress
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 Wanted: TypeAlias = Mapping[ReplicaId, str]
-"""The log dir that each replica shall be in; those that may be in any are not named."""
+"""The log dir for each replica. Replicas that may be in any log dir are not listed."""
 
 ZOOKEEPER: Final = "bootstrap-server needs to be provided when replica reassignments are present."
-"""Kafka 2.8's sentence: log dirs are the brokers' own business, ZooKeeper knows nothing of them."""
+"""The error of Kafka 2.8: only brokers know their log dirs, and ZooKeeper does not."""
 NONE_ACTIVE: Final = "None of the specified partition moves are active."
-"""What --cancel prints when no replica is on its way. Kafka's tools forget the end of this line; kquota writes it."""
+"""The line of --cancel if no replica is moving. Kafka's tools omit the newline at its end; kquota writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a broker has a replica, and where it is copying it to; None for neither.
+    """The log dir where a broker has a replica, and the log dir that it copies it to. None: there is none.
 
-    `lag` is how many offsets the copy is behind, None without one; after its broker's restart it may be told as 0 long
-    before the copy ends (4.3.1), so it decides nothing. A replica in a dir that is offline has no place.
+    `lag` is how many offsets the copy is behind, or None without a copy. After a restart, a broker may report 0 long
+    before the copy ends (4.3.1), so kquota decides nothing by it. A replica in an offline log dir has no place.
     """
 
     current: str | None = None
@@ -41,9 +41,10 @@ NOWHERE: Final = Place()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirReading:
-    """What brokers told of the replicas asked for, and of their log dirs: None, or why one takes no replica.
+    """The log dirs and the requested replicas that brokers reported.
 
-    A broker that did not answer is in `silent`, with the reason, and in nothing else.
+    `dirs` has, for each log dir, the reason why it accepts no replica, or None if it does. A broker that did not answer
+    is only in `silent`, with the reason.
     """
 
     dirs: Mapping[BrokerId, Mapping[str, str | None]] = field(default_factory=dict)
@@ -51,11 +52,11 @@ class LogDirReading:
     silent: Mapping[BrokerId, str] = field(default_factory=dict)
 
     def place(self, replica: ReplicaId) -> Place:
-        """Where it is; nowhere when its broker has none of it, or is silent."""
+        """Return where the replica is. It is nowhere if its broker does not have it, or is silent."""
         return self.places.get(replica, NOWHERE)
 
     def after(self, newer: LogDirReading, asked: Collection[ReplicaId]) -> LogDirReading:
-        """This reading with what a newer one tells of the replicas it `asked` for."""
+        """Return this reading, updated with a newer one of the replicas in `asked`."""
         return LogDirReading(
             dirs={**self.dirs, **newer.dirs},
             places={**{r: place for r, place in self.places.items() if r not in asked}, **newer.places},
@@ -64,7 +65,7 @@ class LogDirReading:
 
 
 class LogDirState(enum.Enum):
-    """What has become of one wanted log dir: Kafka's five states. SILENT: its broker did not answer."""
+    """The state of one wanted log dir: Kafka's five states. SILENT means that its broker did not answer."""
 
     COMPLETED = "completed"
     ACTIVE = "active"
@@ -75,7 +76,7 @@ class LogDirState(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirStatus:
-    """One replica that shall be in the log dir `target`."""
+    """One replica that the plan puts into the log dir `target`."""
 
     partition: TopicPartition
     broker: BrokerId
@@ -86,7 +87,7 @@ class LogDirStatus:
 
 
 def of(plan: Plan, partitions: Collection[TopicPartition] | None = None) -> dict[ReplicaId, str]:
-    """The log dirs that the plan names, for `partitions` or all of it (None), as a broker writes them."""
+    """Return the log dirs that the plan names, as a broker writes them, for `partitions` or for all (None)."""
     return {
         replica: path.rstrip("/") or "/"
         for replica, path in sorted(plan.log_dirs.items())
@@ -95,22 +96,22 @@ def of(plan: Plan, partitions: Collection[TopicPartition] | None = None) -> dict
 
 
 def replicas(plan: Plan) -> tuple[ReplicaId, ...]:
-    """Every replica of the plan: what to read for the way back."""
+    """Return every replica of the plan. The rollback plan needs the log dir of each."""
     return tuple((partition, broker) for partition, target in plan.targets.items() for broker in target)
 
 
 def current(reading: LogDirReading, those: Iterable[ReplicaId]) -> dict[ReplicaId, str]:
-    """The log dir that each is in, as far as is known: the `log_dirs` of a rollback plan, as Kafka prints them."""
+    """Return the known log dir of each replica: the `log_dirs` of a rollback plan, as Kafka prints them."""
     return {replica: path for replica in those if (path := reading.place(replica).current) is not None}
 
 
 def with_dirs(plan: Plan, reading: LogDirReading) -> Plan:
-    """The plan with the log dir of every replica that is known, for the way back."""
+    """Return the plan with all known log dirs, as a rollback plan."""
     return Plan(targets=plan.targets, log_dirs=current(reading, replicas(plan)))
 
 
 def unsettled(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
-    """Those not in their log dir for good: on their way, elsewhere, not there yet, or not known."""
+    """Return the wanted replicas that are under way, in another log dir, missing or unknown."""
     return {
         replica: path
         for replica, path in wanted.items()
@@ -119,7 +120,7 @@ def unsettled(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
 
 
 def unasked(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
-    """Those that neither are in their log dir nor on their way into it: asking for the others again changes nothing."""
+    """Return the wanted replicas that are neither in their log dir nor on their way there."""
     return {
         replica: path
         for replica, path in wanted.items()
@@ -128,7 +129,7 @@ def unasked(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
 
 
 def back(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
-    """Of the wanted, those on their way anywhere, and the log dir they still are in: asking for it ends the copy."""
+    """Return the wanted replicas that are being copied, with their present log dir. Requesting it ends the copy."""
     active = {replica: reading.place(replica) for replica in wanted}
     return {
         replica: place.current
@@ -138,26 +139,29 @@ def back(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
 
 
 def check(wanted: Wanted, reading: LogDirReading) -> None:
-    """Raises Refused for a log dir that its broker does not have or that takes no replica: nothing was written yet."""
+    """Raise Refused for a log dir that its broker does not have, or that accepts no replica. Nothing is written yet."""
     for (partition, broker), path in unasked(wanted, reading).items():
         if broker not in reading.dirs:
             continue
         here = reading.dirs[broker]
-        # The dir it is in may be closed to others and still be its own.
+        # The present log dir of the replica may be closed to others.
         if path not in here:
             raise Refused(
-                f"{partition}: broker {broker} has no log dir {path}, it has {', '.join(sorted(here)) or 'none'}; "
-                'name one of them or write "any"; nothing was written'
+                f"{partition}: broker {broker} has no log dir {path} (it has: {', '.join(sorted(here)) or 'none'}). "
+                'Use one of them or "any"; nothing was written'
             )
         if (why := here[path]) is not None:
             raise Refused(
-                f"{partition}: log dir {path} of broker {broker} takes no replica ({why}); "
-                'name another or write "any"; nothing was written'
+                f"{partition}: log dir {path} of broker {broker} accepts no replica ({why}). "
+                'Use another one or "any"; nothing was written'
             )
 
 
 def brokers(those: Iterable[ReplicaId]) -> tuple[BrokerId, ...]:
-    """Their brokers, sorted: whose LOG_DIR_RATE a throttle is. Kafka's tool takes every broker with a named dir."""
+    """Return the brokers of the replicas, sorted. A throttle sets LOG_DIR_RATE on these.
+
+    Kafka's tool sets it on every broker with a named log dir.
+    """
     return tuple(sorted({broker for _, broker in those}))
 
 
@@ -167,10 +171,10 @@ def statuses(
     partitions: Mapping[TopicPartition, PartitionReplicas],
     running: Collection[TopicPartition],
 ) -> tuple[LogDirStatus, ...]:
-    """One status for each wanted log dir, in Kafka's order: broker, topic, partition.
+    """Return one status for each wanted log dir, in Kafka's order: broker, topic, partition.
 
-    `partitions` and `running` as in `progress.statuses`, of the same moment: a replica whose partition still moves may
-    not be there yet, and one that its partition does not have any more never comes.
+    `partitions` and `running` are those of `progress.statuses`, read at the same time. The replica of a partition that
+    is still moving may not exist yet. A replica that its partition no longer has will never come.
     """
     found = []
     for partition, broker in sorted(wanted, key=_in_order):
@@ -213,26 +217,27 @@ def _progress(state: LogDirState, *, moving: bool, held: bool) -> Progress:
 
 
 def must_have_brokers(plan: Plan) -> None:
-    """Raises Invalid for a plan that names a log dir, where only a ZooKeeper is asked: as Kafka 2.8 did, to the word.
+    """Raise Invalid for a plan with log dirs if kquota uses only ZooKeeper, with the words of Kafka 2.8.
 
-    Nothing could be checked, moved or verified there, and a replica would land in a dir that the plan forbids.
+    Without brokers, nothing could be checked, moved or verified, and a replica could end in a log dir that the plan
+    does not allow.
     """
     if plan.log_dirs:
         (partition, broker), path = next(iter(sorted(plan.log_dirs.items())))
         raise Invalid(
-            f"{ZOOKEEPER} {partition} names log dir {path} on broker {broker}: give ",
+            f"{ZOOKEEPER} {partition} names log dir {path} on broker {broker}. Give ",
             Parameter("bootstrap_server"),
             ', or write "any" for every log dir',
         )
 
 
 def throttle_set(rate: ByteRate) -> str:
-    """The rate in bytes per second."""
+    """Return Kafka's line about the rate, in bytes per second."""
     return f"The replica-alter-dir throttle limit was set to {rate} B/s"
 
 
 def started_lines(moves: Wanted) -> str:
-    """What --execute prints last, and --cancel for the way back; the blank at the end of each line is Kafka's."""
+    """Return the last lines of --execute, also used by --cancel. Kafka ends each line with a blank."""
     return "\n".join(
         f"Successfully started moving log directory to {moves[partition, broker]} for replica {partition} "
         f"with broker {broker} "
@@ -241,20 +246,20 @@ def started_lines(moves: Wanted) -> str:
 
 
 def timed_out(waiting: Collection[ReplicaId], what: str = "started") -> str:
-    """The replicas whose brokers did not begin in time; Kafka's line where they were to be started."""
+    """Return the line for replicas that did not begin in time. For `started` it is Kafka's line."""
     plural = "" if len(waiting) == 1 else "s"
     names = ",".join(map(_name, sorted(waiting, key=_in_order)))
     return f"Timed out before log directory move{plural} could be {what} for: {names}"
 
 
 def failed(errors: Mapping[ReplicaId, object]) -> str:
-    """The replicas that their brokers refused to move, and why; a line of Kafka's for the first, joined into one."""
+    """Return Kafka's line for each replica that its broker refused to move, joined into one line."""
     told = (f"Failed to alter dir for {_name(replica)}: {errors[replica]}" for replica in sorted(errors, key=_in_order))
     return "; ".join(told)
 
 
 def status_lines(found: Iterable[LogDirStatus]) -> str:
-    """What --verify prints for log dirs; an empty text for none, which Kafka prints as an empty line."""
+    """Return the lines of --verify for log dirs. Without log dirs this is empty, and Kafka prints an empty line."""
     return "\n".join(map(_status_line, found))
 
 
@@ -283,5 +288,5 @@ def _name(replica: ReplicaId) -> str:
 
 
 def _in_order(replica: ReplicaId) -> tuple[BrokerId, TopicPartition]:
-    """As Kafka's tool sorts replicas."""
+    """Return the key by which Kafka's tool sorts replicas."""
     return replica[1], replica[0]

@@ -1,6 +1,6 @@
-"""What the moves of a plan carry: the same sums as the Spark job's (`spark.estimate`), in plain Python.
+"""The work of a move: the same sums as the Spark job (`spark.estimate`), in plain Python.
 
-A live cluster's moves need no JVM, and the two are held equal by test, to the byte.
+The moves of a live cluster need no JVM. A test checks that both agree to the byte.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ def carried(
     sizes: Mapping[TopicPartition, int],
     writes: Mapping[TopicPartition, float | None],
 ) -> Work:
-    """The work of `moving`. `sizes` are the leaders' bytes, `writes` bytes per second.
+    """Return the work of `moving`. `sizes` are the bytes of the leaders, `writes` are bytes per second.
 
-    A partition that is missing from `writes` has an unknown rate, one without a leader carries nothing: it cannot.
+    A partition that is missing from `writes` has an unknown rate. A partition without a leader is left out, because it
+    cannot be copied.
     """
     keep_up: defaultdict[int, list[float | None]] = defaultdict(list)
     links: defaultdict[tuple[int, int], list[TopicPartition]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""What a plan moves, given where the replicas are now: sources, destinations, and the throttle they need."""
+"""The moves of a plan, given the present replicas: sources, destinations, and the throttle that they need."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Replicas = tuple[BrokerId, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReplicas:
-    """Where a partition is. During a move `replicas` holds old and new ones together, as the cluster says (KIP-455).
+    """The replicas of a partition. During a move, `replicas` has old and new ones together (KIP-455).
 
-    `leader` is None when the partition has none.
+    `leader` is None if the partition has none.
     """
 
     replicas: Replicas
@@ -31,24 +31,24 @@ class PartitionReplicas:
 
     @property
     def moving(self) -> bool:
-        """Whether the controller has a move of it under way."""
+        """True if the controller is moving the partition."""
         return bool(self.adding or self.removing)
 
     @property
     def before(self) -> Replicas:
-        """The replicas it had before the move that is under way, or has now when there is none."""
+        """The replicas before the running move, or the present replicas without a move."""
         return tuple(b for b in self.replicas if b not in self.adding) if self.adding else self.replicas
 
     @property
     def target(self) -> Replicas:
-        """The replicas it will have after the move that is under way, or has now when there is none."""
+        """The replicas after the running move, or the present replicas without a move."""
         return tuple(b for b in self.replicas if b not in self.removing) if self.removing else self.replicas
 
 
 class Move(NamedTuple):
-    """One partition on its way: `sources` are all replicas before the move, `destinations` the new ones only.
+    """The move of one partition. `sources` are all replicas before it, `destinations` only the new ones.
 
-    `submitted` when the cluster is already moving it to this very `target`.
+    `submitted` is true if the cluster is already moving the partition to this `target`.
     """
 
     partition: TopicPartition
@@ -59,7 +59,7 @@ class Move(NamedTuple):
 
 
 def moves(plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas]) -> tuple[Move, ...]:
-    """The partitions of the plan that are not where it wants them, in its order; not those that are nowhere."""
+    """Return the moves of existing partitions that differ from the plan, in the order of the plan."""
     return tuple(
         _move(name, now, target)
         for name, target in plan.targets.items()
@@ -74,23 +74,23 @@ def _move(name: TopicPartition, now: PartitionReplicas, target: Replicas) -> Mov
 
 
 def rollback(plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas]) -> Plan:
-    """The plan that puts every partition of `plan` back where it is, or was before the move under way."""
+    """Return the plan with the present replicas, or those before a running move, of each partition of `plan`."""
     return Plan(targets={name: partitions[name].before for name in plan.targets})
 
 
 def list_entries(moving: Iterable[Move]) -> dict[Setting, tuple[str, ...]]:
-    """The throttled-replica list entries that the moves need, `partition:broker`, sorted as strings (KIP-73).
+    """Return the throttled replica list entries of the moves, `partition:broker`, sorted as strings (KIP-73).
 
-    Leader list: every replica before the move, because any of them may become the leader. Follower list: the new
-    ones. A partition that gains no replica copies nothing and gets none: its in-sync followers would only use the
-    throttle up. `moving` are moves of one plan, so each entry arises once.
+    The leader list has every replica before the move, because each of them may become the leader. The follower list has
+    the new replicas. A partition without new replicas copies nothing and gets no entries: its in-sync followers would
+    only use up the rate. `moving` are moves of one plan, so no entry occurs twice.
     """
     leaders: defaultdict[str, list[str]] = defaultdict(list)
     followers: defaultdict[str, list[str]] = defaultdict(list)
     for move in moving:
         if move.destinations:
             topic, number = move.partition
-            # Topics repeat each other's entries: of 100,000 partitions they are 25 MB where each stands for itself.
+            # Topics have equal entries. Without interning, those of 100,000 partitions need 25 MB.
             leaders[topic] += [intern(f"{number}:{b}") for b in move.sources]
             followers[topic] += [intern(f"{number}:{b}") for b in move.destinations]
     return {
@@ -101,10 +101,10 @@ def list_entries(moving: Iterable[Move]) -> dict[Setting, tuple[str, ...]]:
 
 
 def throttled_brokers(moving: Iterable[Move]) -> tuple[BrokerId, ...]:
-    """Every broker that sends or receives a copy, sorted."""
+    """Return every broker that sends or receives a copy, sorted."""
     return tuple(sorted({b for move in moving if move.destinations for b in (*move.sources, *move.destinations)}))
 
 
 def rates(brokers: Collection[BrokerId], rate: ByteRate) -> dict[Setting, tuple[str, ...]]:
-    """The rate, in bytes per second, on both sides of every broker named (KIP-73)."""
+    """Return the settings that limit both sides of each broker to `rate`, in bytes per second (KIP-73)."""
     return {Setting.of_broker(b, key): (str(rate),) for b in sorted(brokers) for key in REPLICATION_RATES}

@@ -1,4 +1,4 @@
-"""Which throttle entries a plan alone proves to be of its own move, for a host that has no record of the run."""
+"""Throttle entries that must be those of a plan's own move, for a host that has no record of the run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ def proven_removals(
     now: Mapping[Setting, str | None],
     cancelled: Mapping[TopicPartition, Move],
 ) -> tuple[Change, ...]:
-    """The changes that take away the entries of partitions that are at their target, where they can be nobody else's.
+    """Return the changes that remove list entries which only the moves of this plan can have set.
 
     A move from S to T leaves `p:b` for every b of S on the leader list and for every b of T - S on the follower list
-    (KIP-73). So entries of p are the move's when followers and leaders are disjoint, the followers are in T and all
-    others of T are leaders. A throttle of whole topics, with the same replicas on both lists, never looks like that.
-    Of a move that was `cancelled`, S is known as well, and the entries must be exactly those. Without that nobody may
-    take them: the throttle of a move that is about to be submitted looks the same. A list that becomes empty is unset:
-    what stood there before cannot be known.
+    (KIP-73). The entries of p are those of the move if followers and leaders are disjoint, the followers are in T and
+    all other brokers of T are leaders. A throttle of whole topics has the same replicas on both lists, so it never
+    matches.
+
+    For a `cancelled` move, S is known as well, and the entries must be exactly these. If they differ, they stay,
+    because the throttle of a move that is about to be submitted looks the same. A list that becomes empty is unset,
+    because its previous value is unknown.
     """
     changes = []
     for topic in sorted({name.topic for name in (*done, *cancelled)}):

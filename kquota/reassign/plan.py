@@ -1,4 +1,4 @@
-"""A reassignment plan: which partitions go where, read from Kafka's JSON and written back in one canonical form."""
+"""A reassignment plan: the target replicas of partitions, read from Kafka's JSON and written in one form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kquota.reassign.strict_json import Value, brief, cut, repeated
 from kquota.terms import HIGHEST_ID, BrokerId, ReplicaId, TopicPartition, wrong_topic_name
 
 ANY: Final = "any"
-"""In the place of a log dir: the broker chooses."""
+"""In place of a log dir: the broker chooses one."""
 _ANY_TOO: Final = f',"{ANY}"'
 _FIELDS: Final = ("topic", "partition", "replicas", "log_dirs")
 _EXAMPLE: Final = '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}'
@@ -28,9 +28,9 @@ _PROPOSED: Final = "Proposed partition reassignment configuration"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The wanted replicas of each partition, the preferred leader first; always ordered by topic, then partition.
+    """The target replicas of each partition, the preferred leader first, ordered by topic and partition.
 
-    `log_dirs` are those that the file names for a replica.
+    `log_dirs` has the log dirs that the file names for replicas.
     """
 
     targets: Mapping[TopicPartition, tuple[BrokerId, ...]]
@@ -45,11 +45,11 @@ class Plan:
         return tuple(dict.fromkeys(p.topic for p in self.targets))
 
     def text(self) -> str:
-        """The plan as Kafka's tools print it, one line, ordered; a log dir that it does not name is "any"."""
+        """Return the plan on one line, as Kafka's tools print it. A log dir that is not named is "any"."""
         return "".join(self.pieces())
 
     def pieces(self) -> Iterator[str]:
-        """The text bit by bit: that of 100,000 partitions is 9 MB, and so is every copy."""
+        """Yield the text in pieces: the text of 100,000 partitions is 9 MB, and so is each copy of it."""
         names = {topic: json.dumps(topic) for topic in self.topics}
         before = '{"version":1,"partitions":['
         for (topic, number), replicas in self.targets.items():
@@ -63,12 +63,14 @@ class Plan:
     def _log_dirs(self, name: TopicPartition, replicas: Sequence[BrokerId]) -> str:
         if not self.log_dirs:
             return (_ANY_TOO * len(replicas))[1:]
-        # As Kafka's tools print them, which escape no letter.
+        # Kafka's tools do not escape letters.
         return ",".join(json.dumps(self.log_dirs.get((name, b), ANY), ensure_ascii=False) for b in replicas)
 
 
 def run_id(plan: Plan, time: datetime) -> str:
-    """The name of a run of `plan` begun at `time`: UTC time and a hash of its targets; safe as a file's name.
+    """Return the id of a run of `plan` that began at `time`: UTC time and a hash of the targets.
+
+    The id is safe as a file name.
 
     >>> run_id(Plan(targets={}), datetime(2026, 3, 1, 12, 30, tzinfo=UTC))
     '20260301T123000Z-c4eb806c53c4'
@@ -80,14 +82,14 @@ def run_id(plan: Plan, time: datetime) -> str:
 
 
 def of_record(document: Any) -> Plan:
-    """The plan that `Plan.text` told, from its JSON object; a plan may be empty there. Raises Invalid for any other."""
+    """Return the plan from the JSON object of `Plan.text`, which may be empty. Raises Invalid for any other."""
     topics: dict[str, str] = {}
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     log_dirs: dict[ReplicaId, str] = {}
     for entry in document["partitions"]:
         target = _plain(entry, topics)
         if not isinstance(target, tuple) or target[0] in targets:
-            raise Invalid(f"the plan on record has an entry that is not one of kquota's: {brief(entry)}")
+            raise Invalid(f"the recorded plan has an entry that kquota did not write: {brief(entry)}")
         partition, replicas, chosen = target
         targets[partition] = replicas
         log_dirs.update(chosen)
@@ -95,18 +97,18 @@ def of_record(document: Any) -> Plan:
 
 
 def read(path: Path, warn: Callable[[str], None] = lambda _: None) -> Plan:
-    """The plan in a file of kafka-reassign-partitions' JSON, in a pipe, or on stdin (`-`). Raises Invalid.
+    """Read a plan in the JSON of kafka-reassign-partitions from a file, a pipe or stdin (`-`). Raises Invalid.
 
-    `warn` is told of fields that neither kquota nor Kafka's tools read.
+    `warn` receives a warning about fields that neither kquota nor Kafka's tools read.
     """
     text, name = text_file.read(path, "a reassignment JSON file")
     return parse(text, name, warn)
 
 
 def parse(text: str, where: str, warn: Callable[[str], None] = lambda _: None) -> Plan:
-    """The plan in kafka-reassign-partitions' JSON; a missing version is 1 and missing log_dirs are "any", as for Kafka.
+    """Parse a plan. As for Kafka, a missing version means 1, and missing log_dirs mean "any".
 
-    Raises Invalid beginning with `where` (a file's name), then line and column or the JSON path of what is wrong.
+    Raises Invalid with a message that begins with `where` (the file name), then line and column or the JSON path.
     """
     found = _load(text, where)
     version = found.field("version", 1).number()
@@ -126,7 +128,8 @@ def parse(text: str, where: str, warn: Callable[[str], None] = lambda _: None) -
         targets[partition] = replicas
         log_dirs.update(chosen)
     if unread:
-        warn(f"{where}: nobody reads field {cut(', '.join(map(json.dumps, sorted(unread))))}: is it misspelt?")
+        fields = cut(", ".join(map(json.dumps, sorted(unread))))
+        warn(f"{where}: kquota and Kafka ignore field {fields}. Check the spelling")
     return Plan(targets=targets, log_dirs=log_dirs)
 
 
@@ -137,24 +140,21 @@ def _load(text: str, where: str) -> Value:
     except Invalid as error:
         if _PROPOSED in text:
             raise Invalid(
-                f"{where}: is all that ",
+                f"{where}: contains the whole output of ",
                 Parameter("generate"),
-                f' printed; keep only the line below "{_PROPOSED}", and save the one '
-                f'below "{_CURRENT}" as the plan back',
+                f'. Keep only the line below "{_PROPOSED}", and save the line below "{_CURRENT}" as the rollback plan',
             ) from error
         if _CURRENT in text:
             raise Invalid(
-                f"{where}: is all that ",
+                f"{where}: contains the whole output of ",
                 Parameter("execute"),
-                f' printed; keep only the line below "{_CURRENT}": it is the plan back',
+                f'. Keep only the line below "{_CURRENT}", which is the rollback plan',
             ) from error
         raise
     if isinstance(found.value, tuple):
-        raise found.wrong(f"is one entry; put it in a list, for example {_EXAMPLE}")
+        raise found.wrong(f"a single entry is not a plan; put it in a list, for example {_EXAMPLE}")
     if "topics" in found.fields() and "partitions" not in found.fields():
-        raise Invalid(
-            f"{where}: names topics, not partitions: it is a file for ", Parameter("topics_to_move_json_file")
-        )
+        raise Invalid(f"{where}: contains topics, not partitions. Give it to ", Parameter("topics_to_move_json_file"))
     return found
 
 
@@ -163,9 +163,10 @@ _Target: TypeAlias = tuple[TopicPartition, tuple[BrokerId, ...], Mapping[Replica
 
 
 def _plain(entry: dict[str, Any], topics: dict[str, str]) -> _Target | dict[str, Any]:
-    """What an entry says if Kafka's tools may have written it and nothing is wrong; any other object as it is.
+    """Return the target of an entry that is valid and plain, or any other entry unchanged.
 
-    A plan has 100,000 of these. This only knows what is right; `_target` knows the rest. `topics` are the names so far.
+    A plan may have 100,000 entries. This function handles the valid ones quickly, and `_target` all others. `topics`
+    are the names so far.
     """
     topic, number, replicas = entry.get("topic"), entry.get("partition"), entry.get("replicas")
     log_dirs = entry.get("log_dirs")
@@ -190,7 +191,7 @@ def _plain(entry: dict[str, Any], topics: dict[str, str]) -> _Target | dict[str,
 
 
 def _target(entry: Value, unread: set[str]) -> _Target:
-    """Any entry, or Invalid that says what is wrong with it. Adds to `unread` the fields that are not looked at."""
+    """Return the target of any entry. Raises Invalid with the reason. Adds unused fields to `unread`."""
     unread |= entry.fields().keys() - set(_FIELDS)
     topic = entry.field("topic")
     name = topic.text()
@@ -220,7 +221,7 @@ def _target(entry: Value, unread: set[str]) -> _Target:
 
 
 def _are_brokers(replicas: list[Any]) -> bool:
-    # A loop, for it is three times as fast as all(), min() and max() are here.
+    # A loop, because it is three times as fast as all(), min() and max() here.
     for broker in replicas:  # noqa: SIM110
         if type(broker) is not int or not 0 <= broker <= HIGHEST_ID:
             return False

@@ -1,4 +1,4 @@
-"""What a move needs from the outside: a cluster, a record of runs, a clock. `stores` implements the first two."""
+"""The ports of a move: a cluster, a record of runs and a clock. `stores` implements the first two."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """One reading: the brokers alive, the partitions of the topics asked for, every running move of the cluster.
+    """One reading: live brokers, partitions of the requested topics, and all running moves of the cluster.
 
-    `racks` are the live brokers with their racks. A topic that does not exist has no partitions and no id here; one of
-    a cluster that gives no ids (Kafka before 2.8) has no id. Partitions and running moves are ordered.
+    `racks` has the rack of each live broker. A topic that does not exist has no partitions and no id here. Kafka before
+    2.8 has no topic ids. Partitions and running moves are ordered.
     """
 
     racks: Mapping[BrokerId, str | None]
@@ -41,6 +41,14 @@ class MoveCluster(Protocol):
     @property
     def largest_submission(self) -> int | None:
         """How many bytes of moves may be submitted at once, and only once the ones before have ended; None for any."""
+
+    @property
+    def stale_seconds(self) -> float:
+        """For how many seconds after a move has ended `snapshot` may show old and new replicas together; 0.0 for never.
+
+        The controller knows at once that a move has ended. A broker learns it with its next fetch of the metadata
+        (KRaft: 0.3 s measured, 0.5 s at most).
+        """
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         """The partitions of `topics`, or of every topic (None).
@@ -78,7 +86,7 @@ class MoveCluster(Protocol):
 
 
 class Runs(Protocol):
-    """The record of runs on one cluster. What it says must survive a power cut from the moment a method returns."""
+    """The record of runs on one cluster. A write must survive a power failure once its method has returned."""
 
     @property
     def me(self) -> Owner:
@@ -86,55 +94,55 @@ class Runs(Protocol):
 
     @property
     def shared(self) -> bool:
-        """Whether every host of a team sees the same runs. If not, another host may have set what no run here holds."""
+        """True if all hosts of a team see the same runs. If not, another host may have set what no run here holds."""
 
     @property
     def unreadable(self) -> tuple[str, ...]:
-        """The ids of runs on record that cannot be read: what they have set is unknown."""
+        """The ids of recorded runs that cannot be read. What these have set is unknown."""
 
     @property
     def late_seconds(self) -> float:
-        """For how long a write of the kquota that was taken over may still arrive at a broker; 0.0 without one."""
+        """For how many seconds a late write of a kquota that lost the lock may still arrive; 0.0 for none."""
 
     @property
     def settled(self) -> bool:
-        """Whether this host has nothing to add to the record of the team, and its own journals nothing to learn."""
+        """True if neither the shared record nor the journals of this host need an update."""
 
     def unfinished(self) -> tuple[Run, ...]:
-        """Oldest first. Raises Refused when a record cannot be understood."""
+        """Return the open runs, oldest first. Raises Refused if a record cannot be understood."""
 
     def every(self) -> tuple[Run, ...]:
-        """The same with those that have ended, as far as they are kept."""
+        """Return the open and the ended runs, as far as they are kept."""
 
     def begin(self, run: Run) -> None:
-        """Write a new record. Raises Busy when there is one of this id."""
+        """Write a new record. Raises Busy if there already is a record with this id."""
 
     def update(self, run: Run) -> None:
-        """Put the run in place of the record of its id, wholly or not at all. Raises Busy after a takeover."""
+        """Replace the record of this run atomically. Raises Busy after a takeover."""
 
     def place(self, run: Run) -> str:
-        """Where a person finds the record, the rollback plan in it."""
+        """Return where a person finds the record, which includes the rollback plan."""
 
 
 class Clock(Protocol):
-    """The only way that a move waits."""
+    """The clock of a move. Every wait goes through it."""
 
     def now(self) -> datetime:
-        """The time of day, in UTC."""
+        """Return the time of day, in UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Return seconds of a clock that never goes backwards."""
 
     def sleep(self, seconds: float) -> None:
-        """Let the cluster get on with it."""
+        """Wait for this many seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlteredLogDirs:
-    """What brokers answered to the wish for other log dirs; a replica in neither is on its way, or there.
+    """The answers of brokers to a request for other log dirs. All other replicas are under way, or in place.
 
-    `absent` are replicas that their broker does not have. It remembers the wish until it stops, and makes the replica
-    there when it comes.
+    `absent` are replicas that their broker does not have yet. The broker remembers the request until it restarts, and
+    creates the replica in this log dir.
     """
 
     absent: frozenset[ReplicaId] = frozenset()
@@ -142,17 +150,17 @@ class AlteredLogDirs:
 
 
 class ReplicaDirs(Protocol):
-    """The log dirs of replicas (KIP-113). Brokers are asked together, under one deadline; none holds up the others."""
+    """The log dirs of replicas (KIP-113). All brokers are asked at once, so none delays the others."""
 
     def read(self, replicas: Collection[ReplicaId]) -> LogDirReading:
-        """Where each of `replicas` is, and every log dir of their brokers.
+        """Return where each of `replicas` is, and all log dirs of their brokers.
 
-        Raises Refused when a broker says that this user may not know.
+        Raises Refused if a broker denies this user the answer.
         """
 
     def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
-        """Ask each replica's broker to move it into this log dir, at the broker's own pace.
+        """Ask the broker of each replica to move it into this log dir, at the pace of the broker.
 
-        Naming the dir that a replica is in ends the copy that is under way. Errors: Refused for what the broker
-        refuses, Unknown when its answer was lost, Unreachable when it was not asked.
+        A request for the present log dir of a replica ends its copy. The errors are Refused if the broker refuses,
+        Unknown if its answer was lost, and Unreachable if the broker could not be asked.
         """

@@ -1,15 +1,16 @@
-"""Everything that can be checked before a run writes, and what it would write first: a dry run ends here."""
+"""All checks before a run writes, and the changes that it would write first. A dry run ends here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from kquota.errors import Parameter, Refused
 from kquota.measure import ByteRate
 from kquota.reassign import guard, log_dir_actions, log_dirs
 from kquota.reassign.log_dirs import LogDirReading
-from kquota.reassign.moves import Move, moves, rates, rollback, throttled_brokers
+from kquota.reassign.moves import Move, Replicas, moves, rates, rollback, throttled_brokers
 from kquota.reassign.plan import Plan, run_id
 from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.run import Run, covers, others_than, recreated, taking, without_topics
@@ -17,15 +18,18 @@ from kquota.reassign.throttle_writes import World, read
 from kquota.reassign.wave import first_full, lists_of, no_room, too_long, wanted, wave
 from kquota.settings.change import Change, needed
 from kquota.settings.resource import Setting
-from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, BrokerId, ReplicaId
+from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, BrokerId, ReplicaId, TopicPartition
+
+_LOOKS: Final = 10
+"""How many snapshots may differ from the one before, until kquota gives up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the operator wants besides the plan. Rates in bytes per second, None for no throttle.
+    """The options of the operator besides the plan. Rates are bytes per second, None means no throttle.
 
-    `whole_topics`: a topic whose list would be too long is throttled as a whole, by `*`. `force` overrides moves of the
-    plan's partitions that are on their way to somewhere else. `reason` is kept with the run.
+    `whole_topics`: if the list of a topic would be too long, throttle the whole topic with `*`. `force` overrides moves
+    of the plan's partitions to other targets. `reason` is recorded with the run.
     """
 
     throttle: ByteRate | None = None
@@ -39,10 +43,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A plan that every check let pass. Nothing is written yet; `changes` is what would be, first.
+    """A plan that passed every check. Nothing is written yet; `changes` are the first writes.
 
-    `run` is None when there is nothing to do. `wave` are the moves to hand over first, those under way included;
-    `log_dirs` where replicas shall be that are not there for good, by what `reading` told.
+    `run` is None if there is nothing to do. `wave` has the moves to submit first, including those under way. `log_dirs`
+    has the wanted log dirs of replicas that are not settled there, according to `reading`.
     """
 
     world: World
@@ -68,10 +72,13 @@ def prepare(
 
     `dirs` is needed for a plan that names log dirs.
     """
+    began = clock.monotonic()
     found = cluster.snapshot(plan.topics)
     guard.check_names(plan, found)
     unfinished = runs.unfinished()
     known = covers(plan, unfinished)
+    if known is None:
+        found = _confirmed(cluster, clock, plan, found, began)
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(known, unfinished))
     back, reading = rollback(plan, found.partitions), None
     if dirs is not None and plan.log_dirs:
@@ -87,7 +94,7 @@ def prepare(
 def prepare_again(
     cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, dirs: ReplicaDirs | None = None, *, force: bool = False
 ) -> Prepared:
-    """The same for a run on record, on the way to its goal. A topic that was deleted since is left out."""
+    """Prepare a recorded run again, towards its goal. Topics that were deleted since it began are left out."""
     found = cluster.snapshot(run.goal.topics)
     gone = {*recreated(run, found.topic_ids), *(set(run.goal.topics) - {name.topic for name in found.partitions})}
     targets = {
@@ -102,8 +109,34 @@ def prepare_again(
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, runs.unfinished()))
     reading = dirs.read(log_dirs.of(left).keys()) if dirs is not None and left.log_dirs else None
     prepared = _prepared(world, left, asked, found=found, known=known, back=run.rollback, reading=reading)
-    notes = tuple(f"topic {topic} was deleted since: what is called so now is left alone" for topic in sorted(gone))
+    notes = tuple(
+        f"topic {topic} was deleted after the run began: kquota leaves a new topic of this name unchanged"
+        for topic in sorted(gone)
+    )
     return replace(prepared, notes=(*notes, *prepared.notes))
+
+
+def _confirmed(cluster: MoveCluster, clock: Clock, plan: Plan, found: Snapshot, began: float) -> Snapshot:
+    """Return a second snapshot with the same replicas of the plan's partitions as `found`, read from `began` on.
+
+    The replicas are recorded as the rollback plan. Right after a move, they may be old and new ones together, so the
+    two snapshots are `stale_seconds` apart. Raises Refused if the replicas of a partition differ in each snapshot.
+    """
+    if not cluster.stale_seconds:
+        return found
+    for _ in range(_LOOKS):
+        clock.sleep(max(0.0, began + cluster.stale_seconds - clock.monotonic()))
+        began, before = clock.monotonic(), _places(plan, found)
+        found = cluster.snapshot(plan.topics)
+        guard.check_names(plan, found)
+        changed = [name for name, place in _places(plan, found).items() if place != before[name]]
+        if not changed:
+            return found
+    raise Refused(f"{guard.named(changed)}: the replicas changed while they were read; nothing was written")
+
+
+def _places(plan: Plan, found: Snapshot) -> dict[TopicPartition, tuple[Replicas, bool]]:
+    return {name: (found.partitions[name].before, found.partitions[name].moving) for name in plan.targets}
 
 
 def _prepared(
@@ -167,7 +200,7 @@ def _new(world: World, plan: Plan, back: Plan, found: Snapshot, asked: Asked) ->
 
 
 def _asked_for(run: Run, plan: Plan, moving: Sequence[Move], asked: Asked) -> Run:
-    """The run at the rates asked for; handed over is whatever does not have to be submitted any more."""
+    """Return the run with the requested rates. Partitions that need no submission count as handed over."""
     return replace(
         run,
         rate=asked.throttle or run.rate,
@@ -184,8 +217,8 @@ def _check(cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked:
     }
     if going_back and cluster.largest_submission is not None:
         raise Refused(
-            f"{guard.named(going_back)}: Kafka takes nothing back through ZooKeeper while it moves (KIP-236): wait for "
-            "its end, or use ",
+            f"{guard.named(going_back)}: Kafka cannot cancel a running move through ZooKeeper (KIP-236). Wait until it "
+            "ends, or use ",
             Parameter("bootstrap_server"),
             "; nothing was written",
         )
@@ -203,14 +236,14 @@ def _check(cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked:
 def _limits(
     moving: Sequence[Move], with_dirs: Sequence[BrokerId], found: Snapshot, asked: Asked
 ) -> tuple[dict[Setting, tuple[str, ...]], tuple[str, ...]]:
-    """The rates to set, and what to say of brokers that get none."""
+    """Return the rates to set, and notes on the brokers that get none."""
     limits: dict[Setting, tuple[str, ...]] = {}
     notes: tuple[str, ...] = ()
     if asked.throttle is not None:
         brokers = throttled_brokers(moving)
         limits |= rates([broker for broker in brokers if broker in found.alive], asked.throttle)
         notes = tuple(
-            f"broker {broker} is not alive: it gets no rate, and sends unthrottled if it comes back during the move"
+            f"broker {broker} is not alive: it gets no rate, and sends unthrottled if it returns during the move"
             for broker in brokers
             if broker not in found.alive
         )
@@ -223,7 +256,7 @@ def _limits(
 def _first_wave(
     cluster: MoveCluster, moving: tuple[Move, ...], lists: Mapping[Setting, str | None], asked: Asked
 ) -> tuple[tuple[Move, ...], dict[Setting, tuple[str, ...]]]:
-    """The moves to hand over first, and their list entries. Raises Refused where a list has no room at all."""
+    """Return the moves to submit first, with their list entries. Raises Refused if a list has no room."""
     whole = too_long(moving, lists) if asked.whole_topics and lists else frozenset()
     by_entries = {setting: text for setting, text in lists.items() if setting.name not in whole}
     chosen = wave(moving, by_entries, cluster.largest_submission)

@@ -1,4 +1,4 @@
-"""Is it done: what has become of each partition of a plan."""
+"""The progress of a plan: the state of each of its partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kquota.terms import TopicPartition
 
 
 class Progress(enum.Enum):
-    """Done as planned; still in progress, whoever submitted the move; or at rest with other replicas than planned."""
+    """Done as planned, still in progress (whoever submitted the move), or at rest with other replicas."""
 
     DONE = "done"
     IN_PROGRESS = "in progress"
@@ -21,7 +21,7 @@ class Progress(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatus:
-    """One partition of a plan, its replicas now and as planned; no replicas when it does not exist any more."""
+    """One partition of a plan, with its present and its planned replicas. A deleted one has no replicas."""
 
     partition: TopicPartition
     progress: Progress
@@ -32,7 +32,7 @@ class PartitionStatus:
 def statuses(
     plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas], running: Collection[TopicPartition]
 ) -> tuple[PartitionStatus, ...]:
-    """One status for each partition of the plan, in its order."""
+    """Return one status for each partition of the plan, in its order."""
     return tuple(_status(name, target, partitions.get(name), name in running) for name, target in plan.targets.items())
 
 
@@ -46,12 +46,12 @@ def _status(name: TopicPartition, target: Replicas, now: PartitionReplicas | Non
 
 
 def verdict(found: Sequence[PartitionStatus]) -> Progress:
-    """The plan as a whole: in progress while any partition is, else elsewhere if any ended there, else done."""
+    """Return the state of the whole plan: in progress if any partition is, else elsewhere if any is, else done."""
     return overall(status.progress for status in found)
 
 
 def overall(parts: Iterable[Progress]) -> Progress:
-    """The same of partitions and log dirs alike."""
+    """Return the same verdict for any mix of partitions and log dirs."""
     seen = set(parts)
     for progress in (Progress.IN_PROGRESS, Progress.ELSEWHERE):
         if progress in seen:

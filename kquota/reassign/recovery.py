@@ -1,4 +1,4 @@
-"""What becomes of a run that was interrupted: on to its plan, or back to where it began."""
+"""Recovery of an interrupted run: continue it to its plan, or undo it."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from kquota.reassign.verification import Verification, verify
 
 
 class RunState(enum.Enum):
-    """How far a run is, as the cluster and its record tell."""
+    """The state of a run, according to the cluster and its record."""
 
     NOT_SUBMITTED = "begun, not submitted"
-    WAITING = "under way, and partitions wait to be handed over"
+    WAITING = "under way, some partitions not submitted yet"
     MOVING = "under way"
-    ENDED = "ended, its throttle stands"
-    ABORTING = "on its way back"
+    ENDED = "ended, its throttle is still set"
+    ABORTING = "being undone"
     FINISHED = "finished"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """What was started now, and what is to be said of the run after it."""
+    """The moves that were started now, and the verification after them."""
 
     execution: Execution
     verification: Verification
 
 
 def state(run: Run, found: Snapshot) -> RunState:
-    """How far the run is; `found` holds the topics of its plan."""
+    """Return the state of the run. `found` must include the topics of its plan."""
     if run.finished is not None:
         return RunState.FINISHED
     if run.aborting:
@@ -49,7 +49,7 @@ def state(run: Run, found: Snapshot) -> RunState:
 
 
 def backwards(run: Run) -> Run:
-    """The run on its way back; one that is already stays as it is."""
+    """Return the run with its rollback plan as the goal. A run that is already aborting does not change."""
     return run if run.aborting else replace(run, aborting=True, handed_over=frozenset())
 
 
@@ -62,9 +62,9 @@ def recover(
     told: Callable[[str], None],
     dirs: ReplicaDirs | None = None,
 ) -> Recovery:
-    """Bring the run to where an undisturbed one would be by now, and restore what has ended.
+    """Continue the run from where it was interrupted, and restore what has ended.
 
-    A replica that an abort cannot simply forget is copied back, at the run's rate.
+    An abort copies replicas back, at the rate of the run, if it cannot simply cancel their move.
     """
     runs.update(run)
     execution = carry_out(prepared, told, dirs)

@@ -1,4 +1,4 @@
-"""A run: one throttled execution of a plan, and what is needed to continue it, undo it and restore its throttle."""
+"""A run: one throttled execution of a plan, with all data to continue it, undo it and restore its throttle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kquota.terms import EVERY_REPLICA, BrokerId, TopicPartition
 
 
 class Purpose(enum.Enum):
-    """What a run is for: a move, or only a throttle that somebody set (its plan is then empty)."""
+    """The purpose of a run: a move, or a throttle without a move (then its plan is empty)."""
 
     MOVE = "move"
     THROTTLE = "throttle"
@@ -25,7 +25,7 @@ class Purpose(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """A process that writes runs: its user and host, its number there, and since when it runs (UTC)."""
+    """A process that writes runs: its user, host, process id, and start time (UTC)."""
 
     user: str
     host: str
@@ -36,16 +36,16 @@ class Owner:
         return f"{self.user}@{self.host}, pid {self.pid}"
 
     def same_person(self, other: Owner) -> bool:
-        """Whether it is the same user on the same host."""
+        """Return whether both are the same user on the same host."""
         return (self.user, self.host) == (other.user, other.host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """One write of a run. The version grows by one with every write, whichever host makes it.
+    """One write of a run. Each write increments the version, on any host.
 
-    `record` identifies the shared record that the write went to, None for the journal of one host only. `by` and `at`
-    are None for a journal that kquota 0.1 wrote.
+    `record` identifies the shared record of the write. It is None for a journal of one host only. `by` and `at` are
+    None for a journal of kquota 0.1.
     """
 
     version: int
@@ -56,12 +56,12 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """`rollback` is the plan back; `rate` bytes per second, None without a throttle; `finished` None while open.
+    """A run. `rate` is bytes per second, or None without a throttle. `finished` is None while the run is open.
 
-    `handed_over` are the partitions that the cluster has taken or refused to move, and those that were there already.
-    A run that is `aborting` is on its way to `rollback`. `topic_ids`, as Kafka prints them, tell a topic from a later
-    one of its name. `owner` began the run, for `reason`. `crowded`: moves that were not on record ran when it took its
-    throttle, so a prior rate may be one of theirs. `stamp` is the last write on record, and does not make runs differ.
+    `handed_over` has the partitions that were submitted, refused by the cluster, or already in place. A run that is
+    `aborting` moves to `rollback`. `topic_ids`, as Kafka prints them, distinguish a topic from a later one of the same
+    name. `owner` began the run, for `reason`. `crowded`: unrecorded moves were running when the run set its throttle,
+    so a prior rate may belong to one of them. `stamp` is the last recorded write, and is ignored in comparisons.
     """
 
     id: str
@@ -83,22 +83,22 @@ class Run:
 
     @property
     def goal(self) -> Plan:
-        """Where it is on its way to."""
+        """The plan that the run moves to: `rollback` while it is aborting, else `plan`."""
         return self.rollback if self.aborting else self.plan
 
     @property
     def waiting(self) -> tuple[TopicPartition, ...]:
-        """The partitions that the cluster has not been asked to move: a wave still to come, or a kquota that died."""
+        """The partitions that are not submitted yet: they belong to a later wave, or kquota was interrupted."""
         return tuple(name for name in self.goal.targets if name not in self.handed_over)
 
 
 def others_than(run: Run | None, unfinished: Sequence[Run]) -> tuple[Run, ...]:
-    """The unfinished runs besides this one, in their order; all of them where there is none."""
+    """Return the unfinished runs except this one, in their order. Without a run, return all of them."""
     return tuple(other for other in unfinished if run is None or other.id != run.id)
 
 
 def held(runs: Sequence[Run], setting: Setting) -> tuple[Taken, ...]:
-    """What the runs hold of one setting, in their order."""
+    """Return what the runs hold of one setting, in their order."""
     return tuple(run.taken[setting] for run in runs if setting in run.taken)
 
 
@@ -108,7 +108,7 @@ def taking(
     now: Mapping[Setting, str | None],
     others: Sequence[Run],
 ) -> Run:
-    """The run as it must be on record before `wanted` is written over `now`; `others` are open, oldest first."""
+    """Return the run to record before `wanted` replaces `now`. `others` are open runs, oldest first."""
     fresh = {
         setting: take(setting, now[setting], values, run.taken.get(setting), held(others, setting))
         for setting, values in wanted.items()
@@ -117,7 +117,7 @@ def taking(
 
 
 def restore_changes(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Change, ...]:
-    """The changes that end the run's throttle; a setting that is not in `now` (nobody could read it) is left out."""
+    """Return the changes that end the throttle of the run. Settings that could not be read are left out."""
     changes = (
         Change(setting=setting, before=now[setting], after=restored_value(taken, now[setting], held(others, setting)))
         for setting, taken in run.taken.items()
@@ -127,10 +127,10 @@ def restore_changes(run: Run, now: Mapping[Setting, str | None], others: Sequenc
 
 
 def repeat_changes(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Change, ...]:
-    """The values to write once more, because a read of them does not prove that the run's own are not there.
+    """Return values to write again, because a read cannot prove that the values of the run are gone.
 
-    The kquota that wrote them may have died before it saw them, and a broker that replays KRaft's log slowly still
-    shows what was before (20 s on a busy machine).
+    The kquota that wrote them may have died before it saw them. A broker that is slow to replay the KRaft log still
+    shows the earlier values (20 s on a busy machine).
     """
     return tuple(
         Change(setting=setting, before=now[setting], after=now[setting])
@@ -142,9 +142,9 @@ def repeat_changes(run: Run, now: Mapping[Setting, str | None], others: Sequence
 
 
 def part_of(run: Run, ended: Collection[TopicPartition]) -> Run:
-    """The run with nothing taken but its list entries of the partitions that have `ended`: what may go back early.
+    """Return the run with only its list entries of partitions that have `ended`. These can be restored early.
 
-    An entry for the whole topic serves until its last partition has ended, and so do rates.
+    Rates, and an entry for a whole topic, are needed until the last partition has ended.
     """
     taken = {}
     for setting, mine in run.taken.items():
@@ -156,7 +156,7 @@ def part_of(run: Run, ended: Collection[TopicPartition]) -> Run:
 
 
 def without_values(run: Run, released: Mapping[Setting, Taken]) -> Run:
-    """The run without the values in `released`, which it has restored."""
+    """Return the run without the values in `released`, which are restored."""
     taken = dict(run.taken)
     for setting, gone in released.items():
         ours = tuple(value for value in taken[setting].ours if value not in gone.ours)
@@ -165,24 +165,24 @@ def without_values(run: Run, released: Mapping[Setting, Taken]) -> Run:
 
 
 def held_on(run: Run, brokers: Collection[BrokerId]) -> dict[Setting, Taken]:
-    """What the run still has to restore on these brokers."""
+    """Return what the run still has to restore on these brokers."""
     names = {str(broker) for broker in brokers}
     return {s: taken for s, taken in run.taken.items() if s.kind == "broker" and s.name in names and taken.ours}
 
 
 def without_topics(run: Run, topics: Collection[str]) -> Run:
-    """The run without anything on `topics`: they were deleted, and what is called so now is not its business."""
+    """Return the run without settings of `topics`, which were deleted. New topics of these names are not its own."""
     taken = {s: mine for s, mine in run.taken.items() if s.kind != "topic" or s.name not in topics}
     return replace(run, taken=taken)
 
 
 def recreated(run: Run, topic_ids: Mapping[str, str]) -> tuple[str, ...]:
-    """The run's topics that were deleted and made again under the same name since it began."""
+    """Return the topics of the run that were deleted and created again since it began."""
     return tuple(t for t, known in run.topic_ids.items() if t in topic_ids and topic_ids[t] != known)
 
 
 def changed_by_others(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Setting, ...]:
-    """The rates that the run set and that somebody else changed since: they stay as they are."""
+    """Return the rates of the run that another client has changed since. They stay unchanged."""
     return tuple(
         setting
         for setting, taken in run.taken.items()
@@ -195,9 +195,10 @@ def changed_by_others(run: Run, now: Mapping[Setting, str | None], others: Seque
 
 
 def replacing(run: Run, changes: Sequence[Change], others: Sequence[Run]) -> tuple[Run, ...]:
-    """The other open runs once `changes` of `run` replace what somebody has set in the place of theirs.
+    """Return the other open runs after `changes` of `run` replace a value that another client wrote over theirs.
 
-    Whichever of them ends last must restore that, and not what it once found itself. Of lists this concerns `*`.
+    The last of the runs to end must restore this value, not the one that it found itself. For lists, this concerns only
+    `*`.
     """
     open_runs, found = (run, *others), []
     for other in others:
@@ -217,7 +218,7 @@ def _replaces(change: Change, every: Sequence[Taken], mine: Taken) -> bool:
 
 
 def passing_on(run: Run, now: Mapping[Setting, str | None], other: Run) -> Run:
-    """`other`, still open, with the rates of `run` that it now has to restore in its place."""
+    """Return the open run `other` with the rates of `run` that it must now restore in its place."""
     shared = {
         setting: passed_on(run.taken[setting], now[setting], taken)
         for setting, taken in other.taken.items()
@@ -227,6 +228,6 @@ def passing_on(run: Run, now: Mapping[Setting, str | None], other: Run) -> Run:
 
 
 def covers(plan: Plan, runs: Collection[Run]) -> Run | None:
-    """The open run of exactly this plan, or one that is aborting to it, if there is one."""
+    """Return the open run with exactly this plan or goal, if there is one."""
     moves = (run for run in runs if run.finished is None and run.purpose is Purpose.MOVE)
     return next((run for run in moves if plan.targets in (run.plan.targets, run.goal.targets)), None)

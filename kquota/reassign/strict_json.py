@@ -1,4 +1,4 @@
-"""JSON that operators hand over; every complaint names the place."""
+"""JSON from operators. Every error names the place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_OBJECT: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A JSON value that knows where it stands, and an example of the document that it should be part of."""
+    """A JSON value that knows its place, with an example of its document."""
 
     value: object
     where: str
@@ -32,19 +32,19 @@ class Value:
     path: str = ""
 
     def wrong(self, what: str) -> Invalid:
-        """The error to raise."""
+        """Return the error to raise."""
         return Invalid(f"{self.where}: {self.path or 'the document'}: {what}")
 
     def fields(self) -> dict[str, object]:
-        """Of an object, by name. Raises Invalid for another kind of value, and for a name that stands twice."""
+        """Return the fields of an object by name. Raises Invalid for any other value, and for a repeated name."""
         if not isinstance(self.value, dict):
-            raise self.wrong(f"must be an object, is {_kind(self.value)}; write for example {self.example}")
+            raise self.wrong(f"must be an object, but is {_kind(self.value)}; write for example {self.example}")
         if isinstance(self.value, _Ambiguous):
-            raise self.wrong(f"key {brief(self.value.key)} stands twice in one object; keep one of them")
+            raise self.wrong(f"key {brief(self.value.key)} occurs twice in one object; keep one of them")
         return self.value
 
     def field(self, name: str, default: object = None) -> Value:
-        """One field; `default` where it is missing. Raises Invalid when there is neither."""
+        """Return one field, or `default` if it is missing. Raises Invalid without both."""
         fields = self.fields()
         if name not in fields and default is None:
             raise self.wrong(f"field {name!r} is missing; write for example {self.example}")
@@ -52,29 +52,29 @@ class Value:
         return Value(fields.get(name, default), self.where, self.example, path)
 
     def list(self) -> list[object]:
-        """The bare items. Raises Invalid for what is no list."""
+        """Return the bare items. Raises Invalid if the value is not a list."""
         if not isinstance(self.value, list):
-            raise self.wrong(f"must be a list, is {_kind(self.value)}")
+            raise self.wrong(f"must be a list, but is {_kind(self.value)}")
         return self.value
 
     def item(self, n: int) -> Value:
-        """The n-th item of a list, from 0."""
+        """Return the n-th item of a list, counted from 0."""
         return Value(self.list()[n], self.where, self.example, f"{self.path}[{n}]")
 
     def items(self) -> Iterator[Value]:
-        """The items of a list."""
+        """Return the items of a list."""
         return (self.item(n) for n in range(len(self.list())))
 
     def number(self) -> int:
-        """A whole number that a partition or a broker may have, 0 to HIGHEST_ID. Raises Invalid for anything else."""
+        """Return a partition number or broker id, from 0 to HIGHEST_ID. Raises Invalid for any other value."""
         if not isinstance(self.value, int) or isinstance(self.value, bool):
-            raise self.wrong(f"must be a whole number, is {_kind(self.value)}")
+            raise self.wrong(f"must be a whole number, but is {_kind(self.value)}")
         if not 0 <= self.value <= HIGHEST_ID:
-            raise self.wrong(f"must be from 0 to {HIGHEST_ID}, is {brief(self.value)}")
+            raise self.wrong(f"must be from 0 to {HIGHEST_ID}, but is {brief(self.value)}")
         return self.value
 
     def numbers(self) -> Sequence[int]:
-        """The items of a list of such numbers."""
+        """Return the items of a list of such numbers."""
         found = self.list()
         for n, item in enumerate(found):
             if type(item) is not int or not 0 <= item <= HIGHEST_ID:
@@ -82,22 +82,21 @@ class Value:
         return cast(Sequence[int], found)
 
     def text(self) -> str:
-        """A string. Raises Invalid for anything else."""
+        """Return a string. Raises Invalid for any other value."""
         if not isinstance(self.value, str):
-            raise self.wrong(f"must be a string, is {_kind(self.value)}")
+            raise self.wrong(f"must be a string, but is {_kind(self.value)}")
         return self.value
 
 
 def load(text: str, where: str, example: str, shorten: Shorten = lambda found: found) -> Value:
-    """The JSON document in a text. Raises Invalid beginning with `where`, then line and column.
+    """Parse a JSON document. Raises Invalid with a message that begins with `where`, then line and column.
 
-    `shorten` is given every object, inner ones first, and answers what is to stand in its place, so that a long
-    document need not be held as it is written.
+    `shorten` receives every object, inner ones first, and returns a replacement. It saves memory for long documents.
     """
     if not text.strip():
         raise Invalid(f"{where}: is empty; write for example {example}")
     if len(text) > _SMALL and not _is_many_objects(text):
-        raise Invalid(f"{where}: is long and yet no list of many objects; write for example {example}")
+        raise Invalid(f"{where}: is long, but is not a list of many objects; write for example {example}")
 
     def no_constant(name: str) -> NoReturn:
         raise Invalid(f"{where}: {_token(name, text)}: {name} is not JSON; write a whole number")
@@ -115,27 +114,27 @@ def load(text: str, where: str, example: str, shorten: Shorten = lambda found: f
     except ValueError as error:
         # Python refuses to convert very long digit strings.
         where_it_is = _token(rf"-?\d{{{_LONGEST_NUMBER},}}", text)
-        raise Invalid(f"{where}: {where_it_is}: is a number too long for any broker or partition") from error
+        raise Invalid(f"{where}: {where_it_is}: the number is too long for a broker or partition id") from error
     return Value(value, where, example)
 
 
 def _is_many_objects(text: str) -> bool:
-    """Whether a long text may be what is read here; of [[],[],…] each byte would become 30 in memory."""
+    """Return whether a long text can be a list of objects. Each byte of [[],[],…] would need 30 in memory."""
     objects, lists = text.count("{"), text.count("[")
     return len(text) / _LONGEST_OBJECT <= objects <= objects + lists <= len(text) / _SHORTEST_OBJECT
 
 
 def _not_json(text: str, error: json.JSONDecodeError) -> str:
     if error.msg == "Extra data":
-        return "more stands here, behind the end of the JSON; keep one document only"
+        return "there is more text after the end of the JSON; keep only one document"
     object_ = re.search(r"^[ \t]*\{", text, re.MULTILINE)
     if object_ and not text[: error.pos].strip() and text[error.pos] not in '{["':
-        return f"is text, not JSON; the JSON begins in {place(text, object_.start())}: keep nothing else"
+        return f"is text, not JSON. The JSON begins in {place(text, object_.start())}; keep nothing else"
     return f"is not JSON: {error.msg}"
 
 
 class _Ambiguous(dict[str, object]):
-    """An object with a key that stands twice: whoever opens it knows its place, and complains."""
+    """An object with a repeated key. The error is raised later, where the place of the object is known."""
 
     def __init__(self, found: dict[str, object], key: str) -> None:
         super().__init__(found)
@@ -143,23 +142,23 @@ class _Ambiguous(dict[str, object]):
 
 
 def repeated(items: Iterable[_T]) -> list[_T]:
-    """Those that stand there more than once."""
+    """Return the items that occur more than once."""
     counts = Counter(items)
     return [item for item, count in counts.items() if count > 1]
 
 
 def brief(value: object) -> str:
-    """A value to be shown, cut to 60 characters: a string as JSON writes it."""
+    """Return a value for display, cut to 60 characters. Strings are written as in JSON."""
     return cut(json.dumps(value) if isinstance(value, str) else str(value))
 
 
 def cut(shown: str) -> str:
-    """At most 60 characters."""
+    """Return at most 60 characters."""
     return shown if len(shown) <= 60 else f"{shown[:57]}…"
 
 
 def _token(pattern: str, text: str) -> str:
-    """Where the pattern stands first outside of a string."""
+    """Return the first place where the pattern matches outside a string."""
     found = next(found for found in re.finditer(f"{_STRING}|({pattern})", text) if found[1])
     return place(text, found.start())
 

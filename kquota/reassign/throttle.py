@@ -1,4 +1,4 @@
-"""What to set and what to restore, value by value: so that others' throttles outlive ours exactly as they were."""
+"""The values to set and to restore, so that throttles of others stay exactly as they were."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kquota.terms import EVERY_REPLICA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What a run took: `prior` is what others had last set, `ours` the list entries, or rates, that the run wrote."""
+    """The value `prior` that others had set last, and the list entries or rates (`ours`) that the run wrote."""
 
     setting: Setting
     prior: str | None
@@ -22,35 +22,35 @@ class Taken:
 def take(
     setting: Setting, now: str | None, wanted: tuple[str, ...], mine: Taken | None, others: Sequence[Taken]
 ) -> Taken:
-    """What a run takes of a setting: only what is not already there by somebody else's hand.
+    """Return what a run takes of a setting: only values that others have not already set.
 
-    `mine` is what the same run took of it before, `others` what other unfinished runs hold, oldest first. An entry or
-    rate that another run put there is taken, too, so that the last of them to end restores it; and `prior` is then
-    theirs, so that nothing ever goes back to another run's value.
+    `mine` is what the run took of it before. `others` is what other unfinished runs hold, oldest first. The run also
+    takes an entry or rate that another run set, so that the last of these runs restores it. `prior` is then the prior
+    value of that run, so that no run restores a value of another run.
     """
     present = set(entries(now)) if setting.is_list else {now}
     held = {value for other in others for value in other.ours}
     own = mine.ours if mine else ()
     if EVERY_REPLICA in present and setting.is_list:
-        # Another run's goes when the last run that needs it has ended; anybody else's stays for good.
+        # `*` of another run is removed after the last run that needs it. `*` of anyone else stays.
         added: tuple[str, ...] = (EVERY_REPLICA,) if EVERY_REPLICA in held else ()
     else:
         added = tuple(value for value in wanted if value not in present or value in held)
-    # A kquota that died while it restored a list may have left it empty, on the way to unset: that is nobody's value.
+    # A kquota that died while it unset a list may have left it empty. An empty list is not a prior value.
     emptied = setting.is_list and now == ""
     holders = [t for t in (*((mine,) if mine else ()), *others) if present & set(t.ours) or (emptied and t.ours)]
     prior = holders[0].prior if holders else now
     if holders and setting.is_list and EVERY_REPLICA not in present:
-        # Others may have added entries, or taken some of theirs away, since the holder took the list.
+        # Others may have added or removed entries since the holder took the list.
         prior = without(now, held.union(own), prior)
     return Taken(setting=setting, prior=prior, ours=tuple(dict.fromkeys((*own, *added))))
 
 
 def restored_value(taken: Taken, now: str | None, others: Sequence[Taken]) -> str | None:
-    """The value to leave behind when a run ends; equal to `now` when there is nothing to do.
+    """Return the value to write when a run ends. It equals `now` if nothing needs to change.
 
-    A list loses the run's own entries that no other unfinished run holds. A rate goes back to `prior` if it is still
-    one that the run set; a rate that somebody changed meanwhile, or that another unfinished run holds, stays.
+    A list loses the entries of the run that no other unfinished run holds. A rate becomes `prior` if it still is a rate
+    that the run set. A rate that someone changed since, or that another unfinished run holds, stays.
     """
     if taken.setting.is_list and EVERY_REPLICA in taken.ours and EVERY_REPLICA in entries(now):
         return now if any(EVERY_REPLICA in other.ours for other in others) else taken.prior
@@ -64,9 +64,10 @@ def restored_value(taken: Taken, now: str | None, others: Sequence[Taken]) -> st
 
 
 def passed_on(taken: Taken, now: str | None, other: Taken) -> Taken:
-    """What `other`, an unfinished run's hold on the same rate, becomes when the run of `taken` ends before it.
+    """Return what the unfinished run `other` holds of a rate after the run of `taken` has ended.
 
-    It holds the ended run's values too, even where `now` is another one: a stale read does not show the last write.
+    It also holds the values of the ended run, even if `now` is another value: a stale read does not show the last
+    write.
     """
     if taken.setting.is_list:
         return other
@@ -75,7 +76,7 @@ def passed_on(taken: Taken, now: str | None, other: Taken) -> Taken:
 
 
 def maybe_unseen(taken: Taken, now: str | None, others: Sequence[Taken]) -> bool:
-    """Whether a read that shows nothing of what the run wrote may be stale, so that others' value must be restated."""
+    """Return whether a read without the values of the run may be stale, so that the old value is written again."""
     if not taken.setting.is_list:
         free = taken.ours and not any(other.ours for other in others)
         return bool(free) and now == taken.prior and now not in taken.ours

@@ -1,4 +1,4 @@
-"""Bringing a run's throttle into force and ending it: every write on record first, and read back until it is seen."""
+"""Setting and restoring the throttle of a run: each write is recorded first, and read back until it is seen."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Wanted = Mapping[Setting, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What a run acts on. `others` are the other unfinished runs of the cluster, oldest first."""
+    """The ports that a run uses. `others` are the other unfinished runs of the cluster, oldest first."""
 
     cluster: MoveCluster
     runs: Runs
@@ -43,7 +43,7 @@ class World:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released:
-    """What a release restored, what it could not and why, and what a person should know."""
+    """The changes that were restored, those still pending with the reason, and notes for the operator."""
 
     restored: tuple[Change, ...]
     pending: Mapping[Setting, str] = field(default_factory=dict)
@@ -51,11 +51,11 @@ class Released:
 
 
 class Unwitnessed(Unreachable):
-    """The connection was lost while a throttle was written: reads may not show yet what arrived."""
+    """The connection was lost while a throttle was written, so reads may not show the write yet."""
 
 
 def wait_until(done: Callable[[], bool], clock: Clock, seconds: float = SEEN_SECONDS) -> bool:
-    """Ask until it is so, for so many seconds at most; whether it was. The only loop that waits for an effect."""
+    """Return whether `done` became true within `seconds`. Only this loop waits for effects."""
     deadline = clock.monotonic() + seconds
     while not done():
         if clock.monotonic() >= deadline:
@@ -65,18 +65,18 @@ def wait_until(done: Callable[[], bool], clock: Clock, seconds: float = SEEN_SEC
 
 
 def read(cluster: MoveCluster, wanted: Wanted) -> dict[Setting, str | None]:
-    """The value of every wanted setting. Raises Unreachable when one cannot be read."""
+    """Return the value of every wanted setting. Raises Unreachable if one cannot be read."""
     now = dict(cluster.values(list(wanted)))
     if missing := [setting for setting in wanted if setting not in now]:
-        raise Unreachable(f"{missing[0]} could not be read; is the broker alive?")
+        raise Unreachable(f"{missing[0]} could not be read. Check that the broker is running")
     return now
 
 
 def enforce(world: World, run: Run, wanted: Wanted, now: Mapping[Setting, str | None]) -> Run:
-    """Bring `wanted` into force over `now`, merging again when somebody else writes too; the run as then on record.
+    """Write `wanted` over `now`, and merge again if others write at the same time. Return the recorded run.
 
-    Raises what the cluster answered, Unwitnessed when it answered nothing; Unknown when a write was not seen in time;
-    Conflict after five attempts.
+    Raises the error of the cluster, Unwitnessed if the cluster did not answer, Unknown if a write was not seen in time,
+    and Conflict after five attempts.
     """
     for _ in range(_ATTEMPTS):
         changes = needed(wanted, now)
@@ -90,27 +90,29 @@ def enforce(world: World, run: Run, wanted: Wanted, now: Mapping[Setting, str | 
             if not isinstance(error, Conflict):
                 raise error
         if unseen:
-            raise Unknown(f"{unseen[0].setting} was written and not seen within {SEEN_SECONDS:.0f} s")
+            raise Unknown(f"{unseen[0].setting} was written, but not seen within {SEEN_SECONDS:.0f} s")
         if not errors:
             return run
         now = read(world.cluster, wanted)
         run = record(world, run, taking(run, wanted, now, others))
-    raise Conflict(f"{next(iter(errors))} was changed by somebody else {_ATTEMPTS} times in a row; try again")
+    raise Conflict(
+        f"{next(iter(errors))} was changed by another client {_ATTEMPTS} times in a row. Run the same command again"
+    )
 
 
 def _replaced(world: World, run: Run, changes: Sequence[Change]) -> tuple[Run, ...]:
-    """The other open runs, on record as they are once these changes are written."""
+    """Record the other open runs as they are after these changes, and return them."""
     others = others_than(run, world.runs.unfinished())
     after = replacing(run, changes, others)
     return tuple(record(world, before, other) for before, other in zip(others, after, strict=True))
 
 
 def release(world: World, run: Run, *, close: bool = True, certain: bool = False) -> Released:
-    """Restore everything that the run took, lists before rates, and close its record unless something is pending.
+    """Restore everything that the run took, lists before rates, and close the run unless something is pending.
 
-    A list without a rate, or a rate without a list, throttles nothing; lists are fewer and work at once. Without
-    `close` the run stays open, with nothing in its hands. `certain`: this very process wrote it all, and what it does
-    not find is not there; it must have seen all that it wrote.
+    A list without a rate throttles nothing, nor does a rate without a list. Lists are fewer and take effect at once, so
+    they come first. Without `close`, the run stays open and holds nothing. `certain`: this process wrote everything
+    itself and saw all of it, so a value that it does not find is not set.
     """
     released = _restore(world, run, certain=certain)
     if world.runs.late_seconds > 0:
@@ -118,16 +120,16 @@ def release(world: World, run: Run, *, close: bool = True, certain: bool = False
         again = _restore(world, run)
         released = replace(again, restored=(*released.restored, *again.restored))
     if released.pending:
-        # A broker may be dead for long: what later moves take of the others must not pass to this run.
+        # A broker may stay dead for long. What later moves take of other settings must not pass to this run.
         record(world, run, without_values(run, _restored(run, released)))
     else:
-        # A closed record keeps what it took: it is what a person reads later.
+        # A closed record keeps what the run took, because operators read it later.
         record(world, run, replace(run, finished=world.clock.now()) if close else without_values(run, run.taken))
     return released
 
 
 def release_ended(world: World, run: Run, ended: Collection[TopicPartition]) -> tuple[Released, Run]:
-    """Restore the lists of partitions that have ended; entries that are left serve the others. And the run."""
+    """Restore the list entries of partitions that have ended. Return the result and the run without them."""
     part = part_of(run, ended)
     if not part.taken:
         return Released(restored=()), run
@@ -140,7 +142,7 @@ def _restored(part: Run, released: Released) -> dict[Setting, Taken]:
 
 
 def _restore(world: World, part: Run, *, certain: bool = False) -> Released:
-    """Restore what `part` of the run holds. What cannot be now is pending; a conflict is read and tried again."""
+    """Restore the values in `part`. Values that cannot be restored now are pending. A conflict is retried."""
     others = others_than(part, world.runs.unfinished())
     done: list[Change] = []
     for _ in range(_ATTEMPTS):
@@ -162,10 +164,10 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Released:
 
 
 def written(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
-    """Write the changes and read them back; those that were not written, or not seen in time, and why."""
+    """Write the changes and read them back. Return the errors of those that were not written or not seen."""
     errors = dict(world.cluster.change(changes)) if changes else {}
     for change in _unseen(world, [c for c in changes if c.setting not in errors]):
-        errors[change.setting] = Unknown(f"was written and not seen within {SEEN_SECONDS:.0f} s")
+        errors[change.setting] = Unknown(f"was written, but not seen within {SEEN_SECONDS:.0f} s")
     return errors
 
 
@@ -183,20 +185,20 @@ def _unseen(world: World, changes: Sequence[Change]) -> list[Change]:
 
 
 def record(world: World, before: Run, after: Run) -> Run:
-    """Put `after` on record where it differs; that run."""
+    """Record `after` if it differs from `before`, and return it."""
     if after != before:
         world.runs.update(after)
     return after
 
 
 def on_record(world: World, run: Run) -> Run:
-    """The open run as it was last put on record: a step that failed may have put more there than its caller knows."""
+    """Return the open run as last recorded, because a failed step may have recorded more than its caller knows."""
     return next((latest for latest in world.runs.unfinished() if latest.id == run.id), run)
 
 
 def _left_alone(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[str, ...]:
     return tuple(
-        f"{setting} is {'unset' if now[setting] is None else now[setting]} now, which run {run.id} did not set: "
-        "left as it is"
+        f"{setting} is now {'unset' if now[setting] is None else now[setting]}, which run {run.id} did not set: "
+        "kquota leaves it unchanged"
         for setting in changed_by_others(run, now, others)
     )

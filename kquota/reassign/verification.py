@@ -1,4 +1,4 @@
-"""The order of reads and writes of --verify: what has become of a plan, and restoring what has ended."""
+"""The order of reads and writes of --verify: read the state of a plan, and restore what has ended."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from kquota.settings.throttled_lists import entries
 from kquota.terms import EVERY_REPLICA, REPLICATION_RATES, THROTTLE_LISTS, THROTTLE_RATES, TopicPartition
 
 SETTLED: Final = 3.0
-"""Seconds after which a partition that is somewhere else is there to stay: reads on KRaft were stale for 0.27 s."""
+"""Seconds after which other replicas count as final: reads on KRaft were stale for 0.27 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What --verify found and restored; `pending` are settings still to be restored, and why not now.
+    """The result of --verify. `pending` has settings that are still to be restored, with the reason.
 
-    `waiting` are partitions that no kquota has handed over yet, because the one that was to do it died. `unknown` are
-    throttles that stay, each with its value: another host may have set them, whose runs cannot be seen from here.
-    `lost` is what somebody else has removed of the run's throttle while it is needed. With `clear_all`, `cleared_of`
-    are the ids of the open runs that had set what was cleared; nothing was cleared while moves run (`too_early`).
+    `waiting` are partitions that were never submitted, because kquota was interrupted. `unknown` are throttles that
+    stay, with their values: another host may have set them, and its runs are not visible here. `lost` are settings of
+    the run that another client removed although the move needs them. With `clear_all`, `cleared_of` has the ids of the
+    open runs whose settings were cleared. `too_early`: nothing was cleared, because moves are running.
     """
 
     statuses: tuple[PartitionStatus, ...]
@@ -58,12 +58,12 @@ def verify(
     clear_all: bool = False,
     cancelled: Iterable[Move] = (),
 ) -> Verification:
-    """What has become of the plan. What its run took is restored: per partition at once, the rates with the last.
+    """Read the state of the plan, and restore what its run took: entries when a partition ends, rates at the end.
 
-    So is what ended elsewhere. Without a run of this plan on record, list entries go that the plan alone proves to
-    be its own, or the plan and the moves that were `cancelled` just now. With `preserve` nothing is written; with
-    `clear_all` what Kafka's own tool takes away goes as well: once no move runs anywhere, every rate of every live
-    broker, and the lists of the plan's topics. Raises Unreachable.
+    Partitions that ended elsewhere count as ended. Without a recorded run of this plan, kquota removes only list
+    entries that the plan proves to be its own, alone or with the moves that were just `cancelled`. With `preserve`,
+    nothing is written. `clear_all` also removes what Kafka's tool removes: once no move is running anywhere, every rate
+    of every live broker, and the lists of the plan's topics. Raises Unreachable.
     """
     found, seen = _settled(cluster, clock, plan)
     look = _looked(seen, found, plan, dirs)
@@ -84,9 +84,9 @@ def verify(
 def unless_it_writes(
     cluster: MoveCluster, runs: Runs, clock: Clock, plan: Plan, dirs: ReplicaDirs | None = None
 ) -> Verification | None:
-    """As `verify`, for a caller that does not hold the lock: None where `verify` would write, or may see more.
+    """Verify without the lock. Return None if `verify` would write, or may find out more.
 
-    A plan that is not done may be under way in another kquota, which holds the lock.
+    Another kquota, which holds the lock, may be executing a plan that is not done.
     """
     unfinished = runs.unfinished()
     if covers(plan, unfinished) is not None or not runs.settled:
@@ -97,14 +97,14 @@ def unless_it_writes(
     if look.verdict is not Progress.DONE or _provable(world, plan, look, ()):
         return None
     unfinished = runs.unfinished()
-    if covers(plan, unfinished) is not None:  # it began after the first look, and has arrived
+    if covers(plan, unfinished) is not None:  # it began after the first look, and has ended
         return None
     return _reported(world, plan, look, _of_released(Released(restored=())), unfinished)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """What the cluster says of a plan."""
+    """The state of a plan on the cluster."""
 
     statuses: tuple[PartitionStatus, ...]
     seen: Snapshot
@@ -124,12 +124,12 @@ def _looked(seen: Snapshot, found: Sequence[PartitionStatus], plan: Plan, dirs: 
 
 
 def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinished: Sequence[Run]) -> Verification:
-    """What was done, with what has become of the plan, and with the throttles that stay. `unfinished`: the runs now."""
+    """Add the state of the plan, and the throttles that stay, to the result. `unfinished` are the runs now."""
     shared = world.runs.shared
     staying: Mapping[Setting, str] = {}
     known = done.run
     if known is None and shared:
-        # Ended runs are many, and their plans long: they are read only if something is left to explain.
+        # There are many ended runs with long plans. Read them only if something is left to explain.
         staying = _staying(world.cluster, plan, look.seen, None, unfinished)
         known = _ended(world.runs, plan) if staying or unfinished else None
     elif not shared:
@@ -144,7 +144,7 @@ def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinis
 
 
 def _ended(runs: Runs, plan: Plan) -> Run | None:
-    """The last run of this plan that is on record and has ended."""
+    """Return the last recorded run of this plan that has ended."""
     of_plan = [
         run for run in runs.every() if run.finished is not None and plan.targets in (run.plan.targets, run.goal.targets)
     ]
@@ -154,10 +154,10 @@ def _ended(runs: Runs, plan: Plan) -> Run | None:
 def _staying(
     cluster: MoveCluster, plan: Plan, seen: Snapshot, run: Run | None, unfinished: Sequence[Run]
 ) -> dict[Setting, str]:
-    """The throttles that stay and that no open run on record holds.
+    """Return the throttles that stay and that no recorded open run holds.
 
-    Of a run on record these are its rates, unless they are again what was set before it. Without one they are every
-    rate of the live brokers, and every list of the plan's topics.
+    For a recorded run, these are its rates, unless they have their prior values again. Without one, these are every
+    rate of the live brokers and every list of the plan's topics.
     """
     if run is None:
         settings = [
@@ -183,7 +183,7 @@ def _log_dirs(dirs: ReplicaDirs | None, plan: Plan, seen: Snapshot) -> tuple[log
 
 
 def _settled(cluster: MoveCluster, clock: Clock, plan: Plan) -> tuple[tuple[PartitionStatus, ...], Snapshot]:
-    """Statuses in which "elsewhere" is no stale read: a KRaft broker may still show what was before the move's end."""
+    """Return statuses in which "elsewhere" is not a stale read. A KRaft broker may show the old state for a while."""
     found: tuple[PartitionStatus, ...] = ()
     seen: Snapshot | None = None
 
@@ -199,7 +199,7 @@ def _settled(cluster: MoveCluster, clock: Clock, plan: Plan) -> tuple[tuple[Part
 
 
 def _of_a_run(world: World, run: Run, look: _Look) -> Verification:
-    """The rates of a run serve also the partitions that a broker still copies between its log dirs."""
+    """Restore what has ended. Rates stay while partitions move, also between the log dirs of a broker."""
     moving = {status.partition for status in look.statuses if status.progress is Progress.IN_PROGRESS}
     moving |= {status.partition for status in look.log_dirs if status.progress is Progress.IN_PROGRESS}
     at_rest = {s.partition for s in look.statuses if s.progress is Progress.ELSEWHERE and s.replicas}
@@ -211,12 +211,14 @@ def _of_a_run(world: World, run: Run, look: _Look) -> Verification:
         lost = _lost(world, run, moving)
     else:
         released, lost = release(world, run, close=not waiting), ()
-    notes = tuple(f"topic {topic} was deleted and made again since: it is left alone" for topic in gone)
+    notes = tuple(
+        f"topic {topic} was deleted and created again after the run began: kquota leaves it unchanged" for topic in gone
+    )
     return replace(_of_released(released, run=run, waiting=waiting, notes=notes), lost=lost)
 
 
 def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[Setting, ...]:
-    """What somebody else has taken away of a throttle that is still needed. It comes back only when it is asked for."""
+    """Return the settings that another client removed although a move needs them. Only --execute sets them again."""
     now = world.cluster.values(list(run.taken))
     lost = [
         setting
@@ -228,7 +230,7 @@ def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[S
 
 
 def _provable(world: World, plan: Plan, look: _Look, cancelled: Iterable[Move]) -> list[Change]:
-    """What takes away the list entries that the plan alone proves to be its own. All runs are of others."""
+    """Return the changes that remove list entries which the plan alone proves to be its own."""
     settings = [Setting.of_topic(topic, key) for topic in plan.topics for key in THROTTLE_LISTS]
     now = world.cluster.values(settings)
     done = {status.partition: status.target for status in look.statuses if status.progress is Progress.DONE}
@@ -247,7 +249,7 @@ def _without_a_record(world: World, changes: Sequence[Change]) -> Verification:
 
 
 def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]) -> Verification:
-    """As Kafka's own --verify: whoever set it, once no move runs anywhere."""
+    """Clear all throttles, whoever set them, as Kafka's --verify does, once no move is running anywhere."""
     if seen.running:
         return replace(done, too_early=True)
     settings = [
@@ -286,14 +288,14 @@ def _of_released(
 
 
 def _foreign(staying: Mapping[Setting, str], run: Run | None) -> tuple[str, ...]:
-    """One line for throttles that stay while a move runs, or that no host has set with kquota."""
+    """Return a note on throttles that stay while a move is running, or that no recorded run holds."""
     if not staying or run is not None:
         return ()
-    return (f"a throttle is set that no open run on record holds: {named(staying)}; kquota leaves it as it is",)
+    return (f"a throttle is set that no recorded open run holds: {named(staying)}; kquota leaves it unchanged",)
 
 
 def _kept(run: Run | None, unfinished: Sequence[Run]) -> tuple[str, ...]:
-    """A line for each other run that still holds rates which this run took."""
+    """Return a note for each other run that still holds rates which this run took."""
     if run is None:
         return ()
     lines = []
@@ -301,12 +303,14 @@ def _kept(run: Run | None, unfinished: Sequence[Run]) -> tuple[str, ...]:
         both = [s for s in run.taken if s.key in REPLICATION_RATES and s in other.taken and other.taken[s].ours]
         if both:
             whose = "" if other.owner is None else f" of {other.owner}"
-            lines.append(f"run {other.id}{whose} is open and holds rates too: {named(both)}; they stay until it ends")
+            lines.append(
+                f"run {other.id}{whose} is open and also holds rates: {named(both)}; they stay set until it ends"
+            )
     return tuple(lines)
 
 
 def named(settings: Iterable[Setting]) -> str:
-    """Settings in a line: each key with the brokers or topics that have it."""
+    """Return settings on one line: each key with its brokers or topics."""
     names: dict[tuple[str, str], list[str]] = {}
     for setting in settings:
         names.setdefault((setting.key, setting.kind), []).append(setting.name)

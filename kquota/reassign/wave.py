@@ -1,4 +1,4 @@
-"""How much of a plan can be handed over at once: throttled-replica lists, and ZooKeeper's nodes, hold only so much."""
+"""How many moves of a plan can be submitted at once: throttled replica lists and znodes have limited space."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kquota.settings.throttled_lists import entries
 from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, LONGEST_VALUE
 
 _MOVE_BYTES: Final = 48
-"""Of a partition in the JSON that is handed over, without its topic's name and its replicas."""
+"""Bytes of a partition in the submitted JSON, without the name of its topic and its replicas."""
 _REPLICA_BYTES: Final = 11
 
 
 def wanted(moving: Iterable[Move], whole_topics: Collection[str] = ()) -> dict[Setting, tuple[str, ...]]:
-    """The list entries of the moves, and `*` for each of `whole_topics`."""
+    """Return the list entries of the moves, with `*` for each of `whole_topics`."""
     return {
         setting: (EVERY_REPLICA,) if setting.name in whole_topics else needed
         for setting, needed in list_entries(moving).items()
@@ -26,16 +26,16 @@ def wanted(moving: Iterable[Move], whole_topics: Collection[str] = ()) -> dict[S
 
 
 def too_long(moving: Iterable[Move], now: Mapping[Setting, str | None]) -> frozenset[str]:
-    """The topics of which a list would be longer than a broker can hold, if all were handed over at once."""
+    """Return the topics whose lists would be too long for a broker if all moves were submitted at once."""
     rooms = {setting: _Room.of(now.get(setting)) for setting in lists_of(moving)}
     return frozenset(s.name for s, new in list_entries(moving).items() if not rooms[s].holds(new))
 
 
 def wave(moving: Sequence[Move], now: Mapping[Setting, str | None], largest: int | None) -> tuple[Move, ...]:
-    """The moves to hand over next, in the plan's order: as many as fit. Those under way already are always among them.
+    """Return the moves to submit next, in the order of the plan: as many as fit, and all that are under way.
 
-    `now` are the lists as they are, of topics that are to be throttled by entries; a topic of which no list is given
-    needs none. `largest` is how many bytes of moves the cluster takes at once, None for any.
+    `now` has the lists of the topics to throttle by entries. A topic without a list needs none. `largest` is how many
+    bytes of moves the cluster accepts at once, or None without a limit.
     """
     rooms = {setting: _Room.of(text) for setting, text in now.items() if setting.is_list}
     chosen, size = [], 0
@@ -57,27 +57,27 @@ def wave(moving: Sequence[Move], now: Mapping[Setting, str | None], largest: int
 
 
 def first_full(moving: Iterable[Move], now: Mapping[Setting, str | None]) -> Setting | None:
-    """The first list, in the plan's order, that has no room for a move by itself; None where each of them fits."""
+    """Return the first list, in the order of the plan, without room for a move. None if each move fits alone."""
     rooms = {setting: _Room.of(text) for setting, text in now.items() if setting.is_list}
     full = (s for move in moving for s, new in sorted(_entries(move, rooms).items()) if not rooms[s].holds(new))
     return next(full, None)
 
 
 def no_room(full: Setting) -> Refused:
-    """The error for a list that is full of others' entries."""
-    why = f"{full} has no room for another entry: take away what nobody needs ("
-    return Refused(why, NextStep.EXAMINE_THROTTLES, ")")
+    """Return the error for a list that is full of entries of others."""
+    why = f"{full} has no room for another entry. Remove entries that are no longer needed ("
+    return Refused(why, NextStep.EXAMINE_THROTTLES, " finds them)")
 
 
 def lists_of(moving: Iterable[Move]) -> tuple[Setting, ...]:
-    """Both lists of every topic of which a replica is to be copied, ordered."""
+    """Return both lists of every topic with a replica to copy, ordered."""
     topics = sorted({move.partition.topic for move in moving if move.destinations})
     return tuple(Setting.of_topic(topic, key) for topic in topics for key in (FOLLOWER_REPLICAS, LEADER_REPLICAS))
 
 
 @dataclass(slots=True)
 class _Room:
-    """What still fits into one list."""
+    """The free space of one list."""
 
     present: set[str]
     bytes: int

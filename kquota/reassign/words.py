@@ -1,4 +1,4 @@
-"""kafka-reassign-partitions' own sentences, as 4.3.1 prints them. They are data to scripts: change none."""
+"""The sentences of kafka-reassign-partitions 4.3.1. Scripts read them, so do not change them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NONE_CANCELLED: Final = "None of the specified partition reassignments are activ
 
 
 def generated(current: Plan, proposed: Plan) -> str:
-    """What --generate prints; from 4.2 on `current` with the log dir of every replica."""
+    """Return the output of --generate. From 4.2 on, `current` has the log dir of every replica."""
     return (
         f"Current partition replica assignment\n{current.text()}\n\n"
         f"Proposed partition reassignment configuration\n{proposed.text()}"
@@ -32,7 +32,7 @@ def generated(current: Plan, proposed: Plan) -> str:
 
 
 def running(moves: Mapping[TopicPartition, PartitionReplicas]) -> str:
-    """What --list prints."""
+    """Return the output of --list."""
     if not moves:
         return "No partition reassignments found."
     return "\n".join(
@@ -47,7 +47,7 @@ def _running_line(name: TopicPartition, now: PartitionReplicas) -> str:
 
 
 def current_assignment(rollback: Plan) -> str:
-    """What --execute prints first: the way back."""
+    """Return the first lines of --execute: the rollback plan."""
     return (
         f"Current partition replica assignment\n\n{rollback.text()}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback"
@@ -55,35 +55,35 @@ def current_assignment(rollback: Plan) -> str:
 
 
 def throttle_set(rate: ByteRate) -> str:
-    """The rate in bytes per second."""
+    """Return the line about the rate, in bytes per second."""
     return f"The inter-broker throttle limit was set to {rate} B/s"
 
 
 def started(partitions: Collection[TopicPartition]) -> str:
-    """What --execute prints last."""
+    """Return the last line of --execute."""
     plural = "" if len(partitions) == 1 else "s"
     return f"Successfully started partition reassignment{plural} for {joined(sorted(partitions))}"
 
 
 def failed(errors: Mapping[TopicPartition, str]) -> str:
-    """The partitions that the cluster refused to move, and why; Kafka's lines joined into one, for it is an error."""
+    """Return the partitions that the cluster refused to move, with reasons. Kafka's lines are joined into one error."""
     return f"Error reassigning partition(s): {_errors(errors)}"
 
 
 def cancelled(partitions: Collection[TopicPartition]) -> str:
-    """What --cancel prints first."""
+    """Return the first line of --cancel."""
     plural = "" if len(partitions) == 1 else "s"
     return f"Successfully cancelled partition reassignment{plural} for: {joined(sorted(partitions))}"
 
 
 def not_cancelled(errors: Mapping[TopicPartition, str]) -> str:
-    """As `failed`, of a cancellation."""
+    """Return the same for a cancellation."""
     plural = "" if len(errors) == 1 else "s"
     return f"Error cancelling partition reassignment{plural} for: {_errors(errors)}"
 
 
 def status_lines(found: Iterable[PartitionStatus]) -> str:
-    """What --verify prints first."""
+    """Return the first lines of --verify."""
     return "\n".join(("Status of partition reassignment:", *map(_status_line, found)))
 
 
@@ -101,12 +101,12 @@ def _status_line(status: PartitionStatus) -> str:
 
 
 def clearing_brokers(brokers: Collection[BrokerId]) -> str:
-    """What --verify prints for the rates that it takes away."""
+    """Return the line of --verify about the rates that it clears."""
     return f"Clearing broker-level throttles on broker{'' if len(brokers) == 1 else 's'} {joined(sorted(brokers))}"
 
 
 def clearing_topics(topics: Collection[str]) -> str:
-    """What --verify prints for the throttled-replica lists that it takes away."""
+    """Return the line of --verify about the throttled replica lists that it clears."""
     return f"Clearing topic-level throttles on topic{'' if len(topics) == 1 else 's'} {joined(sorted(topics))}"
 
 

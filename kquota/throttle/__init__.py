@@ -1,1 +1,1 @@
-"""WHAT IS THROTTLED, BY WHOM: what stands on topics and brokers, what flows, and what was left behind."""
+"""Replication throttles on a cluster: the rates and lists that are set, their throughput, and leftovers."""

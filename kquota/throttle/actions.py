@@ -1,4 +1,4 @@
-"""The order of reads and writes: what stands, what flows, and taking leftovers away."""
+"""The order of reads and writes: read what is set, measure throughput, and remove leftovers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from kquota.throttle.throughput import FlowReading, MeasuredFlow, measured, read
 
 
 def read(ports: Ports) -> Standing:
-    """What stands now. A dead broker's rates are missing: only itself tells them, or ZooKeeper.
+    """Read all throttles. The rates of a dead broker are missing, because only the broker or ZooKeeper reports them.
 
-    Values are read before moves, and runs twice: what is being set just now is then seen to be in use. Raises
-    Unreachable, and Refused for a record that cannot be understood.
+    Values are read before moves, and runs are read twice, so that a throttle that is being set now is seen to be in
+    use. Raises Unreachable, and Refused for a record that cannot be understood.
     """
     before = ports.runs.unfinished()
     topics = [str(topic.name) for topic in ports.configs.configured(TOPICS)]
@@ -41,7 +41,7 @@ def read(ports: Ports) -> Standing:
             limits[where] = held
         if lists := tuple(entry.key for entry in entries if entry.key in SIDES and entry.dynamic):
             misplaced[where] = lists
-    if ports.log_dirs is None:  # ZooKeeper names only the brokers that something is set on
+    if ports.log_dirs is None:  # ZooKeeper lists only brokers with a config
         limits |= {broker: {} for broker in snapshot.alive if broker not in limits}
     return Standing(
         limits=limits,
@@ -54,9 +54,9 @@ def read(ports: Ports) -> Standing:
 
 
 def sample(ports: Ports, standing: Standing, seconds: float, clock: Clock) -> MeasuredFlow | None:
-    """What flows through what is listed, from two readings so far apart; None where nobody tells.
+    """Measure the throughput of listed replicas by two readings, `seconds` apart. Return None over ZooKeeper.
 
-    Raises Unreachable when a live broker does not answer.
+    Raises Unreachable if a live broker does not answer.
     """
     topics = sorted({setting.name for setting in standing.lists})
     if ports.log_dirs is None:
@@ -68,7 +68,7 @@ def sample(ports: Ports, standing: Standing, seconds: float, clock: Clock) -> Me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftovers:
-    """What may be taken away, since when each of it is known to be there, and the changes for what is old enough."""
+    """Removable values, when each was first seen, and the changes for those that are old enough."""
 
     values: Values
     sightings: Sightings
@@ -77,9 +77,9 @@ class Leftovers:
 
 
 def leftovers(ports: Ports, standing: Standing, clock: Clock, older_than: float) -> Leftovers:
-    """What of `standing` may go if it has been there for so many seconds; remembered for the next look, too.
+    """Return the values of `standing` that can be removed if they were seen for this many seconds.
 
-    Raises Refused when that cannot be kept.
+    The sightings are kept for the next look. Raises Refused if they cannot be kept.
     """
     every = removable(standing)
     sightings = seen(ports.memory.recall(), every, clock.now())
@@ -92,14 +92,14 @@ def leftovers(ports: Ports, standing: Standing, clock: Clock, older_than: float)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """What was taken away and seen to be gone, and why the rest was not, or is not known to be."""
+    """The changes that were made and seen, and the reason for each that was not, or may not have been."""
 
     done: tuple[Change, ...]
     undone: Mapping[Setting, str] = field(default_factory=dict)
 
 
 def remove(ports: Ports, clock: Clock, wanted: Sequence[Change]) -> Removal:
-    """Write each change where its `before` still stands, lists before rates, and see it; nothing is tried twice."""
+    """Make each change if its `before` is still set, lists before rates, and wait until it is seen. No retries."""
     done: list[Change] = []
     undone: dict[Setting, str] = {}
     for batch in lists_first(wanted):
@@ -110,7 +110,7 @@ def remove(ports: Ports, clock: Clock, wanted: Sequence[Change]) -> Removal:
 
 
 def _reading(log_dirs: LogDirs, topics: Sequence[str], clock: Clock) -> FlowReading:
-    """The ends of the logs are told last, so they are as old as the reading says."""
+    """Read the log ends. They are read last, so that their age matches the time of the reading."""
     if not topics:
         return FlowReading(at=clock.monotonic(), ends={}, starts={}, sizes={})
     detailed = log_dirs.detailed(log_dirs.describe(log_dirs.brokers(), topics))
@@ -118,6 +118,6 @@ def _reading(log_dirs: LogDirs, topics: Sequence[str], clock: Clock) -> FlowRead
 
 
 def _both(before: Iterable[Run], after: Iterable[Run]) -> tuple[Run, ...]:
-    """Every run that was open at either look, as it was at the second, oldest first."""
+    """Return every run that was open at either reading, in its later version, oldest first."""
     runs = {run.id: run for run in (*before, *after)}
     return tuple(sorted(runs.values(), key=lambda run: (run.begun, run.id)))

@@ -1,4 +1,4 @@
-"""What of the standing throttles is left over, in vain or wrong: the rules, in their one order."""
+"""The rules of doctor, in their order: throttles that are left over, have no effect or are wrong."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rule: TypeAlias = Callable[[Standing], Iterator[Finding]]
 
 
 def ended_runs(standing: Standing) -> Iterator[Finding]:
-    """Runs on record of which nothing moves any more: only their throttle is left, or they never began to move."""
+    """Report open runs without running moves: only their throttle is left, or they never began to move."""
     for run in standing.runs:
         if run.purpose is not Purpose.MOVE or any(name in standing.snapshot.running for name in run.plan.targets):
             continue
@@ -22,10 +22,10 @@ def ended_runs(standing: Standing) -> Iterator[Finding]:
         yield Finding(
             rule="run-ended",
             where=f"run {run.id}",
-            what=f"{waiting} of its {len(run.goal.targets)} partitions were never handed over to the cluster"
+            what=f"{waiting} of its {len(run.goal.targets)} partitions were never submitted to the cluster"
             if waiting
-            else "all of its moves have ended and it is still on record",
-            effect=f"the throttle that it set on {len({(s.kind, s.name) for s in run.taken})} topics and brokers stands"
+            else "all of its moves have ended, but the run is still open",
+            effect=f"its throttle is still set on {len({(s.kind, s.name) for s in run.taken})} topics and brokers"
             if run.taken
             else "its record stays open",
             remedy=Remedy.RESUME_RUN if waiting else Remedy.END_RUN,
@@ -50,5 +50,5 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 def findings(standing: Standing) -> tuple[Finding, ...]:
-    """Every finding: rule by rule, and within a rule by broker, or by topic."""
+    """Return every finding, ordered by rule, then by broker or topic."""
     return tuple(finding for rule in RULES for finding in rule(standing))

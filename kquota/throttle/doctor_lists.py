@@ -1,4 +1,4 @@
-"""What is wrong with lists: entries that outlived their move, replicas that are gone, values that brokers misread."""
+"""Findings about lists: leftover entries, missing replicas, and values that brokers misread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN: Final = 6
 
 
 def without_rates(standing: Standing) -> Iterator[Finding]:
-    """Lists that name replicas of brokers which have no rate on that side."""
+    """Report lists with replicas of brokers that have no rate on that side."""
     for setting in standing.lists:
         key = SIDES[setting.key]
         unlimited = {
@@ -40,48 +40,48 @@ def without_rates(standing: Standing) -> Iterator[Finding]:
 
 
 def stale(standing: Standing) -> Iterator[Finding]:
-    """Entries whose partition does not exist, or whose broker holds no replica of it."""
+    """Report entries of partitions that do not exist, or of brokers that have no replica of them."""
     yield from _of_entries(
         standing,
         _is_stale,
         rule="stale-entry",
         what="no such replica",
-        effect="it takes room, and throttles the replica if it ever comes there",
+        effect="takes up room, and throttles the replica if it is ever created there",
     )
 
 
 def caught_up(standing: Standing) -> Iterator[Finding]:
-    """Followers that are in sync and still listed, while their partition does not move."""
+    """Report listed followers that are in sync while their partition is not moving."""
     yield from _of_entries(
         standing,
         _is_caught_up,
         rule="caught-up-replica",
-        what="in sync, and no move of the partition runs",
+        what="in sync, and the partition is not moving",
         effect="throttles the replica when it next falls behind",
     )
 
 
 def without_move(standing: Standing) -> Iterator[Finding]:
-    """Every other entry of a partition that does not move: leaders above all, and followers that are behind."""
+    """Report all other entries of partitions that are not moving: mostly leaders, and followers that are behind."""
     yield from _of_entries(
         standing,
         _is_idle,
         rule="list-without-move",
-        what="no move of the partition runs, and no throttle run on record",
-        effect="replicas in sync use the rate up, and those that fall behind come back slowly",
+        what="the partition is not moving, and no recorded run holds the entry",
+        effect="in-sync replicas use up the rate, and replicas that fall behind catch up slowly",
     )
 
 
 def wildcard(standing: Standing) -> Iterator[Finding]:
-    """`*` on a topic of which nothing moves."""
+    """Report `*` on topics without a moving partition."""
     for setting in standing.lists:
         moving = any(name.topic == setting.name for name in standing.snapshot.running)
         if EVERY_REPLICA in standing.foreign(setting) and not moving:
             yield Finding(
                 rule="wildcard-without-move",
                 where=str(setting),
-                what="* lists every replica of the topic, and none of its partitions moves",
-                effect="every replica that falls behind comes back slowly",
+                what="* lists every replica of the topic, but none of its partitions is moving",
+                effect="every replica that falls behind catches up slowly",
                 remedy=Remedy.REMOVE,
                 values={setting: (EVERY_REPLICA,)},
                 fixable=True,
@@ -89,13 +89,13 @@ def wildcard(standing: Standing) -> Iterator[Finding]:
 
 
 def on_brokers(standing: Standing) -> Iterator[Finding]:
-    """Lists that were set on a broker, as KIP-73's own text does: they are configs of topics."""
+    """Report lists that are set on a broker, as in the text of KIP-73. They are topic configs."""
     for where, keys in standing.misplaced.items():
         yield Finding(
             rule="list-on-broker",
             where="default broker" if where is DEFAULT else f"broker {where}",
             what=f"has {', '.join(keys)}",
-            effect="a broker ignores it: these lists are configs of topics",
+            effect="the broker ignores it, because these lists are topic configs",
             remedy=Remedy.REMOVE_FROM_BROKER,
             keys=tuple(keys),
             brokers=(where,),
@@ -103,7 +103,7 @@ def on_brokers(standing: Standing) -> Iterator[Finding]:
 
 
 def malformed(standing: Standing) -> Iterator[Finding]:
-    """Lists with empty or repeated entries, and entries that are no `partition:broker`."""
+    """Report lists with empty or repeated entries, and entries that are not `partition:broker`."""
     for setting, text in standing.lists.items():
         found = parts(text)
         empty = text.count(",") + 1 - len(found) if text else 0
@@ -112,11 +112,11 @@ def malformed(standing: Standing) -> Iterator[Finding]:
             for words, is_so in {
                 "begins with a comma": text.startswith(","),
                 "has an empty entry": empty > text.startswith(","),
-                "has an entry twice": len(set(found)) < len(found),
-                "has an entry that is no partition:broker": any(
+                "lists an entry twice": len(set(found)) < len(found),
+                "has an entry that is not partition:broker": any(
                     replica(setting, entry) is None for entry in found if entry != EVERY_REPLICA
                 ),
-                "has entries beside *": EVERY_REPLICA in found and len(found) > 1,
+                "has other entries besides *": EVERY_REPLICA in found and len(found) > 1,
             }.items()
             if is_so
         ]
@@ -125,7 +125,7 @@ def malformed(standing: Standing) -> Iterator[Finding]:
                 rule="list-malformed",
                 where=str(setting),
                 what=" and ".join(wrong),
-                effect="before Kafka 3.4 the throttle is silently off, and a broker may not start again",
+                effect="before Kafka 3.4, the throttle is silently off and a broker may fail to restart",
                 remedy=Remedy.CORRECT_LIST,
                 keys=(setting.key,),
                 topic=setting.name,
@@ -133,7 +133,7 @@ def malformed(standing: Standing) -> Iterator[Finding]:
 
 
 def too_long(standing: Standing) -> Iterator[Finding]:
-    """Lists that are longer than a broker can hold, or nearly so."""
+    """Report lists that are longer than a broker allows, or nearly so."""
     for setting, text in standing.lists.items():
         size = len(text.encode())
         if size > LONGEST_VALUE * _NEARLY:
@@ -141,8 +141,8 @@ def too_long(standing: Standing) -> Iterator[Finding]:
             yield Finding(
                 rule="list-too-long" if over else "list-nearly-full",
                 where=str(setting),
-                what=f"is {size:,} bytes long, a broker holds {LONGEST_VALUE:,}",
-                effect="brokers cannot describe the topic" if over else "the next move of this topic may not fit in",
+                what=f"is {size:,} bytes long (longest allowed: {LONGEST_VALUE:,})",
+                effect="brokers cannot describe the topic" if over else "the next move of this topic may not fit",
                 remedy=Remedy.SHORTEN_LIST,
             )
 
@@ -164,7 +164,7 @@ def _is_idle(standing: Standing, setting: Setting, entry: str) -> bool:
 
 
 def _is_at_rest(standing: Standing, setting: Setting, entry: str) -> bool:
-    """A single replica that exists and whose partition does not move."""
+    """Return whether the entry is one existing replica of a partition that is not moving."""
     found = () if entry == EVERY_REPLICA else standing.replicas(setting, entry)
     running = standing.snapshot.running
     return bool(found) and not any(name in running or standing.snapshot.partitions[name].moving for name, _ in found)

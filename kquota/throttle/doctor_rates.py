@@ -1,4 +1,4 @@
-"""What is wrong with rates: nobody listed, not heeded, or not the same everywhere."""
+"""Findings about rates: without listed replicas, not in force, or different on brokers or sides."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kquota.throttle.standing import SHORT, Standing, written
 
 
 def without_lists(standing: Standing) -> Iterator[Finding]:
-    """Rates of a broker that no list speaks of and that no move concerns."""
+    """Report rates of brokers that are in no list and take part in no move."""
     listed = {broker for key in THROTTLE_LISTS for _, broker in standing.listed(key)}
     moving = {broker for now in standing.snapshot.running.values() for broker in now.replicas}
     for broker in standing.brokers:
@@ -34,8 +34,8 @@ def without_lists(standing: Standing) -> Iterator[Finding]:
                 rule="rates-without-lists",
                 where=f"broker {broker}",
                 what=", ".join(f"{SHORT[s.key]} rate {written(value)}" for s, (value,) in values.items())
-                + " and no list names a replica of this broker",
-                effect="limits nothing now, and whatever is listed next",
+                + ", but no list names a replica of this broker",
+                effect="limits nothing now, but will limit whatever is listed next",
                 remedy=Remedy.REMOVE if idle else Remedy.REMOVE_AFTER_MOVES,
                 values=values,
                 fixable=idle,
@@ -43,7 +43,7 @@ def without_lists(standing: Standing) -> Iterator[Finding]:
 
 
 def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
-    """One rate of several brokers, as far as no run holds it, that is not the same on all of them."""
+    """Report a rate that differs between brokers. Rates that a run holds are ignored."""
     for key in REPLICATION_RATES:
         brokers: defaultdict[str, list[BrokerId]] = defaultdict(list)
         for broker in standing.brokers:
@@ -58,7 +58,7 @@ def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
                 rule="rates-differ-between-brokers",
                 where=named_brokers([b for those in brokers.values() for b in those]),
                 what=f"{SHORT[key]} rate is {', '.join(on)}",
-                effect="the slowest broker holds up the moves of all",
+                effect="the slowest broker delays all moves",
                 remedy=Remedy.SET_SAME_RATE_ON_BROKERS,
                 keys=(key,),
                 values={Setting.of_broker(b, key): (value,) for value, those in brokers.items() for b in those},
@@ -66,7 +66,7 @@ def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
 
 
 def differ_between_sides(standing: Standing) -> Iterator[Finding]:
-    """Brokers whose leader and follower rates differ, or that have only one of them; as far as no run holds either."""
+    """Report brokers with different leader and follower rates, or only one, unless a run holds one."""
     for broker in standing.brokers:
         settings = {key: Setting.of_broker(broker, key) for key in REPLICATION_RATES}
         values = {key: standing.foreign(setting) for key, setting in settings.items()}
@@ -81,7 +81,7 @@ def differ_between_sides(standing: Standing) -> Iterator[Finding]:
             rule="rates-differ-between-sides",
             where=f"broker {broker}",
             what=", ".join(told),
-            effect="what it sends and what it receives are not limited alike",
+            effect="the limits for sending and for receiving differ",
             remedy=Remedy.SET_SAME_RATE_ON_SIDES,
             brokers=(broker,),
             values={settings[key]: foreign for key, foreign in values.items() if foreign},
@@ -89,10 +89,10 @@ def differ_between_sides(standing: Standing) -> Iterator[Finding]:
 
 
 def not_in_force(standing: Standing) -> Iterator[Finding]:
-    """Rates that brokers store and do not heed: on the default of all before 3.9, or in server.properties."""
+    """Report stored rates that brokers ignore: broker defaults before 3.9, and those in server.properties."""
     default = standing.limits.get(DEFAULT, {})
     if stored := [key for key in SHORT if key in default and not default[key].in_force]:
-        known = "" if standing.release else "; ZooKeeper does not tell the release"
+        known = "" if standing.release else "; ZooKeeper does not report the release"
         yield Finding(
             rule="rate-not-in-force",
             where="default broker",
@@ -114,6 +114,6 @@ def not_in_force(standing: Standing) -> Iterator[Finding]:
                 what=", ".join(
                     f"{SHORT[key]} rate {written(static[key].value)} in server.properties" for key in static
                 ),
-                effect="brokers heed a rate only where it was set dynamically (KAFKA-20125)",
+                effect="brokers apply only rates that were set dynamically (KAFKA-20125)",
                 remedy=Remedy.SET_RATE_DYNAMICALLY,
             )

@@ -1,4 +1,4 @@
-"""One thing about the throttles of a cluster that somebody should look at."""
+"""One problem with the throttles of a cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kquota.terms import BrokerId, Default
 
 
 class Remedy(enum.Enum):
-    """What to do about a finding."""
+    """The remedy for a finding."""
 
     RESUME_RUN = enum.auto()
     END_RUN = enum.auto()
@@ -30,11 +30,11 @@ class Remedy(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What is wrong, where, what that does, and what to do about it; `rule` is a fixed word for scripts.
+    """The problem, its place, its effect and its remedy. `rule` is a fixed word for scripts.
 
-    The remedy concerns the configs `keys`, of `brokers` (or their default) or of `topic`. `values` are the rates and
-    list entries that the finding is about, by setting. `fixable`: kquota may remove just these: no run on record holds
-    them and no move that runs could use them.
+    The remedy concerns the configs `keys` of `brokers` (or their default) or of `topic`. `values` has the rates and
+    list entries of the finding, by setting. `fixable`: kquota may remove these values, because no recorded run holds
+    them and no running move can use them.
     """
 
     rule: str

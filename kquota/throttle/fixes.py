@@ -1,4 +1,4 @@
-"""What `doctor --fix` may take away, and since when it has been there."""
+"""The values that `doctor --fix` can remove, and when they were first seen."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Values: TypeAlias = Mapping[Setting, tuple[str, ...]]
 
 
 def anything(_setting: Setting, _value: str) -> bool:
-    """For a cure that may take away whatever is left over."""
+    """Allow the removal of every leftover."""
     return True
 
 
 def removable(standing: Standing, allowed: Callable[[Setting, str], bool] = anything) -> Values:
-    """Every leftover that is `allowed` to go, also rates that become leftovers when their lists go; in order.
+    """Return every leftover that is `allowed` to be removed, in order.
 
-    Nothing that a run on record holds, nothing that a move which runs could use. Once it is all gone, nothing of what
-    is then found is fixable and allowed.
+    This includes rates that become leftovers when their lists are removed. It excludes what a recorded run holds or a
+    running move can use. After all of it is removed, no fixable and allowed finding remains.
     """
     gone: dict[Setting, tuple[str, ...]] = {}
     while True:
@@ -44,7 +44,7 @@ def removable(standing: Standing, allowed: Callable[[Setting, str], bool] = anyt
 
 
 def changes(standing: Standing, gone: Values) -> tuple[Change, ...]:
-    """What to write so that these values are gone: lists first, as fewer, and in force at once; then rates."""
+    """Return the changes that remove these values: lists first, which are fewer and take effect at once."""
     now = standing.values
     lists, rates = lists_first(
         Change(
@@ -59,22 +59,22 @@ def changes(standing: Standing, gone: Values) -> tuple[Change, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sightings:
-    """When each leftover was first seen, every time since: what `doctor` remembers from one look to the next."""
+    """When each leftover was first seen without interruption. `doctor` keeps this between looks."""
 
     at: datetime
     first: Mapping[Setting, Mapping[str, datetime]] = field(default_factory=dict)
 
     def old(self, setting: Setting, value: str, seconds: float) -> bool:
-        """Whether this leftover was there at every look for so long."""
+        """Return whether every look has found this leftover for that many seconds."""
         first = self.first.get(setting, {}).get(value)
         return first is not None and self.at - first >= timedelta(seconds=seconds)
 
 
 def seen(before: Sightings | None, leftovers: Values, now: datetime) -> Sightings:
-    """What to remember of a look at `now`.
+    """Return the sightings to keep after a look at `now`.
 
-    A leftover that was gone, or in use, at a look in between starts anew; and so does every one when the clock went
-    back: nothing is ever old by a clock that cannot be trusted.
+    A leftover that was missing, or in use, at an earlier look starts anew. If the clock went back, all leftovers start
+    anew, because a clock that cannot be trusted must not make a leftover old.
     """
     known = before.first if before is not None and before.at <= now else {}
     first = {

@@ -1,10 +1,11 @@
-"""What this room needs from the outside: the ports of other rooms on one connection, and a memory of its own."""
+"""The ports of this room: ports of other rooms on one connection, and a memory of its own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
 
+from kquota.errors import KquotaError
 from kquota.reassign.port import Clock, MoveCluster, Runs
 from kquota.settings.port import Configs
 from kquota.sizes.port import LogDirs
@@ -12,21 +13,21 @@ from kquota.throttle.fixes import Sightings
 
 
 class Memory(Protocol):
-    """What `doctor` remembers of one cluster. What it says must survive a power cut once `keep` has returned."""
+    """What `doctor` remembers of one cluster. It must survive a power failure once `keep` has returned."""
 
     def recall(self) -> Sightings | None:
-        """What was last kept; None when nothing was, or when it cannot be understood."""
+        """Return the last kept sightings. None if there are none, or if they cannot be understood."""
 
     def keep(self, sightings: Sightings) -> None:
-        """Put these in the place of what was kept, wholly or not at all. Raises Refused."""
+        """Replace the kept sightings atomically. Raises Refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
     """One cluster through one connection. `log_dirs` is None over ZooKeeper, which does not store offsets.
 
-    `alone` says why other hosts do not see the runs, None where they do. `hidden`: there may be runs on record that
-    this user may not read.
+    `alone` is the reason why other hosts do not see the runs, None if they do. `hidden`: there may be recorded runs
+    that this user may not read.
     """
 
     cluster: MoveCluster
@@ -35,5 +36,5 @@ class Ports:
     runs: Runs
     memory: Memory
     clock: Clock
-    alone: str | None = None
+    alone: KquotaError | None = None
     hidden: bool = False

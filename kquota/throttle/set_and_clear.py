@@ -1,4 +1,4 @@
-"""The order of reads and writes of `throttle set` and `clear`: a throttle without a move, on record like any."""
+"""The order of reads and writes of `throttle set` and `clear`: a throttle without a move, recorded as a run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kquota.throttle import wanted as wishes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldThrottle:
-    """What `throttle set` would write or wrote, and the run that holds it; None when all of it stood already."""
+    """The changes of `throttle set`, and the run that holds them. `run` is None if everything was already set."""
 
     run: Run | None
     changes: tuple[Change, ...]
@@ -44,7 +44,7 @@ def prepare(
     rate: ByteRate | None,
     reason: str | None = None,
 ) -> HeldThrottle:
-    """What bringing `wanted` into force would write. Raises Unreachable, and Refused for a list that gets too long."""
+    """Return the changes that set `wanted`. Raises Unreachable, and Refused for a list that becomes too long."""
     open_runs = runs.unfinished()
     known = wishes.known(title, open_runs)
     now = read(cluster, wanted)
@@ -64,10 +64,10 @@ def bring(
     rate: ByteRate | None,
     reason: str | None = None,
 ) -> HeldThrottle:
-    """The same, done: on record before the first write, lists before rates, each seen. Twice changes nothing.
+    """Set `wanted`: record first, then write lists before rates and see each. A second call changes nothing.
 
-    Raises Refused, or what the cluster answered, when all that was written was taken back; Incomplete when something
-    still stands; Unknown when a write was not seen.
+    Raises Refused or the error of the cluster if everything written was restored, Incomplete if something is still set,
+    and Unknown if a write was not seen.
     """
     held = prepare(cluster, runs, clock, title, wanted, rate, reason)
     if held.run is None:
@@ -83,7 +83,7 @@ def bring(
         run = _enforced(world, held.run, wanted)
     except Unknown as error:
         raise Unknown(error, *_stays(held.run)) from error
-    except Busy:  # another kquota has the run now, and what is to be taken back
+    except Busy:  # another kquota owns the run now, and restores it
         raise
     except KquotaError as error:
         if known is not None:
@@ -93,9 +93,9 @@ def bring(
 
 
 def adjust(cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, rate: ByteRate) -> HeldThrottle:
-    """Give every rate that an open run holds another value, on record; its list entries stay. Twice changes nothing.
+    """Record and set a new value for every rate of an open run. Its list entries stay. Calling it twice is safe.
 
-    Raises Refused for a run that holds no rate, Unknown when a write was not seen.
+    Raises Refused for a run without a rate, and Unknown if a write was not seen.
     """
     wanted = rates_of(run, rate)
     now = read(cluster, wanted)
@@ -106,22 +106,22 @@ def adjust(cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, rate: ByteR
 
 
 def prepare_adjusted(cluster: MoveCluster, run: Run, rate: ByteRate) -> HeldThrottle:
-    """What `adjust` would write. Raises Refused for a run that holds no rate."""
+    """Return the changes that `adjust` would make. Raises Refused for a run without a rate."""
     wanted = rates_of(run, rate)
     return HeldThrottle(run=run, changes=needed(wanted, read(cluster, wanted)))
 
 
 def rates_of(run: Run, rate: ByteRate) -> Wanted:
-    """The replication rates that a run holds, at another value. Raises Refused when it holds none."""
+    """Return the replication rates of a run with a new value. Raises Refused if it holds none."""
     held = [s for s, taken in run.taken.items() if s.key in REPLICATION_RATES and taken.ours]
     if not held:
-        raise Refused(f"run {run.id} has set no rate: there is nothing to adjust. Nothing was written")
+        raise Refused(f"run {run.id} set no rate, so there is nothing to adjust. Nothing was written")
     return {setting: (str(rate),) for setting in held}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenBack:
-    """What came back, what could not yet and why, and what a person should know."""
+    """The changes that were restored, those still pending with the reason, and notes for the operator."""
 
     changes: tuple[Change, ...] = ()
     pending: Mapping[Setting, str] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class GivenBack:
 
 
 def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run]) -> GivenBack:
-    """End the throttle of each run, value by value; a record stays open while something of it is pending."""
+    """Restore the throttle of each run, value by value. A record stays open while something is pending."""
     done: list[Change] = []
     pending: dict[Setting, str] = {}
     notes: list[str] = []
@@ -147,7 +147,7 @@ def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run
 
 
 def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> GivenBack:
-    """What `restore` would write, were these runs ended one by one."""
+    """Return the changes that `restore` would make if these runs ended one by one."""
     done: list[Change] = []
     for run in ending:
         done += restore_changes(run, cluster.values(list(run.taken)), others_than(run, runs.unfinished()))
@@ -156,10 +156,9 @@ def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Gi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRecovery:
-    """One look at a returning broker: what it is behind with, and what was listed and restored now.
+    """One look at a returning broker: its replicas out of sync, and what was listed and restored now.
 
-    `done`: nothing is behind, and nothing is pending. `unlimited` are brokers that take part and could not be given
-    their rate, because they are not alive.
+    `unlimited` are brokers that take part but have no rate, because they are not alive.
     """
 
     run: Run | None
@@ -170,17 +169,18 @@ class BrokerRecovery:
 
     @property
     def done(self) -> bool:
-        """Whether the broker has caught up and every throttle is restored: nothing is left for another look."""
+        """True if the broker has caught up and every throttle is restored, so that no other look is needed."""
         return not self.behind and not self.restored.pending
 
 
 def recover(
     cluster: MoveCluster, runs: Runs, clock: Clock, broker: BrokerId, rate: ByteRate, going: Run | None = None
 ) -> BrokerRecovery:
-    """Release what has rejoined, list what is out of sync, end the run when nothing is: again and again, to the end.
+    """Release replicas that are in sync again, list those that are not, and end the run when all are in sync.
 
-    `going` is the run of the look before, of one who stays at it: a rate that another kquota gave it meanwhile is kept.
-    Raises what `bring` does, and Refused where another one has ended it: it is not begun anew.
+    Call it repeatedly. `going` is the run of the previous look of the same command. If another kquota changed its rate
+    in the meantime, that rate is kept. Raises the errors of `bring`, and Refused if another kquota has ended the run,
+    which is then not started again.
     """
     snapshot = cluster.snapshot(None)
     late = wishes.behind(snapshot, broker)
@@ -188,7 +188,10 @@ def recover(
     known = wishes.known(title, runs.unfinished())
     if going is not None and known is None and late:
         behind = counted(len(late), "replica")
-        raise Refused(f"another kquota has given this throttle back; broker {broker} is still behind with {behind}")
+        raise Refused(
+            f"broker {broker}: another kquota restored this throttle (still out of sync: {behind}). Run the same "
+            "command to set it again"
+        )
     if going is not None and known is not None:
         rate = known.rate or rate
     back = GivenBack()
@@ -229,21 +232,25 @@ def _enforced(world: World, run: Run, wanted: Wanted) -> Run:
         {s: values for s, values in wanted.items() if not s.is_list},
     ):
         now = read(world.cluster, part)
-        # Somebody may have written since the run was prepared: what stands now is what it must restore.
+        # Others may have written since the run was prepared. The run must restore the values that are set now.
         run = record(world, run, taking(run, part, now, world.others))
         run = enforce(world, run, part, now)
     return run
 
 
 def _stays(run: Run) -> tuple[str, ...]:
-    """The end of an error's message."""
-    return f"; run {run.id} stays open: the same command goes on, ", NextStep.END_THROTTLE, f" {run.id} takes it back"
+    """Return the end of the error message for a run that stays open."""
+    return (
+        f"; run {run.id} stays open. The same command continues it, ",
+        NextStep.END_THROTTLE,
+        f" {run.id} restores it",
+    )
 
 
 def _undone(world: World, run: Run, error: KquotaError) -> KquotaError:
-    """Take back what was written of a run that could not be brought into force; the error to raise then."""
+    """Restore what was written for a run that could not be set, and return the error to raise."""
     released = release(world, on_record(world, run), certain=not isinstance(error, Unwitnessed))
     if not released.pending:
-        return Refused(error, "; what was written was taken back")
+        return Refused(error, "; everything that was written was restored")
     left = [str(setting) for setting in released.pending]
-    return Incomplete((error, f"; still standing: {', '.join(left)}", *_stays(run)), done=[], undone=left)
+    return Incomplete((error, f"; still set: {', '.join(left)}", *_stays(run)), done=[], undone=left)

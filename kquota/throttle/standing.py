@@ -1,4 +1,4 @@
-"""What replication throttle stands on a cluster: every rate and list, and whose they are (KIP-73)."""
+"""The replication throttles of a cluster: every rate and list, and the run that set it (KIP-73)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kquota.terms import (
 )
 
 SIDES: Final[Mapping[str, str]] = {LEADER_REPLICAS: LEADER_RATE, FOLLOWER_REPLICAS: FOLLOWER_RATE}
-"""The lists, each with the rate that limits the replicas in it."""
+"""Each list, with the rate that limits its replicas."""
 SHORT: Final[Mapping[str, str]] = {
     LEADER_RATE: "leader",
     FOLLOWER_RATE: "follower",
@@ -45,10 +45,10 @@ Where: TypeAlias = BrokerId | Default
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One reading. `limits` holds every broker that could be read, and DEFAULT of all brokers where something is set.
+    """One reading. `limits` has every broker that could be read, and DEFAULT if the broker defaults have a rate.
 
-    `lists` are the topics' lists that are set, "" too. `misplaced` are lists that stand on a broker, where nobody reads
-    them. `runs` are the unfinished runs on record here, oldest first. `release` None: not known.
+    `lists` are the lists of topics that are set, including "". `misplaced` are lists that are set on a broker, where
+    they are ignored. `runs` are the unfinished runs recorded here, oldest first. `release` is None if it is unknown.
     """
 
     limits: Mapping[Where, Mapping[str, StoredRate]]
@@ -68,18 +68,18 @@ class Standing:
 
     @property
     def brokers(self) -> tuple[BrokerId, ...]:
-        """Those that could be read, by id."""
+        """The brokers that could be read, by id."""
         return tuple(sorted(where for where in self.limits if not isinstance(where, Default)))
 
     @property
     def unread(self) -> tuple[BrokerId, ...]:
-        """Brokers that hold replicas and did not tell their rates: unknown is not unset."""
+        """Brokers, alive or with replicas, that did not report their rates. Unknown does not mean unset."""
         known = self.snapshot.alive | {b for now in self.snapshot.partitions.values() for b in now.replicas}
         return tuple(sorted(known - set(self.brokers)))
 
     @property
     def values(self) -> dict[Setting, str]:
-        """Every value that can be changed by itself: what is set on one broker or one topic; default rates are not."""
+        """Every value that can be changed: those set on one broker or one topic, without broker defaults."""
         own = {
             Setting.of_broker(broker, key): limit.value
             for broker in self.brokers
@@ -89,16 +89,16 @@ class Standing:
         return {**own, **self.lists}
 
     def rate(self, broker: BrokerId, key: str) -> StoredRate | None:
-        """What limits this side of a broker, None when nothing does."""
+        """Return the rate that limits this side of a broker, or None if nothing does."""
         limit = self.limits.get(broker, {}).get(key) or self.limits.get(DEFAULT, {}).get(key)
         return limit if limit is not None and limit.in_force else None
 
     def holders(self, setting: Setting, value: str) -> tuple[Run, ...]:
-        """The unfinished runs that put this rate or list entry there."""
+        """Return the unfinished runs that set this rate or list entry."""
         return tuple(run for run in self.runs if setting in run.taken and value in run.taken[setting].ours)
 
     def foreign(self, setting: Setting) -> tuple[str, ...]:
-        """The entries of a list, or the rate, that no run on record holds."""
+        """Return the entries of a list, or the rate, that no recorded run holds."""
         held = {value for run in self.runs if setting in run.taken for value in run.taken[setting].ours}
         if setting.is_list:
             return tuple(entry for entry in entries(self.lists.get(setting)) if entry not in held)
@@ -106,7 +106,7 @@ class Standing:
         return () if limit is None or limit.source != DYNAMIC_BROKER or limit.value in held else (limit.value,)
 
     def replicas(self, setting: Setting, entry: str) -> tuple[ReplicaId, ...]:
-        """The replicas that an entry of this list speaks of and that exist; a topic's all for `*`."""
+        """Return the existing replicas that an entry of this list names: for `*`, all of the topic."""
         partitions = self.snapshot.partitions
         if entry == EVERY_REPLICA:
             mine = self.topics.get(setting.name, ())
@@ -117,14 +117,14 @@ class Standing:
         return (named,)
 
     def listed(self, key: str) -> Iterator[ReplicaId]:
-        """Every replica that exists and stands in a list of this key."""
+        """Return every existing replica that is in a list of this key."""
         for setting, text in self.lists.items():
             if setting.key == key:
                 for entry in entries(text):
                     yield from self.replicas(setting, entry)
 
     def after(self, changes: Iterable[Change]) -> Standing:
-        """As it would stand after these changes, whatever stood before."""
+        """Return the throttles after these changes, whatever was set before."""
         lists = dict(self.lists)
         limits: dict[Where, dict[str, StoredRate]] = {where: dict(held) for where, held in self.limits.items()}
         for change in changes:
@@ -142,7 +142,7 @@ class Standing:
 
 
 def written(value: str) -> str:
-    """A stored rate for people; what is no rate as it is stored."""
+    """Return a stored rate for people. A value that is not a rate is quoted as stored."""
     rate = bytes_per_second(value)
     if rate is None:
         return repr(value)
@@ -151,6 +151,6 @@ def written(value: str) -> str:
 
 
 def order(setting: Setting) -> tuple[object, ...]:
-    """The one order in which settings are shown: brokers by id, topics by name, leader before follower."""
+    """Return the key that orders settings for display: brokers by id, topics by name, leader before follower."""
     number = int(setting.name) if setting.kind == "broker" else 0
     return (setting.kind, number, setting.name, [*THROTTLE_RATES, *SIDES].index(setting.key))

@@ -1,4 +1,4 @@
-"""What flows under a throttle, by KIP-73's names, from two readings of the throttled partitions' logs."""
+"""Throttled throughput, with the names of KIP-73, from two readings of the throttled partitions' logs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kquota.throttle.standing import Standing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowReading:
-    """Where every replica's log ended and its size in bytes, `at` a moment in seconds; the leaders' first offsets."""
+    """The log end offset and size in bytes of every replica at the second `at`, and the leaders' first offsets."""
 
     at: float
     ends: Mapping[ReplicaId, int]
@@ -32,12 +32,12 @@ class FlowReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredFlow:
-    """What was measured for `seconds`: bytes per second and lags in offsets; None is unknown, never 0.
+    """The measurement over `seconds`: bytes per second, and lags in offsets. None means unknown, never 0.
 
-    `leader` and `follower` are Leader- and FollowerReplicationThrottledRate of each broker, `lag` its SumReplicaLag:
-    of the throttled partitions' replicas on it. `bytes_in` is PartitionBytesInRate. `keep_up` is the part of `leader`
-    that goes to followers in sync, who are counted and not delayed (KAFKA-4313); `behind` what producers write to the
-    leader's throttled partitions for followers that are not.
+    `leader` and `follower` are LeaderReplicationThrottledRate and FollowerReplicationThrottledRate of each broker,
+    `lag` is its SumReplicaLag, all for replicas of throttled partitions on it. `bytes_in` is PartitionBytesInRate.
+    `keep_up` is the part of `leader` that goes to in-sync followers, which are counted but not delayed (KAFKA-4313).
+    `behind` is what producers write to the throttled partitions of the leader for followers that are not in sync.
     """
 
     seconds: float
@@ -51,7 +51,7 @@ class MeasuredFlow:
 
 
 def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:
-    """One reading of what the brokers told; replicas whose end was not told are not in it."""
+    """Return one reading of what the brokers reported. Replicas with an unreported log end are left out."""
     ends: dict[ReplicaId, int] = {}
     sizes: dict[ReplicaId, int] = {}
     starts: dict[TopicPartition, int] = {}
@@ -66,9 +66,10 @@ def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:
 
 
 def measured(standing: Standing, first: FlowReading, second: FlowReading) -> MeasuredFlow:
-    """What flowed between the readings through every replica that is listed: offsets times the mean bytes of one.
+    """Return the throughput of every listed replica between the readings: offsets times the mean bytes of one.
 
-    The mean is that of the very offsets that came, where the log only grew; else that of the leader's whole log.
+    If the log only grew, the mean is that of the offsets that were added. Otherwise it is that of the leader's whole
+    log.
     """
     seconds = second.at - first.at
     partitions = standing.snapshot.partitions
@@ -109,10 +110,10 @@ def measured(standing: Standing, first: FlowReading, second: FlowReading) -> Mea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starved:
-    """A leader's throttle that in-sync followers use up: KIP-73's IN < T does not hold, or hardly.
+    """A leader throttle that in-sync followers use up: KIP-73's IN < T is violated, or nearly so.
 
-    `keep_up` goes to followers in sync, `behind` is written to what others must catch up with; both in bytes per
-    second. `hopeless` when what is behind can never catch up.
+    `keep_up` goes to in-sync followers, `behind` is written to partitions that others must catch up with. Both are
+    bytes per second. `hopeless` is true if the replicas that are behind can never catch up.
     """
 
     broker: BrokerId
@@ -122,12 +123,12 @@ class Starved:
 
     @property
     def hopeless(self) -> bool:
-        """Whether the throttle leaves nothing to catch up with: IN >= T (KIP-73)."""
+        """True if the throttle leaves nothing for catching up: IN >= T (KIP-73)."""
         return self.keep_up + self.behind >= self.rate
 
 
 def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
-    """Brokers of which more than half of the leader's rate goes to followers in sync, or that starve those behind."""
+    """Return brokers where in-sync followers use over half of the leader rate, or others cannot catch up."""
     found = []
     for broker in standing.brokers:
         limit = standing.rate(broker, LEADER_RATE)
@@ -144,7 +145,7 @@ def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
 def _rates(
     standing: Standing, names: Collection[TopicPartition], first: FlowReading, second: FlowReading, seconds: float
 ) -> dict[ReplicaId, float | None]:
-    """How fast each replica's log grew; one that is missing in a reading is left out."""
+    """Return how fast the log of each replica grew. Replicas that are missing in a reading are left out."""
     rates: dict[ReplicaId, float | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]
@@ -156,10 +157,10 @@ def _rates(
 
 
 def _bytes(replica: ReplicaId, leader: BrokerId | None, first: FlowReading, second: FlowReading) -> float | None:
-    """What one replica's log took in; None where the size of an offset cannot be told."""
+    """Return the bytes that were added to the log of one replica, or None if the size of an offset is unknown."""
     name = replica[0]
     offsets = second.ends[replica] - first.ends[replica]
-    if offsets <= 0:  # a follower that truncates its log takes in nothing that we could see
+    if offsets <= 0:  # nothing that a follower adds is visible while it truncates its log
         return 0.0
     more = second.sizes[replica] - first.sizes[replica]
     if more > 0 and name in first.starts and first.starts[name] == second.starts.get(name):
@@ -171,7 +172,7 @@ def _bytes(replica: ReplicaId, leader: BrokerId | None, first: FlowReading, seco
 
 
 def _lags(standing: Standing, names: Collection[TopicPartition], second: FlowReading) -> dict[ReplicaId, int | None]:
-    """How many offsets each follower is behind its leader, None where one of the two did not tell."""
+    """Return how many offsets each follower is behind its leader. None if one of the two was not reported."""
     lags: dict[ReplicaId, int | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]

@@ -1,4 +1,4 @@
-"""What `throttle set` brings into force: whole topics, brokers, or just what a returning broker is behind with."""
+"""The settings of `throttle set`: whole topics, brokers, or only the lagging replicas of a returning broker."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BOTH: Final = ("leader", "follower")
 def whole_topics(
     topics: Collection[str], brokers: Collection[BrokerId], rate: ByteRate | None, sides: Sequence[str] = BOTH
 ) -> Wanted:
-    """`*` on each topic and the rate on each broker, on these sides (KIP-73's procedures)."""
+    """Return `*` for each topic and the rate for each broker, on these sides (procedures of KIP-73)."""
     lists = {Setting.of_topic(topic, LISTS[side]): (EVERY_REPLICA,) for topic in sorted(topics) for side in sides}
     if rate is None:
         return lists
@@ -41,7 +41,7 @@ def whole_topics(
 
 
 def behind(snapshot: Snapshot, broker: BrokerId) -> tuple[TopicPartition, ...]:
-    """The partitions of which this broker holds a replica that is not in sync; copies of a move under way are not."""
+    """Return the partitions with an out-of-sync replica on this broker. Copies of a running move are left out."""
     return tuple(
         name
         for name, now in snapshot.partitions.items()
@@ -50,10 +50,11 @@ def behind(snapshot: Snapshot, broker: BrokerId) -> tuple[TopicPartition, ...]:
 
 
 def recovering(snapshot: Snapshot, broker: BrokerId, rate: ByteRate, readable: Collection[BrokerId]) -> Wanted:
-    """What throttles a broker's catching up, and nothing else; nothing when it is not behind.
+    """Return the settings that throttle only what a broker must catch up with. Empty if it is in sync.
 
-    In the follower lists its replicas that are out of sync, in the leader lists their other replicas, because any of
-    them may come to lead; the leader rate on these, the follower rate on the broker, as far as they are `readable`.
+    The follower lists have its replicas that are out of sync. The leader lists have the other replicas of these
+    partitions, because each of them may become the leader. Brokers of the leader lists get the leader rate, and the
+    returning broker gets the follower rate, if they are `readable`.
     """
     entries: defaultdict[Setting, list[str]] = defaultdict(list)
     sources: set[BrokerId] = set()
@@ -70,17 +71,17 @@ def recovering(snapshot: Snapshot, broker: BrokerId, rate: ByteRate, readable: C
 
 
 def title(settings: Collection[Setting]) -> str:
-    """What tells one `throttle set` from another: the same for the same topics, brokers and sides."""
+    """Return the text that identifies a `throttle set`: the same for the same topics, brokers and sides."""
     return joined(sorted(settings))
 
 
 def recovery(broker: BrokerId) -> str:
-    """The same for `--recovering`, whatever the broker is behind with at the moment."""
+    """Return the title for `--recovering`, whatever the broker is behind with at the moment."""
     return f"recovering {broker}"
 
 
 def new(name: str, rate: ByteRate | None, now: datetime, owner: Owner, reason: str | None = None) -> Run:
-    """A run that moves nothing and only holds a throttle; its id ends with the hash of its title."""
+    """Return a run without moves that only holds a throttle. Its id ends with the hash of its title."""
     nothing = Plan(targets={})
     return Run(
         id=f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{_hash(name)}",
@@ -96,7 +97,7 @@ def new(name: str, rate: ByteRate | None, now: datetime, owner: Owner, reason: s
 
 
 def known(name: str, runs: Collection[Run]) -> Run | None:
-    """The open run of this title, if there is one."""
+    """Return the open run with this title, if there is one."""
     ours = (run for run in runs if run.finished is None and run.purpose is Purpose.THROTTLE)
     return next((run for run in ours if run.id.endswith(f"-{_hash(name)}")), None)
 

@@ -49,7 +49,7 @@ def test_a_pipe_is_read_as_a_file(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_and_no_rate_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="write a broker's id and a rate"):
+    with pytest.raises(Invalid, match="write a broker id and a rate"):
         given(str(tmp_path))
 
 
@@ -57,7 +57,7 @@ WRONG = {
     "a name that is too long": (None, "cannot be read: File name too long"),
     "latin-1": (b"broker,bytes_in\n1,\xe4", "line 2 column 3: is not UTF-8. Save the file as UTF-8"),
     "utf-16": (RATES.encode("utf-16"), "is UTF-16, not UTF-8. Save it as UTF-8"),
-    "empty": (b"", "is empty. Give a file of rates (--bytes-in)"),
+    "empty": (b"", "is empty. Give a file with rates (--bytes-in)"),
 }
 
 
@@ -98,7 +98,7 @@ def test_a_history_is_named_by_files_globs_and_folders(
 
 @pytest.mark.parametrize(
     ("pattern", "complaint"),
-    [("no-such-*", "there is no such file or folder"), ("x" * 300, "cannot be read: File name too long")],
+    [("no-such-*", "the file or folder does not exist"), ("x" * 300, "cannot be read: File name too long")],
     ids=["a glob of nothing", "a name that is too long"],
 )
 def test_a_history_that_is_not_there(tmp_path: Path, pattern: str, complaint: str) -> None:

@@ -95,7 +95,7 @@ def test_a_run_goes_on_over_the_other_connection(team: Team, first: str) -> None
     host, other = team.host(0).over(first), team.host(0).over(BROKERS if first == ZOOKEEPER else ZOOKEEPER)
     name, plan = moving(team, host)
     assert [run["state"] for run in other.runs()] == ["moving"]
-    assert "made again" not in must_be(8, other.act("--verify", plan)).err
+    assert "created again after" not in must_be(8, other.act("--verify", plan)).err
     assert team.standing(name.topic) == lists(name) | rates(SLOW), "nothing of a move that runs"
     if other.option == BROKERS:
         aborted = other.move("abort")
@@ -158,7 +158,7 @@ def test_a_throttle_that_two_hosts_set_is_cleared_by_either(team: Team) -> None:
     must_be(0, one.throttle("clear"))
     team.become(OPERATORS, topic)
     for host in (two, three):
-        assert "no throttle set is on record" in must_be(0, host.throttle("clear")).err
+        assert "no run of kquota throttle set is recorded" in must_be(0, host.throttle("clear")).err
     team.closed()
 
 
@@ -275,7 +275,7 @@ def test_doctor_leaves_what_another_host_holds(team: Team) -> None:
     before = team.standing(topic, name.topic)
     assert len(before) == 6 + 4
     for host in (one, three):
-        assert "taken away" not in must_be(8, host.throttle("doctor", "--fix", "--yes")).err
+        assert "removed: " not in must_be(8, host.throttle("doctor", "--fix", "--yes")).err
     assert team.standing(topic, name.topic) == before
     must_be(0, two.act("--verify", plan))
     must_be(0, two.throttle("clear"))
@@ -459,7 +459,7 @@ def test_a_record_that_is_deleted_and_made_again(team: Team) -> None:
     assert len(two.holds(Setting.of_broker(BrokerId(1), LEADER_RATE))) == 1, "the open run of this host is in it again"
     must_be(0, two.throttle("clear"))
     team.become({}, topic)
-    assert "no throttle set is on record" in must_be(0, one.throttle("clear")).err
+    assert "no run of kquota throttle set is recorded" in must_be(0, one.throttle("clear")).err
     team.closed()
 
 
@@ -480,14 +480,14 @@ def test_a_record_is_not_used_with_none_and_not_deleted_while_a_run_is_open(team
     assert f"runs are open in it ({one.holds(rate)[0]})" in refused.err
     must_be(0, two.throttle("clear"))
     team.become({}, topic)
-    assert "no throttle set is on record" in must_be(0, one.throttle("clear")).err
+    assert "no run of kquota throttle set is recorded" in must_be(0, one.throttle("clear")).err
     must_be(0, three.shared("unshare", "--yes"))
     if team.hand.servers.zookeeper:
         with znodes(team.hand) as client:
             assert client.exists(MARKER) is None
     assert "kquota record unshare makes this host forget it" in must_be(1, one.over(BROKERS).throttle("clear")).err
     must_be(0, one.shared("unshare", "--yes"))
-    assert "no throttle set is on record" in must_be(0, replace(one, record=None).throttle("clear")).err
+    assert "no run of kquota throttle set is recorded" in must_be(0, replace(one, record=None).throttle("clear")).err
 
 
 @pytest.mark.parametrize(("way", "shared"), [("3.9.1 ZooKeeper", ZNODES)])

@@ -92,7 +92,7 @@ def test_a_field_that_nobody_reads_is_named_on_one_line(tmp_path: Path) -> None:
     ran = kquota("reassign-partitions", *NOWHERE, "--reassignment-json-file", str(plan), "--verify")
     assert (ran.code, ran.out) == (1, "")
     first, _, rest = ran.err.partition("\n")
-    assert first == f'kquota: warning: {plan}: nobody reads field "\\u001b", "logDirs": is it misspelt?'
+    assert first == f'kquota: warning: {plan}: kquota and Kafka ignore field "\\u001b", "logDirs". Check the spelling'
     assert "127.0.0.1:1" in rest
 
 

@@ -58,7 +58,7 @@ class Stage:
         # That nothing flows at this rate is what the test is about: it is not looked at again for each kill.
         while True:
             ran = self.act("--execute", "--throttle", rate, "--force", doom=doom)
-            if "this plan was begun in this very second" not in ran.err:
+            if "a run of this plan began within the same second" not in ran.err:
                 return ran
 
     def plan(self) -> str:
@@ -104,13 +104,13 @@ class Stage:
         aborted = self.kquota("move", "abort")
         if aborted.code == 1:
             assert self.through_zookeeper
-            assert "Kafka takes nothing back through ZooKeeper while it moves (KIP-236)" in aborted.err
+            assert "Kafka cannot cancel a running move through ZooKeeper (KIP-236)" in aborted.err
             assert self.start(FAST).code == 0
             self.hand.arrived(self.there)
             aborted = self.kquota("move", "abort")
         assert aborted.code in (0, 8), aborted.err
         if state is not None:
-            assert ", on its way back:\n" in aborted.out
+            assert ", being undone:\n" in aborted.out
             self.back()
 
     def back(self) -> None:

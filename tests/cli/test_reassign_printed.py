@@ -37,7 +37,7 @@ TOLD = {
         Started(waiting={REPLICA: "is not alive"}),
         8,
         "",
-        "error: Timed out before log directory move could be cancelled for: t-0-2: cancel the same plan again",
+        "error: Timed out before log directory move could be cancelled for: t-0-2. Cancel the same plan again",
     ),
 }
 

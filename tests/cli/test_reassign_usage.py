@@ -139,7 +139,7 @@ OURS_ALONE = {
     "a broker of no end": ([*GENERATE, "9" * 5000], "write broker ids joined by commas"),
     "a timeout below 0": (
         ["--execute", *PLAN, "--timeout", "-1"],
-        "--timeout '-1': write whole milliseconds, or a time with its unit",
+        "--timeout '-1': give whole milliseconds, or a time with a unit",
     ),
     "a seed for execute": (["--execute", *PLAN, "--seed", "5"], NOT_WITH("seed", "execute")),
     "a seed below 0": ([*GENERATE, "1", "--seed", "-5"], "-5 is not in the range x>=0"),
@@ -158,7 +158,7 @@ OURS_ALONE = {
     "clear all and nothing": (["--verify", *PLAN, "--clear-all", "--preserve-throttles"], "give one of them"),
     "a table of a plan": ([*GENERATE, "1", "--output", "tsv"], "--output tsv works with --list"),
     "a negative broker": ([*GENERATE, "-1"], "write broker ids joined by commas"),
-    "a controller": (["--list", "--bootstrap-controller", NOWHERE], "give --bootstrap-server in place of"),
+    "a controller": (["--list", "--bootstrap-controller", NOWHERE], "--bootstrap-controller is not supported, "),
 }
 
 # Arguments that both take; the first list is Kafka's, the second what only kquota takes besides.

@@ -204,7 +204,7 @@ def test_wrong_input_is_one_line_and_2(words: tuple[str, ...], complaint: str) -
     ("text", "complaint"),
     [
         ("a,b\n", "the first line must name the columns: ms, and bytes, thread_ms or mutations"),
-        ("", "holds no row"),
+        ("", "contains no row"),
         ("ms,bytes\n5,x\n", "contains no valid row"),
         ("ms,mutations\n5,1\n", "--producer-byte-rate has no effect: --trace"),
         ('{"ms": ' + "[" * 100_000 + "\n", "contains no valid row"),

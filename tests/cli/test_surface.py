@@ -134,7 +134,7 @@ WRONG = {
         "--add-config-file: cannot read the given file: No such file",
     ),
     "no ZooKeeper port": (["configs", "--describe", "--user", "a", "--zookeeper", "localhost/x"], "not host:port"),
-    "log-dirs without an action": (["log-dirs"], "--describe, --snapshot DIR or --compact DIR"),
+    "log-dirs without an action": (["log-dirs"], "--describe, --snapshot DIR and --compact DIR"),
     "a broker that is no number": (["log-dirs", "--describe", "--broker-list", "1,x"], "broker ids"),
     "an empty topic": (["log-dirs", "--describe", "--topic-list", "a,"], "a name is empty"),
     "log-dirs on ZooKeeper": (["log-dirs", "--describe"], "no cluster is given"),

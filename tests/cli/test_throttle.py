@@ -158,20 +158,20 @@ REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
     "no such broker": (("--all-topics", "--broker", "9", "--throttle", "1MB/s"), 1, "broker 9 does not exist"),
     "no such returning broker": (("--recovering", "9", "--throttle", "1MB/s"), 1, "broker 9 does not exist"),
     "no rate": (("--all-topics", "--all-brokers", "--throttle", "0"), 2, "must be at least 1 byte per second"),
-    "no such run": (("--run", "x", "--throttle", "1MB/s"), 1, "no open run x on record here"),
-    "nothing named": (("--throttle", "1MB/s"), 2, "throttle what?"),
-    "two things named": (("--recovering", "1", "--all-topics", "--throttle", "1MB/s"), 2, "throttle what?"),
-    "no throttle": (("--recovering", "1"), 2, "how fast?"),
+    "no such run": (("--run", "x", "--throttle", "1MB/s"), 1, "run x: no open run with this id is recorded here"),
+    "nothing named": (("--throttle", "1MB/s"), 2, "give exactly one target"),
+    "two things named": (("--recovering", "1", "--all-topics", "--throttle", "1MB/s"), 2, "give exactly one target"),
+    "no throttle": (("--recovering", "1"), 2, "the rate is missing: "),
 }
 
 
 WITHOUT_TERMINAL = {
     "fix": (("doctor", "--fix"), "confirmation needs a terminal: give --yes"),
     "clear all": (("clear", "--all"), "confirmation needs a terminal: give --yes"),
-    "yes without fix": (("doctor", "--yes"), "--yes goes with --fix"),
-    "an age without fix": (("doctor", "--older-than", "1h"), "--older-than goes with --fix"),
-    "yes without all": (("clear", "--yes"), "--yes goes with --all"),
-    "all of a broker that is gone": (("clear", "--all", "--gone", "9"), "--gone goes with what is on record, not with"),
+    "yes without fix": (("doctor", "--yes"), "--yes needs --fix"),
+    "an age without fix": (("doctor", "--older-than", "1h"), "--older-than needs --fix"),
+    "yes without all": (("clear", "--yes"), "--yes needs --all"),
+    "all of a broker that is gone": (("clear", "--all", "--gone", "9"), "--gone cannot be combined with --all"),
     "no broker": (("clear", "--gone", "none"), "--gone 'none': write broker ids joined by commas"),
 }
 

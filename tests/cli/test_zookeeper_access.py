@@ -76,7 +76,7 @@ def test_names_are_checked_unless_switched_off(secured_zookeeper: SecuredZooKeep
 WRONG: dict[str, tuple[Mapping[str, str], str]] = {
     "an authority nobody knows": (
         {**TLS, "zookeeper.ssl.truststore.location": "stranger.pem"},
-        "the server's certificate comes from nobody in the trust store",
+        "the server's certificate is not signed by an authority in the trust store",
     ),
     "a stranger's client certificate": (
         {**TLS, "zookeeper.ssl.keystore.location": "stranger-client.pem"},
@@ -86,7 +86,7 @@ WRONG: dict[str, tuple[Mapping[str, str], str]] = {
         {**TLS, "zookeeper.ssl.enabled.protocols": "TLSv1.2"},
         "server and client have no TLS version in common",
     ),
-    "no client certificate": (without(TLS, "keystore"), "the server wants a client certificate"),
+    "no client certificate": (without(TLS, "keystore"), "the server requires a client certificate"),
 }
 
 
@@ -104,7 +104,7 @@ def test_tls_and_no_tls_do_not_meet(secured_zookeeper: SecuredZooKeeper) -> None
     assert "the port speaks TLS: give --zk-tls-config-file" in bare.err
     ran = describe(secured_zookeeper.plain, "--zk-tls-config-file", str(tls_file(secured_zookeeper, TLS)))
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
-    assert "most likely that port does not speak TLS" in ran.err
+    assert "the port probably does not speak TLS" in ran.err
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
@@ -126,14 +126,14 @@ def test_tls_and_a_login_together(secured_zookeeper: SecuredZooKeeper) -> None:
 def test_a_wrong_login_is_one_line(secured_zookeeper: SecuredZooKeeper, login: dict[str, str]) -> None:
     ran = describe(secured_zookeeper.plain, "--zk-sasl-config-file", str(secured_zookeeper.login(**login)))
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
-    assert ": the login was not taken; check the user and the password in the file of" in ran.err
+    assert ": the login was refused; check the user and the password in the file of" in ran.err
     assert CANARY not in ran.err
 
 
 def test_a_login_where_none_is_taken_is_one_line(zookeeper: Sandbox, secured_zookeeper: SecuredZooKeeper) -> None:
     ran = describe(str(zookeeper.zookeeper), "--zk-sasl-config-file", str(secured_zookeeper.login()))
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
-    assert "and that this ZooKeeper takes logins" in ran.err
+    assert "and that this ZooKeeper accepts logins" in ran.err
 
 
 @pytest.fixture

@@ -25,6 +25,10 @@ STORIES: dict[str, tuple[str, list[Step]]] = {
         "```console\n$ a\nb\n\nc\n\n$ d\n```",
         [Command(text="a", where="D:2", output=("b", "", "c")), Command(text="d", where="D:7")],
     ),
+    "an exit in a session": (
+        "```console\n$ a # exit 8 until it is done\nb\n```",
+        [Command(text="a # exit 8 until it is done", where="D:2", codes=(8,), until=True, output=("b",))],
+    ),
     "a session's line that goes on": (
         "```console\n$ a \\\n> b\nc\n```",
         [Command(text="a \\\nb", where="D:2", output=("c",))],

@@ -322,6 +322,10 @@ class ProcessCluster:
     def largest_submission(self) -> int | None:
         return self._cluster.largest_submission
 
+    @property
+    def stale_seconds(self) -> float:
+        return self._cluster.stale_seconds
+
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         return self._read(lambda: self._cluster.snapshot(topics))
 

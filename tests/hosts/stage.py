@@ -99,6 +99,11 @@ class Host:
         self.sightings = sightings
 
 
+def _placements() -> dict[TopicPartition, set[frozenset[BrokerId]]]:
+    asked = [*ORIGINAL.items(), *(wish for plan in PLANS for wish in plan.targets.items())]
+    return {name: {frozenset(where) for which, where in asked if which == name} for name in ORIGINAL}
+
+
 @dataclass
 class Stage:
     """`values` and `listed` are what others than kquota have set, as it must be at the end."""
@@ -112,6 +117,8 @@ class Stage:
     listed: dict[Setting, set[str]]
     letters: dict[Setting, str | None]
     """The lists that nobody but kquota has touched, to the letter."""
+    placements: dict[TopicPartition, set[frozenset[BrokerId]]] = field(default_factory=_placements)
+    """Where a partition may be at the end."""
     used: int = 0
     """The highest term of the lock whose holder has asked the cluster for anything."""
     trace: list[str] = field(default_factory=list)
@@ -187,6 +194,7 @@ class Stage:
         elif what == "move" and self.cluster.largest_submission is None:
             target = rng.choice((b(2), b(2, 3), b(4), b(1, 4)))
             self.say(f"foreign: {FOREIGN} to {target}")
+            self.placements[FOREIGN].add(frozenset(target))
             self.cluster._start(FOREIGN, target)
         elif what == "cancel" and moving:
             self.say(f"foreign: cancels {moving[0]}")
@@ -194,6 +202,7 @@ class Stage:
         elif what == "override" and self.cluster.largest_submission is None and moving:
             name = rng.choice(moving)
             self.say(f"foreign: {name} elsewhere")
+            self.placements[name].add(frozenset(b(4, 3)))
             self.cluster._start(name, b(4, 3))
         self.moves_end(rng, 20.0)
 
@@ -224,6 +233,11 @@ class Stage:
                 wrong.append(f"{setting} is {now.get(setting)!r}, not {sorted(those)}")
             elif setting in self.letters and now.get(setting) != self.letters[setting]:
                 wrong.append(f"{setting} is {now.get(setting)!r}, not {self.letters[setting]!r} to the letter")
+        wrong += [
+            f"{name} is on {state.replicas}, which no plan and no other tool asked for"
+            for name, state in self.cluster.partitions.items()
+            if not state.moving and frozenset(state.replicas) not in self.placements[name]
+        ]
         if wrong:
             raise Violation("; ".join(wrong))
 
@@ -238,6 +252,8 @@ def stage(rng: random.Random, folder: Path) -> Stage:
         configs={setting: value for setting, value in found.items() if value is not None},
         largest_submission=rng.choice((None, None, None, 100)),
         lag=rng.choice((0, 0, 1, 3)),
+        stale_seconds=rng.choice((0.0, 0.5)),
+        seconds=lambda: schedule.now,
     )
     hosts = tuple(
         Host(name=name, folder=folder / name, boot=rng.uniform(0, 1e6), skew=rng.choice((0.0, 0.0, -3600.0, 40.0)))

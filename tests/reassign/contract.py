@@ -155,6 +155,17 @@ class ClusterContract:
             if stage.cluster.values([setting]) == {setting: value}:
                 self.changed(stage, setting, value, None)
 
+    def test_the_replicas_are_those_of_now_once_a_move_has_ended_for_stale_seconds(self, stage: Stage) -> None:
+        one, two, three = stage.brokers
+        topic = stage.topic({0: (one, two)})
+        name = TopicPartition(topic, 0)
+        for target in ((one, three), (three, two), (two, one)):
+            assert stage.cluster.submit({name: target}) == {}
+            stage.finish(name)
+            eventually(lambda: name not in stage.cluster.snapshot(()).running)
+            time.sleep(stage.cluster.stale_seconds)
+            assert stage.cluster.snapshot([topic]).partitions[name].replicas == target
+
     def test_a_partition_that_cannot_move_does_not_hold_up_the_others(self, stage: Stage) -> None:
         one, two, _ = stage.brokers
         topic = stage.topic({0: (one,)})

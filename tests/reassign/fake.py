@@ -37,7 +37,10 @@ class Ticks:
 
 @dataclass(kw_only=True)
 class MemoryCluster:
-    """`lag` reads after a change still show what was before it; `writes` counts what reached the cluster."""
+    """`lag` reads after a change still show what was before it; `writes` counts what reached the cluster.
+
+    For `stale_seconds` after a move has ended, by the clock `seconds`, a snapshot shows old and new replicas together.
+    """
 
     alive: set[BrokerId]
     partitions: dict[TopicPartition, PartitionReplicas] = field(default_factory=dict)
@@ -51,13 +54,16 @@ class MemoryCluster:
     refused: dict[TopicPartition, str] = field(default_factory=dict)
     lose_answer: bool = False
     meanwhile: list[tuple[Setting, str | None]] = field(default_factory=list)
+    stale_seconds: float = 0.0
+    seconds: Callable[[], float] = lambda: 0.0
+    _union: dict[TopicPartition, tuple[float, PartitionReplicas]] = field(default_factory=dict)
     _stale: dict[Setting, str] = field(default_factory=dict)
     _stale_reads: int = 0
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         return Snapshot(
             racks=dict.fromkeys(sorted(self.alive)),
-            partitions={n: now for n, now in sorted(self.partitions.items()) if topics is None or n.topic in topics},
+            partitions={n: self._shown(n) for n in sorted(self.partitions) if topics is None or n.topic in topics},
             running={name: now for name, now in sorted(self.partitions.items()) if now.moving},
             topic_ids={n.topic: self.topic_ids.get(n.topic, n.topic) for n in self.partitions},
         )
@@ -118,6 +124,10 @@ class MemoryCluster:
         # As on KRaft: what copies nothing is done at once.
         self.partitions[name] = moved if adding else replace(moved, replicas=target, adding=(), removing=())
 
+    def _shown(self, name: TopicPartition) -> PartitionReplicas:
+        until, union = self._union.get(name, (0.0, self.partitions[name]))
+        return union if self.seconds() < until and not self.partitions[name].moving else self.partitions[name]
+
     def _reachable(self, setting: Setting) -> bool:
         return setting.kind == "topic" or BrokerId(int(setting.name)) in self.alive
 
@@ -141,10 +151,15 @@ class MemoryCluster:
 
     def finish(self, name: TopicPartition) -> None:
         """Every copy has caught up."""
-        now = self.partitions[name]
-        self.partitions[name] = replace(now, replicas=now.target, adding=(), removing=(), isr=now.target)
+        target = self.partitions[name].target
+        self._ended(name, replace(self.partitions[name], replicas=target, adding=(), removing=(), isr=target))
 
     def cancel(self, name: TopicPartition) -> None:
         """Another tool's --cancel."""
         now = self.partitions[name]
-        self.partitions[name] = replace(now, replicas=now.before, adding=(), removing=())
+        self._ended(name, replace(now, replicas=now.before, adding=(), removing=()))
+
+    def _ended(self, name: TopicPartition, now: PartitionReplicas) -> None:
+        union = replace(self.partitions[name], adding=(), removing=())
+        self._union[name] = (self.seconds() + self.stale_seconds, union)
+        self.partitions[name] = now

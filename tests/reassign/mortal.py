@@ -72,6 +72,10 @@ class MortalCluster:
     def largest_submission(self) -> int | None:
         return self.cluster.largest_submission
 
+    @property
+    def stale_seconds(self) -> float:
+        return self.cluster.stale_seconds
+
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         return self.fate.step(lambda: self.cluster.snapshot(topics))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from kquota.reassign.run import held_on, without_values
 from kquota.reassign.verification import verify
 from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, BrokerId, TopicPartition
+from tests.reassign.fake import Ticks
 from tests.reassign.records import alone
 from tests.reassign.stage import FOLLOWERS, LEADERS, PLAN, T0, T1, THROTTLE, U0, World, b, rate_of
 
@@ -38,6 +40,39 @@ def test_a_throttled_move_from_start_to_end(world: World) -> None:
     assert world.cluster.configs == {}
     assert world.open_runs() == 0
     assert world.runs.every()[0].taken[LEADERS].prior is None
+
+
+def _move_that_has_just_ended(world: World) -> None:
+    """The controller knows that T0 is on 1 and 3; brokers still show 1, 3 and 2."""
+    world.cluster.stale_seconds, world.cluster.seconds = 0.5, world.clock.monotonic
+    assert world.cluster.submit({T0: b(1, 3)}) == {}
+    world.cluster.finish(T0)
+    assert world.cluster.snapshot(["t"]).partitions[T0].replicas == b(1, 3, 2)
+
+
+@pytest.mark.parametrize("target", [b(1, 4), b(1, 2), b(3, 1), b(3), b(1, 3, 2)])
+def test_the_way_back_is_where_the_controller_has_the_replicas(world: World, target: tuple[BrokerId, ...]) -> None:
+    """`move abort` went to old and new replicas together: the partition kept three of them."""
+    _move_that_has_just_ended(world)
+    assert world.execute(Plan(targets={T0: target})).rollback == Plan(targets={T0: b(1, 3)})
+
+
+def test_a_plan_that_has_just_arrived_has_nothing_to_do(world: World) -> None:
+    _move_that_has_just_ended(world)
+    assert world.execute().run is None
+
+
+def test_replicas_that_change_with_each_look_are_refused(world: World) -> None:
+    world.cluster.stale_seconds, world.cluster.seconds = 0.5, world.clock.monotonic
+
+    def elsewhere(_: float) -> None:
+        world.cluster._start(T0, b(1, 3) if world.cluster.partitions[T0].target == b(1, 4) else b(1, 4))
+        world.cluster.finish(T0)
+
+    restless = replace(world, clock=Ticks(on_sleep=elsewhere))
+    with pytest.raises(Refused, match="t-0: the replicas changed while they were read; nothing was written"):
+        restless.execute()
+    assert (world.cluster.configs, world.open_runs()) == ({}, 0)
 
 
 @given(
@@ -114,7 +149,7 @@ def test_without_a_throttle_only_the_way_back_is_recorded(world: World) -> None:
 REFUSED = {
     "unknown topic": (Plan(targets={TopicPartition("x", 0): b(1)}), "Topic x not found"),
     "unknown partition": (Plan(targets={TopicPartition("t", 9): b(1)}), "Unable to find partition: t-9"),
-    "unknown broker": (Plan(targets={T0: b(1, 9)}), "Unknown broker id 9; alive are 1,2,3,4"),
+    "unknown broker": (Plan(targets={T0: b(1, 9)}), r"Unknown broker id 9 \(live brokers: 1,2,3,4\)"),
     "no leader": (Plan(targets={TopicPartition("dead", 0): b(3)}), "dead-0 has no leader"),
 }
 
@@ -155,7 +190,7 @@ def test_reads_that_lag_behind_are_waited_for(world: World) -> None:
 
 def test_a_write_that_is_never_seen_is_unknown_and_starts_no_move(world: World) -> None:
     world.cluster.lag = 1000
-    with pytest.raises(Unknown, match="aborting goes back"):
+    with pytest.raises(Unknown, match="aborting undoes it"):
         world.execute()
     assert not world.cluster.partitions[T0].moving
     world.cluster.lag = 0
@@ -187,7 +222,7 @@ def test_a_failed_step_takes_back_what_was_written(
 ) -> None:
     world.cluster.configs = {FOLLOWERS: "9:9"}
     world.cluster.broken = {setting: error}
-    with pytest.raises(kind, match="everything written was taken back"):
+    with pytest.raises(kind, match="everything that was written was restored"):
         world.execute()
     assert world.cluster.configs == {FOLLOWERS: "9:9"}
     assert not world.cluster.partitions[T0].moving
@@ -196,7 +231,7 @@ def test_a_failed_step_takes_back_what_was_written(
 
 def test_a_cluster_that_refuses_the_whole_move_gets_its_throttles_back(world: World) -> None:
     world.cluster.refused = {T0: "no"}
-    with pytest.raises(Refused, match=r"Error reassigning partition\(s\): t-0: no; .* taken back"):
+    with pytest.raises(Refused, match=r"Error reassigning partition\(s\): t-0: no; .* was restored"):
         world.execute()
     assert world.cluster.configs == {}
 
@@ -263,7 +298,7 @@ def test_a_rate_that_an_operator_changed_stays_and_is_named(world: World) -> Non
     world.execute()
     world.cluster.write(rate_of(1), "5000")
     world.cluster.finish(T0)
-    assert world.verify().notes[0].startswith("broker 1 leader.replication.throttled.rate is 5000 now")
+    assert world.verify().notes[0].startswith("broker 1 leader.replication.throttled.rate is now 5000")
     assert world.cluster.configs == {rate_of(1): "5000"}
 
 
@@ -284,7 +319,7 @@ def test_of_two_runs_the_last_one_gives_all_back(world: World, order: tuple[int,
     first, last = order
     world.cluster.finish(names[first])
     (note,) = world.verify(plans[first]).notes
-    assert "is open and holds rates too: " in note
+    assert "is open and also holds rates: " in note
     assert world.cluster.configs[rate_of(1)] == "2000"
     assert world.cluster.configs[FOLLOWERS] == f"{last}:3"
     world.cluster.finish(names[last])
@@ -335,7 +370,7 @@ def test_a_topic_that_was_made_again_is_not_this_runs_business(world: World) -> 
     found = world.verify()
     assert (found.verdict, found.notes) == (
         Progress.ELSEWHERE,
-        ("topic t was deleted and made again since: it is left alone",),
+        ("topic t was deleted and created again after the run began: kquota leaves it unchanged",),
     )
     assert {setting for setting in world.cluster.configs if setting.kind == "topic"} == {LEADERS, FOLLOWERS}
     assert world.open_runs() == 0

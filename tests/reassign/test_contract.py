@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 import pytest
@@ -16,7 +17,7 @@ from tests.reassign.fake import MemoryCluster
 class MemoryStage:
     def __init__(self) -> None:
         self.brokers = (BrokerId(1), BrokerId(2), BrokerId(3))
-        self.cluster = MemoryCluster(alive=set(self.brokers))
+        self.cluster = MemoryCluster(alive=set(self.brokers), stale_seconds=0.05, seconds=time.monotonic)
 
     def topic(self, replicas: Mapping[int, Replicas]) -> str:
         for number, where in replicas.items():

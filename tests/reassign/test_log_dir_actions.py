@@ -132,10 +132,10 @@ def test_what_a_dead_broker_copies_is_not_known_to_be_cancelled(
 
 
 def test_checked_before_the_first_write(dirs: MemoryDirs, name: TopicPartition) -> None:
-    with pytest.raises(Refused, match="broker 1 has no log dir /no/such, it has /data/a, /data/b"):
+    with pytest.raises(Refused, match=r"broker 1 has no log dir /no/such \(it has: /data/a, /data/b\)"):
         log_dir_actions.check(dirs, {(name, ONE): "/no/such"})
     dirs.dead.add(TWO)
-    with pytest.raises(Unreachable, match=r"the log dirs of broker 2 are not known: is not alive; start it"):
+    with pytest.raises(Unreachable, match=r"the log dirs of broker 2 are unknown \(is not alive\). Start the broker"):
         log_dir_actions.check(dirs, {(name, TWO): B})
     reading = log_dir_actions.check(dirs, {(name, ONE): B}, [(name, TWO)])
     assert log_dirs.current(reading, [(name, ONE), (name, TWO)]) == {(name, ONE): A}

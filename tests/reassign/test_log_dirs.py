@@ -152,15 +152,15 @@ def test_through_a_zookeeper_a_plan_names_no_log_dir() -> None:
         log_dirs.must_have_brokers(Plan(targets={T0: (ONE,)}, log_dirs={(T0, ONE): A}))
     assert str(caught.value) == (
         "bootstrap-server needs to be provided when replica reassignments are present. t-0 names log dir /data/a on "
-        'broker 1: give bootstrap_server, or write "any" for every log dir'
+        'broker 1. Give bootstrap_server, or write "any" for every log dir'
     )
 
 
 REFUSED = {
-    "no such dir": ({A: None}, "t-0: broker 1 has no log dir /data/b, it has /data/a; name one of them"),
+    "no such dir": ({A: None}, "t-0: broker 1 has no log dir /data/b (it has: /data/a). Use one of them"),
     "an offline dir": (
         {A: None, B: "KafkaStorage (56)"},
-        "t-0: log dir /data/b of broker 1 takes no replica (KafkaStorage (56)); name another",
+        "t-0: log dir /data/b of broker 1 accepts no replica (KafkaStorage (56)). Use another",
     ),
 }
 

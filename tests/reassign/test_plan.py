@@ -50,11 +50,12 @@ EXECUTED = (
 WARNED = f"SLF4J: Class path contains multiple SLF4J bindings.\n{KAFKAS}\n"
 
 GENERATE = (
-    'is all that generate printed; keep only the line below "Proposed partition reassignment configuration", '
-    'and save the one below "Current partition replica assignment" as the plan back'
+    'contains the whole output of generate. Keep only the line below "Proposed partition reassignment configuration", '
+    'and save the line below "Current partition replica assignment" as the rollback plan'
 )
 EXECUTE = (
-    'is all that execute printed; keep only the line below "Current partition replica assignment": it is the plan back'
+    'contains the whole output of execute. Keep only the line below "Current partition replica assignment", '
+    "which is the rollback plan"
 )
 
 WRONG = {
@@ -64,61 +65,61 @@ WRONG = {
     "truncated": (KAFKAS[:39], "line 1 column 40: is not JSON: Expecting ',' delimiter"),
     "two documents": (
         f"{KAFKAS}\n{KAFKAS}",
-        "line 2 column 1: more stands here, behind the end of the JSON; keep one document only",
+        "line 2 column 1: there is more text after the end of the JSON; keep only one document",
     ),
     "all that generate printed": (GENERATED, GENERATE),
     "... without its first line": (GENERATED.partition("\n")[2], GENERATE),
     "all that execute printed": (EXECUTED, EXECUTE),
     "a warning before it": (
         WARNED,
-        "line 1 column 1: is text, not JSON; the JSON begins in line 2 column 1: keep nothing else",
+        "line 1 column 1: is text, not JSON. The JSON begins in line 2 column 1; keep nothing else",
     ),
     "prose": ("move t to 3", "line 1 column 1: is not JSON: Expecting value"),
     "a file of topics": (
         '{"topics":[{"topic":"t"}],"version":1}',
-        "names topics, not partitions: it is a file for topics_to_move_json_file",
+        "contains topics, not partitions. Give it to topics_to_move_json_file",
     ),
     "an entry alone": (
         '{"topic":"t","partition":0,"replicas":[1]}',
-        "the document: is one entry; put it in a list, " + EXAMPLE[6:],
+        "the document: a single entry is not a plan; put it in a list, " + EXAMPLE[6:],
     ),
     "too deep": ("[" * 100_000, f"is nested too deeply; {EXAMPLE}"),
     "objects too deep": ('{"a":' * 100_000, f"is nested too deeply; {EXAMPLE}"),
-    "nothing but lists": ("[" + "[]," * 400_000 + "[]]", f"is long and yet no list of many objects; {EXAMPLE}"),
-    "nothing but numbers": ("[" + "257," * 300_000 + "1]", f"is long and yet no list of many objects; {EXAMPLE}"),
+    "nothing but lists": ("[" + "[]," * 400_000 + "[]]", f"is long, but is not a list of many objects; {EXAMPLE}"),
+    "nothing but numbers": ("[" + "257," * 300_000 + "1]", f"is long, but is not a list of many objects; {EXAMPLE}"),
     "NaN": ('{"NaN":"NaN","version":\nNaN}', "line 2 column 1: NaN is not JSON; write a whole number"),
     "-Infinity": ('{"version":-Infinity}', "line 1 column 12: -Infinity is not JSON; write a whole number"),
-    "a number without end": ("[" + "1" * 5000, "line 1 column 2: is a number too long for any broker or partition"),
+    "a number without end": ("[" + "1" * 5000, "line 1 column 2: the number is too long for a broker or partition id"),
     "a key twice": (
         '{"version":1,"version":1,"partitions":[]}',
-        'the document: key "version" stands twice in one object; keep one of them',
+        'the document: key "version" occurs twice in one object; keep one of them',
     ),
     "a key twice in an entry": (
         twice("topic"),
-        'partitions[0]: key "topic" stands twice in one object; keep one of them',
+        'partitions[0]: key "topic" occurs twice in one object; keep one of them',
     ),
-    "a list": ("[]", f"the document: must be an object, is a list; {EXAMPLE}"),
-    "null": ("null", f"the document: must be an object, is null; {EXAMPLE}"),
+    "a list": ("[]", f"the document: must be an object, but is a list; {EXAMPLE}"),
+    "null": ("null", f"the document: must be an object, but is null; {EXAMPLE}"),
     "version 2": ('{"version":2,"partitions":[]}', "Not supported version field value 2; kquota reads version 1"),
-    "version text": ('{"version":"1","partitions":[]}', "version: must be a whole number, is a string"),
-    "version 1.0": ('{"version":1.0,"partitions":[]}', "version: must be a whole number, is a fraction"),
-    "version true": ('{"version":true,"partitions":[]}', "version: must be a whole number, is true or false"),
-    "version null": ('{"version":null,"partitions":[]}', "version: must be a whole number, is null"),
+    "version text": ('{"version":"1","partitions":[]}', "version: must be a whole number, but is a string"),
+    "version 1.0": ('{"version":1.0,"partitions":[]}', "version: must be a whole number, but is a fraction"),
+    "version true": ('{"version":true,"partitions":[]}', "version: must be a whole number, but is true or false"),
+    "version null": ('{"version":null,"partitions":[]}', "version: must be a whole number, but is null"),
     "version an entry": (
         '{"version":{"topic":"t","partition":0,"replicas":[1]}}',
-        "version: must be a whole number, is an object",
+        "version: must be a whole number, but is an object",
     ),
     "no partitions field": ('{"version":1}', f"the document: field 'partitions' is missing; {EXAMPLE}"),
     "no partitions": ('{"version":1,"partitions":[]}', "Partition reassignment list cannot be empty"),
-    "partitions an object": ('{"version":1,"partitions":{}}', "partitions: must be a list, is an object"),
-    "partitions null": ('{"version":1,"partitions":null}', "partitions: must be a list, is null"),
+    "partitions an object": ('{"version":1,"partitions":{}}', "partitions: must be a list, but is an object"),
+    "partitions null": ('{"version":1,"partitions":null}', "partitions: must be a list, but is null"),
     "an entry a number": (
         '{"version":1,"partitions":[1]}',
-        f"partitions[0]: must be an object, is a number; {EXAMPLE}",
+        f"partitions[0]: must be an object, but is a number; {EXAMPLE}",
     ),
     "an entry a list": (
         '{"version":1,"partitions":[["t",0,[1]]]}',
-        f"partitions[0]: must be an object, is a list; {EXAMPLE}",
+        f"partitions[0]: must be an object, but is a list; {EXAMPLE}",
     ),
     "no topic": (
         '{"partitions":[{"partition":0,"replicas":[1]}]}',
@@ -132,7 +133,7 @@ WRONG = {
         '{"partitions":[{"topic":"t","partition":0}]}',
         f"partitions[0]: field 'replicas' is missing; {EXAMPLE}",
     ),
-    "topic a number": (one(topic=1), "partitions[0].topic: must be a string, is a number"),
+    "topic a number": (one(topic=1), "partitions[0].topic: must be a string, but is a number"),
     "topic empty": (one(topic=""), f'partitions[0].topic: "" {NAME}'),
     "topic ..": (one(topic=".."), f'partitions[0].topic: ".." {NAME}'),
     "topic with a slash": (one(topic="../x"), f'partitions[0].topic: "../x" {NAME}'),
@@ -144,33 +145,36 @@ WRONG = {
     "topic with a lone surrogate": (one(topic="\ud800"), f'partitions[0].topic: "\\ud800" {NAME}'),
     "topic with other digits": (one(topic="t\u0663"), f'partitions[0].topic: "t\\u0663" {NAME}'),
     "topic too long": (one(topic="x" * 250), f'partitions[0].topic: "{"x" * 56}… {NAME}'),
-    "partition negative": (one(partition=-1), "partitions[0].partition: must be from 0 to 2147483647, is -1"),
+    "partition negative": (one(partition=-1), "partitions[0].partition: must be from 0 to 2147483647, but is -1"),
     "partition too high": (
         one(partition=2**31),
-        "partitions[0].partition: must be from 0 to 2147483647, is 2147483648",
+        "partitions[0].partition: must be from 0 to 2147483647, but is 2147483648",
     ),
     "partition far too high": (
         one(partition=2**63),
-        "partitions[0].partition: must be from 0 to 2147483647, is 9223372036854775808",
+        "partitions[0].partition: must be from 0 to 2147483647, but is 9223372036854775808",
     ),
-    "partition a fraction": (one(partition=0.5), "partitions[0].partition: must be a whole number, is a fraction"),
+    "partition a fraction": (one(partition=0.5), "partitions[0].partition: must be a whole number, but is a fraction"),
     "partition 1e400": (
         one(partition=7).replace("7", "1e400"),
-        "partitions[0].partition: must be a whole number, is a fraction",
+        "partitions[0].partition: must be a whole number, but is a fraction",
     ),
-    "partition true": (one(partition=True), "partitions[0].partition: must be a whole number, is true or false"),
-    "partition text": (one(partition="0"), "partitions[0].partition: must be a whole number, is a string"),
+    "partition true": (one(partition=True), "partitions[0].partition: must be a whole number, but is true or false"),
+    "partition text": (one(partition="0"), "partitions[0].partition: must be a whole number, but is a string"),
     "replicas empty": (one(replicas=[]), "partitions[0].replicas: t-0: Partition replica list cannot be empty"),
-    "replicas a number": (one(replicas=1), "partitions[0].replicas: must be a list, is a number"),
-    "a replica negative": (one(replicas=[1, -2]), "partitions[0].replicas[1]: must be from 0 to 2147483647, is -2"),
+    "replicas a number": (one(replicas=1), "partitions[0].replicas: must be a list, but is a number"),
+    "a replica negative": (one(replicas=[1, -2]), "partitions[0].replicas[1]: must be from 0 to 2147483647, but is -2"),
     "a replica too high": (
         one(replicas=[2**31]),
-        "partitions[0].replicas[0]: must be from 0 to 2147483647, is 2147483648",
+        "partitions[0].replicas[0]: must be from 0 to 2147483647, but is 2147483648",
     ),
-    "a replica null": (one(replicas=[None]), "partitions[0].replicas[0]: must be a whole number, is null"),
-    "a replica true": (one(replicas=[2, True]), "partitions[0].replicas[1]: must be a whole number, is true or false"),
-    "a replica text": (one(replicas=["1"]), "partitions[0].replicas[0]: must be a whole number, is a string"),
-    "a replica a list": (one(replicas=[[1]]), "partitions[0].replicas[0]: must be a whole number, is a list"),
+    "a replica null": (one(replicas=[None]), "partitions[0].replicas[0]: must be a whole number, but is null"),
+    "a replica true": (
+        one(replicas=[2, True]),
+        "partitions[0].replicas[1]: must be a whole number, but is true or false",
+    ),
+    "a replica text": (one(replicas=["1"]), "partitions[0].replicas[0]: must be a whole number, but is a string"),
+    "a replica a list": (one(replicas=[[1]]), "partitions[0].replicas[0]: must be a whole number, but is a list"),
     "a replica twice": (
         one(replicas=[1, 2, 1]),
         "partitions[0].replicas: Partition replica lists may not contain duplicate entries: "
@@ -186,13 +190,13 @@ WRONG = {
         f"partitions[0].log_dirs: Size of replicas list {str(list(range(1000)))[:57]}… is different from size of log "
         "dirs list [any] for partition t-0",
     ),
-    "log dirs null": (one(log_dirs=None), "partitions[0].log_dirs: must be a list, is null"),
-    "log dirs text": (one(log_dirs="any"), "partitions[0].log_dirs: must be a list, is a string"),
+    "log dirs null": (one(log_dirs=None), "partitions[0].log_dirs: must be a list, but is null"),
+    "log dirs text": (one(log_dirs="any"), "partitions[0].log_dirs: must be a list, but is a string"),
     "a log dir": (
         one(log_dirs=["data/a"]),
         'partitions[0].log_dirs[0]: "data/a" is neither "any" nor an absolute path',
     ),
-    "a log dir null": (one(log_dirs=[None]), "partitions[0].log_dirs[0]: must be a string, is null"),
+    "a log dir null": (one(log_dirs=[None]), "partitions[0].log_dirs[0]: must be a string, but is null"),
     "a partition twice": (
         json.dumps({"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [n]} for n in (1, 2)]}),
         "partitions[1]: Partition reassignment contains duplicate topic partitions: t-0",
@@ -277,4 +281,4 @@ def test_a_field_that_nobody_reads_changes_nothing_and_is_named(plan: Plan, path
     warnings: list[str] = []
     read_ = parse(known.replace('"topic":', '"logDirs":["/x\\u001b"],"topic":'), "plan.json", warnings.append)
     assert (read_.targets, read_.log_dirs) == (parse(known, "").targets, parse(known, "").log_dirs)
-    assert warnings == ['plan.json: nobody reads field "logDirs": is it misspelt?']
+    assert warnings == ['plan.json: kquota and Kafka ignore field "logDirs". Check the spelling']

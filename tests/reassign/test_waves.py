@@ -93,7 +93,7 @@ def wait(world: World, seconds: float, instead: str | None = None) -> None:
 def test_a_list_that_somebody_fills_between_two_waves_ends_the_waiting(world: World) -> None:
     big(world)
     world.clock = Ticks(lambda seconds: wait(world, seconds, FULL))
-    with pytest.raises(Incomplete, match=r"no room for another entry.* partitions wait for their wave; .* resuming"):
+    with pytest.raises(Incomplete, match=r"no room for another entry.* partitions are not submitted yet; .* resuming"):
         world.execute(BIG_PLAN)
     (run,) = world.runs.unfinished()
     assert run.waiting
@@ -135,7 +135,7 @@ def test_a_cluster_that_goes_between_two_waves_leaves_what_moves_on_record(
             monkeypatch.setattr(world.cluster, "snapshot", nobody)
 
     world.clock = Ticks(go)
-    with pytest.raises(Incomplete, match=r"no broker answers; .* wait for their wave; run .*: resuming"):
+    with pytest.raises(Incomplete, match=r"no broker answers; .* are not submitted yet; run .* resuming"):
         world.execute(BIG_PLAN)
 
 

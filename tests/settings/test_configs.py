@@ -103,7 +103,7 @@ def test_a_broker_that_does_not_answer_hides_no_other() -> None:
 def test_nobody_answers() -> None:
     class Gone(FakeConfigs):
         def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-            raise Unreachable("no broker answers any more")
+            raise Unreachable("no broker answers")
 
     kinds: tuple[Kind, ...] = (TOPICS, BROKERS)
     for kind in kinds:

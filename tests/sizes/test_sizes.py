@@ -49,7 +49,7 @@ DIRS = [
 
 
 def test_a_log_dir_whose_broker_tells_nothing_is_named() -> None:
-    assert list(hidden(DIRS)) == ["broker 2 does not tell what lies in /b: KafkaStorage (56)"]
+    assert list(hidden(DIRS)) == ["broker 2 cannot read /b, so its replicas are missing: KafkaStorage (56)"]
 
 
 def test_a_snapshot_read_back_is_what_was_written() -> None:
@@ -94,7 +94,7 @@ class TestSnapshotFile:
 
     def test_not_written_twice(self, tmp_path: Path) -> None:
         path = write_snapshot(tmp_path, "c", TIME, ["1"])
-        with pytest.raises(Refused, match="exists already"):
+        with pytest.raises(Refused, match="already exists"):
             write_snapshot(tmp_path, "c", TIME, ["2"])
         assert gzip.decompress(path.read_bytes()) == b"1\n"
 
@@ -109,7 +109,7 @@ class TestSnapshotFile:
 
     def test_no_folder_to_be_had(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        with pytest.raises(Invalid, match="cannot make the folder"):
+        with pytest.raises(Invalid, match="cannot create the folder"):
             write_snapshot(tmp_path / "file" / "folder", "c", TIME, [])
 
 

@@ -55,16 +55,16 @@ def test_a_kill_leaves_the_history_as_it_was_and_the_next_run_goes_on(tmp_path: 
     after = facts(folder)
     again = compact(folder)
     assert (again.code, again.out) == (0, rolled)
-    assert again.err.startswith("kquota: nothing to roll: all snapshots are rolled already\nkquota: warning: ")
-    assert f"{late} is older than what is rolled of its cluster, and is left out" in again.err
+    assert again.err.startswith("kquota: nothing to roll: all snapshots are already rolled\nkquota: warning: ")
+    assert f"{late} is older than the rolled snapshots of its cluster, and is left out" in again.err
     assert facts(folder) == after
 
 
 def test_usage(tmp_path: Path) -> None:
-    assert compact(tmp_path / "x").err == f"kquota: error: --compact {tmp_path}/x: there is no such folder\n"
+    assert compact(tmp_path / "x").err == f"kquota: error: --compact {tmp_path}/x: the folder does not exist\n"
     empty = compact(tmp_path)
     assert (empty.code, empty.out) == (2, "")
-    assert empty.err.startswith(f"kquota: error: --compact {tmp_path}: the folder holds no snapshot")
+    assert empty.err.startswith(f"kquota: error: --compact {tmp_path}: the folder contains no snapshot")
     both = kquota("log-dirs", "--compact", str(tmp_path), "--describe")
-    assert both.err == "kquota: error: give --describe, --snapshot DIR or --compact DIR\n"
+    assert both.err == "kquota: error: give exactly one of --describe, --snapshot DIR and --compact DIR\n"
     assert list(tmp_path.iterdir()) == []

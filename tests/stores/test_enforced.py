@@ -178,4 +178,6 @@ def test_topic_creations_are_rejected(cluster: Sandbox, quotas: ClusterQuotas) -
             while (code := create(wire)) == 0 and time.monotonic() < give_up:
                 pass
         assert code == THROTTLING_QUOTA_EXCEEDED
-    AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 2}).delete_topics(made)
+    deleter = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 2})
+    for gone in deleter.delete_topics(made).values():
+        gone.exception(SECONDS)

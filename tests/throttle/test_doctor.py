@@ -191,7 +191,7 @@ def test_a_run_whose_moves_were_never_handed_over_is_to_be_resumed() -> None:
     waiting = replace(run(HELD, {T0: [1, 3]}), handed_over=frozenset())
     (found,) = findings(standing(AT_REST, BOTH_LISTS, RATES, runs=[waiting]))
     assert found.rule == "run-ended"
-    assert "1 of its 1 partitions were never handed over" in found.what
+    assert "1 of its 1 partitions were never submitted" in found.what
     assert found.remedy is Remedy.RESUME_RUN
 
 

@@ -1,4 +1,4 @@
-"""`kquota log-dirs`: kafka-log-dirs, and snapshots of it for a history."""
+"""`kquota log-dirs`: kafka-log-dirs, with snapshots for a history."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kquota.cli.connection import ThroughBrokers
 from kquota.cli.engine_options import Conf, Debug
 from kquota.cli.options import Output, OutputFormat
 
-EPILOG: Final = """A snapshot has a name of its own, with cluster and time: from cron, a folder of them becomes a
-history. --compact prints which of them are rolled and can be deleted: all but the newest.
+EPILOG: Final = """Each snapshot file is named after its cluster and time, so a folder that cron fills becomes a
+history. --compact prints the snapshots that are rolled and can be deleted: all but the newest.
 
 Examples:
   kquota log-dirs --bootstrap-server localhost:9092 --describe --topic-list orders,payments
@@ -22,7 +22,7 @@ Examples:
 
 HEADINGS: Final = {
     "--describe": "Action (exactly one)",
-    "--topic-list": "Which replicas",
+    "--topic-list": "Replicas",
     "--conf": "Spark, for --compact",
     "--output": "Output",
 }
@@ -31,10 +31,12 @@ HEADINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirsOptions:
-    """Show how big every replica is, and keep it for later, as kafka-log-dirs does and does not."""
+    """Show replica sizes like kafka-log-dirs, and record them in a history."""
 
     connection: ThroughBrokers
-    describe: Annotated[bool, typer.Option("--describe", help="Print every replica's size in bytes, as JSON.")] = False
+    describe: Annotated[bool, typer.Option("--describe", help="Print the size of every replica in bytes, as JSON.")] = (
+        False
+    )
     snapshot: Annotated[
         Path | None, typer.Option("--snapshot", metavar="DIR", help="Write all sizes into a new file in DIR.")
     ] = None

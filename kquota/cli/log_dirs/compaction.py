@@ -1,4 +1,4 @@
-"""What `kquota log-dirs --compact DIR` does: snapshots become a batch of the history's Parquet."""
+"""`kquota log-dirs --compact DIR`: roll snapshots into a Parquet batch of the history."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 
 def compacted(directory: Path, engine: Engine) -> Lines:
-    """Roll what waits in `directory`, and name those of its snapshots that can be deleted, also of earlier runs.
+    """Roll the waiting snapshots in `directory`, and return all snapshots that can be deleted.
 
-    Raises Invalid for a folder that is not there, or without a snapshot.
+    Raises Invalid for a folder that does not exist, or has no snapshot.
     """
     if not directory.is_dir():
-        raise Invalid(f"--compact {directory}: there is no such folder")
+        raise Invalid(f"--compact {directory}: the folder does not exist")
     found = world.history([directory])
     if not found.clusters() and not found.late:
-        raise Invalid(f"--compact {directory}: the folder holds no snapshot; ", NextStep.TAKE_SNAPSHOT)
+        raise Invalid(f"--compact {directory}: the folder contains no snapshot; ", NextStep.TAKE_SNAPSHOT)
     if found.waiting:
         with world.rolling(directory) as batch:
-            # Another one may have rolled since.
+            # Another process may have rolled them in the meantime.
             found = world.history([directory])
             _roll(found, batch, engine)
             found = world.history([directory])
     else:
-        say("nothing to roll: all snapshots are rolled already")
+        say("nothing to roll: all snapshots are already rolled")
     for path in found.late:
         world.warn(
-            f"{path} is older than what is rolled of its cluster, and is left out; delete it, or delete "
-            f"{directory / 'rolled'} and roll all snapshots again, if they are all there"
+            f"{path} is older than the rolled snapshots of its cluster, and is left out. Delete it; or, if you still "
+            f"have all snapshots, delete {directory / 'rolled'} and roll them again"
         )
     free = world.spent_snapshots(directory, found.held)
     note = f"snapshots that are rolled and can be deleted: {len(free)}, all but the newest"
@@ -59,7 +59,7 @@ def _roll(found: Listing, batch: HistoryBatch, engine: Engine) -> None:
 
                 made = tables(Reader(spark=spark, scratch=scratch), laid, found, batch.unfinished)
         except Refused:
-            # Spark does not tell which file was damaged.
+            # Spark does not report which file is damaged.
             world.check_snapshots(found.waiting)
             raise
     taken = set(found.waiting.values())

@@ -1,4 +1,4 @@
-"""`kquota log-dirs`: what brokers report of their log dirs, printed or written as a snapshot."""
+"""`kquota log-dirs`: print what brokers report about their log dirs, or write it as a snapshot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kquota.terms import BrokerId
 
 
 def _log_dirs(found: Iterable[LogDir]) -> list[dict[str, object]]:
-    """Log dirs as kafka-log-dirs writes them, each with its replicas or with the error that hides them."""
+    """Return log dirs in the form of kafka-log-dirs, each with its replicas or with its error."""
     return [
         {
             "partitions": [
@@ -42,7 +42,7 @@ def _log_dirs(found: Iterable[LogDir]) -> list[dict[str, object]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLogDirs(Part):
-    """One broker, also one without log dirs."""
+    """One broker, even if it has no log dirs."""
 
     broker: BrokerId
     log_dirs: list[LogDir] = key("logDirs", _log_dirs)
@@ -50,7 +50,7 @@ class BrokerLogDirs(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirsShown(Answer):
-    """The JSON of kafka-log-dirs, field by field as Kafka 4.3.1 prints it: brokers, log dirs and partitions ascend."""
+    """The JSON of kafka-log-dirs, field by field as in Kafka 4.3.1. Brokers, log dirs and partitions ascend."""
 
     VERSION = None
     SEPARATORS = (",", ":")
@@ -59,22 +59,22 @@ class LogDirsShown(Answer):
     version: int = 1
 
     def text(self) -> Iterator[str]:
-        """Kafka's two lines, and the same document."""
+        """Yield Kafka's two lines and the document."""
         yield "Querying brokers for log directories information"
         yield f"Received log directory information from brokers {','.join(str(one.broker) for one in self.brokers)}"
         yield "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in document(self).rstrip("\n"))
 
 
 def run(options: LogDirsOptions) -> Answer:
-    """Raises Invalid for anything but one action, and for options that it does not take."""
+    """Run the action. Raises Invalid unless exactly one is given, and for options that it does not take."""
     if [options.describe, options.snapshot is not None, options.compact is not None].count(True) != 1:
-        raise Invalid("give --describe, --snapshot DIR or --compact DIR")
+        raise Invalid("give exactly one of --describe, --snapshot DIR and --compact DIR")
     if options.compact is not None:
         if options.topic_list is not None or options.broker_list is not None:
-            raise Invalid("--compact rolls all of a snapshot: --topic-list and --broker-list choose what is described")
+            raise Invalid("--compact rolls whole snapshots: give no --topic-list and no --broker-list")
         return compaction.compacted(options.compact, engine(None, None, options.conf, {}))
     if options.conf:
-        raise Invalid("--conf is for Spark, and so for --compact")
+        raise Invalid("--conf needs --compact, because only --compact uses Spark")
     topics = None if options.topic_list is None else names([options.topic_list], "--topic-list")
     wanted = None if options.broker_list is None else broker_ids([options.broker_list], "--broker-list")
     with world.log_dirs(world.where(options.connection)) as cluster:
@@ -87,7 +87,7 @@ def run(options: LogDirsOptions) -> Answer:
 
 
 def sizes(brokers: Collection[BrokerId], log_dirs: Iterable[LogDir]) -> LogDirsShown:
-    """The answer to --describe."""
+    """Return the answer to --describe."""
     of_broker: dict[BrokerId, list[LogDir]] = {broker: [] for broker in sorted(brokers)}
     for found in log_dirs:
         of_broker[found.broker].append(found)
@@ -99,7 +99,7 @@ def _snapshot(
 ) -> Lines:
     detailed = cluster.detailed(described)
     for warning in hidden(detailed):
-        world.warn(f"{warning}; the snapshot lacks it")
+        world.warn(f"{warning}; it is missing from the snapshot")
     path = world.snapshot(directory, cluster.cluster_id, time, detailed)
     count = sum(len(log_dir.replicas) for log_dir in detailed)
     return Lines(lines=(str(path),), notes=(f"{count} replicas of {len(brokers)} brokers",))

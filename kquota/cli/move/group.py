@@ -1,4 +1,4 @@
-"""`kquota move`: from the plan of a move to its last throttle."""
+"""`kquota move`: plan, estimate, follow, resume and undo partition moves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ app = typer.Typer(cls=Group, epilog=EPILOG, no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """From the plan of a move to its last throttle."""
+    """Plan, estimate, follow, resume and undo partition moves."""
 
 
 commands.add(app, "plan", plan.PlanOptions, epilog=plan.EPILOG, headings=plan.HEADINGS)

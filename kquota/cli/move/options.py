@@ -13,24 +13,26 @@ from kquota.cli.options import DryRun, Gone, Output, OutputFormat, StateDir, Tak
 
 
 def run_option(default: str) -> Any:
-    """--run, whose default each of them has of its own."""
-    return typer.Option("--run", metavar="ID", help=f"The run, as `move status` names it.  [default: {default}]")
+    """Return the option --run. Each command has its own default."""
+    return typer.Option(
+        "--run", metavar="ID", help=f"Id of the run, as `kquota move status` shows it.  [default: {default}]"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryOptions:
-    """Which open runs, and how carefully."""
+    """Options that select open runs and safety checks."""
 
     connection: Connection
-    run: Annotated[str | None, run_option("the one that is open")] = None
+    run: Annotated[str | None, run_option("the open run")] = None
     reassignment_json_file: Annotated[
-        Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="The open run of this plan.")
+        Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="Select the open run of this plan.")
     ] = None
     state_dir: StateDir = None
     dry_run: DryRun = False
     force: Annotated[
         bool,
-        typer.Option("--force", help="Also if too few replicas would stay in sync, and over the moves of others."),
+        typer.Option("--force", help="Continue even if too few replicas stay in sync, and override moves of others."),
     ] = False
     gone: Gone = None
     take_over: TakeOver = False

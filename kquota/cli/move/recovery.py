@@ -1,4 +1,4 @@
-"""What `move resume` and `move abort` do: choose open runs, bring each on or back, and say what became of it."""
+"""The work of `move resume` and `move abort`: select open runs, continue or undo each, and report the result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecovered(Part):
-    """A run that was brought on or back, with what --verify, or a dry run of --execute, says of it."""
+    """A run that was continued or undone, with its verification or the answer of a dry run."""
 
     run: str
     started: tuple[TopicPartition, ...]
@@ -35,21 +35,21 @@ class RunRecovered(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered(Answer):
-    """What was done with each run; of an abort it is the way back."""
+    """The result for each run. For an abort, it describes the rollback."""
 
     runs: tuple[RunRecovered, ...]
 
     def text(self) -> Iterator[str]:
-        """Each run's name, and its text."""
+        """Yield the id of each run, then its text."""
         for one in self.runs:
             yield f"Run {one.run}{f', {RunState.ABORTING.value}' if one.aborting else ''}:"
             yield from one.outcome.text()
 
 
 def recover(options: RecoveryOptions, verb: str) -> Recovered:
-    """Exit code: the worst of any run, where 1 is worse than 8."""
+    """Continue or undo the runs. The exit code is the worst of all runs, and 1 is worse than 8."""
     if options.run is not None and options.reassignment_json_file is not None:
-        raise Invalid("--run and --reassignment-json-file both name a run: give one of them")
+        raise Invalid("--run and --reassignment-json-file both select a run: give one of them")
     at = world.where(options.connection)
     lost = lost_brokers.asked(options.gone, at)
     hold = None if options.dry_run else world.Hold(doing=f"move {verb}", patient=True, take_over=options.take_over)
@@ -58,7 +58,7 @@ def recover(options: RecoveryOptions, verb: str) -> Recovered:
     done: list[RunRecovered] = []
     with remarks.resumable(), world.staged(at, options.state_dir, hold) as stage:
         for each in _chosen(stage.runs, options, verb):
-            # The run before it may have ended and handed its rates over to this one, on record.
+            # The previous run may have ended and passed its rates on to this one, in its record.
             latest = [run for run in stage.runs.unfinished() if run.id == each.id]
             done += [_one(stage, run, options, verb) for run in lost_brokers.without(latest, lost, stage.cluster)]
         notes = [] if done else [f"no run is open: nothing to {verb}", *world.unseen(stage.runs.alone)]
@@ -71,7 +71,7 @@ def recover(options: RecoveryOptions, verb: str) -> Recovered:
 
 
 def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequence[BrokerId]) -> None:
-    """Ask on a terminal before an abort, and everywhere before a takeover. Raises Refused for everything but yes."""
+    """Ask before an abort on a terminal, and always before a takeover. Raises Refused for any answer but yes."""
     asks = not options.yes and (options.take_over or (verb == "abort" and confirmation.has_terminal()))
     if not asks:
         return
@@ -87,35 +87,35 @@ def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequ
     for wanted, found in prepared:
         moves = sum(not move.submitted for move in found.wave)
         every = len(wanted.goal.targets)
-        say(f"{verb} run {wanted.id}: submit {moves} of its {every} partitions, restore its throttle")
+        say(f"{verb} run {wanted.id}: submit {moves} of its {every} partitions, then restore its throttle")
     takes = options.take_over and writer is not None
     if takes:
-        say(f"{writer} holds the lock. It may be alive; it will write nothing more")
-    confirmation.must_agree(f"take the lock over and {verb}?" if takes else f"{verb}?")
+        say(f"{writer} holds the lock. It may be alive; after the takeover it writes nothing more")
+    confirmation.must_agree(f"take over the lock and {verb}?" if takes else f"{verb}?")
 
 
 def _chosen(runs: Runs, options: RecoveryOptions, verb: str) -> list[Run]:
-    """The open runs that are meant. Raises Invalid where that is not clear."""
+    """Return the selected open runs. Raises Invalid if the selection is not clear."""
     unfinished = runs.unfinished()
     moving = [each for each in unfinished if each.purpose is Purpose.MOVE]
     ids = ", ".join(each.id for each in moving) or "none"
     if (plan := options.reassignment_json_file) is not None:
         covered = covers(read(plan), unfinished)
         if covered is None:
-            raise Invalid(f"{plan}: no run of this plan is open; open are: {ids}")
+            raise Invalid(f"{plan}: no run of this plan is open (open runs: {ids})")
         return [covered]
     if options.run is not None:
         named = [each for each in moving if each.id == options.run]
         if not named:
-            raise Invalid(f"--run {options.run}: no such run is open; open are: {ids}")
+            raise Invalid(f"--run {options.run}: no run with this id is open (open runs: {ids})")
         return named
     if verb == "abort" and len(moving) > 1:
-        raise Invalid(f"{len(moving)} runs are open: say which to abort with --run: {ids}")
+        raise Invalid(f"{len(moving)} runs are open ({ids}). Select the one to abort with --run")
     return moving
 
 
 def _prepared(stage: world.Stage, run: Run, options: RecoveryOptions, verb: str) -> tuple[Run, Prepared]:
-    """The run on its way, and what it takes. Raises Refused."""
+    """Return the run with its goal, and its preparation. Raises Refused."""
     wanted = backwards(run) if verb == "abort" else run
     return wanted, prepare_again(stage.cluster, stage.runs, stage.clock, wanted, stage.dirs, force=options.force)
 

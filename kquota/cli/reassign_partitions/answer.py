@@ -1,4 +1,4 @@
-"""What the answers of several actions of `reassign-partitions` are made of."""
+"""Parts of the answers of several actions of `reassign-partitions`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def plan_document(plan: Plan | None) -> Any:
-    """A plan as kafka-reassign-partitions takes it."""
+    """Return a plan in the JSON of kafka-reassign-partitions."""
     return None if plan is None else json.loads(plan.text())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed(Part):
-    """Where a partition is to be; None: where it was before."""
+    """The target replicas of a partition. None means the replicas that it had before."""
 
     partition: TopicPartition = spread()
     replicas: Replicas | None
@@ -32,7 +32,7 @@ class Placed(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaTold(Part):
-    """A replica, and its log dir or what its broker answered."""
+    """A replica, with its log dir or the answer of its broker."""
 
     partition: TopicPartition = spread()
     broker: BrokerId
@@ -40,12 +40,12 @@ class ReplicaTold(Part):
 
 
 def replicas_told(told: Mapping[ReplicaId, object]) -> tuple[ReplicaTold, ...]:
-    """Each replica with what is said of it."""
+    """Return each replica with its text."""
     return tuple(ReplicaTold(partition=name, broker=broker, told=str(text)) for (name, broker), text in told.items())
 
 
 def log_dirs_code(done: Started) -> int:
-    """1 for what a broker refused, 8 for what has yet to begin, else 0."""
+    """Return 1 if a broker refused a move, 8 if one has not begun yet, and 0 otherwise."""
     if done.refused:
         return FAILED
     return NOT_YET if done.waiting else DONE

@@ -19,7 +19,7 @@ from kquota.terms import TopicPartition
 
 
 def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
-    """Stop the plan's moves that are under way, put the replicas back and restore the throttle."""
+    """Stop the running moves of the plan, and restore the throttle."""
     timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
     hold = None if options.dry_run else world.Hold(doing="reassign-partitions --cancel")
     with remarks.resumable(), world.staged(at, options.state_dir, hold) as stage:
@@ -40,25 +40,25 @@ def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WouldCancel(Answer):
-    """What --cancel would submit."""
+    """The moves that --cancel would submit."""
 
     dry_run: bool = True
     cancel: tuple[Placed, ...]
 
     def text(self) -> Iterator[str]:
-        yield "Would be cancelled (nothing was):" if self.cancel else words.NONE_CANCELLED
+        yield "Would be cancelled (nothing was cancelled):" if self.cancel else words.NONE_CANCELLED
         for one in self.cancel:
             yield f"  {one.partition}{'' if one.replicas is None else f', back to {joined(one.replicas)}'}"
 
 
 def would_cancel(found: Cancellable) -> WouldCancel:
-    """The answer to a dry run."""
+    """Return the answer to a dry run."""
     return WouldCancel(cancel=tuple(Placed(partition=name, replicas=to) for name, to in found.targets.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelled(Answer):
-    """As kafka-reassign-partitions prints it."""
+    """The answer of --cancel, printed like kafka-reassign-partitions."""
 
     done: Cancellation = hidden()
     cancelled: tuple[TopicPartition, ...]
@@ -78,7 +78,7 @@ class Cancelled(Answer):
 
 
 def cancelled(done: Cancellation, notes: tuple[str, ...]) -> Cancelled:
-    """The answer; what ended elsewhere is no failure of a cancellation."""
+    """Return the answer. For a cancellation, partitions that ended elsewhere are not a failure."""
     found = done.verification
     return Cancelled(
         done=done,

@@ -1,4 +1,4 @@
-"""`kquota reassign-partitions`: kafka-reassign-partitions, which restores what was there."""
+"""`kquota reassign-partitions`: like kafka-reassign-partitions, but it restores previous throttles."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kquota.cli.actions import With, flag, value
 from kquota.cli.connection import Connection
 from kquota.cli.options import Output, TableFormat
 
-EPILOG: Final = """Exit codes of --verify: 0 done, and the throttle given back; 8 still moving: ask again; 1 replicas
-ended elsewhere.
+EPILOG: Final = """Exit codes of --verify: 0 the moves have ended and the throttle is restored; 8 moves are still
+running: run it again; 1 replicas are not where the plan wants them.
 
 Examples:
   kquota reassign-partitions --bootstrap-server localhost:9092 --execute --reassignment-json-file plan.json \
@@ -22,12 +22,12 @@ Examples:
 
 GENERATE, EXECUTE, VERIFY, CANCEL, LIST = "generate", "execute", "verify", "cancel", "list"
 ACTIONS: Final = (GENERATE, EXECUTE, VERIFY, CANCEL, LIST)
-"""In the order in which Kafka's tool names them."""
+"""In the order of Kafka's tool."""
 HEADINGS: Final = {
     "--generate": "Action (exactly one)",
-    "--reassignment-json-file": "The plan",
-    "--throttle": "The throttle",
-    "--additional": "How carefully",
+    "--reassignment-json-file": "Plan",
+    "--throttle": "Throttle",
+    "--additional": "Safety",
     "--state-dir": "Record and output",
 }
 """The first option of each part of the help, and its heading."""
@@ -35,19 +35,19 @@ HEADINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReassignOptions:
-    """Move partitions under a throttle, and put every throttle back exactly as it was."""
+    """Move partitions under a throttle, and restore every throttle exactly as it was."""
 
     connection: Connection
-    generate: Annotated[bool, flag("generate", "Propose a plan for the topics named; nothing is moved.")] = False
+    generate: Annotated[bool, flag("generate", "Propose a plan for the given topics. Nothing is moved.")] = False
     execute: Annotated[bool, flag("execute", "Start the moves of the plan, throttled.")] = False
-    verify: Annotated[bool, flag("verify", "Say whether they are done; when they are, give the throttle back.")] = False
-    cancel: Annotated[bool, flag("cancel", "Stop them: the partitions stay where they were.")] = False
-    list: Annotated[bool, flag("list", "Show every move under way in the cluster.")] = False
+    verify: Annotated[bool, flag("verify", "Report whether the moves have ended. If so, restore the throttle.")] = False
+    cancel: Annotated[bool, flag("cancel", "Stop the moves. The partitions keep their previous replicas.")] = False
+    list: Annotated[bool, flag("list", "Show every running move of the cluster.")] = False
 
     reassignment_json_file: Annotated[
         Path | None,
         With(EXECUTE, VERIFY, CANCEL, required=True),
-        value("reassignment-json-file", "FILE", "The plan, as --generate and move plan print it."),
+        value("reassignment-json-file", "FILE", "The plan, as --generate and `kquota move plan` print it."),
     ] = None
     topics_to_move_json_file: Annotated[
         Path | None,
@@ -59,10 +59,10 @@ class ReassignOptions:
     broker_list: Annotated[
         str | None,
         With(GENERATE, required=True),
-        value("broker-list", "ID,…", "For --generate, the brokers to place them on."),
+        value("broker-list", "ID,…", "For --generate, the brokers to place the topics on."),
     ] = None
     disable_rack_aware: Annotated[
-        bool, With(GENERATE), flag("disable-rack-aware", "For --generate: do not look at the brokers' racks.")
+        bool, With(GENERATE), flag("disable-rack-aware", "For --generate: ignore the racks of the brokers.")
     ] = False
     seed: Annotated[
         int | None,
@@ -71,7 +71,7 @@ class ReassignOptions:
             "--seed",
             metavar="N",
             min=0,
-            help="For --generate: make the proposal again that this seed, told on stderr, made before.",
+            help="For --generate: repeat the proposal that printed this seed on stderr.",
         ),
     ] = None
     throttle: Annotated[
@@ -80,12 +80,12 @@ class ReassignOptions:
         value(
             "throttle",
             "RATE",
-            "The most that each broker sends, and receives, of the moves: 50MB/s; bare: bytes per second. "
+            "Limit for what each broker sends and receives, for example 50MB/s. Without a unit: bytes per second. "
             "[default: no throttle]",
         ),
     ] = None
     replication_quota: Annotated[
-        str | None, With(EXECUTE), value("replication-quota", "RATE", "KIP-73's name of --throttle.")
+        str | None, With(EXECUTE), value("replication-quota", "RATE", "KIP-73's name for --throttle.")
     ] = None
     replica_alter_log_dirs_throttle: Annotated[
         str | None,
@@ -93,7 +93,7 @@ class ReassignOptions:
         value(
             "replica-alter-log-dirs-throttle",
             "RATE",
-            "The most that each broker copies between its own log dirs, as --throttle. [default: no throttle]",
+            "Limit for what each broker copies between its own log dirs, like --throttle. [default: no throttle]",
         ),
     ] = None
     throttle_whole_topics: Annotated[
@@ -101,17 +101,19 @@ class ReassignOptions:
         With(EXECUTE),
         flag(
             "throttle-whole-topics",
-            "Throttle all replicas of a topic (*) where the list of those that move is longer than a broker takes.",
+            "Throttle all replicas of a topic (*) if the list of its moving replicas is too long for a broker.",
         ),
     ] = False
-    preserve_throttles: Annotated[bool, With(VERIFY, CANCEL), flag("preserve-throttles", "Give no throttle back.")] = (
+    preserve_throttles: Annotated[bool, With(VERIFY, CANCEL), flag("preserve-throttles", "Restore no throttle.")] = (
         False
     )
     clear_all: Annotated[
         bool, With(VERIFY), flag("clear-all", "Clear all throttles, whoever set them, as Kafka's --verify does.")
     ] = False
     additional: Annotated[
-        bool, With(EXECUTE, zookeeper=False), flag("additional", "Start although other moves run in the cluster.")
+        bool,
+        With(EXECUTE, zookeeper=False),
+        flag("additional", "Start even if other moves are running in the cluster."),
     ] = False
     disallow_replication_factor_change: Annotated[
         bool,
@@ -124,14 +126,14 @@ class ReassignOptions:
         value(
             "timeout",
             "MS",
-            "How long to wait for moves between log dirs to begin: 10s; bare: milliseconds. [default: 10s]",
+            "How long to wait for moves between log dirs to start. Without a unit: milliseconds. [default: 10s]",
         ),
     ] = None
     force: Annotated[
-        bool, With(EXECUTE, CANCEL), flag("force", "Do what is refused for being dangerous; the refusal names it.")
+        bool, With(EXECUTE, CANCEL), flag("force", "Do what kquota refuses as dangerous. The refusal names the danger.")
     ] = False
     reason: Annotated[
-        str | None, With(EXECUTE), value("reason", "TEXT", "Why, for colleagues: move status shows it.")
+        str | None, With(EXECUTE), value("reason", "TEXT", "The reason, for colleagues. `kquota move status` shows it.")
     ] = None
     dry_run: Annotated[
         bool, With(EXECUTE, CANCEL), flag("dry-run", "Check everything and show what would be written.")

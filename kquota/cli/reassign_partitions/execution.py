@@ -1,4 +1,4 @@
-"""`reassign-partitions --execute`: start the moves of a plan under a throttle, or say what would be written."""
+"""`reassign-partitions --execute`: start the moves of a plan under a throttle, or show what would be written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli import rates, world
-from kquota.cli.contract import say
+from kquota.cli.contract import say, worded
 from kquota.cli.output import Answer, hidden, key
 from kquota.cli.reassign_partitions import plan_option, remarks
 from kquota.cli.reassign_partitions.answer import Placed, ReplicaTold, log_dirs_code, plan_document, replicas_told
@@ -30,12 +30,11 @@ from kquota.terms import TopicPartition
 
 _GLANCE: Final = 0.3
 _LOOK: Final = 3.0
-"""Seconds. Most moves are found feasible at a glance; nothing is refused on less than a look, for clients write in
-bursts."""
+"""Seconds of a measurement. A refusal needs the longer one, because clients write in bursts."""
 
 
 def run(at: world.Where, options: ReassignOptions) -> Executed | WouldExecute:
-    """Start the moves of the plan, and say where the way back is on record."""
+    """Start the moves of the plan, and report where the rollback plan is recorded."""
     asked = _asked(options)
     timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
     hold = None if options.dry_run else world.Hold(doing="reassign-partitions --execute")
@@ -52,13 +51,13 @@ def run(at: world.Where, options: ReassignOptions) -> Executed | WouldExecute:
         alone = stage.runs.alone
     notes = [*remarks.of_execution(done, record)]
     if done.run is not None and alone is not None:
-        notes.append(f"note: other hosts do not see this run: {alone}")
+        notes.append(f"note: other hosts do not see this run: {worded(alone)}")
     return executed(done, asked.throttle, asked.log_dir_throttle, record, tuple(notes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WouldExecute(Answer):
-    """What --execute would write: every value, then the moves of the first wave. Nothing was written."""
+    """The changes that --execute would write: every value, then the moves of the first wave. Nothing was written."""
 
     dry_run: bool = True
     changes: tuple[Change, ...]
@@ -70,7 +69,7 @@ class WouldExecute(Answer):
     def text(self) -> Iterator[str]:
         yield from words.current_assignment(self.rollback).split("\n")
         yield ""
-        yield "Would be written (nothing was):"
+        yield "Would be written (nothing was written):"
         for change in self.changes:
             yield f"  {change.setting}: {_value(change.before)} -> {_value(change.after)}"
         for move in self.moves:
@@ -84,7 +83,7 @@ class WouldExecute(Answer):
 
 
 def would_execute(found: Prepared) -> WouldExecute:
-    """The answer to a dry run."""
+    """Return the answer to a dry run."""
     return WouldExecute(
         changes=found.changes,
         moves=tuple(Placed(partition=m.partition, replicas=m.target) for m in found.wave if not m.submitted),
@@ -96,7 +95,7 @@ def would_execute(found: Prepared) -> WouldExecute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executed(Answer):
-    """As kafka-reassign-partitions prints it, but without its last line where nothing had to be started."""
+    """The answer of --execute, printed like kafka-reassign-partitions, without its last line if nothing was started."""
 
     done: Execution = hidden()
     log_dir_throttle: ByteRate | None = hidden()
@@ -132,7 +131,7 @@ def executed(
     record: str | None,
     notes: tuple[str, ...],
 ) -> Executed:
-    """The answer; `record` is where the run is on record."""
+    """Return the answer. `record` is where the run is recorded."""
     return Executed(
         done=done,
         log_dir_throttle=log_dir_throttle,
@@ -170,9 +169,9 @@ def _throttle(options: ReassignOptions) -> ByteRate | None:
     text, option = options.throttle, "--throttle"
     if options.replication_quota is not None:
         if text is not None:
-            raise Invalid("--replication-quota is KIP-73's name of --throttle: give one of them")
+            raise Invalid("--replication-quota is KIP-73's name for --throttle: give one of them")
         text, option = options.replication_quota, "--replication-quota"
-        say("note: --replication-quota is KIP-73's name; Kafka shipped it as --throttle")
+        say("note: --replication-quota is KIP-73's name for the option; Kafka shipped it as --throttle")
     rate = rates.any_throttle(text, option)
     if rate is not None:
         say(f"throttle: {_in_full(rate)} into and out of every broker that takes part")
@@ -184,26 +183,29 @@ def _in_full(rate: ByteRate) -> str:
 
 
 def _must_keep_up(log_dirs: LogDirs | None, prepared: Prepared, throttle: ByteRate | None) -> None:
-    """Raises Refused when a copy can never catch up under the throttle. Where that cannot be told, it says so."""
+    """Raise Refused if a copy can never catch up under the throttle. Print a note if this is unknown."""
     copies = [move for move in prepared.moving if move.destinations]
     if throttle is None or not copies:
         return
     if log_dirs is None:
-        say("note: whether the copies can catch up was not checked: ZooKeeper tells no sizes and no write rates")
+        say(
+            "note: kquota did not check whether the copies can catch up, because ZooKeeper stores no sizes and no "
+            "write rates"
+        )
         return
     try:
         expected = _expected_pace(log_dirs, prepared, copies, throttle, _GLANCE)
         if expected.feasible is False:
-            say(f"the copies seem too slow; measuring write rates for {_LOOK:g} s ...")
+            say(f"the throttle seems too low; measuring write rates for {_LOOK:g} s ...")
             expected = _expected_pace(log_dirs, prepared, copies, throttle, _LOOK)
     except KquotaError as error:
-        say(f"warning: whether the copies can catch up was not checked: {error}")
+        say(f"warning: kquota could not check whether the copies can catch up: {error}")
         return
     if expected.feasible is None:
-        say("warning: whether the copies can catch up was not checked: not every partition's write rate could be read")
+        say("warning: kquota could not check whether the copies can catch up: some write rates could not be read")
     if expected.feasible is False:
         raise Refused(
-            f"under this throttle the move never ends: {why_never(expected)}, or be started all the same with --force; "
+            f"under this throttle the move never ends: {why_never(expected)}. To start it anyway, give --force; "
             "nothing was written"
         )
 

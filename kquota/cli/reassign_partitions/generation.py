@@ -1,4 +1,4 @@
-"""`reassign-partitions --generate`: a plan by Kafka's own rule; what Kafka's tool is silent about goes to stderr."""
+"""`reassign-partitions --generate`: a plan by Kafka's rule, with warnings that Kafka's tool does not print."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TOPICS_EXAMPLE: Final = '{"topics":[{"topic":"foo"},{"topic":"bar"}],"version":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanProposed(Answer):
-    """Where the partitions are and where they would go; `move_ratio` is KIP-73's.
+    """The present and the proposed replicas of the partitions. `move_ratio` is that of KIP-73.
 
     It is the share of the cluster's partitions that would be copied.
     """
@@ -47,14 +47,14 @@ class PlanProposed(Answer):
     warnings: tuple[str, ...]
 
     def text(self) -> Iterator[str]:
-        """As kafka-reassign-partitions prints it."""
+        """Yield the lines of kafka-reassign-partitions."""
         yield from words.generated(self.current, self.proposed).split("\n")
 
 
 def run(at: world.Where, options: ReassignOptions) -> PlanProposed:
-    """Read where the topics are and make a proposal; nothing is written. Raises Invalid, Refused."""
+    """Read the replicas of the topics, and propose a plan. Nothing is written. Raises Invalid and Refused."""
     brokers = broker_list(options.broker_list or "")
-    # `run` refuses a --generate without a file.
+    # `run` has refused --generate without a file.
     file = options.topics_to_move_json_file or Path()
     topics = topics_to_move(file)
     seed = secrets.randbelow(_SEEDS) if options.seed is None else options.seed
@@ -69,7 +69,7 @@ def run(at: world.Where, options: ReassignOptions) -> PlanProposed:
     notes = (
         *(f"warning: {warning}" for warning in noted),
         f"MoveRatio {ratio:.3f} = {moved} partitions to be moved / {total} partitions (KIP-73)",
-        f"--seed {seed} makes this proposal again, while brokers and partitions stay the same",
+        f"--seed {seed} repeats this proposal, as long as brokers and partitions stay the same",
     )
     return PlanProposed(
         current=replace(made.current, log_dirs=_log_dirs(at, made.current, found.alive)),
@@ -84,7 +84,7 @@ def run(at: world.Where, options: ReassignOptions) -> PlanProposed:
 
 
 def broker_list(text: str) -> tuple[BrokerId, ...]:
-    """The brokers, sorted. Raises Invalid for what is no broker's id, and for one that stands twice."""
+    """Return the brokers, sorted. Raises Invalid for a text that is not a broker id, and for repeated ids."""
     ids = sorted(every_broker_id([text], "--broker-list"))
     if twice := sorted({broker for broker in ids if ids.count(broker) > 1}):
         raise Invalid(f"Broker list contains duplicate entries: [{', '.join(map(str, twice))}]")
@@ -92,22 +92,23 @@ def broker_list(text: str) -> tuple[BrokerId, ...]:
 
 
 def warnings(made: Proposal, moving: Sequence[TopicPartition]) -> Iterator[str]:
-    """What Kafka's tool does in silence."""
+    """Yield warnings about what Kafka's tool does silently."""
     if moving:
         names = f"{moving[0]} is" if len(moving) == 1 else f"{len(moving)} partitions ({moving[0]} and others) are"
-        yield f"{names} moving: shown as current is where the move under way leads"
+        yield f"{names} moving: the current assignment shows the target of the move"
     first = {name.topic: name for name in reversed([*made.current.targets])}
     for topic, factors in made.mixed.items():
         counts = ", ".join(f"{count} with {factor}" for factor, count in sorted(factors.items()))
         yield (
             f"topic {topic} has partitions with different numbers of replicas ({counts}): the proposal gives each "
-            f"{len(made.current.targets[first[topic]])}, as {first[topic]} has; Kafka's tool goes by any partition"
+            f"{len(made.current.targets[first[topic]])}, like {first[topic]}. "
+            "Kafka's tool takes the number of an arbitrary partition"
         )
     moved, every = len(made.gaining), len(made.current.targets)
     if moved >= _NEARLY_ALL * every:
         yield (
-            f"{moved} of {every} partitions would be copied: --generate does not look at where replicas are now; "
-            "kquota move plan moves as little as it can"
+            f"{moved} of {every} partitions would be copied: --generate ignores where replicas are now. "
+            "kquota move plan moves as little as possible"
         )
 
 
@@ -116,12 +117,12 @@ def _partitions(found: Snapshot, topics: Collection[str], file: Path) -> dict[To
     partitions = {name: now for name, now in found.partitions.items() if name.topic in wanted}
     if missing := sorted(wanted - {name.topic for name in partitions}):
         others = f" (nor {', '.join(missing[1:])})" if missing[1:] else ""
-        raise Refused(f"Topic {missing[0]} not found{others}. Take it out of {file} or correct its name")
+        raise Refused(f"Topic {missing[0]} not found{others}. Remove it from {file} or correct its name")
     return partitions
 
 
 def _log_dirs(at: world.Where, current: Plan, alive: Collection[BrokerId]) -> Mapping[ReplicaId, str]:
-    """Where the replicas lie, as far as the brokers tell; a ZooKeeper does not know."""
+    """Return the log dirs of the replicas, as far as brokers report them. ZooKeeper does not know them."""
     holders = {broker for replicas in current.targets.values() for broker in replicas} & set(alive)
     if at.zookeeper is not None:
         return {}
@@ -140,22 +141,22 @@ def _log_dirs(at: world.Where, current: Plan, alive: Collection[BrokerId]) -> Ma
 
 
 def _racks(found: Snapshot, brokers: Sequence[BrokerId], *, rack_aware: bool) -> Mapping[BrokerId, str | None]:
-    """The racks to look at. Raises Refused where a broker is not alive: Kafka's tool would go on without it."""
+    """Return the racks to use. Raises Refused for a broker that is not alive. Kafka's tool would ignore the broker."""
     if dead := [broker for broker in brokers if broker not in found.alive]:
         alive = joined(sorted(found.alive))
-        raise Refused(f"--broker-list names brokers that are not alive: {joined(dead)}; alive are {alive}")
+        raise Refused(f"--broker-list names brokers that are not alive: {joined(dead)} (live brokers: {alive})")
     return {broker: found.racks[broker] if rack_aware else None for broker in brokers}
 
 
 def topics_to_move(path: Path) -> tuple[str, ...]:
-    """The topics in a file, a pipe or stdin (`-`), sorted. Raises Invalid."""
+    """Read the topics in a file, a pipe or stdin (`-`), sorted. Raises Invalid."""
     return parse_topics(*text_file.read(path, "a topics-to-move JSON file"))
 
 
 def parse_topics(text: str, where: str) -> tuple[str, ...]:
-    """The topics in Kafka's JSON, sorted; a missing version is 1, as for Kafka.
+    """Parse the topics in Kafka's JSON, sorted. As for Kafka, a missing version means 1.
 
-    Raises Invalid beginning with `where` (a file's name), then line and column or the JSON path of what is wrong.
+    Raises Invalid with a message that begins with `where` (the file name), then line and column or the JSON path.
     """
     value = strict_json.load(text, where, _TOPICS_EXAMPLE)
     if (version := value.field("version", 1)).number() != 1:
@@ -163,7 +164,7 @@ def parse_topics(text: str, where: str) -> tuple[str, ...]:
     entries = value.field("topics")
     topics = [_topic_name(entry.field("topic")) for entry in entries.items()]
     if not topics:
-        raise entries.wrong(f"names no topic; write for example {_TOPICS_EXAMPLE}")
+        raise entries.wrong(f"contains no topic; write for example {_TOPICS_EXAMPLE}")
     if twice := strict_json.repeated(topics):
         raise entries.wrong(f"List of topics to reassign contains duplicate entries: [{', '.join(twice)}]")
     return tuple(sorted(topics))

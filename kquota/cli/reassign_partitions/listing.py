@@ -1,4 +1,4 @@
-"""`reassign-partitions --list`: every move under way in the cluster, whoever started it."""
+"""`reassign-partitions --list`: every running move of the cluster, whoever started it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kquota.cli import world
+from kquota.cli.contract import worded
 from kquota.cli.output import Answer, Part, Row, hidden, spread
 from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.errors import KquotaError
@@ -18,7 +19,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveShown(Part):
-    """A move under way; `replicas` are old and new ones together, as for Kafka."""
+    """A running move. `replicas` has old and new ones together, as in Kafka."""
 
     partition: TopicPartition = spread()
     replicas: tuple[BrokerId, ...]
@@ -28,7 +29,7 @@ class MoveShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovesShown(Answer):
-    """Every move under way."""
+    """Every running move."""
 
     running: Mapping[TopicPartition, PartitionReplicas] = hidden()
     reassignments: tuple[MoveShown, ...]
@@ -36,29 +37,29 @@ class MovesShown(Answer):
     HEADER = ("topic", "partition", "replicas", "adding", "removing")
 
     def text(self) -> Iterator[str]:
-        """As kafka-reassign-partitions prints it."""
+        """Yield the lines of kafka-reassign-partitions."""
         yield from words.running(self.running).split("\n")
 
     def rows(self) -> Iterator[Row]:
-        """A row for each partition; brokers are joined by commas."""
+        """Yield a row for each partition. Brokers are joined by commas."""
         for move in self.reassignments:
             name = move.partition
             yield [name.topic, str(name.partition), *map(joined, (move.replicas, move.adding, move.removing))]
 
 
 def run(at: world.Where, _: ReassignOptions) -> MovesShown:
-    """Read them, and which run on record each belongs to."""
+    """Read the running moves, and the recorded run of each."""
     notes = []
     with world.moves(at, None) as (cluster, runs):
         found = cluster.snapshot(()).running
         try:
             open_runs = runs.unfinished()
         except KquotaError as error:
-            notes.append(f"warning: it is unknown which run moves them: {error}")
+            notes.append(f"warning: it is unknown which runs these moves belong to: {worded(error)}")
             open_runs = ()
     for run in open_runs:
         if moving := sum(name in found for name in run.plan.targets):
-            why = "" if run.reason is None else f", because: {run.reason}"
+            why = "" if run.reason is None else f", reason: {run.reason}"
             notes.append(
                 f"{counted(moving, 'move')} of run {run.id}, begun by {run.owner or 'a kquota before 0.2'}{why}"
             )

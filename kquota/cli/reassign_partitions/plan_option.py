@@ -15,12 +15,12 @@ from kquota.reassign.plan import Plan, read
 
 _TIMEOUT: Final = "10000"
 _LONGEST: Final = 15
-"""Digits: more milliseconds than there will be operators."""
+"""Digits. More milliseconds than any operator will wait."""
 
 
 def plan(at: Where, options: ReassignOptions) -> Plan:
-    """The plan in the file. Raises Invalid for what is not one, Refused for log dirs over ZooKeeper."""
-    # `run` refuses every action that needs a plan and has none.
+    """Return the plan in the file. Raises Invalid if it is not a plan, or names log dirs over ZooKeeper."""
+    # `run` has refused an action without its plan.
     found = read(options.reassignment_json_file or Path(), lambda line: say(f"warning: {line}"))
     if at.zookeeper is not None:
         log_dirs.must_have_brokers(found)
@@ -28,10 +28,10 @@ def plan(at: Where, options: ReassignOptions) -> Plan:
 
 
 def timeout(options: ReassignOptions) -> float:
-    """Seconds. A bare number is Kafka's, of milliseconds. Raises Invalid."""
+    """Return the timeout in seconds. As in Kafka, a bare number is milliseconds. Raises Invalid."""
     text = options.timeout or _TIMEOUT
     if text.isascii() and text.isdigit() and len(text) <= _LONGEST:
         return int(text) / 1000
     if not text[-1:].isalpha():
-        raise Invalid(f"--timeout {text!r}: write whole milliseconds, or a time with its unit, as 10000 or 10s")
+        raise Invalid(f"--timeout {text!r}: give whole milliseconds, or a time with a unit, for example 10000 or 10s")
     return duration(text, "--timeout")

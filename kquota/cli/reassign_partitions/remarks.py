@@ -1,4 +1,4 @@
-"""What `reassign-partitions`, `move resume` and `move abort` say on stderr: what to know, and what to do next."""
+"""Lines on stderr of `reassign-partitions`, `move resume` and `move abort`: what to know, and what to do next."""
 
 from __future__ import annotations
 
@@ -21,58 +21,58 @@ _SHOWN: Final = 10
 
 
 def of_execution(done: Execution, record: str | None) -> Iterator[str]:
-    """For stderr."""
+    """Yield the lines after --execute."""
     if done.run is None:
-        yield "every partition is where the plan wants it: nothing was written"
+        yield "every partition already has the replicas of the plan: nothing was written"
     else:
-        yield f"run {done.run.id} is on record, with every prior value and the plan back, in {record}"
+        yield f"run {done.run.id} is recorded, with every previous value and the rollback plan, in {record}"
     if done.running:
-        yield f"under way already: {few(done.running, _SHOWN)}"
+        yield f"already under way: {few(done.running, _SHOWN)}"
     yield from of_log_dirs(done.log_dirs)
 
 
 def of_log_dirs(
-    done: Started, what: str = "started", again: str = "execute the same plan again, or kquota move resume"
+    done: Started, what: str = "started", again: str = "Execute the same plan again, or run kquota move resume"
 ) -> Iterator[str]:
-    """For stderr: which replicas did not begin to go between log dirs, and what to do."""
+    """Yield the replicas that did not begin to move between log dirs, and what to do."""
     if done.refused:
         yield f"error: {log_dirs.failed(done.refused)}"
     if done.waiting:
-        yield f"error: {log_dirs.timed_out(done.waiting, what)}: {again}"
+        yield f"error: {log_dirs.timed_out(done.waiting, what)}. {again}"
 
 
 def of_cancellation(done: Cancellation) -> Iterator[str]:
-    """For stderr."""
+    """Yield the lines after --cancel."""
     found = done.verification
-    yield from of_log_dirs(done.log_dirs, "cancelled", "cancel the same plan again")
+    yield from of_log_dirs(done.log_dirs, "cancelled", "Cancel the same plan again")
     yield from _of_restored(found)
     if ended := [status.partition for status in found.statuses if status.progress is Progress.DONE]:
         yield (
-            f"ended before, and stay where the plan wanted them: {few(ended, _SHOWN)}; the plan that --execute printed "
-            "to save for rollback takes them back"
+            f"these moves had already ended, and were not undone: {few(ended, _SHOWN)}. To undo them, execute the "
+            "rollback plan that --execute printed"
         )
 
 
 def of_verification(found: Verification) -> Iterator[str]:
-    """For stderr: what does not come back as unset, what is still to come, and what to do next."""
+    """Yield the lines after --verify: restored values, what is pending, and what to do next."""
     yield from _of_restored(found)
     done = sum(status.progress is Progress.DONE for status in found.statuses)
-    count = f"{done} of {len(found.statuses)} partitions are where the plan wants them"
+    count = f"{done} of {len(found.statuses)} partitions have the replicas of the plan"
     if found.waiting:
         run = "" if found.run is None else f" of run {found.run.id}"
         yield (
-            f"error: {len(found.waiting)} partitions{run} were never handed over, as its kquota died: "
-            "kquota move resume goes on, kquota move abort goes back"
+            f"error: {len(found.waiting)} partitions{run} were never submitted, because kquota was interrupted. "
+            "kquota move resume continues the run, kquota move abort undoes it"
         )
     elif found.verdict is Progress.ELSEWHERE:
         if gone := [s.partition for s in found.statuses if s.progress is Progress.ELSEWHERE and not s.replicas]:
-            yield f"not there any more: {few(gone, _SHOWN)}"
-        yield f"error: no move runs any more and only {count}: execute the plan again, or correct it"
+            yield f"deleted: {few(gone, _SHOWN)}"
+        yield f"error: the moves have ended, but only {count}. Execute the plan again, or correct it"
     if found.verdict is Progress.IN_PROGRESS:
-        back = "it gives the throttle back"
+        back = "it then restores the throttle"
         if found.run is None:
-            back = "no run of it is on record here, so of a throttle only list entries go that the plan proves"
-        yield f"{count}; run --verify again until it exits 0: {back}"
+            back = "no run of it is recorded here, so it removes only list entries that the plan proves to be its own"
+        yield f"{count}. Run --verify again until it exits with 0: {back}"
 
 
 def _of_restored(found: Verification) -> Iterator[str]:
@@ -82,37 +82,37 @@ def _of_restored(found: Verification) -> Iterator[str]:
     yield from _of_others(found)
     yield from found.notes
     for setting, why in sorted(found.pending.items()):
-        yield f"warning: still to be given back: {setting} ({why}); run --verify again"
+        yield f"warning: {setting} is not restored yet ({why}). Run --verify again"
     if found.unknown:
         values = ",".join(dict.fromkeys(found.unknown.values()))
         yield (
-            f"error: a throttle stays, and it is unknown who needs it: {named(found.unknown)} ({values}). Over this "
-            "connection kquota sees no record that hosts share, so another host may have set it. See kquota throttle "
-            "show and kquota throttle doctor"
+            f"error: a throttle is still set, and it is unknown who needs it: {named(found.unknown)} ({values}). Over "
+            "this connection kquota sees no shared record, so another host may have set it. See kquota throttle show "
+            "and kquota throttle doctor"
         )
 
 
 def _of_others(found: Verification) -> Iterator[str]:
-    """What others have taken away of this run's throttle, and what --clear-all has taken away of theirs."""
+    """Yield what other clients removed of the throttle of this run, and what --clear-all removed of theirs."""
     if found.lost and found.run is not None:
         more = f" and {len(found.lost) - 1} more" if len(found.lost) > 1 else ""
         yield (
-            f"warning: somebody took away {found.lost[0]}{more}, which run {found.run.id} had set: the move goes on "
-            "without; --execute the same plan again to set it again"
+            f"warning: another client removed {found.lost[0]}{more}, which run {found.run.id} had set. The move "
+            "continues without it. To set it again, run --execute with the same plan"
         )
     if found.too_early:
-        yield "moves are running, so --clear-all took nothing else away, as Kafka"
-    yield from (f"--clear-all took away what run {run} had set" for run in found.cleared_of)
+        yield "moves are running, so --clear-all removed nothing else, like Kafka's --verify"
+    yield from (f"--clear-all removed what run {run} had set" for run in found.cleared_of)
 
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Whoever stops a move half-way is told how to go on."""
+    """After Ctrl-C, tell the operator how to continue or undo the moves."""
     try:
         yield
     except KeyboardInterrupt:
         say(
-            "stopped: kquota move status says what is open; kquota move resume goes on, kquota move abort goes back; "
-            "what is on record stays on record"
+            "stopped. Recorded runs stay open: kquota move status shows them, kquota move resume continues them, "
+            "kquota move abort undoes them"
         )
         raise

@@ -1,4 +1,4 @@
-"""`kquota reassign-partitions`: check what was asked for, and carry out the one action."""
+"""`kquota reassign-partitions`: check the options, and carry out the one action."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ MODULES: Final[Mapping[str, str]] = {
     CANCEL: "cancellation",
     LIST: "listing",
 }
-"""Only the module of the action is imported: --list needs a third of what --execute needs, and an operator feels it."""
+"""Only the module of the action is imported, because --list needs a third of the imports of --execute."""
 
 
 def run(options: ReassignOptions) -> Answer:
-    """Raises Invalid, in Kafka's words, for options that do not go together."""
+    """Run the action. Raises Invalid, in Kafka's words, for options that cannot be combined."""
     asked = _action(options)
     at = world.where(options.connection)
     if at.zookeeper is not None:
@@ -44,17 +44,17 @@ def _action(options: ReassignOptions) -> str:
     asked = actions.action(options, ACTIONS, tables=(LIST,))
     if options.bootstrap_controller is not None:
         raise Invalid(
-            "kquota asks brokers, not controllers: give --bootstrap-server in place of --bootstrap-controller"
+            "--bootstrap-controller is not supported, because kquota connects to brokers: give --bootstrap-server"
         )
     return asked
 
 
 def _must_work_through_zookeeper(options: ReassignOptions, asked: str) -> None:
-    """Raises Invalid for an action or an option for which a ZooKeeper is not enough, as Kafka's tool did (KIP-455)."""
+    """Raise Invalid for an action or option that needs brokers, as Kafka's tool did (KIP-455)."""
     if asked == CANCEL:
         raise Invalid(
-            'Option "[zookeeper]" can\'t be used with action "[cancel]": in ZooKeeper a move has no way back, and '
-            "Kafka takes no cancellation there (KIP-236); give --bootstrap-server"
+            'Option "[zookeeper]" can\'t be used with action "[cancel]": Kafka cannot cancel a '
+            "running move through ZooKeeper (KIP-236); give --bootstrap-server"
         )
     for option, rule in actions.rules(ReassignOptions).items():
         if not rule.zookeeper and actions.is_given(options, option):

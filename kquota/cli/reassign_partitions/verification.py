@@ -1,4 +1,4 @@
-"""`reassign-partitions --verify`: what has become of a plan; what has ended is restored."""
+"""`reassign-partitions --verify`: report the state of a plan, and restore what has ended."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from kquota.terms import BrokerId, TopicPartition
 
 
 def run(at: world.Where, options: ReassignOptions) -> Verified:
-    """Say what has become of the plan, and restore what has ended."""
+    """Report the state of the plan, and restore what has ended."""
     if options.preserve_throttles and options.clear_all:
-        raise Invalid("--preserve-throttles gives nothing back and --clear-all takes everything away: give one of them")
+        raise Invalid("--preserve-throttles restores nothing and --clear-all removes everything: give one of them")
     plan = plan_option.plan(at, options)
     hold = None if options.preserve_throttles else world.Hold(doing="reassign-partitions --verify", later=True)
     with remarks.resumable(), world.staged(at, options.state_dir, hold) as stage:
@@ -38,7 +38,7 @@ def run(at: world.Where, options: ReassignOptions) -> Verified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionShown(Part):
-    """What has become of a partition of the plan."""
+    """The state of a partition of the plan."""
 
     partition: TopicPartition = spread()
     status: Progress
@@ -48,7 +48,7 @@ class PartitionShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirShown(Part):
-    """What has become of a replica that the plan puts into the log dir `target`."""
+    """The state of a replica that the plan puts into the log dir `target`."""
 
     partition: TopicPartition = spread()
     broker: BrokerId
@@ -59,7 +59,7 @@ class LogDirShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingRestore(Part):
-    """A setting that is still to be restored, and why it could not be yet."""
+    """A setting that is still to be restored, and the reason."""
 
     setting: Setting = spread()
     why: str
@@ -75,7 +75,10 @@ class UnknownThrottle(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified(Answer):
-    """As kafka-reassign-partitions prints it, but cleared is only what was restored; in JSON null is unset."""
+    """The answer of --verify, printed like kafka-reassign-partitions. In JSON, null means unset.
+
+    Unlike Kafka's tool, kquota clears only what it restores.
+    """
 
     found: Verification = hidden()
     verdict: Progress
@@ -93,7 +96,7 @@ class Verified(Answer):
 
 
 def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
-    """The answer: exit code 0 done, 8 moving, something still to be restored or unknown, 1 ended elsewhere."""
+    """Return the answer. Exit code: 0 done, 8 moving, pending or unknown, 1 ended elsewhere."""
     code = NOT_YET if found.pending or found.unknown or found.verdict is Progress.IN_PROGRESS else DONE
     partitions = (
         PartitionShown(partition=one.partition, status=one.progress, replicas=one.replicas, target=one.target)
@@ -124,7 +127,7 @@ def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
 
 
 def clearing(found: Verification) -> Iterator[str]:
-    """Kafka's lines on what was restored."""
+    """Yield Kafka's lines about what was restored."""
     settings = [change.setting for change in found.restored]
     if brokers := {BrokerId(int(setting.name)) for setting in settings if setting.kind == "broker"}:
         yield words.clearing_brokers(brokers)

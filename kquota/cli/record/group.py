@@ -1,4 +1,4 @@
-"""`kquota record`: which commands it has."""
+"""`kquota record`: its commands."""
 
 from __future__ import annotations
 

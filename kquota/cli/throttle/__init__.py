@@ -1,1 +1,1 @@
-"""`kquota throttle` and its commands, a module each."""
+"""`kquota throttle` and its commands, one module each."""

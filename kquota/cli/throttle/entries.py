@@ -1,4 +1,4 @@
-"""List entries and broker ids in few words."""
+"""List entries and broker ids in a short form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GROUPS: Final = 6
 
 
 def compact(setting: Setting, values: Sequence[str]) -> str:
-    """Entries in few words: `0-4:1,2` is ten of them.
+    """Return entries in a short form: `0-4:1,2` stands for ten of them.
 
     >>> compact(Setting.of_topic("t", "leader.replication.throttled.replicas"), ["0:1", "0:2", "1:1", "1:2", "7:3"])
     '0-1:1,2 7:3'
@@ -40,7 +40,7 @@ def compact(setting: Setting, values: Sequence[str]) -> str:
 
 
 def spans(numbers: Iterable[int]) -> str:
-    """Numbers in order, three and more in a row as a span.
+    """Return sorted numbers as text. Three or more in a row become a span.
 
     >>> spans([1, 2, 3, 5, 6])
     '1-3,5,6'
@@ -50,7 +50,7 @@ def spans(numbers: Iterable[int]) -> str:
 
 
 def _rows(numbers: Iterable[int]) -> list[list[int]]:
-    """Numbers in order, those that follow each other together."""
+    """Group sorted numbers that follow each other."""
     rows: list[list[int]] = []
     for number in numbers:
         if rows and rows[-1][-1] == number - 1:

@@ -1,4 +1,4 @@
-"""`kquota throttle`: what is throttled, by whom; set and given back; leftovers found and taken away."""
+"""`kquota throttle`: show, set, restore and clean up replication throttles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ app = typer.Typer(cls=Group, epilog=EPILOG, no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """What replication throttles stand on the cluster, by whom; set them, give them back, clear what was left."""
+    """Show, set, restore and clean up replication throttles."""
 
 
 commands.add(app, "show", show.ShowOptions, epilog=show.EPILOG)

@@ -1,4 +1,4 @@
-"""The throughput under the throttles of a cluster, and the warnings that come with it."""
+"""The throughput under the throttles of a cluster, and warnings about it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kquota.cli import world
 from kquota.cli.contract import say
 from kquota.errors import Unreachable
-from kquota.list_text import joined
+from kquota.list_text import named_brokers
 from kquota.measure import human_rate
 from kquota.throttle import actions
 from kquota.throttle.port import Ports
@@ -16,36 +16,40 @@ from kquota.throttle.throughput import MeasuredFlow, starved
 
 
 def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | None:
-    """What flows through what is listed, or None and why on stderr; nothing is measured for 0 seconds."""
+    """Return the throughput of listed replicas, or None with the reason on stderr. 0 seconds measure nothing."""
     if not standing.lists or not seconds:
         return None
     if ports.log_dirs is None:
-        say("note: through ZooKeeper nobody tells what flows: it is unknown; ask with --bootstrap-server")
+        say("note: throughput is unknown, because ZooKeeper does not store offsets. Use --bootstrap-server")
         return None
-    say(f"measuring what flows for {seconds:g} s ...")
+    say(f"measuring throughput for {seconds:g} s ...")
     try:
         return actions.sample(ports, standing, seconds, world.SystemClock())
     except Unreachable as error:
-        say(f"warning: what flows is unknown: {error}")
+        say(f"warning: throughput is unknown: {error}")
         return None
 
 
 def unread(standing: Standing) -> Iterator[str]:
-    """Warns of the brokers whose rates could not be read, so that nobody takes them for unset."""
+    """Warn about brokers whose rates could not be read, because unknown does not mean unset."""
     if brokers := standing.unread:
-        yield f"warning: broker {joined(brokers)} did not tell its rates: they are unknown; is it alive?"
+        its, it_is = ("its", "it is") if len(brokers) == 1 else ("their", "they are")
+        yield (
+            f"warning: {named_brokers(brokers)} did not answer, so {its} throttle rates are unknown. "
+            f"Check that {it_is} running"
+        )
 
 
 def starving(standing: Standing, flow: MeasuredFlow | None) -> Iterator[str]:
-    """Warns where followers in sync use a leader's throttle up (KIP-73: IN < T)."""
+    """Warn where in-sync followers use up the throttle of a leader (KIP-73: IN < T)."""
     for one in () if flow is None else starved(standing, flow):
         yield (
-            f"warning: broker {one.broker}: followers in sync take {human_rate(one.keep_up)} of its leader rate of "
-            f"{human_rate(one.rate)}; they are counted and not delayed (KIP-73: IN < T). "
+            f"warning: broker {one.broker}: in-sync followers use {human_rate(one.keep_up)} of its leader rate of "
+            f"{human_rate(one.rate)}. They are counted, but not delayed (KIP-73: IN < T). "
             + (
-                f"What is behind is written to at {human_rate(one.behind)} and can never catch up: "
+                f"Producers write {human_rate(one.behind)} to what is behind, so it can never catch up: "
                 if one.hopeless and one.behind
-                else f"{'Nothing' if one.hopeless else 'Little'} is left for what falls behind: "
+                else f"{'Nothing' if one.hopeless else 'Little'} is left for replicas that fall behind: "
             )
-            + "raise the rate, or list only what must catch up"
+            + "raise the rate, or list only replicas that must catch up"
         )

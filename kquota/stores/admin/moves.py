@@ -17,6 +17,8 @@ from kquota.stores.admin.settings import WireSettings
 from kquota.stores.state.topic_id import printed
 from kquota.terms import BrokerId, TopicPartition
 
+_METADATA_FETCH_SECONDS: Final = 0.5
+"""For how long a broker's fetch of the metadata log waits for more of it (KRaft)."""
 _TIMED_OUT: Final = 7
 _NO_SUCH_TOPIC: Final = (3, 17)
 
@@ -25,6 +27,10 @@ _Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
 
 class WireMoves(WireSettings):
     """A cluster as a move sees it, through its brokers. Implements `MoveCluster`, and `Configs` as well."""
+
+    @property
+    def stale_seconds(self) -> float:
+        return _METADATA_FETCH_SECONDS
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         running = moving(self._wire)

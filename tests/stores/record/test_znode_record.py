@@ -147,7 +147,7 @@ def test_two_at_once_and_the_second_is_told_who_is_first(hosts: tuple[Host, Host
 def test_a_twin_that_was_paused_writes_no_more(hosts: tuple[Host, Host], tree: str) -> None:
     """Its session ended while it was stopped, and with it its lock; another kquota took the run over."""
     one, other = hosts
-    with pytest.raises(Busy, match="nothing more is written"), one.runs.hold("execute"):
+    with pytest.raises(Busy, match="Nothing more is written"), one.runs.hold("execute"):
         one.runs.begin(RUN)
         one.cluster.change([THROTTLED])
         lock = other.znodes.read("/kquota/lock")
@@ -166,7 +166,7 @@ def test_a_twin_that_was_paused_writes_no_more(hosts: tuple[Host, Host], tree: s
 
 def test_an_owner_whose_session_ended_says_who_has_taken_over(hosts: tuple[Host, Host], tree: str) -> None:
     one, other = hosts
-    with pytest.raises(Busy, match=f"run {RUN.id} was taken over by .*nothing more"), one.runs.hold("execute"):
+    with pytest.raises(Busy, match=f"run {RUN.id} was taken over by .*Nothing more"), one.runs.hold("execute"):
         one.runs.begin(RUN)
         one.cluster.change([THROTTLED])
         twin = KazooClient(hosts=tree, client_id=one.znodes._client.client_id)
@@ -181,7 +181,7 @@ def test_an_owner_whose_session_ended_says_who_has_taken_over(hosts: tuple[Host,
 
 def test_a_twin_that_was_paused_does_not_go_on_from_what_the_other_wrote(hosts: tuple[Host, Host]) -> None:
     one, other = hosts
-    with pytest.raises(Busy, match="nothing more is written"), one.runs.hold("execute"):
+    with pytest.raises(Busy, match="Nothing more is written"), one.runs.hold("execute"):
         one.runs.begin(RUN)
         one.cluster.change([THROTTLED])
         with other.runs.hold("abort", take_over=True):

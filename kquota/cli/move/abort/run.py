@@ -1,4 +1,4 @@
-"""`kquota move abort`: bring a run back to where it began."""
+"""`kquota move abort`: undo a run."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from kquota.cli.move.abort.command import AbortOptions
 
 
 def run(options: AbortOptions) -> recovery.Recovered:
-    """Raises Invalid where it is not clear which run is meant."""
+    """Undo the run. Raises Invalid if it is not clear which one."""
     return recovery.recover(options, "abort")

@@ -1,4 +1,4 @@
-"""`kquota move resume`: go on with what was interrupted."""
+"""`kquota move resume`: continue interrupted runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated, Final
 
 from kquota.cli.move.options import RecoveryOptions, run_option
 
-EPILOG: Final = """Exit codes: 0 the runs are done, 8 they still move: run it again; 1 replicas ended elsewhere.
+EPILOG: Final = """Exit codes: 0 the runs are done; 8 they are still moving: run it again; 1 replicas are not where the
+plan wants them.
 
 Examples:
   kquota move resume --bootstrap-server localhost:9092 --dry-run
@@ -18,4 +19,4 @@ Examples:
 class ResumeOptions(RecoveryOptions):
     """Continue interrupted runs from where they stopped: all open runs, or the one that you name."""
 
-    run: Annotated[str | None, run_option("all that are open")] = None
+    run: Annotated[str | None, run_option("all open runs")] = None

@@ -1,4 +1,4 @@
-"""`kquota move resume`: bring every run that is meant to where an undisturbed one would be."""
+"""`kquota move resume`: continue interrupted runs."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from kquota.cli.move.resume.command import ResumeOptions
 
 
 def run(options: ResumeOptions) -> recovery.Recovered:
-    """Raises Invalid where it is not clear which run is meant."""
+    """Continue the runs. Raises Invalid if it is not clear which ones."""
     return recovery.recover(options, "resume")

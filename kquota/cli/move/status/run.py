@@ -1,4 +1,4 @@
-"""`kquota move status`: read the open runs, and how the cluster shows each."""
+"""`kquota move status`: read the open runs, and the state of each on the cluster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WriterShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRun(Part):
-    """An open run; `done` of its `partitions` are where it wants them, `throttle` is in bytes per second."""
+    """An open run. `done` of its `partitions` are in place. `throttle` is in bytes per second."""
 
     run: str
     begun: datetime
@@ -46,21 +46,21 @@ class OpenRun(Part):
     written_at: datetime | None
 
     def lines(self) -> Iterator[str]:
-        """How far it is, who began it and why, and who wrote it last."""
+        """Yield its progress, its owner and reason, and its last writer."""
         yield f"{self.run}  {self.state.value}"
         rate = "no throttle" if self.throttle is None else f"throttle {human_rate(self.throttle)}"
-        yield f"  {self.done} of {self.partitions} partitions there, {rate}"
+        yield f"  {self.done} of {self.partitions} partitions done, {rate}"
         if self.owner is not None:
             why = "" if self.reason is None else f": {self.reason}"
             yield f"  begun by {self.owner.owner} at {_moment(self.begun)}{why}"
         if self.written_by is not None and self.written_at is not None:
             yield f"  last written by {self.written_by.owner} at {_moment(self.written_at)}"
-        yield f"  on record in {self.record}"
+        yield f"  recorded in {self.record}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRuns(Answer):
-    """The open runs that move partitions, the oldest first."""
+    """The open runs with moves, oldest first."""
 
     runs: tuple[OpenRun, ...]
 
@@ -70,7 +70,7 @@ class OpenRuns(Answer):
 
 
 def run(options: MoveStatusOptions) -> OpenRuns:
-    """Exit code 8 also where it is unknown whether a run is open."""
+    """Show the open runs. The exit code is also 8 if it is unknown whether a run is open."""
     with world.moves(world.where(options.connection), options.state_dir) as (cluster, runs):
         every = runs.unfinished()
         moving = [one for one in every if one.purpose is Purpose.MOVE]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedTopic(Part):
-    """How the topic is set up."""
+    """The setup of the topic."""
 
     partitions: int
     replicas: int
@@ -25,7 +25,7 @@ class CreatedTopic(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordShared(Answer):
-    """What was created, or would be; `create` None: the topic exists. `marker`: the znode was written, too."""
+    """The topic. `create` is its setup, or None if it exists already. `marker`: the znode is written as well."""
 
     ASCII = True
 
@@ -47,7 +47,7 @@ class RecordShared(Answer):
 
 
 def run(options: ShareOptions) -> RecordShared:
-    """Raises Refused where the cluster cannot have a record."""
+    """Create the record. Raises Refused if the cluster cannot have one."""
     with world.record(options.connection, options.state_dir) as at:
         wanted = at.plan()
         if not options.dry_run:

@@ -1,4 +1,4 @@
-"""`kquota record status`: how the shared record is."""
+"""`kquota record status`: show the state of the shared record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kquota record status`: look at the topic with the runs of all hosts."""
+"""`kquota record status`: examine the topic with the runs of all hosts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadableRun(Part):
-    """A run on record that cannot be read, and why."""
+    """A recorded run that cannot be read, and the reason."""
 
     run: str
     why: str
@@ -26,7 +26,7 @@ class UnreadableRun(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordCondition(Part):
-    """How the record is, as `kquota.stores.record.sharing.Condition` has it."""
+    """The state of the record, like `kquota.stores.record.sharing.Condition`."""
 
     topic_id: str
     replicas: int
@@ -40,13 +40,13 @@ class RecordCondition(Part):
 
     @property
     def sound(self) -> bool:
-        """Whether it can be used, loses nothing, and can be read as a whole."""
+        """True if the record can be used, loses nothing, and can be read completely."""
         return not (self.wrong or self.weak or self.unreadable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordStatus(Answer):
-    """How the record of a cluster is; `record` None: there is none."""
+    """The state of the record of a cluster. `record` is None if there is none."""
 
     ASCII = True
 
@@ -72,13 +72,13 @@ class RecordStatus(Answer):
 
 
 def run(options: StatusOptions) -> RecordStatus:
-    """Raises Forbidden when this user may not see the topic."""
+    """Read the state of the record. Raises Forbidden if this user may not see the topic."""
     with world.record(options.connection, options.state_dir) as at:
         return answer(at.topic, at.condition())
 
 
 def answer(topic: str, found: Condition | None) -> RecordStatus:
-    """The condition of the record in a topic; None: there is none."""
+    """Return the state of the record in a topic. None means that there is no record."""
     if found is None:
         none = f"this cluster has no shared record (no topic {topic}). Next: kquota record share"
         return RecordStatus(topic=topic, record=None, notes=(none,), code=NOT_YET)

@@ -14,7 +14,7 @@ from kquota.measure import counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordUnshared(Answer):
-    """What was deleted, or would be. `deleted` false: there was nothing to delete."""
+    """The topic, and whether it was deleted. `deleted` is false if there was nothing to delete."""
 
     ASCII = True
 
@@ -32,7 +32,7 @@ class RecordUnshared(Answer):
 
 
 def run(options: UnshareOptions) -> RecordUnshared:
-    """Raises Refused while a run is open, or where the operator does not agree."""
+    """Delete the topic. Raises Refused while a run is open, or if the operator does not agree."""
     asks = not (options.yes or options.dry_run)
     if asks:
         confirmation.must_have_terminal()

@@ -1,4 +1,4 @@
-"""`kquota throttle clear`: what `throttle set` took goes back value by value; or every throttle of the cluster goes."""
+"""`kquota throttle clear`: restore what `throttle set` changed, or remove every throttle of the cluster."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 from kquota.cli.connection import Connection
 from kquota.cli.options import DryRun, Gone, Output, OutputFormat, StateDir, Yes
 
-EPILOG: Final = """Without --all only what `kquota throttle set` took goes back; the throttle of a move ends with
-`kquota reassign-partitions --verify`. Exit code 8: a broker was not reached and is still throttled.
+EPILOG: Final = """Without --all, only the throttles of `kquota throttle set` are restored. The throttle of a move
+is restored by `kquota reassign-partitions --verify`. Exit code 8: a broker was not reached and is still throttled.
 
 Examples:
   kquota throttle clear --bootstrap-server localhost:9092
@@ -20,7 +20,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearOptions:
-    """Give back what `throttle set` took, exactly as it stood before; again, it changes nothing."""
+    """Restore what `kquota throttle set` changed to its exact previous values, or remove every throttle."""
 
     connection: Connection
     run: Annotated[
@@ -28,11 +28,11 @@ class ClearOptions:
         typer.Option(
             "--run",
             metavar="RUN",
-            help="Only what this run took.  [default: every `throttle set` of yours on this host]",
+            help="Restore only this run.  [default: every `throttle set` of yours on this host]",
         ),
     ] = None
     everything: Annotated[
-        bool, typer.Option("--all", help="Take every replication throttle of the cluster away, whoever set it.")
+        bool, typer.Option("--all", help="Remove every replication throttle of the cluster, whoever set it.")
     ] = False
     gone: Gone = None
     yes: Yes = False

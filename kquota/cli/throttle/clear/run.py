@@ -1,4 +1,4 @@
-"""`kquota throttle clear`: end runs of `throttle set`, or take every throttle of the cluster away."""
+"""`kquota throttle clear`: end runs of `throttle set`, or remove every throttle of the cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kquota.throttle.standing import Standing, order
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleared(Answer):
-    """What was restored, and what could not be yet."""
+    """The changes that were restored, and those that could not be restored yet."""
 
     dry_run: bool
     given_back: tuple[Change, ...]
@@ -35,13 +35,13 @@ class Cleared(Answer):
 
 
 def run(options: ClearOptions) -> Cleared:
-    """Raises Invalid for options that exclude each other, and where nobody can be asked."""
+    """Run the command. Raises Invalid for options that exclude each other, and without a terminal to ask on."""
     if options.everything and options.run is not None:
         raise Invalid("give --run or --all, not both")
     if options.everything and options.gone:
-        raise Invalid("--gone goes with what is on record, not with --all")
+        raise Invalid("--gone cannot be combined with --all, because it concerns only recorded runs")
     if options.yes and not options.everything:
-        raise Invalid("--yes goes with --all: nothing else asks")
+        raise Invalid("--yes needs --all, because only --all asks for confirmation")
     asks = options.everything and not (options.yes or options.dry_run)
     if asks:
         confirmation.must_have_terminal()
@@ -65,9 +65,9 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
         alone = ports.alone
     notes = []
     if not ending:
-        notes = ["no throttle set is on record here: nothing is to be given back", *world.unseen(alone)]
+        notes = ["no run of kquota throttle set is recorded here: there is nothing to restore", *world.unseen(alone)]
     notes += [
-        f"note: run {other.id} of {other.owner} stays; kquota throttle clear --run {other.id} ends it"
+        f"note: run {other.id} of {other.owner} stays open; kquota throttle clear --run {other.id} ends it"
         for other in others
     ]
     return _cleared(given, notes, options, code=NOT_YET if given.pending else DONE)
@@ -84,9 +84,9 @@ def _cleared(given: GivenBack, notes: Sequence[str], options: ClearOptions, *, c
 
 
 def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[Run], list[Run]]:
-    """The throttle runs to end, by default those that this user began on this host; and the others that are open.
+    """Return the throttle runs to end, by default those that this user began on this host, and the other open ones.
 
-    Raises Refused for a run that is not there, or that moves partitions.
+    Raises Refused for a run that does not exist, or that moves partitions.
     """
     throttles = [one for one in open_runs if one.purpose is Purpose.THROTTLE]
     if run is None:
@@ -95,13 +95,15 @@ def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[
     if found := [one for one in throttles if one.id == run]:
         return found, []
     if any(one.id == run for one in open_runs):
-        raise Refused(f"run {run} is a move: kquota reassign-partitions --verify ends its throttle with it")
+        raise Refused(f"run {run} is a move. Restore its throttle with kquota reassign-partitions --verify")
     there = ", ".join(one.id for one in throttles) or "none"
-    raise Refused(f"no open throttle {run} is on record here, open are: {there}. Nothing was written")
+    raise Refused(
+        f"run {run}: no open throttle with this id is recorded here (open runs: {there}). Nothing was written"
+    )
 
 
 def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared:
-    """Take away every list and rate that stands, after showing it; then close the records of throttles."""
+    """Show every list and rate, remove them, and close the records of throttles."""
     hold = None if options.dry_run else world.Hold(doing="throttle clear --all")
     with world.throttling(at, options.state_dir, holding=hold) as ports:
         standing = actions.read(ports)
@@ -130,19 +132,19 @@ def _every(standing: Standing) -> tuple[Change, ...]:
 
 
 def _disclose(standing: Standing) -> None:
-    """What running moves lose, and what this command cannot take away."""
+    """Warn about running moves that lose their throttle, and about rates that this command cannot remove."""
     if running := len(standing.snapshot.running):
-        say(f"warning: {running:,} partitions move: without their throttle they take all that the network gives")
+        say(f"warning: {running:,} partitions are moving. Without a throttle, they use all available bandwidth")
     if default := standing.limits.get(DEFAULT):
         keys = ",".join(default)
         say(
-            f"warning: rates on the default of all brokers stay: kquota configs --alter --delete-config {keys} "
-            "--broker-defaults"
+            f"warning: rates in the broker defaults stay set. Remove them: kquota configs --alter --delete-config "
+            f"{keys} --broker-defaults"
         )
 
 
 def _ask(ports: Ports, changes: Sequence[Change]) -> None:
-    """One confirmation. Raises Refused without it, Conflict when something changed meanwhile."""
+    """Ask for one confirmation. Raises Refused without it, and Conflict if something changed in the meantime."""
     confirmation.show(list(difference(changes)))
-    confirmation.must_agree("take them all away, whoever set them?")
+    confirmation.must_agree("remove all of them, whoever set them?")
     confirmation.must_still_be(tuple(changes), _every(actions.read(ports)), "the throttles")

@@ -1,4 +1,4 @@
-"""The answer of `throttle doctor`: findings, one a line, and what --fix would take away or took away."""
+"""The answer of `throttle doctor`: one finding per line, and what --fix removed or would remove."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ DO: Final[Mapping[Remedy, Callable[[Finding], str]]] = {
     Remedy.RESUME_RUN: lambda _: "kquota move resume",
     Remedy.END_RUN: lambda _: "kquota reassign-partitions --verify with its plan, or kquota move resume",
     Remedy.REMOVE: lambda _: _FIX,
-    Remedy.REMOVE_AFTER_MOVES: lambda _: f"when no move runs any more: {_FIX}",
+    Remedy.REMOVE_AFTER_MOVES: lambda _: f"after all moves have ended: {_FIX}",
     Remedy.SET_RATE: lambda of: f"{_SET} --broker {joined(of.brokers)}",
     Remedy.REMOVE_OR_SET_RATE: lambda _: f"{_FIX}, or {_SET}",
     Remedy.SET_SAME_RATE_ON_BROKERS: lambda of: (
-        f"if that is not meant: {_ALTER} --add-config {of.keys[0]}=RATE --broker ID"
+        f"if this is not intended: {_ALTER} --add-config {of.keys[0]}=RATE --broker ID"
     ),
     Remedy.SET_SAME_RATE_ON_SIDES: lambda of: (
-        f"if that is not meant: {_ALTER} --add-config KEY=RATE --broker {of.brokers[0]}"
+        f"if this is not intended: {_ALTER} --add-config KEY=RATE --broker {of.brokers[0]}"
     ),
     Remedy.SET_RATE_ON_EACH_BROKER: lambda of: (
-        f"set it on each broker, and {_ALTER} --delete-config {','.join(of.keys)} --broker-defaults"
+        f"set it on each broker, then {_ALTER} --delete-config {','.join(of.keys)} --broker-defaults"
     ),
-    Remedy.SET_RATE_DYNAMICALLY: lambda _: "take it out of server.properties; set it with kquota throttle set",
+    Remedy.SET_RATE_DYNAMICALLY: lambda _: "remove it from server.properties and set it with kquota throttle set",
     Remedy.REMOVE_FROM_BROKER: _remove_from_broker,
     Remedy.CORRECT_LIST: _correct_list,
-    Remedy.SHORTEN_LIST: lambda _: "take entries away, or throttle the whole topic: kquota throttle set --topic",
+    Remedy.SHORTEN_LIST: lambda _: "remove entries, or throttle the whole topic: kquota throttle set --topic",
 }
-"""The command line of each remedy."""
+"""The command line for each remedy."""
 
 
 def _to_the_second(time: datetime | None) -> str | None:
@@ -63,7 +63,7 @@ def _to_the_second(time: datetime | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueFound(Part):
-    """A value that a finding is about; `first_seen` None: not known, or nothing that --fix may take away."""
+    """A value of a finding. `first_seen` is None if it is unknown, or if --fix cannot remove the value."""
 
     setting: Setting = spread()
     value: str
@@ -72,7 +72,7 @@ class ValueFound(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingShown(Part):
-    """A finding, as `kquota.throttle.finding` has it."""
+    """A finding, like `kquota.throttle.finding.Finding`."""
 
     rule: str
     where: str
@@ -85,7 +85,7 @@ class FindingShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination(Answer):
-    """What doctor found, and what --fix would take away, took away, or could not."""
+    """The findings of doctor, and what --fix would remove, removed, or could not remove."""
 
     findings: tuple[FindingShown, ...]
     planned: tuple[Change, ...] = ()
@@ -95,7 +95,7 @@ class Examination(Answer):
     HEADER = ("rule", "where", "what", "effect", "do", "fixable")
 
     def text(self) -> Iterator[str]:
-        """One line each: what, where, what it does, what to do."""
+        """Yield one line for each finding: problem, place, effect and remedy."""
         for one in self.findings:
             yield f"{one.rule}: {one.where}: {one.what}; {one.effect}. Do: {one.do}"
 
@@ -105,9 +105,9 @@ class Examination(Answer):
 
 
 def summary(found: Sequence[Finding]) -> str:
-    """How many findings of which rule."""
+    """Return the number of findings of each rule."""
     if not found:
-        return "nothing is left over"
+        return "no findings"
     counts = Counter(one.rule for one in found)
     told = ", ".join(f"{rule} {count}" for rule, count in counts.items())
     return f"{counted(len(found), 'finding')}: {told}"
@@ -122,7 +122,7 @@ def examination(
     undone: Mapping[Setting, str] | None = None,
     notes: Sequence[str] = (),
 ) -> Examination:
-    """The answer; `sightings` are when doctor first saw each leftover, None where that is not remembered."""
+    """Return the answer. `sightings` has when doctor first saw each leftover, None if that is not kept."""
     first = {} if sightings is None else sightings.first
     findings = (
         FindingShown(

@@ -1,4 +1,4 @@
-"""`kquota throttle doctor`: leftovers of throttles found, and with --fix taken away."""
+"""`kquota throttle doctor`: find problems with throttles, and remove leftovers with --fix."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 from kquota.cli.connection import Connection
 from kquota.cli.options import DryRun, Output, StateDir, TableFormat, Yes
 
-EPILOG: Final = """Exit codes: 0 nothing is left over, 8 something is. In cron give --older-than: what was seen at
-every look for so long goes, and younger leftovers stay (exit code 8).
+EPILOG: Final = """Exit codes: 0 no findings, 8 some findings. In cron, use --older-than: --fix then removes only what
+every look has found for that long. Younger leftovers stay (exit code 8).
 
 Examples:
   kquota throttle doctor --bootstrap-server localhost:9092
@@ -20,14 +20,16 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorOptions:
-    """Find rates and lists that outlived their move, that do nothing, or that contradict each other."""
+    """Find replication throttles that are left over, have no effect or contradict each other."""
 
     connection: Connection
-    fix: Annotated[bool, typer.Option("--fix", help="Take away what no run holds and no move can use.")] = False
+    fix: Annotated[bool, typer.Option("--fix", help="Remove what no run holds and no move can use.")] = False
     older_than: Annotated[
         str | None,
         typer.Option(
-            "--older-than", metavar="TIME", help="With --fix: only what was there at every look for so long: 1h."
+            "--older-than",
+            metavar="TIME",
+            help="With --fix: remove only what every look has found for this long, for example 1h.",
         ),
     ] = None
     yes: Yes = False

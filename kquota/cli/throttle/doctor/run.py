@@ -1,11 +1,11 @@
-"""`kquota throttle doctor`: find leftovers, and with --fix take them away and look again."""
+"""`kquota throttle doctor`: find problems, and with --fix remove leftovers and look again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from kquota.cli import confirmation, world
-from kquota.cli.contract import say
+from kquota.cli.contract import say, worded
 from kquota.cli.throttle.changes import difference
 from kquota.cli.throttle.doctor.answer import Examination, examination
 from kquota.cli.throttle.doctor.command import DoctorOptions
@@ -19,14 +19,14 @@ from kquota.throttle.port import Ports
 
 
 def run(options: DoctorOptions) -> Examination:
-    """Raises Invalid for options without --fix, and where nobody can be asked."""
+    """Run the command. Raises Invalid for options that need --fix, and without a terminal to ask on."""
     for option, given in (
         ("--older-than", options.older_than is not None),
         ("--yes", options.yes),
         ("--dry-run", options.dry_run),
     ):
         if given and not options.fix:
-            raise Invalid(f"{option} goes with --fix")
+            raise Invalid(f"{option} needs --fix")
     asks = options.fix and not (options.yes or options.dry_run)
     if asks:
         confirmation.must_have_terminal()
@@ -38,7 +38,7 @@ def run(options: DoctorOptions) -> Examination:
 
 
 def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> Examination:
-    """Find, and with `older_than` say what --fix would do."""
+    """Find problems. With `older_than`, also show what --fix would do."""
     with world.throttling(at, options.state_dir) as ports:
         standing = actions.read(ports)
         found = doctor.findings(standing)
@@ -48,7 +48,7 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
             if older_than:
                 raise
             left = None
-            say(f"warning: since when they are there is not remembered: {error}")
+            say(f"warning: kquota cannot remember when it first saw each leftover: {worded(error)}")
     notes = list(unread(standing))
     planned: Sequence[Change] = ()
     if older_than is not None and left is not None:
@@ -58,7 +58,7 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
 
 
 def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bool) -> Examination:
-    """Take away what may go, look again, and tell what remains."""
+    """Remove leftovers, look again, and report what remains."""
     hold = world.Hold(doing="throttle doctor --fix", cautious=True)
     with world.throttling(at, options.state_dir, holding=hold) as ports:
         _must_know_all_runs(ports)
@@ -70,21 +70,24 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
         standing = actions.read(ports)
         found = doctor.findings(standing)
         sightings = actions.leftovers(ports, standing, ports.clock, older_than).sightings
-    notes = [*unread(standing), *(f"taken away: {line}" for line in difference(removal.done))]
-    notes += [f"warning: still there: {setting} ({why}); run it again" for setting, why in removal.undone.items()]
+    notes = [*unread(standing), *(f"removed: {line}" for line in difference(removal.done))]
+    notes += [
+        f"warning: {setting} may still be set ({why}). Run the same command again"
+        for setting, why in removal.undone.items()
+    ]
     if left.young:
-        notes.append(f"some leftovers are younger than {older_than:g} s, as far as doctor has seen: they stay")
+        notes.append(f"some leftovers stay, because doctor first saw them less than {older_than:g} s ago")
     return examination(found, sightings, fixed=removal.done, undone=removal.undone, notes=notes)
 
 
 def _must_know_all_runs(ports: Ports) -> None:
-    """Raises Refused where a run that cannot be seen may need what looks left over."""
-    if ports.hidden:
-        raise Refused(f"{ports.alone}. Nothing was removed, because another host's run may need it")
+    """Raise Refused if a run that is not visible here may need an apparent leftover."""
+    if ports.alone is not None and ports.hidden:
+        raise Refused(ports.alone, ". Nothing was removed, because another host's run may need it")
     if unreadable := ports.runs.unreadable:
         raise Refused(
-            f"run {unreadable[0]} on record cannot be read, so it is unknown what it has set. Nothing was removed; use "
-            "the kquota that wrote it"
+            f"run {unreadable[0]} on record cannot be read, so it is unknown what it set. Use the version of kquota "
+            "that wrote it; nothing was removed"
         )
 
 
@@ -93,12 +96,12 @@ def _changes(ports: Ports, older_than: float) -> tuple[Change, ...]:
 
 
 def _ask(changes: Sequence[Change], again: Callable[[], Sequence[Change]]) -> None:
-    """One confirmation. Raises Refused without it, Conflict when something changed while the operator thought."""
+    """Ask for one confirmation. Raises Refused without it, and Conflict if something changed in the meantime."""
     for line in _proposal(changes):
         say(line)
-    confirmation.must_agree("take them away?")
+    confirmation.must_agree("remove them?")
     confirmation.must_still_be(tuple(changes), tuple(again()), "the throttles")
 
 
 def _proposal(changes: Sequence[Change]) -> list[str]:
-    return confirmation.first(list(difference(changes))) or ["there is nothing that --fix may take away"]
+    return confirmation.first(list(difference(changes))) or ["there is nothing that --fix can remove"]

@@ -1,13 +1,14 @@
-"""The answers of `throttle set`: what it wrote, and how far a returning broker is."""
+"""The answers of `throttle set`: its changes, and the progress of a returning broker."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kquota.cli.contract import DONE, NOT_YET
+from kquota.cli.contract import DONE, NOT_YET, worded
 from kquota.cli.output import Answer
 from kquota.cli.throttle.changes import Pending, lists_first, pending, remaining
+from kquota.errors import KquotaError
 from kquota.settings.change import Change
 from kquota.terms import BrokerId, TopicPartition
 from kquota.throttle.set_and_clear import BrokerRecovery, HeldThrottle
@@ -15,7 +16,7 @@ from kquota.throttle.set_and_clear import BrokerRecovery, HeldThrottle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleSet(Answer):
-    """What was written, or would be; `record` is where the run is on record."""
+    """The changes that were made, or would be. `record` is where the run is recorded."""
 
     run: str | None
     record: str | None
@@ -28,7 +29,7 @@ class ThrottleSet(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovering(Answer):
-    """One look at a returning broker, as `kquota.throttle.set_and_clear.BrokerRecovery` has it."""
+    """One look at a returning broker, like `kquota.throttle.set_and_clear.BrokerRecovery`."""
 
     run: str | None
     done: bool
@@ -43,9 +44,14 @@ class Recovering(Answer):
 
 
 def throttle_set(
-    held: HeldThrottle, record: str | None, *, dry_run: bool, notes: tuple[str, ...] = (), alone: str | None = None
+    held: HeldThrottle,
+    record: str | None,
+    *,
+    dry_run: bool,
+    notes: tuple[str, ...] = (),
+    alone: KquotaError | None = None,
 ) -> ThrottleSet:
-    """The answer; `alone` is why other hosts do not see the run, None where they do."""
+    """Return the answer. `alone` is the reason why other hosts do not see the run, None if they do."""
     return ThrottleSet(
         run=None if held.run is None or dry_run else held.run.id,
         record=record,
@@ -55,22 +61,22 @@ def throttle_set(
     )
 
 
-def _outcome(held: HeldThrottle, record: str | None, alone: str | None, *, dry_run: bool) -> Iterator[str]:
+def _outcome(held: HeldThrottle, record: str | None, alone: KquotaError | None, *, dry_run: bool) -> Iterator[str]:
     if held.run is None or not held.changes:
-        yield f"all of it stands already: nothing {'would be' if dry_run else 'was'} written"
+        yield f"everything is set already: nothing {'would be' if dry_run else 'was'} written"
     elif dry_run:
         yield "nothing was written"
     if held.run is not None and record is not None:
-        yield f"run {held.run.id} is on record, with every prior value, in {record}"
+        yield f"run {held.run.id} is recorded, with every previous value, in {record}"
     if alone is not None:
-        yield f"note: other hosts do not see this run: {alone}"
+        yield f"note: other hosts do not see this run: {worded(alone)}"
 
 
 def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recovering:
-    """The answer to one look; unless it is the `last`, the broker is behind and will be looked at again."""
+    """Return the answer to one look. Unless it is the `last` one, the broker is behind, and another look follows."""
     notes = tuple(remaining(seen.restored)) if last else ()
     if seen.done:
-        notes += (f"broker {broker} is in sync everywhere: nothing of this throttle is left",)
+        notes += (f"broker {broker} is in sync everywhere: nothing of this throttle remains set",)
     return Recovering(
         run=None if seen.run is None else seen.run.id,
         done=seen.done,

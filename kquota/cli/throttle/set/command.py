@@ -1,4 +1,4 @@
-"""`kquota throttle set`: throttle topics and brokers without a move, a returning broker, or a running move anew."""
+"""`kquota throttle set`: throttle topics and brokers without a move, a returning broker, or a running move."""
 
 from __future__ import annotations
 
@@ -11,30 +11,34 @@ import typer
 from kquota.cli.connection import Connection
 from kquota.cli.options import DryRun, Output, OutputFormat, Reason, StateDir
 
-EPILOG: Final = """What is set is on record: `kquota throttle clear` gives back what stood before, value by value.
+EPILOG: Final = """kquota records what it sets. `kquota throttle clear` restores each previous value.
 
 Examples:
   kquota throttle set --bootstrap-server localhost:9092 --topic orders --throttle 50MB/s
   kquota throttle set --bootstrap-server localhost:9092 --recovering 3 --throttle 50MB/s"""
 
 HEADINGS: Final = {
-    "--throttle": "How fast",
-    "--topic": "Of topics and brokers",
-    "--recovering": "Or of a broker that comes back",
-    "--run": "Or of a move under way",
-    "--sample": "Trial, record and output",
+    "--throttle": "Rate",
+    "--topic": "Topics and brokers",
+    "--recovering": "Or a returning broker",
+    "--run": "Or a running move",
+    "--sample": "Measurement, record and output",
 }
 """The first option of each part of the help, and its heading."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetOptions:
-    """Throttle topics and brokers, a broker that comes back, or a move under way; on record, to be given back."""
+    """Throttle topics and brokers, a returning broker or a running move, and record what to restore."""
 
     connection: Connection
     throttle: Annotated[
         str | None,
-        typer.Option("--throttle", metavar="RATE", help="The rate of each broker: 50MB/s; bare: bytes per second."),
+        typer.Option(
+            "--throttle",
+            metavar="RATE",
+            help="Rate of each broker, for example 50MB/s. Without a unit: bytes per second.",
+        ),
     ] = None
     topic: Annotated[
         list[str] | None, typer.Option("--topic", metavar="T,…", help="Throttle every replica of these topics.")
@@ -47,23 +51,32 @@ class SetOptions:
         ),
     ] = None
     all_brokers: Annotated[bool, typer.Option("--all-brokers", help="Set the rate on every broker.")] = False
-    leader: Annotated[bool, typer.Option("--leader", help="Only what leaders send.")] = False
-    follower: Annotated[bool, typer.Option("--follower", help="Only what followers receive.")] = False
+    leader: Annotated[bool, typer.Option("--leader", help="Limit only what leaders send.")] = False
+    follower: Annotated[bool, typer.Option("--follower", help="Limit only what followers receive.")] = False
     recovering: Annotated[
         int | None,
-        typer.Option("--recovering", metavar="BROKER", min=0, help="Throttle just what this broker is behind with."),
+        typer.Option(
+            "--recovering",
+            metavar="BROKER",
+            min=0,
+            help="Throttle only the replicas of this broker that are out of sync.",
+        ),
     ] = None
     once: Annotated[
-        bool, typer.Option("--once", help="With --recovering: one look; exits 8 while the broker is behind.")
+        bool, typer.Option("--once", help="With --recovering: look only once. Exit code 8: the broker is still behind.")
     ] = False
-    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Give this open run another rate.")] = None
+    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Change the rate of this open run.")] = None
     reassignment_json_file: Annotated[
         Path | None,
-        typer.Option("--reassignment-json-file", metavar="FILE", help="The same for the open run of this plan."),
+        typer.Option("--reassignment-json-file", metavar="FILE", help="Change the rate of the open run of this plan."),
     ] = None
     sample: Annotated[
         str,
-        typer.Option("--sample", metavar="TIME", help="How long to measure what in-sync followers take of it; 0: not."),
+        typer.Option(
+            "--sample",
+            metavar="TIME",
+            help="How long to measure how much of the rate in-sync followers use. 0: do not measure.",
+        ),
     ] = "3s"
     reason: Reason = None
     dry_run: DryRun = False

@@ -1,4 +1,4 @@
-"""`kquota throttle set --recovering`: a returning broker's catching up, followed to its end, or one look of it."""
+"""`kquota throttle set --recovering`: throttle a returning broker until it is in sync, or look once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kquota.cli.contract import say
 from kquota.cli.throttle.checks import must_be_known
 from kquota.cli.throttle.set.answer import Recovering, ThrottleSet, recovering, throttle_set
 from kquota.errors import Busy, Unreachable
-from kquota.list_text import joined
+from kquota.list_text import named_brokers
 from kquota.measure import ByteRate, human_rate
 from kquota.reassign.run import Run
 from kquota.terms import BrokerId
@@ -28,7 +28,7 @@ _EVERY_SECONDS: Final = 2.0
 def recover(
     at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, *, once: bool
 ) -> Generator[Recovering]:
-    """List what the broker is behind with, release each as it rejoins: an answer for each look."""
+    """List the replicas that are out of sync, and release each that rejoins. Yields an answer for each look."""
     seen = _look(at, state_dir, broker, rate)
     try:
         while not once and seen.behind:
@@ -37,16 +37,16 @@ def recover(
             try:
                 seen = _look(at, state_dir, broker, rate, seen.run)
             except (Busy, Unreachable) as error:
-                say(f"{error}; the throttle stands, trying again")
+                say(f"{error}; the throttle stays set, trying again")
                 seen = replace(seen, changes=(), restored=GivenBack())
     except (KeyboardInterrupt, GeneratorExit):
-        say("the throttle stands: the same command goes on, kquota throttle clear takes it back")
+        say("the throttle stays set. To continue, run the same command; to restore, run kquota throttle clear")
         raise
     yield recovering(seen, broker, last=True)
 
 
 def would_recover(at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate) -> ThrottleSet:
-    """What the first look would write."""
+    """Return the changes of the first look."""
     with world.throttling(at, state_dir) as ports:
         _must_exist(ports, broker)
         snapshot = ports.cluster.snapshot(None)
@@ -59,21 +59,21 @@ def would_recover(at: world.Where, state_dir: Path | None, broker: BrokerId, rat
 def _look(
     at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, going: Run | None = None
 ) -> BrokerRecovery:
-    """One look, on a connection of its own: between two others may write, and a broker may go."""
+    """Take one look on a new connection. Between two looks, others may write, and the broker may stop."""
     with world.throttling(at, state_dir, holding=world.Hold(doing=f"throttle set --recovering {broker}")) as ports:
         _must_exist(ports, broker)
         seen = set_and_clear.recover(ports.cluster, ports.runs, ports.clock, broker, rate, going)
     if going is not None and seen.run is not None and seen.run.rate != going.rate:
-        say(f"broker {broker}: another kquota has set {human_rate(seen.run.rate or 0)}, which is kept")
+        say(f"broker {broker}: kquota keeps the rate of {human_rate(seen.run.rate or 0)} that another kquota set")
     if seen.behind and (seen.changes or seen.restored.changes or sys.stderr.isatty()):
-        unlimited = f"; no rate on broker {joined(seen.unlimited)}, not alive" if seen.unlimited else ""
+        unlimited = f"; no rate is set on {named_brokers(seen.unlimited)} (not alive)" if seen.unlimited else ""
         count = f"{len(seen.behind):,} replica{'s are' if len(seen.behind) > 1 else ' is'}"
         say(f"broker {broker}: {count} out of sync{unlimited}")
     return seen
 
 
 def _must_exist(ports: Ports, broker: BrokerId) -> None:
-    """Raises Refused for a broker that is neither alive nor named by any partition."""
+    """Raise Refused for a broker that is not alive and that no partition names."""
     snapshot = ports.cluster.snapshot(None)
     known = snapshot.alive | {b for now in snapshot.partitions.values() for b in now.replicas}
     must_be_known([broker], known, "--recovering")

@@ -1,4 +1,4 @@
-"""`kquota throttle set`: throttle what is selected, follow a returning broker, or give a run another rate."""
+"""`kquota throttle set`: set a throttle, follow a returning broker, or change the rate of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kquota.cli.throttle.set.answer import ThrottleSet, throttle_set
 from kquota.cli.throttle.set.command import SetOptions
 from kquota.cli.throttle.throughput import flowing, starving
 from kquota.errors import Invalid, Refused
-from kquota.list_text import joined
+from kquota.list_text import named_brokers
 from kquota.measure import ByteRate, human_rate
 from kquota.reassign import plan as plans
 from kquota.reassign.run import Run, covers
@@ -27,7 +27,7 @@ from kquota.throttle.standing import Standing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """The options of a throttle without a move; of no `sides` both are meant."""
+    """The options of a throttle without a move. Empty `sides` means both."""
 
     topics: tuple[str, ...]
     all_topics: bool
@@ -38,12 +38,12 @@ class _Asked:
 
     @property
     def selects(self) -> bool:
-        """Whether it names topics or brokers."""
+        """True if the options name topics or brokers."""
         return bool(self.topics or self.brokers or self.all_topics or self.all_brokers)
 
 
 def run(options: SetOptions) -> Answer | Generator[Answer]:
-    """Raises Invalid for options that do not go together."""
+    """Run the command. Raises Invalid for options that cannot be combined."""
     seconds = checks.seconds_of(options.sample)
     asked = _Asked(
         topics=names(options.topic, "--topic"),
@@ -69,21 +69,21 @@ def run(options: SetOptions) -> Answer | Generator[Answer]:
 
 
 def _check(asked: _Asked, options: SetOptions) -> None:
-    """Raises Invalid for what does not stand together."""
+    """Raise Invalid for options that cannot be combined."""
     others = (options.recovering, options.run, options.reassignment_json_file)
     if [asked.selects, *(other is not None for other in others)].count(True) != 1:
         raise Invalid(
-            "throttle what? Give --topic, --all-topics, --broker or --all-brokers; or --recovering BROKER; or --run "
-            "RUN or --reassignment-json-file FILE of a move under way"
+            "give exactly one target: topics and brokers (--topic, --all-topics, --broker, --all-brokers), a returning "
+            "broker (--recovering BROKER), or a running move (--run RUN or --reassignment-json-file FILE)"
         )
     if not asked.selects and asked.sides:
-        raise Invalid("--leader and --follower go with --topic, --all-topics, --broker and --all-brokers")
+        raise Invalid("--leader and --follower need --topic, --all-topics, --broker or --all-brokers")
     if (asked.topics and asked.all_topics) or (asked.brokers and asked.all_brokers):
-        raise Invalid("name topics or brokers, or take them all, not both")
+        raise Invalid("--topic and --all-topics exclude each other, and so do --broker and --all-brokers")
     if options.once and options.recovering is None:
-        raise Invalid("--once goes with --recovering")
+        raise Invalid("--once needs --recovering")
     if asked.rate is None and (not asked.selects or asked.brokers or asked.all_brokers):
-        raise Invalid("how fast? Give --throttle RATE")
+        raise Invalid("the rate is missing: give --throttle RATE")
 
 
 def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) -> ThrottleSet:
@@ -94,7 +94,7 @@ def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) ->
         wanted = wishes.whole_topics(topics, _brokers(standing, asked, topics), asked.rate, asked.sides or wishes.BOTH)
         what = (ports.cluster, ports.runs, ports.clock, wishes.title(wanted), wanted, asked.rate, options.reason)
         held = set_and_clear.prepare(*what)
-        # Whether the throttle leaves anything for what has to catch up, as far as brokers tell.
+        # Warn if the throttle leaves nothing for replicas that must catch up.
         after = standing.after(held.changes)
         for line in starving(after, flowing(ports, after, seconds)):
             say(line)
@@ -107,25 +107,25 @@ def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) ->
 
 
 def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
-    """What the throttle does not do."""
+    """Yield notes on the limits of the throttle."""
     if topics:
         yield (
-            "note: replicas in sync are counted and never delayed (KAFKA-4313); what falls out of sync comes back at "
-            "this rate"
+            "note: the throttle counts what in-sync replicas fetch, but never delays it (KAFKA-4313). Replicas that "
+            "fall out of sync catch up at this rate"
         )
     if topics and asked.rate is None:
-        yield "note: lists without rates limit nothing: give --throttle RATE, too"
+        yield "note: lists without rates limit nothing: also give --throttle RATE"
     if asked.rate is not None and not topics:
-        yield "note: rates without lists limit nothing: give --topic, too"
+        yield "note: rates without lists limit nothing: also give --topic"
 
 
 def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[BrokerId, ...]:
-    """Where the rate goes. Raises Refused for what does not exist, and for a broker that cannot be told."""
+    """Return the brokers that get the rate. Raises Refused for one that does not exist or is not alive."""
     checks.must_exist(standing, topics, asked.brokers)
     if asked.rate is None:
         return ()
     if dead := [broker for broker in asked.brokers if broker in standing.unread]:
-        raise Refused(f"broker {dead[0]} is not alive, and only itself takes its rate. Nothing was written")
+        raise Refused(f"broker {dead[0]} is not alive, so it cannot accept a rate. Start it first; nothing was written")
     if asked.brokers:
         return asked.brokers
     if asked.all_brokers:
@@ -134,7 +134,10 @@ def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[
         partitions = standing.snapshot.partitions
         every = {b for topic in topics for name in standing.topics[topic] for b in partitions[name].replicas}
     if dead := sorted(every & set(standing.unread)):
-        say(f"warning: broker {joined(dead)} is not alive: it gets no rate; set it again when it is back")
+        say(
+            f"warning: no rate is set on {named_brokers(dead)} (not alive). Run the same command again when "
+            "all brokers are back"
+        )
     return tuple(sorted(every - set(standing.unread)))
 
 
@@ -160,8 +163,8 @@ def _must_be_open(found: Run | None, open_runs: Sequence[Run], run_id: str | Non
     if found is not None:
         return found
     there = ", ".join(run.id for run in open_runs) or "none"
-    which = "no open run of this plan" if run_id is None else f"no open run {run_id}"
+    which = "no open run of this plan" if run_id is None else f"run {run_id}: no open run with this id"
     raise Refused(
-        f"there is {which} on record here, open are: {there}; a plan that runs without a record: kquota "
-        "reassign-partitions --execute it again with --throttle. Nothing was written"
+        f"{which} is recorded here (open runs: {there}). If the move runs without a record, set its rate with kquota "
+        "reassign-partitions --execute --throttle. Nothing was written"
     )

@@ -1,4 +1,4 @@
-"""The answer of `throttle show`: text that a narrow terminal holds, JSON, and one long table."""
+"""The answer of `throttle show`: text for narrow terminals, JSON, and one long table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOLLOWER_FLOW: Final = "FollowerReplicationThrottledRate"
 SUM_LAG: Final = "SumReplicaLag"
 BYTES_IN: Final = "PartitionBytesInRate"
 _MOST: Final = 20
-NOBODY: Final = "by no run on record here"
+NOBODY: Final = "by no run recorded here"
 
 
 def _whole(rate: float | None) -> int | None:
@@ -35,7 +35,7 @@ def _milliseconds(seconds: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateShown(Part):
-    """A rate as its broker tells it, and the runs on record that set it."""
+    """A rate as its broker reports it, and the recorded runs that set it."""
 
     value: str
     source: str
@@ -45,7 +45,7 @@ class RateShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerFlow(Part):
-    """What flows through a broker's throttles: bytes per second and offsets, None is unknown."""
+    """The throttled throughput of a broker, in bytes per second, and its lag in offsets. None means unknown."""
 
     leader: float | None = key(LEADER_FLOW, _whole)
     follower: float | None = key(FOLLOWER_FLOW, _whole)
@@ -54,7 +54,7 @@ class BrokerFlow(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerShown(Part):
-    """The rates of a broker, or of the default of all brokers, which has no flow."""
+    """The rates of a broker, or of the broker defaults, which have no throughput."""
 
     broker: Where
     rates: Mapping[str, RateShown]
@@ -71,7 +71,7 @@ class EntriesShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListShown(Part):
-    """A topic's list of throttled replicas."""
+    """A throttled replica list of a topic."""
 
     topic: str
     key: str
@@ -81,7 +81,7 @@ class ListShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFlow(Part):
-    """What is written to a throttled partition in bytes per second, and how far its followers are behind."""
+    """The bytes per second written to a throttled partition, and the lag of its followers."""
 
     partition: TopicPartition = spread()
     bytes_in: float | None = key(BYTES_IN, _whole)
@@ -90,7 +90,7 @@ class PartitionFlow(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunShown(Part):
-    """A run on record that set something of what is shown."""
+    """A recorded run that set some of the values shown."""
 
     run: str
     purpose: Purpose
@@ -107,7 +107,7 @@ class RunShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottlesShown(Answer):
-    """What is throttled. Bytes per second, offsets, seconds; None is unknown or unset, never 0."""
+    """The throttles of a cluster, in bytes per second, offsets and seconds. None is unknown or unset, never 0."""
 
     measured_seconds: float | None = key(form=_milliseconds)
     brokers: tuple[BrokerShown, ...]
@@ -120,10 +120,10 @@ class ThrottlesShown(Answer):
     HEADER = ("kind", "name", "key", "value", "runs", "since")
 
     def text(self) -> Iterator[str]:
-        """For people: rates that are the same stand together, so do entries."""
+        """Yield lines for people. Equal rates share a line, and so do entries."""
         limited = any(broker.rates for broker in self.brokers)
         if not limited and not self.lists:
-            yield "nothing is throttled" + (" there" if self.filtered else "")
+            yield "nothing in this selection is throttled" if self.filtered else "nothing is throttled"
             return
         yield "rates" if limited else "rates: none, so nothing is throttled"
         for line in self._rate_lines():
@@ -149,16 +149,16 @@ class ThrottlesShown(Answer):
         for (index, value, source, in_force, whose), brokers in together.items():
             numbers = spans(b for b in brokers if isinstance(b, int))
             on = f"broker{'s' if len(brokers) > 1 else ''} {numbers}"
-            on = "the default of all brokers" if DEFAULT in brokers else on
+            on = "the broker defaults" if DEFAULT in brokers else on
             told = whose if source == DYNAMIC_BROKER else f"from {source}"
             unheeded = "" if in_force else ", not in force"
             yield f"{SHORT[THROTTLE_RATES[index]]:<9} {written(value)} on {on}, {told}{unheeded}"
 
     def _flow_lines(self) -> Iterator[str]:
         if self.measured_seconds is None:
-            yield "what flows: unknown"
+            yield "throughput: unknown"
             return
-        yield f"what flows, measured for {self.measured_seconds:.1f} s"
+        yield f"throughput, measured for {self.measured_seconds:.1f} s"
         heads = [
             "broker",
             "LeaderReplication\nThrottledRate",
@@ -176,10 +176,10 @@ class ThrottlesShown(Answer):
         yield ""
         yield from _indented(aligned(cells, ["partition", BYTES_IN, "lag (offsets)"], left=[0]))
         if (more := len(busiest) - _MOST) > 0:
-            yield f"  and {more:,} more: --output json shows them all"
+            yield f"  and {more:,} more: --output json shows all of them"
 
     def rows(self) -> Iterator[Row]:
-        """A row for each value that stands and each that was measured; runs joined by commas, empty for nobody's."""
+        """Yield a row for each value that is set or measured. Runs are joined by commas, and empty for none."""
         for broker in self.brokers:
             name = None if broker.broker is DEFAULT else str(broker.broker)
             for rate, one in broker.rates.items():
@@ -203,7 +203,7 @@ class ThrottlesShown(Answer):
         return [",".join(ids), ",".join(run.since for run in self._holders(ids))]
 
     def _by(self, ids: Sequence[str]) -> str:
-        """Whose a value is and since when."""
+        """Return which runs set a value, and when they began."""
         told = [
             f"by run {run.run}{'' if run.owner is None else f' of {run.owner}'} since {run.since}"
             for run in self._holders(ids)

@@ -1,4 +1,4 @@
-"""`kquota throttle show`: what is throttled, by whom, since when, and what flows."""
+"""`kquota throttle show`: throttles, the runs that set them, and their throughput."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 from kquota.cli.connection import Connection
 from kquota.cli.options import Output, StateDir, TableFormat
 
-EPILOG: Final = """What flows is measured from the ends of the logs. Through ZooKeeper it is unknown: nobody tells it
-there.
+EPILOG: Final = """kquota measures throughput from log end offsets. Over --zookeeper it is shown as unknown, because
+ZooKeeper does not store offsets.
 
 Examples:
   kquota throttle show --bootstrap-server localhost:9092
@@ -20,15 +20,15 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowOptions:
-    """Show which brokers and topics are throttled, by which run, since when, and what flows there."""
+    """Show which brokers and topics are throttled, by which run, since when, and their throughput."""
 
     connection: Connection
-    topic: Annotated[list[str] | None, typer.Option("--topic", metavar="T,…", help="Only these topics.")] = None
+    topic: Annotated[list[str] | None, typer.Option("--topic", metavar="T,…", help="Show only these topics.")] = None
     broker: Annotated[
-        list[str] | None, typer.Option("--broker", metavar="ID,…", help="Only these brokers, by their ids.")
+        list[str] | None, typer.Option("--broker", metavar="ID,…", help="Show only these brokers, by id.")
     ] = None
     sample: Annotated[
-        str, typer.Option("--sample", metavar="TIME", help="How long to measure what flows; 0: configs only.")
+        str, typer.Option("--sample", metavar="TIME", help="How long to measure throughput. 0: show only configs.")
     ] = "3s"
     no_sample: Annotated[bool, typer.Option("--no-sample", help="The same as --sample 0.")] = False
     state_dir: StateDir = None

@@ -1,4 +1,4 @@
-"""`kquota throttle show`: read what is throttled, measure what flows, and keep what was asked for."""
+"""`kquota throttle show`: read the throttles, measure throughput, and select what was requested."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from kquota.throttle.throughput import MeasuredFlow
 
 
 def run(options: ShowOptions) -> ThrottlesShown:
-    """Raises Refused for a topic or a broker that does not exist."""
+    """Run the command. Raises Refused for a topic or a broker that does not exist."""
     topics, brokers = names(options.topic, "--topic"), broker_ids(options.broker, "--broker")
     seconds = 0.0 if options.no_sample else checks.seconds_of(options.sample)
     with world.throttling(world.where(options.connection), options.state_dir) as ports:
@@ -44,7 +44,7 @@ def run(options: ShowOptions) -> ThrottlesShown:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What is to be shown of one reading; empty filters select everything. `flow` None: unknown."""
+    """The part of one reading to show. Empty filters select everything. `flow` None means unknown."""
 
     standing: Standing
     flow: MeasuredFlow | None
@@ -52,7 +52,7 @@ class Selection:
     brokers: Sequence[BrokerId] = ()
 
     def answer(self) -> ThrottlesShown:
-        """The selection, with the runs that set what is in it."""
+        """Return the selection, with the runs that set its values."""
         lists = tuple(self._list(setting) for setting in self._lists)
         brokers = tuple(self._broker(where) for where in (*self._measured, *self._defaults))
         named = {run_id for broker in brokers for rate in broker.rates.values() for run_id in rate.runs}
@@ -70,7 +70,7 @@ class Selection:
 
     @cached_property
     def _lists(self) -> list[Setting]:
-        """The lists to show; with --broker alone those that name one of them."""
+        """The lists to show. With only --broker, those that name one of the brokers."""
         if self.brokers and not self.topics:
             wanted = set(self.brokers)
             return [
@@ -82,7 +82,7 @@ class Selection:
 
     @cached_property
     def _replicas(self) -> frozenset[ReplicaId]:
-        """Every replica of the partitions that the lists to show name."""
+        """Every replica of the partitions that are named by the lists to show."""
         partitions = self.standing.snapshot.partitions
         return frozenset(
             (name, broker)
@@ -94,21 +94,21 @@ class Selection:
 
     @cached_property
     def _wanted(self) -> frozenset[Where] | None:
-        """Where rates are shown, None: everywhere."""
+        """Where rates are shown. None means everywhere."""
         if self.brokers:
             return frozenset(self.brokers)
         return frozenset(broker for _, broker in self._replicas) if self.topics else None
 
     @property
     def _measured(self) -> list[BrokerId]:
-        """The brokers that are shown: those with a rate or a throttled replica."""
+        """The brokers to show: those with a rate or a throttled replica."""
         limited = {b for b in self.standing.brokers if self.standing.limits[b] and self._shows(b)}
         replicas = {broker for _, broker in self._replicas}
         return sorted(b for b in limited | replicas if not self.brokers or b in self.brokers)
 
     @property
     def _defaults(self) -> list[Where]:
-        """The default of all brokers, where something is set on it."""
+        """The broker defaults, if they have a rate."""
         return [where for where in self.standing.limits if isinstance(where, Default) and self._shows(where)]
 
     def _shows(self, where: Where) -> bool:
@@ -126,7 +126,7 @@ class Selection:
         return BrokerShown(broker=where, rates=rates, flow=flow)
 
     def _rate(self, where: Where, key: str, limit: StoredRate) -> RateShown:
-        """A rate with the runs that set it; no run does where it was not set on this very broker."""
+        """Return a rate with the runs that set it. A rate that is not set on this broker has none."""
         held: tuple[Run, ...] = ()
         if not isinstance(where, Default) and limit.source == DYNAMIC_BROKER:
             held = self.standing.holders(Setting.of_broker(where, key), limit.value)
@@ -134,7 +134,7 @@ class Selection:
         return RateShown(value=limit.value, source=limit.source, in_force=limit.in_force, runs=runs)
 
     def _list(self, setting: Setting) -> ListShown:
-        """The entries of a list, those of the same runs together; one group without entries for an empty list."""
+        """Return the entries of a list, grouped by the runs that hold them. An empty list has one empty group."""
         value = self.standing.lists[setting]
         taken = [(run.id, set(run.taken[setting].ours)) for run in self.standing.runs if setting in run.taken]
         groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
