@@ -44,23 +44,26 @@ def hints(options: type[Any]) -> Mapping[str, Any]:
     return _HINTS[options]
 
 
-_WITHOUT_TABLE: Final = tuple(output for output in Output if output is not Output.tsv)
+TABLES: Final = (Output.tsv,)
+"""The formats of rows: only commands whose answer is a table write them."""
+WITHOUT_TABLES: Final = tuple(output for output in Output if output not in TABLES)
+"""The formats that every command writes."""
 
 
 def _no_table(output: Output) -> Output:
-    if output is Output.tsv:
-        raise typer.BadParameter(f"this command prints {' or '.join(_WITHOUT_TABLE)}.")
+    if output in TABLES:
+        raise typer.BadParameter(f"this command prints {' or '.join(WITHOUT_TABLES)}.")
     return output
 
 
 OutputFormat: TypeAlias = Annotated[
     Output,
-    typer.Option("--output", metavar=f"[{'|'.join(_WITHOUT_TABLE)}]", help="Format of stdout.", callback=_no_table),
+    typer.Option("--output", metavar=f"[{'|'.join(WITHOUT_TABLES)}]", help="Format of stdout.", callback=_no_table),
 ]
 TableFormat: TypeAlias = Annotated[
     Output, typer.Option("--output", metavar=f"[{'|'.join(Output)}]", help="Format of stdout.")
 ]
-"""For commands whose document is a table and can also be TSV."""
+"""For commands whose document is a table, and so can be in a format of `TABLES`."""
 
 StateDir: TypeAlias = Annotated[
     Path | None,

@@ -100,7 +100,8 @@ def prepare_again(
     targets = {
         name: target for name, target in run.goal.targets.items() if name.topic not in gone and name in found.partitions
     }
-    left = Plan(targets=targets, log_dirs={r: path for r, path in run.goal.log_dirs.items() if r[0] in targets})
+    chosen = {r: path for r, path in run.goal.log_dirs.items() if r[0] in targets}
+    left = replace(run.goal, targets=targets, log_dirs=chosen)
     whole = any(EVERY_REPLICA in taken.ours for taken in run.taken.values())
     asked = Asked(
         throttle=run.rate, log_dir_throttle=run.log_dir_rate, additional=True, whole_topics=whole, force=force

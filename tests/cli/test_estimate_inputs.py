@@ -98,7 +98,7 @@ def test_a_history_is_named_by_files_globs_and_folders(
 
 @pytest.mark.parametrize(
     ("pattern", "complaint"),
-    [("no-such-*", "the file or folder does not exist"), ("x" * 300, "cannot be read: File name too long")],
+    [("no-such-*", "there is no such file or folder"), ("x" * 300, "cannot be read: File name too long")],
     ids=["a glob of nothing", "a name that is too long"],
 )
 def test_a_history_that_is_not_there(tmp_path: Path, pattern: str, complaint: str) -> None:

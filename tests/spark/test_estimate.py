@@ -153,7 +153,7 @@ REFUSED = {
     "empty": (log_dirs((1, {})), "printed: contains no replica"),
     "another cluster's": (
         log_dirs((1, {"u-0": 1})),
-        "hold none of the plan's 1 partitions: are they of another cluster",
+        "contain none of the plan's 1 partitions; give sizes of the same cluster",
     ),
 }
 

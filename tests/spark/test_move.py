@@ -150,7 +150,7 @@ WRONG = {
         "--max-impact '0.3': write a percentage",
     ),
     "no time": ([*SIZES, "--deadline", "soon"], "--deadline 'soon' is not a positive number with a unit"),
-    "no such file": (["--log-dirs", "x", "--throttle", "5MB/s"], "--log-dirs x: there is no such file"),
+    "no such file": (["--log-dirs", "x", "--throttle", "5MB/s"], "--log-dirs x: the file does not exist"),
     "no sizes": (
         ["--throttle", "5MB/s"],
         "no source of sizes is given. Give --bootstrap-server HOST:PORT, --log-dirs FILE",
@@ -159,7 +159,10 @@ WRONG = {
         [*SIZES, "--bootstrap-server", "localhost:1", "--throttle", "5MB/s"],
         "two sources of sizes are given. Give --log-dirs or --bootstrap-server",
     ),
-    "no such history": ([*SIZES, "--history", "h", "--throttle", "5MB/s"], "--history h: there is no such file or"),
+    "no such history": (
+        [*SIZES, "--history", "h", "--throttle", "5MB/s"],
+        "--history h: the file or folder does not exist",
+    ),
     "a window of nothing": (
         [*SIZES, "--history-window", "7d", "--throttle", "5MB/s"],
         "--history-window needs a history",

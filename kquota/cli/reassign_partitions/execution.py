@@ -199,7 +199,7 @@ def _must_keep_up(log_dirs: LogDirs | None, prepared: Prepared, throttle: ByteRa
             say(f"the throttle seems too low; measuring write rates for {_LOOK:g} s ...")
             expected = _expected_pace(log_dirs, prepared, copies, throttle, _LOOK)
     except KquotaError as error:
-        say(f"warning: kquota could not check whether the copies can catch up: {error}")
+        say(f"warning: kquota could not check whether the copies can catch up: {worded(error)}")
         return
     if expected.feasible is None:
         say("warning: kquota could not check whether the copies can catch up: some write rates could not be read")
