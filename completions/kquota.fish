@@ -274,48 +274,48 @@ function offer(word, description) {
     if (substr(word, 1, length(typed)) == typed && !(word in TAKEN && word !~ /=$/)) print word TAB description
 }
 '
-    set -l table 'C	kquota	Every Kafka quota, and throttled partition moves that always give their throttles back
+    set -l table 'C	kquota	Manage Kafka quotas, and move partitions under throttles that are always restored
 O	kquota	--version	once	flag	Print the version and exit
 O	kquota	--help	once	flag	Show this message and exit
-C	kquota configs	Set and show quotas, and the configs of topics and brokers, as kafka-configs does
+C	kquota configs	Set and show quotas, and configs of topics and brokers, like kafka-configs
 O	kquota configs	--bootstrap-server	once	free	Kafka brokers
 O	kquota configs	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota configs	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota configs	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota configs	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota configs	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota configs	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota configs	--alter	once	flag	Change the configs of one entity
 O	kquota configs	--describe	once	flag	Show the configs of entities
-O	kquota configs	--all	once	flag	With --describe of topics or brokers: static and default configs, too
+O	kquota configs	--all	once	flag	With --describe of topics or brokers: also show static and default configs
 O	kquota configs	--add-config	once	pairs	Configs to set
-O	kquota configs	--add-config-file	once	files	The same, from a Java properties file
-O	kquota configs	--delete-config	many	keys,	Configs to remove, repeatable
-O	kquota configs	--entity-type	many	entity-types	users, clients, ips, topics or brokers; repeatable for users with clients
-O	kquota configs	--entity-name	many	entity-names	The name, one for each --entity-type in its order
-O	kquota configs	--entity-default	once	flag	In place of a name: the type'\''s default entity
-O	kquota configs	--user	once	free	As --entity-type users --entity-name NAME: a principal'\''s name
-O	kquota configs	--user-defaults	once	flag	As --entity-type users --entity-default
-O	kquota configs	--client	once	free	As --entity-type clients --entity-name NAME: a client-id
-O	kquota configs	--client-defaults	once	flag	As --entity-type clients --entity-default
-O	kquota configs	--ip	once	free	As --entity-type ips --entity-name NAME: an address or host
-O	kquota configs	--ip-defaults	once	flag	As --entity-type ips --entity-default
-O	kquota configs	--topic	once	topics	As --entity-type topics --entity-name NAME: a topic'\''s name
-O	kquota configs	--broker	once	brokers	As --entity-type brokers --entity-name NAME: a broker'\''s id
-O	kquota configs	--broker-defaults	once	flag	As --entity-type brokers --entity-default
+O	kquota configs	--add-config-file	once	files	Java properties file with configs to set
+O	kquota configs	--delete-config	many	keys,	Configs to remove
+O	kquota configs	--entity-type	many	entity-types	users, clients, ips, topics or brokers
+O	kquota configs	--entity-name	many	entity-names	Name of the entity, one for each --entity-type, in the same order
+O	kquota configs	--entity-default	once	flag	Use the default entity of the type instead of a name
+O	kquota configs	--user	once	free	Short for --entity-type users --entity-name NAME (a principal'\''s name)
+O	kquota configs	--user-defaults	once	flag	Short for --entity-type users --entity-default
+O	kquota configs	--client	once	free	Short for --entity-type clients --entity-name NAME (a client-id)
+O	kquota configs	--client-defaults	once	flag	Short for --entity-type clients --entity-default
+O	kquota configs	--ip	once	free	Short for --entity-type ips --entity-name NAME (an address or host)
+O	kquota configs	--ip-defaults	once	flag	Short for --entity-type ips --entity-default
+O	kquota configs	--topic	once	topics	Short for --entity-type topics --entity-name NAME (a topic'\''s name)
+O	kquota configs	--broker	once	brokers	Short for --entity-type brokers --entity-name NAME (a broker'\''s id)
+O	kquota configs	--broker-defaults	once	flag	Short for --entity-type brokers --entity-default
 O	kquota configs	--group	once	free	
 O	kquota configs	--client-metrics	once	free	
 O	kquota configs	--broker-logger	once	free	
 O	kquota configs	--force	once	flag	
-O	kquota configs	--output	once	text|json|tsv	How stdout is written
+O	kquota configs	--output	once	text|json|tsv	Format of stdout
 O	kquota configs	--help	once	flag	Show this message and exit
 C	kquota reassign-partitions	Move partitions under a throttle, and restore every throttle exactly as it was
 O	kquota reassign-partitions	--bootstrap-server	once	free	Kafka brokers
 O	kquota reassign-partitions	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota reassign-partitions	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota reassign-partitions	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota reassign-partitions	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota reassign-partitions	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota reassign-partitions	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota reassign-partitions	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
+O	kquota reassign-partitions	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
 O	kquota reassign-partitions	--generate	once	flag	Propose a plan for the given topics
 O	kquota reassign-partitions	--execute	once	flag	Start the moves of the plan, throttled
 O	kquota reassign-partitions	--verify	once	flag	Report whether the moves have ended
@@ -339,58 +339,58 @@ O	kquota reassign-partitions	--force	once	flag	Do what kquota refuses as dangero
 O	kquota reassign-partitions	--reason	once	free	The reason, for colleagues
 O	kquota reassign-partitions	--dry-run	once	flag	Check everything and show what would be written
 O	kquota reassign-partitions	--state-dir	once	folders	Where runs are on record
-O	kquota reassign-partitions	--output	once	text|json|tsv	How stdout is written
+O	kquota reassign-partitions	--output	once	text|json|tsv	Format of stdout
 O	kquota reassign-partitions	--bootstrap-controller	once	free	
 O	kquota reassign-partitions	--help	once	flag	Show this message and exit
 C	kquota topics	Create, grow and delete topics under a mutation quota; list and describe them
 O	kquota topics	--bootstrap-server	once	free	Kafka brokers
-O	kquota topics	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota topics	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota topics	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota topics	--create	once	flag	Create topics
-O	kquota topics	--alter	once	flag	Give topics more partitions
+O	kquota topics	--alter	once	flag	Add partitions to topics
 O	kquota topics	--delete	once	flag	Delete topics
 O	kquota topics	--list	once	flag	Print the names of topics
 O	kquota topics	--describe	once	flag	Show topics and their partitions
-O	kquota topics	--topic	many	topics	A topic, repeatable; with every action but --create also a regular expression
-O	kquota topics	--from-file	once	files	Many topics: NAME
-O	kquota topics	--partitions	once	free	Partitions of each topic; with --alter, how many it is to have in all
+O	kquota topics	--topic	many	topics	Name of a topic or, except with --create, a regular expression
+O	kquota topics	--from-file	once	files	File of topics, one NAME
+O	kquota topics	--partitions	once	free	Partitions of each topic; with --alter, the new total
 O	kquota topics	--replication-factor	once	free	Replicas of each partition
-O	kquota topics	--replica-assignment	once	brokers,	The brokers of partition 0, of partition 1, ...: 1:2,2:3
-O	kquota topics	--config	many	topic-pairs	A config of the new topics, repeatable
-O	kquota topics	--if-not-exists	once	flag	With --create: a topic that exists is no error
-O	kquota topics	--if-exists	once	flag	With --alter, --delete, --describe: a topic that does not exist is no error
-O	kquota topics	--topic-id	once	free	With --describe: the topic with this id, of Kafka 2.8 on
-O	kquota topics	--exclude-internal	once	flag	Without Kafka'\''s own topics
-O	kquota topics	--topics-with-overrides	once	flag	Only topics with configs of their own
-O	kquota topics	--under-replicated-partitions	once	flag	Only partitions with a replica out of sync
+O	kquota topics	--replica-assignment	once	brokers,	Brokers of partition 0, of partition 1 and so on, for example 1:2,2:3
+O	kquota topics	--config	many	topic-pairs	Config of the new topics
+O	kquota topics	--if-not-exists	once	flag	With --create: do not fail if a topic exists
+O	kquota topics	--if-exists	once	flag	With --alter, --delete, --describe: do not fail if a topic does not exist
+O	kquota topics	--topic-id	once	free	With --describe: the topic with this id (Kafka 2.8 or newer)
+O	kquota topics	--exclude-internal	once	flag	Exclude Kafka'\''s internal topics
+O	kquota topics	--topics-with-overrides	once	flag	Only topics that have configs of their own
+O	kquota topics	--under-replicated-partitions	once	flag	Only partitions with an out-of-sync replica
 O	kquota topics	--unavailable-partitions	once	flag	Only partitions without a leader
-O	kquota topics	--under-min-isr-partitions	once	flag	Only partitions with fewer replicas in sync than min.insync.replicas
-O	kquota topics	--at-min-isr-partitions	once	flag	Only partitions with no replica in sync to spare: just min.insync.replicas
-O	kquota topics	--no-retry-quota-violated	once	flag	End at the first rejection by the mutation quota, with exit code 75
-O	kquota topics	--timeout	once	free	How long to try again what the quota rejects: 10m
-O	kquota topics	--dry-run	once	flag	Check everything and show what would be sent
-O	kquota topics	--validate-only	once	flag	Change nothing, but let the controller check it, too
-O	kquota topics	--output	once	text|json|tsv	How stdout is written
+O	kquota topics	--under-min-isr-partitions	once	flag	Only partitions with fewer in-sync replicas than min.insync.replicas
+O	kquota topics	--at-min-isr-partitions	once	flag	Only partitions with exactly min.insync.replicas in-sync replicas
+O	kquota topics	--no-retry-quota-violated	once	flag	Stop at the first rejection by the mutation quota, with exit code 75
+O	kquota topics	--timeout	once	free	How long to retry rejected topics, for example 10m
+O	kquota topics	--dry-run	once	flag	Check everything, and print what would be sent
+O	kquota topics	--validate-only	once	flag	Let the controller check the change without making it
+O	kquota topics	--output	once	text|json|tsv	Format of stdout
 O	kquota topics	--zookeeper	once	free	
 O	kquota topics	--help	once	flag	Show this message and exit
 C	kquota log-dirs	Show replica sizes like kafka-log-dirs, and record them in a history
 O	kquota log-dirs	--bootstrap-server	once	free	Kafka brokers
-O	kquota log-dirs	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota log-dirs	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota log-dirs	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota log-dirs	--describe	once	flag	Print the size of every replica in bytes, as JSON
 O	kquota log-dirs	--snapshot	once	folders	Write all sizes into a new file in DIR
 O	kquota log-dirs	--compact	once	folders	Roll the snapshots in DIR into Parquet, with Spark
 O	kquota log-dirs	--topic-list	once	topics,	Only these topics
 O	kquota log-dirs	--broker-list	once	brokers,	Only these brokers
-O	kquota log-dirs	--conf	many	free	One of Spark'\''s own settings, repeatable
-O	kquota log-dirs	--debug	once	flag	Show where an error comes from, with Spark'\''s frames
-O	kquota log-dirs	--output	once	text|json	How stdout is written
+O	kquota log-dirs	--conf	many	free	Spark setting
+O	kquota log-dirs	--debug	once	flag	Show the traceback of an error, including Spark'\''s frames
+O	kquota log-dirs	--output	once	text|json	Format of stdout
 O	kquota log-dirs	--help	once	flag	Show this message and exit
 C	kquota move	Plan, estimate, follow, resume and undo partition moves
 O	kquota move	--help	once	flag	Show this message and exit
 C	kquota move plan	Plan a move of the fewest bytes: drain or add brokers, set replication factors, repair racks, balance
 O	kquota move plan	--bootstrap-server	once	free	Kafka brokers
-O	kquota move plan	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota move plan	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota move plan	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move plan	--drain	once	brokers,	Move all replicas off these brokers, alive or dead
 O	kquota move plan	--add	once	brokers,	Move a fair share of the bytes to these brokers
@@ -404,11 +404,11 @@ O	kquota move plan	--disk-limit	once	free	Highest disk usage of a broker that th
 O	kquota move plan	--disk	once	free	Disk size of brokers that do not report it (before Kafka 3.3), for example 2TB
 O	kquota move plan	--history	many	files	Use sizes from the newest snapshot of a file or folder instead of the live sizes
 O	kquota move plan	--explain	once	flag	Show all moves on stderr, not only the first 20
-O	kquota move plan	--output	once	text|json	How stdout is written
+O	kquota move plan	--output	once	text|json	Format of stdout
 O	kquota move plan	--help	once	flag	Show this message and exit
 C	kquota move estimate	Estimate how long a throttled move takes, whether it can finish, and which broker is the bottleneck
 O	kquota move estimate	--bootstrap-server	once	free	Kafka brokers
-O	kquota move estimate	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota move estimate	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota move estimate	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move estimate	--reassignment-json-file	once	files	The plan in the format of kafka-reassign-partitions, JSON lines or Parquet; a file or a folder
 O	kquota move estimate	--throttle	once	free	Replication throttle of each broker, for example 50MB/s
@@ -424,85 +424,85 @@ O	kquota move estimate	--sample	once	free	Time to measure write rates on the liv
 O	kquota move estimate	--assume-size	once	free	Size to assume for partitions that have no known size, for example 10GB
 O	kquota move estimate	--waves	once	free	Split the move into N waves of about the same size
 O	kquota move estimate	--max-in-flight	once	free	Largest size of a wave, for example 500GB
-O	kquota move estimate	--spark-master	once	free	A cluster that does the work: spark://HOST:PORT, yarn, k8s://URL, local[N]
-O	kquota move estimate	--spark-remote	once	free	A Spark Connect server that does the work
-O	kquota move estimate	--conf	many	free	One of Spark'\''s own settings, repeatable
-O	kquota move estimate	--debug	once	flag	Show where an error comes from, with Spark'\''s frames
+O	kquota move estimate	--spark-master	once	free	Spark cluster that runs the job: spark://HOST:PORT, yarn, k8s://URL, local[N]
+O	kquota move estimate	--spark-remote	once	free	Spark Connect server that runs the job
+O	kquota move estimate	--conf	many	free	Spark setting
+O	kquota move estimate	--debug	once	flag	Show the traceback of an error, including Spark'\''s frames
 O	kquota move estimate	--report	once	files	Also write the estimate as an HTML page, for example for a change ticket
-O	kquota move estimate	--output	once	text|json	How stdout is written
+O	kquota move estimate	--output	once	text|json	Format of stdout
 O	kquota move estimate	--help	once	flag	Show this message and exit
 C	kquota move status	Show which runs are open, how far each is, and who began it
 O	kquota move status	--bootstrap-server	once	free	Kafka brokers
 O	kquota move status	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota move status	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota move status	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota move status	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move status	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move status	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota move status	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
-O	kquota move status	--state-dir	once	folders	Where runs are on record
-O	kquota move status	--output	once	text|json	How stdout is written
+O	kquota move status	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
+O	kquota move status	--state-dir	once	folders	Folder of the journals of runs
+O	kquota move status	--output	once	text|json	Format of stdout
 O	kquota move status	--help	once	flag	Show this message and exit
 C	kquota move resume	Continue interrupted runs from where they stopped: all open runs, or the one that you name
 O	kquota move resume	--bootstrap-server	once	free	Kafka brokers
 O	kquota move resume	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota move resume	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota move resume	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota move resume	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move resume	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move resume	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota move resume	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
+O	kquota move resume	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
 O	kquota move resume	--run	once	free	Id of the run, as `kquota move status` shows it
 O	kquota move resume	--reassignment-json-file	once	files	Select the open run of this plan
-O	kquota move resume	--state-dir	once	folders	Where runs are on record
-O	kquota move resume	--dry-run	once	flag	Print what would be written, and write nothing
+O	kquota move resume	--state-dir	once	folders	Folder of the journals of runs
+O	kquota move resume	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota move resume	--force	once	flag	Continue even if too few replicas stay in sync, and override moves of others
-O	kquota move resume	--gone	many	brokers,	Brokers that never come back: what was set on them is let go
-O	kquota move resume	--take-over	once	flag	Take the lock from a command on another host that may be alive
-O	kquota move resume	--yes	once	flag	Do not ask
-O	kquota move resume	--output	once	text|json	How stdout is written
+O	kquota move resume	--gone	many	brokers,	Brokers that never come back: do not restore what was set on them
+O	kquota move resume	--take-over	once	flag	Take the lock from a command on another host, even if it may still be running
+O	kquota move resume	--yes	once	flag	Do not ask for confirmation
+O	kquota move resume	--output	once	text|json	Format of stdout
 O	kquota move resume	--help	once	flag	Show this message and exit
 C	kquota move abort	Undo a run: cancel what moves, copy back what has moved, and restore its throttle
 O	kquota move abort	--bootstrap-server	once	free	Kafka brokers
 O	kquota move abort	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota move abort	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota move abort	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota move abort	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move abort	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move abort	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota move abort	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
+O	kquota move abort	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
 O	kquota move abort	--run	once	free	Id of the run, as `kquota move status` shows it
 O	kquota move abort	--reassignment-json-file	once	files	Select the open run of this plan
-O	kquota move abort	--state-dir	once	folders	Where runs are on record
-O	kquota move abort	--dry-run	once	flag	Print what would be written, and write nothing
+O	kquota move abort	--state-dir	once	folders	Folder of the journals of runs
+O	kquota move abort	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota move abort	--force	once	flag	Continue even if too few replicas stay in sync, and override moves of others
-O	kquota move abort	--gone	many	brokers,	Brokers that never come back: what was set on them is let go
-O	kquota move abort	--take-over	once	flag	Take the lock from a command on another host that may be alive
-O	kquota move abort	--yes	once	flag	Do not ask
-O	kquota move abort	--output	once	text|json	How stdout is written
+O	kquota move abort	--gone	many	brokers,	Brokers that never come back: do not restore what was set on them
+O	kquota move abort	--take-over	once	flag	Take the lock from a command on another host, even if it may still be running
+O	kquota move abort	--yes	once	flag	Do not ask for confirmation
+O	kquota move abort	--output	once	text|json	Format of stdout
 O	kquota move abort	--help	once	flag	Show this message and exit
 C	kquota throttle	Show, set, restore and clean up replication throttles
 O	kquota throttle	--help	once	flag	Show this message and exit
 C	kquota throttle show	Show which brokers and topics are throttled, by which run, since when, and their throughput
 O	kquota throttle show	--bootstrap-server	once	free	Kafka brokers
 O	kquota throttle show	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota throttle show	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota throttle show	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota throttle show	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle show	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle show	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota throttle show	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
+O	kquota throttle show	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
 O	kquota throttle show	--topic	many	topics,	Show only these topics
 O	kquota throttle show	--broker	many	brokers,	Show only these brokers, by id
 O	kquota throttle show	--sample	once	free	How long to measure throughput
 O	kquota throttle show	--no-sample	once	flag	The same as --sample 0
-O	kquota throttle show	--state-dir	once	folders	Where runs are on record
-O	kquota throttle show	--output	once	text|json|tsv	How stdout is written
+O	kquota throttle show	--state-dir	once	folders	Folder of the journals of runs
+O	kquota throttle show	--output	once	text|json|tsv	Format of stdout
 O	kquota throttle show	--help	once	flag	Show this message and exit
 C	kquota throttle set	Throttle topics and brokers, a returning broker or a running move, and record what to restore
 O	kquota throttle set	--bootstrap-server	once	free	Kafka brokers
 O	kquota throttle set	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota throttle set	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota throttle set	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota throttle set	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle set	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle set	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota throttle set	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
+O	kquota throttle set	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
 O	kquota throttle set	--throttle	once	free	Rate of each broker, for example 50MB/s
 O	kquota throttle set	--topic	many	topics,	Throttle every replica of these topics
 O	kquota throttle set	--all-topics	once	flag	Throttle every replica of every topic
@@ -515,199 +515,199 @@ O	kquota throttle set	--once	once	flag	With --recovering: look only once
 O	kquota throttle set	--run	once	free	Change the rate of this open run
 O	kquota throttle set	--reassignment-json-file	once	files	Change the rate of the open run of this plan
 O	kquota throttle set	--sample	once	free	How long to measure how much of the rate in-sync followers use
-O	kquota throttle set	--reason	once	free	Why, for colleagues: `kquota move status` shows it
-O	kquota throttle set	--dry-run	once	flag	Print what would be written, and write nothing
-O	kquota throttle set	--state-dir	once	folders	Where runs are on record
-O	kquota throttle set	--output	once	text|json	How stdout is written
+O	kquota throttle set	--reason	once	free	Reason for colleagues, shown by `kquota move status`
+O	kquota throttle set	--dry-run	once	flag	Print what would be written, without writing it
+O	kquota throttle set	--state-dir	once	folders	Folder of the journals of runs
+O	kquota throttle set	--output	once	text|json	Format of stdout
 O	kquota throttle set	--help	once	flag	Show this message and exit
 C	kquota throttle clear	Restore what `kquota throttle set` changed to its exact previous values, or remove every throttle
 O	kquota throttle clear	--bootstrap-server	once	free	Kafka brokers
 O	kquota throttle clear	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota throttle clear	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota throttle clear	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota throttle clear	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle clear	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle clear	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota throttle clear	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
+O	kquota throttle clear	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
 O	kquota throttle clear	--run	once	free	Restore only this run
 O	kquota throttle clear	--all	once	flag	Remove every replication throttle of the cluster, whoever set it
-O	kquota throttle clear	--gone	many	brokers,	Brokers that never come back: what was set on them is let go
-O	kquota throttle clear	--yes	once	flag	Do not ask
-O	kquota throttle clear	--dry-run	once	flag	Print what would be written, and write nothing
-O	kquota throttle clear	--state-dir	once	folders	Where runs are on record
-O	kquota throttle clear	--output	once	text|json	How stdout is written
+O	kquota throttle clear	--gone	many	brokers,	Brokers that never come back: do not restore what was set on them
+O	kquota throttle clear	--yes	once	flag	Do not ask for confirmation
+O	kquota throttle clear	--dry-run	once	flag	Print what would be written, without writing it
+O	kquota throttle clear	--state-dir	once	folders	Folder of the journals of runs
+O	kquota throttle clear	--output	once	text|json	Format of stdout
 O	kquota throttle clear	--help	once	flag	Show this message and exit
 C	kquota throttle doctor	Find replication throttles that are left over, have no effect or contradict each other
 O	kquota throttle doctor	--bootstrap-server	once	free	Kafka brokers
 O	kquota throttle doctor	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota throttle doctor	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota throttle doctor	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota throttle doctor	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle doctor	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle doctor	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota throttle doctor	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
+O	kquota throttle doctor	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
 O	kquota throttle doctor	--fix	once	flag	Remove what no run holds and no move can use
 O	kquota throttle doctor	--older-than	once	free	With --fix: remove only what every look has found for this long, for example 1h
-O	kquota throttle doctor	--yes	once	flag	Do not ask
-O	kquota throttle doctor	--dry-run	once	flag	Print what would be written, and write nothing
-O	kquota throttle doctor	--state-dir	once	folders	Where runs are on record
-O	kquota throttle doctor	--output	once	text|json|tsv	How stdout is written
+O	kquota throttle doctor	--yes	once	flag	Do not ask for confirmation
+O	kquota throttle doctor	--dry-run	once	flag	Print what would be written, without writing it
+O	kquota throttle doctor	--state-dir	once	folders	Folder of the journals of runs
+O	kquota throttle doctor	--output	once	text|json|tsv	Format of stdout
 O	kquota throttle doctor	--help	once	flag	Show this message and exit
-C	kquota quota	The quotas of a whole cluster as one document; which one binds a client; what a load, or a real client, gets
+C	kquota quota	Manage all quotas of a cluster as one document, explain which one limits a client, and test what a load gets
 O	kquota quota	--help	once	flag	Show this message and exit
-C	kquota quota export	Print all client quotas of the cluster as one document: YAML, or the same as JSON
+C	kquota quota export	Print all client quotas of the cluster as one document, in YAML or JSON
 O	kquota quota export	--bootstrap-server	once	free	Kafka brokers
 O	kquota quota export	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota quota export	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota quota export	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota quota export	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota export	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota export	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota quota export	--replication-throttles	once	flag	Also the replication throttles of brokers and topics
-O	kquota quota export	--output	once	text|json	How stdout is written
+O	kquota quota export	--replication-throttles	once	flag	Also print the replication throttles of brokers and topics
+O	kquota quota export	--output	once	text|json	Format of stdout
 O	kquota quota export	--help	once	flag	Show this message and exit
-C	kquota quota diff	Show what `apply` would change, key by key, and a hash that names exactly this change
+C	kquota quota diff	Show what `apply` would change, key by key, and the hash that identifies this change
 O	kquota quota diff	--bootstrap-server	once	free	Kafka brokers
 O	kquota quota diff	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota quota diff	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota quota diff	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota quota diff	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota diff	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota diff	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 A	kquota quota diff	files
-O	kquota quota diff	--prune	once	flag	Also remove the limits of all that `owns:` covers and the document does not name
-O	kquota quota diff	--output	once	text|json|tsv	How stdout is written
+O	kquota quota diff	--prune	once	flag	Also remove the limits of entities that `owns:` covers and the document does not name
+O	kquota quota diff	--output	once	text|json|tsv	Format of stdout
 O	kquota quota diff	--help	once	flag	Show this message and exit
-C	kquota quota apply	Make the cluster'\''s quotas what the document says; done again it changes nothing
+C	kquota quota apply	Set the cluster'\''s quotas to what the document says
 O	kquota quota apply	--bootstrap-server	once	free	Kafka brokers
 O	kquota quota apply	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota quota apply	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota quota apply	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota quota apply	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota apply	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota apply	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 A	kquota quota apply	files
-O	kquota quota apply	--prune	once	flag	Also remove the limits of all that `owns:` covers and the document does not name
-O	kquota quota apply	--yes	once	flag	Do not ask
-O	kquota quota apply	--change	once	free	Do not ask, and make no other change than the one that `quota diff` gave this hash
-O	kquota quota apply	--dry-run	once	flag	Print what would be sent, and send nothing
-O	kquota quota apply	--output	once	text|json	How stdout is written
+O	kquota quota apply	--prune	once	flag	Also remove the limits of entities that `owns:` covers and the document does not name
+O	kquota quota apply	--yes	once	flag	Do not ask for confirmation
+O	kquota quota apply	--change	once	free	Do not ask, and apply only the change that has this hash in `quota diff`
+O	kquota quota apply	--dry-run	once	flag	Print what would be sent, without sending it
+O	kquota quota apply	--output	once	text|json	Format of stdout
 O	kquota quota apply	--help	once	flag	Show this message and exit
-C	kquota quota explain	Say which quota binds a client, why, what it shares with whom, and what it comes to on this cluster
+C	kquota quota explain	Explain which quota limits a client and why, which clients share it, and what it allows on this cluster
 O	kquota quota explain	--bootstrap-server	once	free	Kafka brokers
 O	kquota quota explain	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota quota explain	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota quota explain	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota quota explain	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota explain	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota explain	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota quota explain	--user	once	free	The client'\''s user
-O	kquota quota explain	--client-id,--client	once	free	Its client-id, '\'''\'' for none
-O	kquota quota explain	--ip	once	free	The address that it connects from
-O	kquota quota explain	--all	once	flag	Look through all quotas for what is in vain or wrong
-O	kquota quota explain	--output	once	text|json|tsv	How stdout is written
+O	kquota quota explain	--user	once	free	User of the client
+O	kquota quota explain	--client-id,--client	once	free	Client-id, '\'''\'' for none
+O	kquota quota explain	--ip	once	free	IP address that the client connects from
+O	kquota quota explain	--all	once	flag	Check all quotas for mistakes and for limits without effect
+O	kquota quota explain	--output	once	text|json|tsv	Format of stdout
 O	kquota quota explain	--help	once	flag	Show this message and exit
-C	kquota quota simulate	Reckon what a load gets under quotas, request by request, exactly as a broker does
-O	kquota quota simulate	--controller-mutation-rate	once	free	In partitions created or deleted per second (KIP-599)
-O	kquota quota simulate	--producer-byte-rate	once	free	On each broker: 10MB/s; bare: bytes per second
-O	kquota quota simulate	--consumer-byte-rate	once	free	On each broker, as the one before
-O	kquota quota simulate	--request-percentage	once	free	In percent of one of a broker'\''s threads (KIP-124)
+C	kquota quota simulate	Calculate what a load gets under quotas, request by request, exactly as a broker does
+O	kquota quota simulate	--controller-mutation-rate	once	free	Partitions created or deleted per second (KIP-599)
+O	kquota quota simulate	--producer-byte-rate	once	free	Byte rate of a producer on each broker, for example 10MB/s
+O	kquota quota simulate	--consumer-byte-rate	once	free	Byte rate of a consumer on each broker, with the same units
+O	kquota quota simulate	--request-percentage	once	free	Percent of one thread of a broker (KIP-124)
 O	kquota quota simulate	--window-num	once	free	The brokers'\'' quota.window.num and controller.quota.window.num
-O	kquota quota simulate	--topics	once	free	How many topics are created, grown or deleted
-O	kquota quota simulate	--partitions	once	free	Partitions that each of them gains or loses
-O	kquota quota simulate	--from-file	once	files	The topics as `kquota topics` takes them: NAME
-O	kquota quota simulate	--within	once	free	Find the smallest mutation rate that takes no longer: 10m
-O	kquota quota simulate	--model	once	shipped|draft-even|draft-front	As Kafka ships it, or as a draft of KIP-599 had it
-O	kquota quota simulate	--permissive	once	flag	The client is one that brokers cannot reject, as librdkafka: it is delayed instead
+O	kquota quota simulate	--topics	once	free	Number of topics that are created, grown or deleted
+O	kquota quota simulate	--partitions	once	free	Partitions that each topic gains or loses
+O	kquota quota simulate	--from-file	once	files	File of topics as for `kquota topics`, one NAME
+O	kquota quota simulate	--within	once	free	Find the smallest mutation rate that takes at most this time, for example 10m
+O	kquota quota simulate	--model	once	shipped|draft-even|draft-front	Arithmetic that Kafka ships, or that of a draft of KIP-599
+O	kquota quota simulate	--permissive	once	flag	Simulate a client that brokers delay because they cannot reject it, for example librdkafka
 O	kquota quota simulate	--per-request	once	free	Topics in each request
-O	kquota quota simulate	--load	once	free	What the client would send or fetch without a quota: 25MB/s
-O	kquota quota simulate	--request-size	once	free	The size of each request
+O	kquota quota simulate	--load	once	free	Rate at which the client would send or fetch without a quota, for example 25MB/s
+O	kquota quota simulate	--request-size	once	free	Size of each request
 O	kquota quota simulate	--for	once	free	How long the load lasts
-O	kquota quota simulate	--thread-time	once	free	What each request costs a broker'\''s threads: 2ms
-O	kquota quota simulate	--trace	many	files	A load as CSV or JSON lines, a file or glob, repeatable: ms and bytes of each request
-O	kquota quota simulate	--closed-loop	once	flag	With --load and --trace: the client sends only what was answered before, so each wait moves the rest
-O	kquota quota simulate	--spark-master	once	free	A cluster that does the work: spark://HOST:PORT, yarn, k8s://URL, local[N]
-O	kquota quota simulate	--spark-remote	once	free	A Spark Connect server that does the work
-O	kquota quota simulate	--conf	many	free	One of Spark'\''s own settings, repeatable
-O	kquota quota simulate	--debug	once	flag	Show where an error comes from, with Spark'\''s frames
-O	kquota quota simulate	--output	once	text|json	How stdout is written
+O	kquota quota simulate	--thread-time	once	free	Thread time that each request costs a broker, for example 2ms
+O	kquota quota simulate	--trace	many	files	File or glob with ms and bytes of each request, as CSV or JSON lines
+O	kquota quota simulate	--closed-loop	once	flag	With --load and --trace: the client waits for each answer, so each delay also delays later requests
+O	kquota quota simulate	--spark-master	once	free	Spark cluster that runs the job: spark://HOST:PORT, yarn, k8s://URL, local[N]
+O	kquota quota simulate	--spark-remote	once	free	Spark Connect server that runs the job
+O	kquota quota simulate	--conf	many	free	Spark setting
+O	kquota quota simulate	--debug	once	flag	Show the traceback of an error, including Spark'\''s frames
+O	kquota quota simulate	--output	once	text|json	Format of stdout
 O	kquota quota simulate	--help	once	flag	Show this message and exit
-C	kquota quota probe	Load a topic of its own for some seconds as a real client, and compare what it gets with its quota
+C	kquota quota probe	Load a topic with a real client for some seconds, and compare what the client gets with its quota
 O	kquota quota probe	--bootstrap-server	once	free	Kafka brokers
-O	kquota quota probe	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota quota probe	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota quota probe	--command-config	once	files	Java properties with the client'\''s security settings
-O	kquota quota probe	--produce	once	free	Write so much, over all brokers together: 20MB/s
-O	kquota quota probe	--consume	once	flag	Read, faster than the quota lets it
+O	kquota quota probe	--produce	once	free	Write at this rate over all brokers together, for example 20MB/s
+O	kquota quota probe	--consume	once	flag	Read faster than the quota allows
 O	kquota quota probe	--requests	once	flag	Send small requests, one after the other
-O	kquota quota probe	--create-topics	once	flag	Create and delete topics, faster than the quota lets it
-O	kquota quota probe	--find-limit	once	flag	Find what the controller can take, and suggest a controller_mutation_rate (KIP-599)
-O	kquota quota probe	--clean-up	once	flag	Only remove what killed probes left
-O	kquota quota probe	--user	once	free	Who the client is
-O	kquota quota probe	--client-id,--client	once	free	Its client-id
-O	kquota quota probe	--client-config	once	files	Java properties with the client'\''s login, where that is not --command-config'\''s
-O	kquota quota probe	--seconds	once	free	How long to measure, once two of the quota'\''s windows have passed; a byte rate over whole windows (11 s as shipped)
-O	kquota quota probe	--broker-list	once	brokers,	Load these brokers only
-O	kquota quota probe	--most-bytes	once	free	Write no more than this, over all brokers together
-O	kquota quota probe	--most-partitions	once	free	No more than these exist at any one time
-O	kquota quota probe	--tenants	once	free	Divide the rate that is found by so many
-O	kquota quota probe	--overcommit	once	free	And multiply it by this: tenants never all work at the same time
-O	kquota quota probe	--dry-run	once	flag	Say what would be done, and touch nothing
-O	kquota quota probe	--output	once	text|json	How stdout is written
+O	kquota quota probe	--create-topics	once	flag	Create and delete topics faster than the quota allows
+O	kquota quota probe	--find-limit	once	flag	Find how many mutations the controller sustains, and suggest a controller_mutation_rate (KIP-599)
+O	kquota quota probe	--clean-up	once	flag	Only remove the topics of killed probes
+O	kquota quota probe	--user	once	free	User of the client
+O	kquota quota probe	--client-id,--client	once	free	Client-id of the client
+O	kquota quota probe	--client-config	once	files	Java properties with the client'\''s login, if it differs from --command-config
+O	kquota quota probe	--seconds	once	free	How long to measure after the first two quota windows
+O	kquota quota probe	--broker-list	once	brokers,	Load only these brokers
+O	kquota quota probe	--most-bytes	once	free	Most bytes to write, over all brokers together
+O	kquota quota probe	--most-partitions	once	free	Most partitions that exist at the same time
+O	kquota quota probe	--tenants	once	free	Divide the suggested rate by this number of tenants
+O	kquota quota probe	--overcommit	once	free	Multiply the rate of a tenant by this factor, because tenants do not all work at the same time
+O	kquota quota probe	--dry-run	once	flag	Print what would be done, and change nothing
+O	kquota quota probe	--output	once	text|json	Format of stdout
 O	kquota quota probe	--help	once	flag	Show this message and exit
 C	kquota record	Set up one record of all runs, so that every host can see and continue them and restore their throttles
 O	kquota record	--help	once	flag	Show this message and exit
 C	kquota record share	Create the topic for the runs of all hosts, or check the one that exists
 O	kquota record share	--bootstrap-server	once	free	Kafka brokers
 O	kquota record share	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota record share	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota record share	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota record share	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota record share	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota record share	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota record share	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
-O	kquota record share	--dry-run	once	flag	Print what would be written, and write nothing
-O	kquota record share	--state-dir	once	folders	Where runs are on record
-O	kquota record share	--output	once	text|json	How stdout is written
+O	kquota record share	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
+O	kquota record share	--dry-run	once	flag	Print what would be written, without writing it
+O	kquota record share	--state-dir	once	folders	Folder of the journals of runs
+O	kquota record share	--output	once	text|json	Format of stdout
 O	kquota record share	--help	once	flag	Show this message and exit
 C	kquota record status	Show where the runs of all hosts are recorded, whether the record is sound, and who is writing
 O	kquota record status	--bootstrap-server	once	free	Kafka brokers
 O	kquota record status	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota record status	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota record status	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota record status	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota record status	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota record status	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota record status	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
-O	kquota record status	--state-dir	once	folders	Where runs are on record
-O	kquota record status	--output	once	text|json	How stdout is written
+O	kquota record status	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
+O	kquota record status	--state-dir	once	folders	Folder of the journals of runs
+O	kquota record status	--output	once	text|json	Format of stdout
 O	kquota record status	--help	once	flag	Show this message and exit
 C	kquota record unshare	Delete the topic with the runs of all hosts
 O	kquota record unshare	--bootstrap-server	once	free	Kafka brokers
 O	kquota record unshare	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota record unshare	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
+O	kquota record unshare	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota record unshare	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota record unshare	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota record unshare	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota record unshare	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
-O	kquota record unshare	--yes	once	flag	Do not ask
-O	kquota record unshare	--dry-run	once	flag	Print what would be written, and write nothing
-O	kquota record unshare	--state-dir	once	folders	Where runs are on record
-O	kquota record unshare	--output	once	text|json	How stdout is written
+O	kquota record unshare	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
+O	kquota record unshare	--yes	once	flag	Do not ask for confirmation
+O	kquota record unshare	--dry-run	once	flag	Print what would be written, without writing it
+O	kquota record unshare	--state-dir	once	folders	Folder of the journals of runs
+O	kquota record unshare	--output	once	text|json	Format of stdout
 O	kquota record unshare	--help	once	flag	Show this message and exit
-C	kquota sandbox	A real ZooKeeper and real Kafka on this machine
+C	kquota sandbox	Run a real ZooKeeper and real Kafka on this machine
 O	kquota sandbox	--help	once	flag	Show this message and exit
-C	kquota sandbox up	Start real servers on loopback; they stay until `sandbox down`
+C	kquota sandbox up	Start real servers on loopback
 A	kquota sandbox up	free
 O	kquota sandbox up	--kafka	once	releases	4.3.1 (KRaft), 3.9.1 or 2.8.2 (on ZooKeeper)
-O	kquota sandbox up	--brokers	once	free	How many brokers, 1 to 9
-O	kquota sandbox up	--zookeeper-only	once	flag	No Kafka, and no download
-O	kquota sandbox up	--property	many	free	A setting of every broker, repeatable
-O	kquota sandbox up	--output	once	text|json	How stdout is written
+O	kquota sandbox up	--brokers	once	free	Number of brokers, 1 to 9
+O	kquota sandbox up	--zookeeper-only	once	flag	Start only ZooKeeper, without a download
+O	kquota sandbox up	--property	many	free	Setting of every broker
+O	kquota sandbox up	--output	once	text|json	Format of stdout
 O	kquota sandbox up	--help	once	flag	Show this message and exit
-C	kquota sandbox status	Show which sandboxes run, and where
+C	kquota sandbox status	Show which sandboxes are running, and their addresses
 A	kquota sandbox status	free
-O	kquota sandbox status	--output	once	text|json	How stdout is written
+O	kquota sandbox status	--output	once	text|json	Format of stdout
 O	kquota sandbox status	--help	once	flag	Show this message and exit
-C	kquota sandbox env	Print what makes a shell use a sandbox
+C	kquota sandbox env	Print the variables that make a shell use a sandbox
 A	kquota sandbox env	free
 O	kquota sandbox env	--help	once	flag	Show this message and exit
 C	kquota sandbox down	Stop the servers of a sandbox and remove its data, also after a crash
 A	kquota sandbox down	free
-O	kquota sandbox down	--all	once	flag	Every sandbox there is
+O	kquota sandbox down	--all	once	flag	All sandboxes
 O	kquota sandbox down	--help	once	flag	Show this message and exit
-C	kquota sandbox demo	Tell the whole story on a fresh sandbox: a throttled client, a predicted move, and no throttle left behind
+C	kquota sandbox demo	Show kquota on a fresh sandbox: a throttled client, a predicted move, and no throttle left behind
 O	kquota sandbox demo	--help	once	flag	Show this message and exit
 V	entity-types	users
 V	entity-types	clients

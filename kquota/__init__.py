@@ -1,4 +1,4 @@
-"""kquota: every Kafka quota, and throttled partition moves that always give their throttles back."""
+"""kquota: manage Kafka quotas, and move partitions under throttles that are always restored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    # The command line starts without the library, which takes as long as all else that `kquota --version` needs.
+    # The command line starts without the library, whose import takes as long as the rest of `kquota --version`.
     if name == "connect":
         from kquota.library import connect
 

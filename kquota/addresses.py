@@ -1,4 +1,4 @@
-"""Hosts and ports as a person writes them: what no socket could make anything of is found here."""
+"""Hosts and ports as operators write them, checked before a socket is opened."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 def is_host(text: str) -> bool:
-    """Whether a resolver can be asked for it; of what DNS has no form for a socket raises no OSError.
+    """Whether the text can be resolved as a host. For text without a DNS form, a socket does not raise OSError.
 
     >>> is_host("kafka.example.com"), is_host("::1"), is_host(""), is_host(".example.com")
     (True, True, False, False)
@@ -19,7 +19,7 @@ def is_host(text: str) -> bool:
 
 
 def is_port(text: str) -> bool:
-    """Whether it is a number from 1 to 65,535; a socket would take a larger one modulo 65,536.
+    """Whether the text is a number from 1 to 65,535; a socket would use a larger one modulo 65,536.
 
     >>> is_port("9092"), is_port("0"), is_port("65536"), is_port("\\u00b2")
     (True, False, False, False)

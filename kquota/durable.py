@@ -1,4 +1,4 @@
-"""What it takes until a file is there as a whole, and until it survives a power cut."""
+"""Writes files completely or not at all, and so that they survive a power cut."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import BinaryIO
 
 @contextlib.contextmanager
 def replacing(path: Path, *, private: bool = False, synced: bool = True) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `path` when the block has ended; nothing is left of it if that fails.
+    """A new file that replaces `path` at the end of the block; if this fails, nothing is left of it.
 
-    `synced`: its bytes are on the disk before it has its name, and the name is before this returns; else a power cut
-    may leave the name with nothing, or zeros, behind it. `private`: only its owner may read it. A symlink is replaced,
-    not followed. Raises OSError.
+    `synced`: its bytes are on the disk before it gets its name, and the name before this returns. Otherwise a power cut
+    may leave the name with an empty or zeroed file. `private`: only its owner may read it. A symlink is replaced, not
+    followed. Raises OSError.
     """
-    # Not a process's id: in two containers over one volume both may have the same.
+    # Not a process id, because two containers with a shared volume may have the same.
     partial = path.with_name(f".{os.urandom(8).hex()}.unfinished")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW
     descriptor = os.open(partial, flags, 0o600 if private else 0o666)
@@ -36,7 +36,7 @@ def replacing(path: Path, *, private: bool = False, synced: bool = True) -> Iter
 
 
 def sync(folder: Path) -> None:
-    """A new name in a folder is only safe once the folder is. Raises OSError."""
+    """Sync a folder, because a new name is durable only after its folder is synced. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

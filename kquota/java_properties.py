@@ -15,17 +15,17 @@ _CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 def entries(path: Path, option: str) -> list[tuple[str, str]]:
-    """Every key and value of a file, in its order.
+    """All keys and values of a file, in order.
 
-    Raises Invalid, naming the option and no value: these files hold secrets.
+    Raises Invalid, naming the option but no value, because these files contain secrets.
     """
     try:
-        # Kafka's tools hand the bytes to Properties.load, which takes them for Latin-1. A byte order mark would hide
-        # the first key: security.protocol would be dropped, and the connection made without it.
+        # Kafka's tools pass the bytes to Properties.load, which reads them as Latin-1. A byte order mark would hide the
+        # first key: security.protocol would be ignored, and the connection made without it.
         text = path.read_bytes().removeprefix(codecs.BOM_UTF8).decode("latin-1")
     except OSError as error:
-        # Whoever takes the option for another one writes k=v here, and v may be a password.
-        what = "what is given" if "=" in str(path) else path
+        # A user who mistakes the option for another writes k=v here, and v may be a password.
+        what = "the given file" if "=" in str(path) else path
         raise Invalid(f"{option}: cannot read {what}: {error.strerror or error}") from None
     try:
         return [(_unescaped(key), _unescaped(value)) for key, value in _pairs(text)]
@@ -34,7 +34,7 @@ def entries(path: Path, option: str) -> list[tuple[str, str]]:
 
 
 def _unescaped(text: str) -> str:
-    """Java's escapes resolved. Raises ValueError, without the text, for a broken one."""
+    """The text with Java's escapes resolved. Raises ValueError, without the text, for a broken one."""
     if "\\" not in text:
         return text
     if re.search(r"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})", text):
@@ -62,7 +62,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and blank ones; a line goes on after a backslash that is not itself escaped."""
+    """Lines without comments and blank ones; a line continues after a backslash that is not escaped."""
     open_line: str | None = None
     for natural in re.split(r"\r\n|\r|\n", text):
         line = natural.lstrip(_BLANK)

@@ -1,6 +1,6 @@
-"""What a program imports: a cluster, connected. Besides `cli.world` all that joins ports with stores.
+"""The API for programs: a connected cluster. Only this module and `cli.world` join ports with stores.
 
-Nothing of a client is imported before a cluster is.
+No client library is imported before a cluster is connected.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from kquota.terms import BrokerId
 
 TIMEOUT: Final = 60.0
-"""Seconds: what default.api.timeout.ms is where nobody sets it."""
+"""Seconds: the default of default.api.timeout.ms."""
 _ANONYMOUS: Final = "ANONYMOUS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """One cluster's topics, configs and quotas, on one connection.
+    """The topics, configs and quotas of one cluster, on one connection.
 
-    `client` is who its brokers take us for, None if we cannot tell; `timeout` is default.api.timeout.ms, in seconds.
-    `brokers` are those that were alive when it was connected. Implements `kquota.mutation.port.MutationCluster` and
+    `client` is the client that brokers see, None if unknown; `timeout` is default.api.timeout.ms, in seconds. `brokers`
+    are those that were alive when it was connected. Implements `kquota.mutation.port.MutationCluster` and
     `kquota.probe.port.ProbeCluster`.
     """
 
@@ -68,7 +68,7 @@ class Cluster:
         except KquotaError:
             return None
         rate = None if bound is None else bound.value
-        # Brokers store a 0, too, under which nothing is let through: only they can say when to ask again.
+        # Brokers also store a 0, which allows nothing: only they can say when to try again.
         return rate if rate is not None and 0 < rate < math.inf else None
 
     def mutation_burst(self) -> float:
@@ -108,7 +108,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logins:
-    """What was `said` of the login that looks, and of the one that is looked at: each file is read once, as a pipe is.
+    """The login of kquota (`said`) and the one to be probed; each file is read once, because it may be a pipe.
 
     Implements `kquota.probe.port.ProbeLogins`.
     """
@@ -141,7 +141,7 @@ class Logins:
 
 
 def _unheard(_seconds: float) -> None:
-    """Nobody is told of a wait."""
+    """Ignore waits."""
 
 
 def _warned(line: str) -> None:
@@ -157,15 +157,16 @@ def connect(
     throttled: Callable[[float], None] = _unheard,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Cluster]:
-    """A cluster by its brokers (host:port, joined by commas), with the login of a file of Java properties.
+    """Connect to a cluster by its brokers (host:port, joined by commas), with the login in a file of Java properties.
 
-    `names` are what errors call the arguments. `warned` hears what of the file has no effect; `throttled` of each wait,
-    in seconds, for a broker that throttles us (KIP-219). Raises Invalid, Refused (the login) and Unreachable.
+    `names` are the names of the arguments in errors. `warned` receives warnings about settings without effect;
+    `throttled` each wait, in seconds, for a broker that throttles us (KIP-219). Raises Invalid, Refused (the login) and
+    Unreachable.
 
         with kquota.connect("localhost:9092") as cluster:
             print([topic.name for topic in cluster.topics.topics(None)])
     """
-    # Read once: the file may be a pipe.
+    # Read once, because the file may be a pipe.
     said = login(None if command_config is None else Path(command_config), warned, names.command_config)
     with _opened(bootstrap_server, said, warned, throttled, names=names) as cluster:
         yield cluster
@@ -180,7 +181,7 @@ def _opened(
     client_id: str | None = None,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Cluster]:
-    """All ports of one login on one connection, under another client-id than its own where one is given."""
+    """All ports of one login on one connection, with another client-id if one is given."""
     from kquota.stores.admin.broker_metadata import WireSight
     from kquota.stores.admin.configs import WireConfigs
     from kquota.stores.admin.quotas import WireQuotas
@@ -205,7 +206,7 @@ def _opened(
 
 
 def _traffic(bootstrap_server: str, said: Security | None, client_id: str) -> Traffic:
-    """A client of librdkafka. Raises Invalid for a login that it cannot honour."""
+    """A client of librdkafka. Raises Invalid for a login that it does not support."""
     from kquota.stores.admin.load import RdkafkaClient
     from kquota.stores.login import rdkafka
 
@@ -213,7 +214,7 @@ def _traffic(bootstrap_server: str, said: Security | None, client_id: str) -> Tr
 
 
 def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capacity:
-    """The live brokers as quotas see them. Settings that a connection does not tell are unknown."""
+    """The settings of live brokers that matter for quotas. Settings that a connection does not report are unknown."""
     from kquota.quota.capacity import Capacity, broker
     from kquota.settings.resource import BROKERS
     from kquota.terms import BrokerId
@@ -227,7 +228,7 @@ def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capa
 
 
 def named_cluster(name: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """What config.toml says of a cluster: options without their dashes, and values. Raises Invalid, naming the file."""
+    """The entry of a cluster in config.toml: options without dashes, and values. Raises Invalid, naming the file."""
     from kquota.stores.state.clusters import cluster
 
     return cluster(name, environment)
@@ -236,7 +237,7 @@ def named_cluster(name: str, environment: Mapping[str, str]) -> Mapping[str, str
 def login(
     file: Path | None, warned: Callable[[str], None], option: str = OF_A_PROGRAM.command_config
 ) -> Security | None:
-    """What the file says of a client's security, None without one. Raises Invalid, naming the option."""
+    """The client's security settings in the file, None without one. Raises Invalid, naming the option."""
     if file is None:
         return None
     from kquota.stores.login.security import security
@@ -252,7 +253,7 @@ def wire(
     client_id: str | None = None,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Wire]:
-    """An open connection to the brokers, under another client-id than the login's where one is given."""
+    """An open connection to the brokers, with another client-id than the login's if one is given."""
     from kquota.stores.admin.connection import Wire
 
     settings: dict[str, object] = {}
@@ -269,7 +270,7 @@ def wire(
 
 
 def client(said: Security | None) -> Client | None:
-    """Who brokers take us for; None where only they know."""
+    """The client that brokers see; None if only they know."""
     from kquota.quota.precedence import Client
 
     name = user(said)
@@ -277,9 +278,9 @@ def client(said: Security | None) -> Client | None:
 
 
 def user(said: Security | None) -> str | None:
-    """Whom brokers take a login for; None where only they know.
+    """The user that brokers derive for a login; None if only they know.
 
-    A certificate's name, a token's or a ticket's is made a principal by rules that only the broker knows.
+    Only the broker knows the rules that turn the name of a certificate, a token or a ticket into a principal.
     """
     from kquota.stores.login.security import Password
 
@@ -289,7 +290,7 @@ def user(said: Security | None) -> str | None:
 
 
 def client_id(said: Security | None) -> str:
-    """The client-id that a login sends, kquota's own where it names none."""
+    """The client-id that a login sends, kquota's own if it has none."""
     from kquota.stores.admin.connection import CLIENT_ID
 
     return (said and said.client_id) or CLIENT_ID

@@ -1,4 +1,4 @@
-"""Rates, sizes and times: text to value and back. Inside kquota they are bytes per second, bytes and seconds."""
+"""Rates, sizes and times: text to value and back. Values are in bytes per second, bytes and seconds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SECONDS_PER_UNIT: Final[Mapping[str, Decimal]] = {
     "h": Decimal(3600),
     "d": Decimal(86400),
 }
-# Three digits of exponent are more than any cluster needs; without a bound, 1e999999999 would eat the machine.
+# Three digits of exponent are more than any cluster needs; without a limit, 1e999999999 would exhaust memory.
 _QUANTITY: Final = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[A-Za-z]*)\s*")
 _MOST_BYTES: Final = 2**63 - 1
 _MOST_DAYS: Final = 36_500
@@ -89,7 +89,7 @@ def percentage(text: str, what: str = "share") -> Fraction:
     """
     match = _PERCENTAGE.fullmatch(text)
     if match is None or Fraction(match[1]) > 100:
-        raise Invalid(f"{what} {text!r}: write a percentage from 0% to 100%, as 10%")
+        raise Invalid(f"{what} {text!r}: write a percentage from 0% to 100%, for example 10%")
     return Fraction(match[1]) / 100
 
 
@@ -105,7 +105,7 @@ def _scaled(quantity: str, text: str, units: Mapping[str, Decimal], what: str, e
 
 
 def exact_rate(rate: int) -> str:
-    """A rate in the unit that leaves the fewest digits, to the byte: `byte_rate` makes the same rate of it.
+    """A rate in the unit with the fewest digits, without loss: `byte_rate` returns the same rate.
 
     >>> exact_rate(52_428_800), exact_rate(50_000_000), exact_rate(1_048_577)
     ('50MiB/s', '50MB/s', '1048577')
@@ -115,7 +115,7 @@ def exact_rate(rate: int) -> str:
 
 
 def exact_size(size: int) -> str:
-    """A size in the unit that leaves the fewest digits, to the byte: `byte_size` makes the same size of it.
+    """A size in the unit with the fewest digits, without loss: `byte_size` returns the same size.
 
     >>> exact_size(2_000_000_000), exact_size(1_048_577)
     ('2GB', '1048577')
@@ -128,7 +128,7 @@ def exact_size(size: int) -> str:
 
 
 def human_bytes(size: float) -> str:
-    """A size for people: decimal units, three figures.
+    """A size for people: decimal units, three digits.
 
     >>> human_bytes(12_345_678)
     '12.3 MB'

@@ -1,4 +1,4 @@
-"""The table of quota keys. A new key is one row of it; every command reads from here what it knows of a key."""
+"""The table of quota keys, which every command uses. A new key is one row."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from kquota import terms
 
 
 class Model(enum.Enum):
-    """How a broker holds a client to a limit, and what passes at once."""
+    """How a broker enforces a limit, and what passes at once."""
 
     RATE = "rate"
     """The rate over the samples of quota.window, on each broker (KIP-13): all samples but one pass at once."""
     SHARE = "share"
-    """The same of a thread's time, with a delay of one sample at most (KIP-124): nothing is saved up."""
+    """The same for thread time, with a delay of at most one sample (KIP-124): nothing accumulates."""
     BUCKET = "bucket"
     """A token bucket over the samples of controller.quota.window, in the controller (KIP-599)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaKey:
-    """One row: all that commands know of a key.
+    """One row: everything that commands need to know of a key.
 
-    `counts` is what the limit counts per second. A limit in bytes is whole, and is read and shown with units; any other
-    is more than 0 and finite, and with `bits` a whole number up to 2^bits - 1. `unit` says what a limit means. `since`
-    is the first release, () where kquota speaks to none that is older. `static` is the brokers' own config for
-    client-ids without any quota, which is gone since Kafka 3.0. `simulated` is the help of the option of `simulate`,
-    None where no load there meets the quota; else `counts` is a field of its requests. `fetches`: the broker answers a
-    request empty that has to wait.
+    `counts` is what the limit counts per second. A limit in bytes is whole, and is read and shown with units. Any other
+    limit is more than 0 and finite, and with `bits` a whole number up to 2^bits - 1. `unit` describes a limit. `since`
+    is the first release, () if all supported releases have it. `static` is the brokers' config for client-ids without
+    any quota, which was removed in Kafka 3.0. `simulated` is the help of the option of `simulate`, None if no load
+    there uses the quota; otherwise `counts` is a field of its requests. `fetches`: the broker answers a request empty
+    if it has to wait.
     """
 
     entity_types: tuple[str, ...] = (terms.USERS, terms.CLIENTS)
@@ -45,7 +45,7 @@ class QuotaKey:
 
     @property
     def in_bytes(self) -> bool:
-        """Whether a limit is a byte rate, which takes units."""
+        """Whether a limit is a byte rate, which accepts units."""
         return self.counts == "bytes"
 
 
@@ -55,28 +55,28 @@ QUOTA_KEYS: Final = {
         unit="bytes per second, on each broker",
         model=Model.RATE,
         static="quota.producer.default",
-        simulated="On each broker: 10MB/s; bare: bytes per second.",
+        simulated="Byte rate of a producer on each broker, for example 10MB/s. Without a unit: bytes per second.",
     ),
     terms.CONSUMER_BYTE_RATE: QuotaKey(
         counts="bytes",
         unit="bytes per second, on each broker",
         model=Model.RATE,
         static="quota.consumer.default",
-        simulated="On each broker, as the one before.",
+        simulated="Byte rate of a consumer on each broker, with the same units.",
         fetches=True,
     ),
     terms.REQUEST_PERCENTAGE: QuotaKey(
         counts="thread_ms",
         unit="percent of one thread, on each broker",
         model=Model.SHARE,
-        simulated="In percent of one of a broker's threads (KIP-124).",
+        simulated="Percent of one thread of a broker (KIP-124).",
     ),
     terms.CONTROLLER_MUTATION_RATE: QuotaKey(
         counts="mutations",
         unit="partitions created or deleted per second, in the whole cluster",
         model=Model.BUCKET,
         since=(2, 7),
-        simulated="In partitions created or deleted per second (KIP-599).",
+        simulated="Partitions created or deleted per second (KIP-599).",
     ),
     terms.CONNECTION_CREATION_RATE: QuotaKey(
         entity_types=(terms.IPS,),
@@ -87,7 +87,7 @@ QUOTA_KEYS: Final = {
         since=(2, 7),
     ),
 }
-"""Every row by its name, in the order in which keys are shown."""
+"""Every row by its name, in display order."""
 
 
 def quotas_of(entity_types: Collection[str]) -> tuple[str, ...]:

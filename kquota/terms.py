@@ -1,4 +1,4 @@
-"""The words that every room shares, exactly as Kafka spells them. No behaviour beyond order and spelling."""
+"""Kafka's terms that all rooms share, in Kafka's spelling. No behavior beyond order and spelling."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, NewType, TypeAlias
 BrokerId = NewType("BrokerId", int)
 
 HIGHEST_ID: Final = 2**31 - 1
-"""Of a broker, and of a partition: both are 32 bits on the wire."""
+"""The highest id of a broker or a partition, because both have 32 bits in the protocol."""
 _DIGITS: Final = 10
 
 
@@ -19,25 +19,25 @@ def is_id(text: str) -> bool:
     >>> is_id("2147483647"), is_id("2147483648"), is_id("-1"), is_id("9" * 5000)
     (True, False, False, False)
     """
-    # int() takes other scripts' digits, too, and of too many none.
+    # int() also accepts the digits of other scripts, and fails for too many digits.
     return text.isascii() and text.isdigit() and len(text) <= _DIGITS and int(text) <= HIGHEST_ID
 
 
 class Default(enum.Enum):
-    """The default entity of its type. A type of its own, because `<default>` is also a name that a user may have."""
+    """The default entity of its type. It has its own type, because `<default>` is also a valid name of a user."""
 
     DEFAULT = "default"
 
 
 DEFAULT: Final = Default.DEFAULT
 WIRE_DEFAULT: Final = "<default>"
-"""How Kafka writes it where only names fit: in ZooKeeper's paths."""
+"""Kafka's text for it where only names fit: in ZooKeeper's paths."""
 
 
 class TopicPartition(NamedTuple):
-    """One partition; ordered by topic, then by number; written `topic-3` as Kafka's tools do.
+    """One partition; ordered by topic, then by number; written `topic-3` as in Kafka's tools.
 
-    A tuple, for plans hash and compare 100,000 of them.
+    A tuple, because plans hash and compare 100,000 of them.
     """
 
     topic: str
@@ -48,22 +48,22 @@ class TopicPartition(NamedTuple):
 
 
 ReplicaId: TypeAlias = tuple[TopicPartition, BrokerId]
-"""One replica: of which partition, on which broker."""
+"""One replica: its partition and its broker."""
 
 TOPIC_NAME: Final = r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}"
-"""The pattern that the whole of a topic's name matches (Topic.validate); Python's and Java's alike."""
+"""The pattern of a whole topic name (Topic.validate), for Python and Java."""
 _TOPIC_NAME: Final = re.compile(TOPIC_NAME)
 
 
 def wrong_topic_name(text: str) -> str | None:
-    """Why no broker takes it as a topic's name, to be put behind the text; None where one does.
+    """Why no broker accepts the text as a topic name, to be appended to the text; None if brokers accept it.
 
     >>> wrong_topic_name("orders"), wrong_topic_name("a b")
-    (None, "is no topic's name: 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', not '.' or '..'")
+    (None, "is not a valid topic name: use 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', and not '.' or '..'")
     """
     if _TOPIC_NAME.fullmatch(text):
         return None
-    return "is no topic's name: 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', not '.' or '..'"
+    return "is not a valid topic name: use 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', and not '.' or '..'"
 
 
 PRODUCER_BYTE_RATE: Final = "producer_byte_rate"
@@ -75,12 +75,12 @@ USERS: Final = "users"
 CLIENTS: Final = "clients"
 IPS: Final = "ips"
 ENTITY_TYPES: Final = (USERS, CLIENTS, IPS)
-"""Whom a quota can be for, as --entity-type has it."""
+"""The entity types of quotas, as --entity-type has them."""
 
 SAMPLES: Final = 11
-"""quota.window.num, replication.quota.window.num and controller.quota.window.num as Kafka ships them."""
+"""Kafka's default of quota.window.num, replication.quota.window.num and controller.quota.window.num."""
 SAMPLE_MS: Final = 1_000
-"""quota.window.size.seconds and its two twins as Kafka ships them."""
+"""Kafka's default of quota.window.size.seconds and of the two similar settings."""
 
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
@@ -92,7 +92,7 @@ THROTTLE_LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 
 
 def listed_replica(entry: str) -> tuple[int, BrokerId] | None:
-    """The partition and the broker of one entry of such a list; None for `*` and for what is no `partition:broker`.
+    """The partition and the broker of one entry of such a list; None for `*` and for any other text.
 
     >>> listed_replica("3:1"), listed_replica("3:x"), listed_replica("9999999999:1")
     ((3, 1), None, None)
@@ -102,23 +102,25 @@ def listed_replica(entry: str) -> tuple[int, BrokerId] | None:
 
 
 REPLICATION_RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
-"""Configs of a broker: what listed replicas may send, and fetch, in bytes per second (KIP-73)."""
+"""Configs of a broker: the rates at which listed replicas are sent and fetched, in bytes per second (KIP-73)."""
 THROTTLE_RATES: Final = (*REPLICATION_RATES, LOG_DIR_RATE)
-"""The same and what replicas between its log dirs may take (KIP-113)."""
+"""The same, and the rate for replicas that move between its log dirs (KIP-113)."""
 
 DYNAMIC_TOPIC: Final = "DYNAMIC_TOPIC_CONFIG"
 DYNAMIC_BROKER: Final = "DYNAMIC_BROKER_CONFIG"
 DYNAMIC_DEFAULT_BROKER: Final = "DYNAMIC_DEFAULT_BROKER_CONFIG"
-"""Where a value was set, in Kafka's words (KIP-226): on this topic, on this broker, on the default of all brokers."""
+"""Kafka's names of the source of a value (KIP-226): this topic, this broker, the default of all brokers."""
 
 MIN_IN_SYNC: Final = "min.insync.replicas"
 
 EVERY_REPLICA: Final = "*"
-"""In place of a list of throttled replicas: all of the topic's."""
+"""In place of a list of throttled replicas: all replicas of the topic."""
 LONGEST_VALUE: Final = 32_767
-"""Bytes of one stored config: 4.3.1 refuses more; 3.9.1 takes more and then cannot describe the topic."""
+"""Most bytes of one stored config: 4.3.1 refuses more; 3.9.1 accepts more and then cannot describe the topic."""
 
 SEEN_SECONDS: Final = 20.0
-"""Within which a write must be seen. KRaft reads were stale for up to 0.27 s; a broker on ZooKeeper looks at every
-notification of the last 15 minutes first, and needed 2.3 s with 2,000 of them and 16 s with 10,000.
+"""The seconds within which a write must be visible. KRaft reads were stale for up to 0.27 s.
+
+A broker on ZooKeeper first reads every notification of the last 15 minutes, and needed 2.3 s for 2,000 of them and 16 s
+for 10,000.
 """

@@ -1,4 +1,4 @@
-"""Text that operators hand over: read once, from a file, a pipe or stdin."""
+"""Text that operators pass: read once, from a file, a pipe or stdin."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from typing import BinaryIO, Final
 from kquota.errors import Invalid
 
 LARGEST: Final = 100_000_000
-"""Bytes: a plan of a million partitions of three replicas, as Kafka's tools write it."""
+"""Bytes of a plan for a million partitions with three replicas, as Kafka's tools write it."""
 _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read(path: Path, what: str) -> tuple[str, str]:
-    """The text of a UTF-8 file (a byte order mark is allowed), of a pipe, or of stdin (`-`); and its name in messages.
+    """The text of a UTF-8 file (with or without a byte order mark), a pipe or stdin (`-`), and its name in messages.
 
-    `what` is the file in words, "a reassignment JSON file". Raises Invalid, and for a file beyond LARGEST before it
-    is read.
+    `what` describes the file, for example "a reassignment JSON file". Raises Invalid, for a file beyond LARGEST before
+    it is read.
     """
     piped = str(path) == "-"
     name = "stdin" if piped else str(path)
     try:
         data = _bytes(sys.stdin.buffer, name) if piped else _opened(path, name)
     except OSError as error:
-        raise Invalid(f"{name}: cannot be read: {error.strerror}; name {what}") from error
+        raise Invalid(f"{name}: cannot be read: {error.strerror}. Give {what}") from error
     if not data.strip(b"\0 \t\r\n"):
-        # Zeros are what a power cut leaves of a file.
-        raise Invalid(f"{name}: is empty; name {what}")
+        # A power cut may leave a file of zeros.
+        raise Invalid(f"{name}: is empty. Give {what}")
     if data.startswith(_WIDE) or b"\0" in data[:2]:
-        raise Invalid(f"{name}: is UTF-16, not UTF-8; save it as UTF-8")
+        raise Invalid(f"{name}: is UTF-16, not UTF-8. Save it as UTF-8")
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode(), name
     except UnicodeDecodeError as error:
         before = data[: error.start].decode()
-        raise Invalid(f"{name}: {place(before, len(before))}: is not UTF-8; save the file as UTF-8") from error
+        raise Invalid(f"{name}: {place(before, len(before))}: is not UTF-8. Save the file as UTF-8") from error
 
 
 @contextlib.contextmanager
 def looking_at(path: Path) -> Iterator[None]:
-    """Whatever the system will not show of a path, a name too long for it among that, is Invalid."""
+    """Errors of the system about a path become Invalid, for example for a name that is too long."""
     try:
         yield
     except OSError as error:
@@ -53,9 +53,9 @@ def looking_at(path: Path) -> Iterator[None]:
 
 
 def is_folder(path: Path) -> bool | None:
-    """Whether that is a folder; None where nothing is. Raises Invalid where nobody can tell.
+    """Whether the path is a folder; None if it does not exist. Raises Invalid if this is unknown.
 
-    What `Path.exists` makes of an error is another thing in each Python.
+    `Path.exists` treats errors differently in each version of Python.
     """
     with looking_at(path):
         try:
@@ -65,7 +65,7 @@ def is_folder(path: Path) -> bool | None:
 
 
 def place(text: str, at: int) -> str:
-    """Where a character stands, for messages.
+    """The position of a character, for messages.
 
     >>> place("one\\ntwo", 5)
     'line 2 column 2'
@@ -84,5 +84,5 @@ def _bytes(file: BinaryIO, name: str) -> bytes:
     data = b"" if known else file.read(LARGEST + 1)
     if known or len(data) > LARGEST:
         size = f"{found.st_size:,}" if known else f"more than {LARGEST:,}"
-        raise Invalid(f"{name}: is {size} bytes long, and at most {LARGEST:,} are read; split it")
+        raise Invalid(f"{name}: is {size} bytes long, and kquota reads at most {LARGEST:,}. Split it")
     return data

@@ -19,7 +19,6 @@ NAMES_OPTIONS = {
     "placement/generate.py",  # a sentence of Kafka's own tool
     "reassign/words.py",  # sentences of Kafka's own tool
     "sandbox/cluster.py",  # says how to use and to stop a sandbox
-    "sandbox/demo.py",  # prints the commands that it runs
     "spark/archive.py",  # runs kquota itself, as the rehearsal of a JVM
 }
 

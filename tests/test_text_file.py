@@ -14,12 +14,12 @@ TEXT = '{"a": 1}'
 ENCODED = {
     "utf-8": (TEXT.encode(), None),
     "utf-8 with a byte order mark": (TEXT.encode("utf-8-sig"), None),
-    "utf-16": (TEXT.encode("utf-16"), "is UTF-16, not UTF-8; save it as UTF-8"),
-    "utf-16 without a mark": (TEXT.encode("utf-16-be"), "is UTF-16, not UTF-8; save it as UTF-8"),
-    "latin-1": ('{\n"ä"'.encode("latin-1"), "line 2 column 2: is not UTF-8; save the file as UTF-8"),
-    "a mark and latin-1": (b'\xef\xbb\xbf"\xff', "line 1 column 2: is not UTF-8; save the file as UTF-8"),
-    "empty": (b"", "is empty; name a plan"),
-    "what a power cut leaves": (bytes(4096), "is empty; name a plan"),
+    "utf-16": (TEXT.encode("utf-16"), "is UTF-16, not UTF-8. Save it as UTF-8"),
+    "utf-16 without a mark": (TEXT.encode("utf-16-be"), "is UTF-16, not UTF-8. Save it as UTF-8"),
+    "latin-1": ('{\n"ä"'.encode("latin-1"), "line 2 column 2: is not UTF-8. Save the file as UTF-8"),
+    "a mark and latin-1": (b'\xef\xbb\xbf"\xff', "line 1 column 2: is not UTF-8. Save the file as UTF-8"),
+    "empty": (b"", "is empty. Give a plan"),
+    "what a power cut leaves": (bytes(4096), "is empty. Give a plan"),
 }
 
 
@@ -43,7 +43,7 @@ def test_a_file_is_utf_8(tmp_path: Path, data: bytes, complaint: str | None) -> 
 def test_a_file_that_cannot_be_read(tmp_path: Path, name: str, why: str) -> None:
     with pytest.raises(Invalid) as raised:
         read(tmp_path / name, "a plan")
-    assert str(raised.value) == f"{tmp_path / name}: cannot be read: {why}; name a plan"
+    assert str(raised.value) == f"{tmp_path / name}: cannot be read: {why}. Give a plan"
 
 
 def test_a_file_may_be_called_stdin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,9 @@ def test_a_file_that_no_plan_fills_is_not_read(tmp_path: Path) -> None:
         file.truncate(10**12)  # more than any machine that runs this test could hold
     with pytest.raises(Invalid) as raised:
         read(path, "a plan")
-    assert str(raised.value) == f"{path}: is 1,000,000,000,000 bytes long, and at most 100,000,000 are read; split it"
+    assert (
+        str(raised.value) == f"{path}: is 1,000,000,000,000 bytes long, and kquota reads at most 100,000,000. Split it"
+    )
 
 
 def test_a_pipe_without_end() -> None:

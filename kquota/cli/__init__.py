@@ -1,1 +1,1 @@
-"""THE ONLY ROOM THAT KNOWS FLAGS, COLOURS, PROMPTS, EXIT CODES. Rooms are imported inside their command."""
+"""Options, colors, prompts and exit codes. Only this room knows them. Other rooms are imported inside their command."""

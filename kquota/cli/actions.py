@@ -1,7 +1,7 @@
-"""Kafka's way of a command with several actions: one of them is asked for, and each option goes with some of them.
+"""Commands with several actions, as in Kafka's tools: exactly one action is given, and each option works with some.
 
-The dataclass of options has a bool for each action, and `With` in the annotation of each option that goes with some.
-The command is registered by `commands.add` with `kind=StrictCommand`, and its `run` begins with `action`.
+The dataclass of options has a bool for each action, and `With` in the annotation of each option that works only with
+some. The command is registered by `commands.add` with `kind=StrictCommand`, and its `run` begins with `action`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from kquota.errors import Invalid
 
 
 class With:
-    """The actions that an option goes with; stands in its annotation."""
+    """The actions that an option works with; used in its annotation."""
 
     def __init__(self, *actions: str, required: bool = False, zookeeper: bool = True) -> None:
-        """`required` by each of them; without `zookeeper` it goes with --bootstrap-server only."""
+        """`required`: each of the actions needs it. Without `zookeeper` it works only with --bootstrap-server."""
         self.actions = actions
         self.required = required
         self.zookeeper = zookeeper
@@ -36,7 +36,7 @@ def value(name: str, metavar: str, text: str) -> Any:
 
 
 def rules(kind: type[Any]) -> Mapping[str, With]:
-    """The rule of each option of the dataclass `kind` that has one, by its name on the command line."""
+    """The rule of each option of the dataclass `kind` that has one, by option name."""
     return {
         name.replace("_", "-"): rule
         for name, hint in hints(kind).items()
@@ -51,9 +51,9 @@ def is_given(options: object, option: str) -> bool:
 
 
 def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) -> str:
-    """The one action asked for; of these, `tables` can write TSV.
+    """The given action; of these, `tables` can print TSV.
 
-    Raises Invalid, in Kafka's words, for no action, for two, and for an option that it does not take.
+    Raises Invalid, in Kafka's words, for no action, for two, and for an option that does not work with it.
     """
     asked = [name for name in actions if getattr(options, name)]
     if len(asked) != 1:
@@ -65,12 +65,12 @@ def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) 
     for option, rule in of_options.items():
         if asked[0] not in rule.actions and is_given(options, option):
             raise Invalid(
-                f'Option "[{option}]" can\'t be used with action "[{asked[0]}]": it goes with {_listed(rule.actions)}'
+                f'Option "[{option}]" can\'t be used with action "[{asked[0]}]": use it with {_listed(rule.actions)}'
             )
     output = getattr(options, "output", None)
     if tables and asked[0] not in tables and output in TABLES:
         written = " or ".join(WITHOUT_TABLES)
-        raise Invalid(f"--output {output} goes with {_listed(tables)}; --{asked[0]} writes {written}")
+        raise Invalid(f"--output {output} works with {_listed(tables)}; --{asked[0]} prints {written}")
     return asked[0]
 
 

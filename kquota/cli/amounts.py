@@ -29,5 +29,5 @@ def size_or_unknown(size: float | None) -> str:
 
 
 def count_or_unknown(count: int | None) -> str:
-    """A number with its thousands set apart."""
+    """A number with thousands separators."""
     return UNKNOWN if count is None else f"{count:,}"

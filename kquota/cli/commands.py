@@ -1,6 +1,7 @@
-"""A command from its options: a frozen dataclass whose annotated fields are the options, and whose docstring the help.
+"""Creates a command from a frozen dataclass: its annotated fields are the options, and its docstring is the help.
 
-The work is the function `run` of the module `run` beside that of the options. It is imported when the command runs.
+The work is done by the function `run` in the module `run` next to that of the options. It is imported when the command
+runs.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def add(
     kind: type[Command] = Command,
     hidden: bool = False,
 ) -> None:
-    """Register the command `name`. A field of `options` that is a dataclass itself is a group of further options."""
+    """Register the command `name`. A field of `options` that is a dataclass is a group of further options."""
     declared = list(parameters(options))
 
     def called(**given: object) -> int:
@@ -48,7 +49,7 @@ def add(
 
 
 def parameters(options: type[Any], only: Only | None = None) -> Iterator[inspect.Parameter]:
-    """An option for each field, those of a group in its place."""
+    """An option for each field; a group is replaced by its options."""
     for field in fields(options):
         hint = hints(options)[field.name]
         if (group := _group(hint)) is not None:
@@ -61,7 +62,7 @@ def parameters(options: type[Any], only: Only | None = None) -> Iterator[inspect
 
 
 def filled(options: type[Any], given: Mapping[str, object]) -> Any:
-    """The options as they were given."""
+    """The dataclass of options with the given values."""
     values: dict[str, object] = {}
     for field in fields(options):
         hint = hints(options)[field.name]

@@ -1,4 +1,4 @@
-"""The one question before a write: asked on a terminal only, after what would change has been shown."""
+"""Confirmation before a write: only on a terminal, after the change has been shown."""
 
 from __future__ import annotations
 
@@ -10,42 +10,44 @@ from kquota.cli.contract import say
 from kquota.errors import Conflict, Invalid, Refused
 
 MOST_SHOWN: Final = 50
-"""Lines, or entities: whoever is asked reads no more."""
+"""Most lines, or entities, that are shown before the confirmation."""
 
 
 def has_terminal() -> bool:
-    """Whether somebody can be asked."""
+    """Whether there is a terminal for a confirmation."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def must_have_terminal(instead: str = "give --yes") -> None:
-    """Raises Invalid where nobody can be asked."""
+    """Raises Invalid if there is no terminal."""
     if not has_terminal():
-        raise Invalid(f"there is no terminal to ask on: {instead}")
+        raise Invalid(f"confirmation needs a terminal: {instead}")
 
 
 def show(changes: Sequence[str]) -> None:
-    """What would change, on stderr, a line each; of many the first."""
+    """Print the changes on stderr, one per line, at most MOST_SHOWN."""
     for line in first(changes):
         say(line)
 
 
 def first(changes: Sequence[str]) -> list[str]:
-    """What would change; of many the first, and how many more there are."""
+    """The changes, at most MOST_SHOWN, and the number of the others."""
     more = len(changes) - MOST_SHOWN
     rest = [f"... and {more} more: --dry-run --output json shows them"] if more > 0 else []
     return [*changes[:MOST_SHOWN], *rest]
 
 
 def must_agree(question: str) -> None:
-    """Ask, and wait for the answer. Raises Refused for everything but yes."""
-    # typer's own question leaves a blank on stdout.
+    """Ask, and wait for the answer. Raises Refused for any answer except yes."""
+    # typer's own prompt prints a blank on stdout.
     print(f"kquota: {question} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Refused("not confirmed; nothing was written")
 
 
 def must_still_be(shown: object, now: object, what: str) -> None:
-    """Raises Conflict where `what` (the quotas, the throttles) changed while the operator thought."""
+    """Raises Conflict if `what` (the quotas, the throttles) changed before the confirmation."""
     if now != shown:
-        raise Conflict(f"{what} changed while you were asked. Nothing was written; start again to see them as they are")
+        raise Conflict(
+            f"{what} changed before you confirmed. Nothing was written. Run the command again to see the current state"
+        )

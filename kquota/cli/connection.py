@@ -1,4 +1,4 @@
-"""The options that say which cluster, declared once and given to every command that asks for a `Connection`."""
+"""The options that select a cluster, declared once for every command with a `Connection`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kquota.terms import wrong_topic_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """The options as the command line gave them; `where` says which cluster they mean."""
+    """The options as given on the command line; `where` resolves them to a cluster."""
 
     bootstrap_server: Annotated[
         str | None,
@@ -30,7 +30,7 @@ class Connection:
     cluster: Annotated[
         str | None,
         typer.Option(
-            "--cluster", metavar="NAME", help="A cluster of ~/.config/kquota/config.toml. [env: KQUOTA_CLUSTER]"
+            "--cluster", metavar="NAME", help="Cluster in ~/.config/kquota/config.toml. [env: KQUOTA_CLUSTER]"
         ),
     ] = None
     command_config: Annotated[
@@ -62,7 +62,8 @@ class Connection:
         typer.Option(
             "--record",
             metavar="TOPIC",
-            help="Topic with the runs that all hosts share; none: use this host's journals only. [env: KQUOTA_RECORD]  "
+            help="Topic with the record that hosts share; none: use only the journals of this host. [env: "
+            "KQUOTA_RECORD]  "
             "[default: __kquota_runs, if it exists]",
         ),
     ] = None
@@ -70,7 +71,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """One cluster, by its brokers or by its ZooKeeper: exactly one of the two is given."""
+    """One cluster, by its brokers or by its ZooKeeper: exactly one of the two is set."""
 
     bootstrap: str | None
     zookeeper: str | None
@@ -83,21 +84,21 @@ class Where:
 OPTIONS: Final[Mapping[str, Any]] = hints(Connection)
 _RECORD: Final = "record"
 REACHING: Final = tuple(name for name in OPTIONS if name != _RECORD)
-"""The options that say how a cluster is reached: shells know them in this order (completions/source/complete.awk)."""
+"""The options that describe how to reach a cluster, in the order of completions/source/complete.awk."""
 Unrecorded: TypeAlias = Annotated[Connection, Only(*REACHING)]
-"""For the options of a command that neither reads nor writes runs."""
+"""For commands that neither read nor write runs."""
 _ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file")
 _ADDRESSES: Final = ("bootstrap_server", "zookeeper")
 ThroughBrokers: TypeAlias = Annotated[Connection, Only(*(name for name in REACHING if name not in _ON_ZOOKEEPER))]
-"""For those of a command that works through the brokers only: no option speaks of ZooKeeper."""
+"""For commands that work only through the brokers: they have no option for ZooKeeper."""
 
 
 def where(connection: Connection, environment: Mapping[str, str] = os.environ, *, both: bool = False) -> Where:
-    """The cluster that the options name, else the one that the environment does; with `both` it may have two addresses.
+    """The cluster of the options, else of the environment; with `both` it may have two addresses.
 
-    A named cluster (`--cluster`, KQUOTA_CLUSTER) is described by config.toml alone: an option may add to it and not
-    contradict it, and no other variable is read. Without one each option that is missing is its variable, brokers
-    first. Raises Invalid when a cluster is named twice or not at all.
+    A named cluster (`--cluster`, KQUOTA_CLUSTER) is described only by config.toml: an option may add to it but not
+    contradict it, and no other variable is read. Without one, a variable replaces each option that is missing, brokers
+    first. Raises Invalid if no cluster, or more than one, is given.
     """
     given = {f.name: str(v) for f in fields(connection) if (v := getattr(connection, f.name)) is not None}
     if not both and given.get("bootstrap_server") is not None and given.get("zookeeper") is not None:
@@ -108,17 +109,17 @@ def where(connection: Connection, environment: Mapping[str, str] = os.environ, *
     found = _of_environment(given, environment) if name is None else _of_named(name, given, environment)
     bootstrap, zookeeper = found.get("bootstrap_server"), found.get("zookeeper")
     if not bootstrap and not zookeeper:
-        raise Invalid("which cluster? Give --bootstrap-server HOST:PORT, --zookeeper HOST:PORT or --cluster NAME")
+        raise Invalid("no cluster is given. Give --bootstrap-server HOST:PORT, --zookeeper HOST:PORT or --cluster NAME")
     files = {key: Path(value) for key, value in found.items() if key not in (*_ADDRESSES, _RECORD)}
     for key in files:
-        # --command-config goes with both: over ZooKeeper a shared record is read from the brokers.
+        # --command-config works with both: over ZooKeeper a shared record is read from the brokers.
         if key.startswith("zk_") and not zookeeper:
-            raise Invalid(f"{_option(key)} goes with --zookeeper")
+            raise Invalid(f"{_option(key)} needs --zookeeper")
     return Where(bootstrap=bootstrap or None, zookeeper=zookeeper or None, record=_topic(found), **files)
 
 
 def _topic(found: Mapping[str, str]) -> str | None:
-    """The name of the record's topic. Raises Invalid for what no topic can be called."""
+    """The name of the record's topic. Raises Invalid for an invalid topic name."""
     name = found.get(_RECORD)
     if name is not None and (why := wrong_topic_name(name)):
         raise Invalid(f"--record {name!r}: {why}")
@@ -126,7 +127,7 @@ def _topic(found: Mapping[str, str]) -> str | None:
 
 
 def names_a_cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether an option or a variable does."""
+    """Whether an option or a variable names a cluster."""
     options = (connection.bootstrap_server, connection.zookeeper, connection.cluster)
     return any(options) or any(environment.get(variable(name)) for name in (*_ADDRESSES, "cluster"))
 
@@ -135,7 +136,9 @@ def _named_by(environment: Mapping[str, str]) -> str | None:
     name = environment.get(variable("cluster")) or None
     for other in _ADDRESSES:
         if name is not None and environment.get(variable(other)):
-            raise Invalid(f"KQUOTA_CLUSTER and {variable(other)} both name a cluster; unset one, or give --cluster")
+            raise Invalid(
+                f"KQUOTA_CLUSTER and {variable(other)} both name a cluster. Unset one of them, or give --cluster"
+            )
     return name
 
 
@@ -158,7 +161,7 @@ def _of_named(name: str, given: Mapping[str, str], environment: Mapping[str, str
     found = {key.replace("-", "_"): value for key, value in library.named_cluster(name, environment).items()}
     for key, value in given.items():
         if key in _ADDRESSES and found.get(key) != value:
-            raise Invalid(f"--cluster {name} and {_option(key)} name two clusters; give one of them")
+            raise Invalid(f"--cluster {name} and {_option(key)} name two clusters. Give only one of them")
         if found.get(key, value) != value:
             raise Invalid(f"{_option(key)} contradicts config.toml, where --cluster {name} has {found[key]}")
     return found | dict(given)

@@ -1,4 +1,4 @@
-"""What scripts rely on: the exit codes, and that everything for a person goes to stderr."""
+"""The contract with scripts: exit codes, and messages for people on stderr only."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _BEFORE: Final[Mapping[NextStep, str]] = {
 
 
 def worded(error: KquotaError) -> str:
-    """The message of an error with the options and commands that a person types."""
+    """The message of an error, with options and commands as a user types them."""
     return "".join(map(_worded, error.args))
 
 
@@ -62,7 +62,7 @@ def _worded(part: object) -> str:
 
 
 def exit_code(error: KquotaError) -> int:
-    """2 for input that cannot be right, 75 for what may work later, else 1."""
+    """2 for invalid input, 75 for errors that may pass, else 1."""
     match error:
         case Invalid():
             return WRONG
@@ -73,17 +73,17 @@ def exit_code(error: KquotaError) -> int:
 
 
 def say(line: str) -> None:
-    """A line for the person: stderr, so that stdout stays empty or one document."""
+    """Print a line for people on stderr, so that stdout stays empty or contains one document."""
     print(f"kquota: {printable(line)}", file=sys.stderr, flush=True)
 
 
 def complain(message: str) -> None:
-    """One error, one line."""
+    """Print an error as one line."""
     say(f"error: {message}")
 
 
 def printable(text: str) -> str:
-    """Text with its control characters made visible: a topic's name must not drive the operator's terminal."""
-    if text.isprintable():  # nearly every line is, and looking at each character costs 10,000 quotas 60 ms
+    """Text with visible control characters, because the name of a topic must not control the operator's terminal."""
+    if text.isprintable():  # true for nearly every line, and checking each character costs 60 ms for 10,000 quotas
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,4 +1,4 @@
-"""Where Spark's jobs run, and how much is told when one fails: the options of every command that has such a job."""
+"""Options of commands with a Spark job: where it runs, and the details of its errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ SparkMaster: TypeAlias = Annotated[
     typer.Option(
         "--spark-master",
         metavar="URL",
-        help="A cluster that does the work: spark://HOST:PORT, yarn, k8s://URL, local[N]. [env: KQUOTA_SPARK_MASTER]",
+        help="Spark cluster that runs the job: spark://HOST:PORT, yarn, k8s://URL, local[N]. [env: "
+        "KQUOTA_SPARK_MASTER]",
     ),
 ]
 SparkRemote: TypeAlias = Annotated[
@@ -33,16 +34,16 @@ SparkRemote: TypeAlias = Annotated[
     typer.Option(
         "--spark-remote",
         metavar="sc://HOST:PORT",
-        help="A Spark Connect server that does the work. [env: KQUOTA_SPARK_REMOTE]",
+        help="Spark Connect server that runs the job. [env: KQUOTA_SPARK_REMOTE]",
     ),
 ]
 Conf: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="One of Spark's own settings, repeatable.")
+    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting. Repeatable.")
 ]
 Debug: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--debug", help="Show where an error comes from, with Spark's frames.", callback=_debug, is_eager=True
+        "--debug", help="Show the traceback of an error, including Spark's frames.", callback=_debug, is_eager=True
     ),
 ]
 
@@ -50,7 +51,7 @@ Debug: TypeAlias = Annotated[
 def engine(
     master: str | None, remote: str | None, conf: Sequence[str] | None, environment: Mapping[str, str] = os.environ
 ) -> Engine:
-    """The engine of the options, else of the environment. Raises Invalid for two, and for what cannot be set there."""
+    """The engine of the options, else of the environment. Raises Invalid for two, and for invalid settings."""
     from kquota.spark import engine as engines
 
     if master is None and remote is None:

@@ -1,4 +1,4 @@
-"""Help as a page of plain text: options under headings, nothing cut short, examples that break at options only."""
+"""Help as plain text: options under headings, nothing truncated, examples that break only before options."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typer.core import TyperCommand, TyperGroup
 from kquota.cli import connection
 
 EXAMPLES: Final = "Examples:"
-"""The line of an epilog below which each line that is set in is one command, however long."""
-ARGUMENTS, OPTIONS, CLUSTER = "Arguments", "Options", "Which cluster"
-"""The headings of what has no other."""
+"""The line of an epilog after which each indented line is one command, of any length."""
+ARGUMENTS, OPTIONS, CLUSTER = "Arguments", "Options", "Cluster"
+"""The default headings."""
 _OF_A_CLUSTER: Final = {f"--{name.replace('_', '-')}" for name in connection.OPTIONS}
 _BEFORE_AN_OPTION: Final = re.compile(r" (?=-{1,2}[a-z]|[|>])")
 _REMARK: Final = re.compile(r"\[[^]\n]+\]")
@@ -28,13 +28,13 @@ Kind = TypeVar("Kind", bound="Command")
 
 
 class Command(TyperCommand):
-    """A command whose options may stand under headings."""
+    """A command whose options can be under headings."""
 
     headings: ClassVar[Mapping[str, str]] = {}
-    """The first option of each part of the help, and its heading; parts are as long as the command declares them."""
+    """The first option of each section of the help, with its heading; sections are in the order of the declaration."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
-        """As typer makes it; then each option is told its heading, by the name that typer has for that."""
+        """Create the command like typer, then set the heading of each option in typer's own attribute."""
         super().__init__(*args, **named)
         heading = OPTIONS
         for param in self.params:
@@ -44,13 +44,13 @@ class Command(TyperCommand):
             setattr(param, "rich_help_panel", under)  # noqa: B010 - Click's own parameters do not declare it
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Which cluster comes last: that is the same for every command."""
+        """The options for the cluster come last, because they are the same for every command."""
         parts: dict[str, list[tuple[str, str]]] = {}
         heading = OPTIONS
         for param in self.get_params(ctx):
             if (record := param.get_help_record(ctx)) is None:
                 continue
-            # --help has no heading, and so the one of the options before it.
+            # --help has no heading of its own, so it belongs to the options before it.
             under = getattr(param, "rich_help_panel", None) or heading
             heading = heading if under in (ARGUMENTS, CLUSTER) else under
             parts.setdefault(under, []).append(record)
@@ -60,17 +60,17 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands, each with the whole sentence that says what it does."""
+    """A group of commands, each with a full sentence that describes it."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Commands first: it is them that a reader looks for."""
+        """Show commands first, because readers look for them."""
         shown = self.summaries(ctx)
         records = (param.get_help_record(ctx) for param in self.get_params(ctx))
         options = [record for record in records if record is not None]
         _write(self, ctx, formatter, {"Commands": shown, OPTIONS: options})
 
     def summaries(self, ctx: Any) -> list[tuple[str, str]]:
-        """Each command that is not hidden, and what it does."""
+        """Each visible command and its description."""
         commands = [(name, self.commands[name]) for name in self.list_commands(ctx)]
         return [(name, summary(command.help)) for name, command in commands if not command.hidden]
 
@@ -81,20 +81,20 @@ def summary(text: str | None) -> str:
 
 
 def under(headings: Mapping[str, str], kind: type[Kind]) -> type[Kind]:
-    """A command of that kind, with these headings."""
+    """A command class of this kind with these headings."""
     return type(kind.__name__, (kind,), {"headings": headings})
 
 
 def examples(epilog: str | None) -> list[str]:
-    """The commands that an epilog shows, each in one line."""
+    """The example commands of an epilog, each on one line."""
     _, _, below = (epilog or "").partition(EXAMPLES)
     return [line.strip() for line in below.splitlines() if line.startswith("  ")]
 
 
 def folded(command: str, width: int) -> list[str]:
-    """A command in lines of at most `width` where that can be: each but the last ends with a backslash.
+    """A command in lines of at most `width` if possible: each but the last ends with a backslash.
 
-    Only before an option, a pipe or a redirection: whoever copies it gets the same command.
+    It breaks only before an option, a pipe or a redirection, so that a copy is the same command.
     """
     lines = [""]
     for word in _BEFORE_AN_OPTION.split(command):
@@ -108,8 +108,8 @@ def folded(command: str, width: int) -> list[str]:
 
 
 def _write(command: Command | Group, ctx: Any, formatter: Any, parts: Mapping[str, Rows]) -> None:
-    """The whole page: usage, what it does, the tables, what else there is to know, the examples."""
-    # An argument that must be there stands without typer's braces.
+    """The whole page: usage, description, tables, notes, examples."""
+    # A required argument is shown without typer's braces.
     formatter.write_usage(ctx.command_path, " ".join(piece.strip("{}") for piece in command.collect_usage_pieces(ctx)))
     for paragraph in _paragraphs(command.help):
         formatter.write(f"\n{_filled(paragraph, formatter.width, '  ')}")
@@ -131,7 +131,7 @@ def _paragraphs(text: str | None) -> list[str]:
 
 
 def _tables(parts: Mapping[str, Rows], width: int) -> str:
-    """Headings over tables of one shape: what is told begins in one column, a name that is longer has its own line."""
+    """Headings over tables with a common column for descriptions; a longer name is on its own line."""
     shown = {heading: rows for heading, rows in parts.items() if rows}
     names = [len(name) for rows in shown.values() for name, _ in rows]
     column = min(max(names, default=0), width * 3 // 10)
@@ -146,12 +146,12 @@ def _rows(rows: Rows, column: int, width: int) -> Iterator[str]:
 
 
 def plain(told: str) -> str:
-    """What typer adds in brackets, in words."""
+    """The ranges that typer adds in brackets, in words."""
     return _FROM_TO.sub(r"\1 to \2", _AT_LEAST.sub(r"at least \1\2", told))
 
 
 def _filled(text: str, width: int, indent: str) -> str:
-    """Lines that break between words, never within a flag, nor within a remark in brackets that fits into one."""
+    """Lines that break between words, but not within an option, or within a bracketed note that fits on a line."""
     room = width - len(indent)
     kept = _REMARK.sub(lambda found: found[0].replace(" ", _BLANK) if len(found[0]) <= room else found[0], text)
     lines: Iterable[str] = textwrap.wrap(

@@ -1,10 +1,10 @@
-"""Names of hosts as they are typed."""
+"""Host names as operators type them."""
 
 from __future__ import annotations
 
 
 def is_ip_or_host(name: str) -> bool:
-    """Whether this machine can resolve the name: a broker on ZooKeeper that cannot does not even start any more."""
+    """Whether this machine can resolve the name. On ZooKeeper, a broker that cannot resolve it does not start."""
     import socket
 
     try:

@@ -1,4 +1,4 @@
-"""Names and broker ids as an option lists them: joined by commas, repeated, or both; and topics in a file."""
+"""Lists of names and broker ids in options: joined by commas, repeated, or both; and topics in a file."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from kquota.errors import Invalid
 from kquota.terms import BrokerId, is_id
 
 Line: TypeAlias = tuple[str, int | None, int | None]
-"""Of a file: a topic, its partitions and its replication factor, None where they are not written."""
+"""A line of a file: a topic, its partitions and its replication factor, None if missing."""
 
 
 def names(texts: Sequence[str] | None, option: str) -> tuple[str, ...]:
-    """Each once, in the order given; none without the option (None). Raises Invalid for an empty one."""
+    """Each name once, in the given order; empty without the option (None). Raises Invalid for an empty name."""
     found = [name.strip() for text in texts or () for name in text.split(",")]
     if "" in found:
-        raise Invalid(f"{option} {','.join(texts or ())!r}: an empty name")
+        raise Invalid(f"{option} {','.join(texts or ())!r}: a name is empty")
     return tuple(dict.fromkeys(found))
 
 
 def broker_ids(texts: Sequence[str] | None, option: str) -> tuple[BrokerId, ...]:
-    """Each once, in the order given; none without the option (None). Raises Invalid for what is no broker's id."""
+    """Each id once, in the given order; empty without the option (None). Raises Invalid for an invalid id."""
     return tuple(dict.fromkeys(every_broker_id(texts or (), option)))
 
 
 def every_broker_id(texts: Sequence[str], option: str) -> list[BrokerId]:
-    """The same, also those that stand there twice."""
+    """The same, including repeated ids."""
     found = [text.strip() for given in texts for text in given.split(",")]
     if not all(map(is_id, found)):
-        raise Invalid(f"{option} {','.join(texts)!r}: write broker ids joined by commas, as 1,2,3")
+        raise Invalid(f"{option} {','.join(texts)!r}: write broker ids joined by commas, for example 1,2,3")
     return [BrokerId(int(text)) for text in found]
 
 
 def topics_in(path: Path, option: str) -> list[Line]:
-    """Every topic of such a text. Raises Invalid for what cannot be read or is no topic, and for one without any."""
+    """All topics of such a file. Raises Invalid for an unreadable file, an invalid line, and a file without topics."""
     from kquota.mutation import naming
 
     text, name = text_file.read(path, f"a file of topics ({option})")
     where = f"{option} {name}"
     found = list(naming.lines(text.splitlines(), where))
     if not found:
-        raise Invalid(f"{where}: names no topic")
+        raise Invalid(f"{where}: lists no topic")
     return found

@@ -1,4 +1,4 @@
-"""`--gone`: brokers that never come back. A run would wait for them for ever, to restore what it set on them."""
+"""`--gone`: brokers that never come back. Without it, a run waits for them to restore their settings."""
 
 from __future__ import annotations
 
@@ -14,21 +14,28 @@ from kquota.terms import BrokerId
 
 
 def asked(texts: Sequence[str] | None, at: world.Where) -> tuple[BrokerId, ...]:
-    """Which. Raises Invalid for what is no broker's id, and where none is needed to restore."""
+    """The brokers. Raises Invalid for an invalid id, and over ZooKeeper, where no broker is needed to restore."""
     if texts and at.zookeeper is not None:
-        raise Invalid("--gone: through ZooKeeper everything is given back without its broker; leave it out")
+        raise Invalid(
+            "--gone: not needed with --zookeeper, where throttles are restored without the broker. Leave it out"
+        )
     return broker_ids(texts, "--gone")
 
 
 def without(runs: Sequence[Run], brokers: Sequence[BrokerId], cluster: MoveCluster) -> list[Run]:
-    """The runs without what they hold on these brokers, which is named. Raises Refused for one that is alive."""
+    """The runs without their settings on these brokers, which are reported.
+
+    Raises Refused for a broker that is alive.
+    """
     if brokers and (alive := sorted(cluster.snapshot(()).alive.intersection(brokers))):
-        raise Refused(f"--gone: broker {alive[0]} is alive, and gives back what was set on it; nothing was written")
+        raise Refused(
+            f"--gone: broker {alive[0]} is alive, so its throttle can be restored. Nothing was written. Leave it out"
+        )
     found = []
     for run in runs:
         left = held_on(run, brokers)
         for setting, taken in sorted(left.items()):
             value = ", ".join(taken.ours)
-            say(f"warning: run {run.id} lets go of {setting}: should that broker ever come back, it has {value}")
+            say(f"warning: run {run.id} no longer restores {setting}. If that broker comes back, it still has {value}")
         found.append(without_values(run, left))
     return found

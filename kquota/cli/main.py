@@ -1,4 +1,4 @@
-"""The app: which commands there are, and the one place where an error becomes a line on stderr and an exit code."""
+"""The app: its commands, and the only place that turns errors into a line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ from kquota.cli.help import Group
 from kquota.errors import KquotaError
 
 WIDEST: Final = 80
-# As wide as a narrower terminal, where there is one: a script must read the same help everywhere.
+# Narrower on a narrow terminal; otherwise a script always reads the same help.
 WIDTH: Final = min(WIDEST, shutil.get_terminal_size().columns) if sys.stdout and sys.stdout.isatty() else WIDEST
 
 _NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
-EPILOG: Final = """Exit codes: 0 done, 1 failed or refused, 2 wrong usage or input, 8 not there yet (a move still
-runs, something would change or is left over), 75 try again later, 130 interrupted.
+EPILOG: Final = """Exit codes: 0 done, 1 failed or refused, 2 wrong usage or input, 8 not finished (a move is still
+running, something would change, or something is left), 75 try again later, 130 interrupted.
 
-`kquota COMMAND --help` says more. Variables stand for the options that name a cluster; config.toml (~/.config/kquota,
-$XDG_CONFIG_HOME) has those of --cluster.
+`kquota COMMAND --help` describes a command. Environment variables can replace the options that name a cluster.
+config.toml (~/.config/kquota, $XDG_CONFIG_HOME) defines the clusters for --cluster.
 
 Examples:
   kquota configs --bootstrap-server localhost:9092 --alter --add-config producer_byte_rate=10MB/s --user alice
   kquota move estimate --bootstrap-server localhost:9092 --reassignment-json-file plan.json --throttle 50MB/s"""
 
 SUMMARIES: Final[Mapping[str, str]] = {
-    "configs": "Set and show quotas, and the configs of topics and brokers, as kafka-configs does.",
+    "configs": "Set and show quotas, and configs of topics and brokers, like kafka-configs.",
     "reassign-partitions": "Move partitions under a throttle, and restore every throttle exactly as it was.",
     "topics": "Create, grow and delete topics under a mutation quota; list and describe them.",
     "log-dirs": "Show replica sizes like kafka-log-dirs, and record them in a history.",
     "move": "Plan, estimate, follow, resume and undo partition moves.",
     "throttle": "Show, set, restore and clean up replication throttles.",
-    "quota": "The quotas of a whole cluster as one document; which one binds a client; what a load, or a real client, "
+    "quota": "Manage all quotas of a cluster as one document, explain which one limits a client, and test what a load "
     "gets.",
     "record": "Set up one record of all runs, so that every host can see and continue them and restore their "
     "throttles.",
-    "sandbox": "A real ZooKeeper and real Kafka on this machine.",
+    "sandbox": "Run a real ZooKeeper and real Kafka on this machine.",
 }
-"""What each command does: `kquota --help` imports none. A test holds each equal to the command's own help."""
+"""What each command does. `kquota --help` imports no command, so a test compares each with the command's own help."""
 
 
 class _Root(Group):
-    """The commands by name. Only the one that is asked for is registered when it runs."""
+    """The commands by name. Only the given command is registered when it runs."""
 
     def summaries(self, _: Any) -> list[tuple[str, str]]:
         """Every command, registered or not, in the order of the help."""
@@ -63,7 +63,7 @@ class _Root(Group):
 
 app = typer.Typer(
     name="kquota",
-    help="Every Kafka quota, and throttled partition moves that always give their throttles back.",
+    help="Manage Kafka quotas, and move partitions under throttles that are always restored.",
     cls=_Root,
     epilog=EPILOG,
     no_args_is_help=True,
@@ -147,7 +147,7 @@ COMMANDS: Final[Mapping[str, Callable[[], None]]] = {
     "sandbox": partial(_group, "sandbox"),
     "complete": _complete,
 }
-"""In the order of the help. Only the command that is asked for is imported: an operator feels the others' share."""
+"""In the order of the help. Only the given command is imported, because importing all is noticeably slow."""
 
 
 def _version(value: bool) -> None:
@@ -162,18 +162,21 @@ def options(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Every Kafka quota, and throttled partition moves that always give their throttles back."""
+    """Manage Kafka quotas, and move partitions under throttles that are always restored."""
 
 
 def _open_what_is_closed() -> None:
-    """A process may start without stdin, stdout or stderr (`>&-`): its first socket would take their number."""
+    """Open stdin, stdout and stderr if they are closed (`>&-`), or the first socket would get their number."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
 
 
 def _hear(signals: list[int]) -> None:
-    """A SIGTERM or SIGHUP stops a command as Ctrl-C does, so that it can say how to go on. What is ignored stays so."""
+    """Let SIGTERM and SIGHUP stop a command like Ctrl-C, so that it can report its state.
+
+    Ignored signals stay ignored.
+    """
 
     def stop(number: int, _frame: object) -> None:
         signals.append(number)
@@ -190,17 +193,17 @@ def _interrupted(signals: list[int]) -> int:
 
 
 def main() -> None:
-    """Run one command and exit with its code; no traceback unless KQUOTA_DEBUG is set."""
-    # Most of a short command is imports, which make much and leave no rubbish: collect, but seldom.
+    """Run one command and exit with its code; prints a traceback only if KQUOTA_DEBUG is set."""
+    # A short command mostly imports, which creates many objects and little garbage, so collect rarely.
     gc.set_threshold(100_000)
     _open_what_is_closed()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A locale that cannot write a name shows it escaped, as stderr does, and does not end the command.
+        # A name that the locale cannot write is escaped, as on stderr, and does not end the command.
         sys.stdout.reconfigure(errors="backslashreplace")
     signals: list[int] = []
     _hear(signals)
     asked = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
-    # A misspelt command is compared with all of them.
+    # A misspelled command is compared with all of them.
     for name, register in COMMANDS.items():
         if asked is not None and (name == asked or asked not in COMMANDS):
             register()
@@ -208,16 +211,16 @@ def main() -> None:
 
 
 def _code(signals: list[int]) -> int:
-    """The exit code of the command, after it has run; of an error its line on stderr, too."""
+    """The exit code of the command, after it has run. An error is also printed on stderr."""
     try:
         code: int = app(prog_name="kquota", standalone_mode=False) or DONE
-        if code == INTERRUPTED:  # typer makes an exit code of a Ctrl-C
+        if code == INTERRUPTED:  # typer turns Ctrl-C into an exit code
             code = _interrupted(signals)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
         return _interrupted(signals)
-    except BrokenPipeError:  # the reader went away (`| head`)
+    except BrokenPipeError:  # the reader closed the pipe (`| head`)
         _drop_stdout()
         return FAILED
     except OSError as error:
@@ -241,10 +244,10 @@ def _code(signals: list[int]) -> int:
 
 
 def _debugging() -> bool:
-    """Asked after the command, for its --debug sets the variable."""
+    """Checked after the command, because its --debug sets the variable."""
     return bool(os.environ.get("KQUOTA_DEBUG"))
 
 
 def _drop_stdout() -> None:
-    """Whatever of stdout is not written by now never will be, nor can Python's last flush."""
+    """Discard the rest of stdout, so that Python's final flush does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""The options that many commands share, declared once. Imports nothing heavy: every command's help reads this."""
+"""Options that many commands share, declared once. It imports nothing heavy, because every command's help reads it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 
 class Output(StrEnum):
-    """How the document on stdout is written."""
+    """The format of the document on stdout."""
 
     text = "text"
     json = "json"
@@ -19,18 +19,18 @@ class Output(StrEnum):
 
 
 class Only:
-    """In the annotation of a group of options: the fields of the group that the command has. The others are None."""
+    """In the annotation of a group of options: the fields that the command has. The others are None."""
 
     def __init__(self, *names: str) -> None:
-        """In the order of the group, whatever the order here."""
+        """The order is always that of the group."""
         self.names: Final = names
 
 
 class Each:
-    """In the annotation of a mapping of options: the option for each key. The mapping has those that were given."""
+    """In the annotation of a mapping of options: the option for each key. The mapping has the given ones."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        """`options` are typer's, made from a table, for example that of the quota keys."""
+        """`options` are typer options that are made from a table, for example that of the quota keys."""
         self.options: Final = options
 
 
@@ -38,7 +38,7 @@ _HINTS: Final[dict[type[Any], Mapping[str, Any]]] = {}
 
 
 def hints(options: type[Any]) -> Mapping[str, Any]:
-    """The annotation of each field of a dataclass of options, evaluated once: that takes milliseconds."""
+    """The annotation of each field of a dataclass of options, evaluated only once because it takes milliseconds."""
     if options not in _HINTS:
         _HINTS[options] = get_type_hints(options, include_extras=True)
     return _HINTS[options]
@@ -52,41 +52,43 @@ WITHOUT_TABLES: Final = tuple(output for output in Output if output not in TABLE
 
 def _no_table(output: Output) -> Output:
     if output in TABLES:
-        raise typer.BadParameter(f"this command writes {' or '.join(WITHOUT_TABLES)}.")
+        raise typer.BadParameter(f"this command prints {' or '.join(WITHOUT_TABLES)}.")
     return output
 
 
 OutputFormat: TypeAlias = Annotated[
     Output,
-    typer.Option(
-        "--output", metavar=f"[{'|'.join(WITHOUT_TABLES)}]", help="How stdout is written.", callback=_no_table
-    ),
+    typer.Option("--output", metavar=f"[{'|'.join(WITHOUT_TABLES)}]", help="Format of stdout.", callback=_no_table),
 ]
 TableFormat: TypeAlias = Annotated[
-    Output, typer.Option("--output", metavar=f"[{'|'.join(Output)}]", help="How stdout is written.")
+    Output, typer.Option("--output", metavar=f"[{'|'.join(Output)}]", help="Format of stdout.")
 ]
-"""For the commands whose document is a table, and so goes into `TABLES` as well."""
+"""For commands whose document is a table, and so can be in a format of `TABLES`."""
 
 StateDir: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--state-dir", metavar="DIR", help="Where runs are on record.  [default: $XDG_STATE_HOME/kquota]"),
+    typer.Option(
+        "--state-dir", metavar="DIR", help="Folder of the journals of runs.  [default: $XDG_STATE_HOME/kquota]"
+    ),
 ]
 Gone: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--gone", metavar="ID,…", help="Brokers that never come back: what was set on them is let go."),
+    typer.Option("--gone", metavar="ID,…", help="Brokers that never come back: do not restore what was set on them."),
 ]
-DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")]
+DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print what would be written, without writing it.")]
 Reason: TypeAlias = Annotated[
     str | None,
-    typer.Option("--reason", metavar="TEXT", help="Why, for colleagues: `kquota move status` shows it."),
+    typer.Option("--reason", metavar="TEXT", help="Reason for colleagues, shown by `kquota move status`."),
 ]
 TakeOver: TypeAlias = Annotated[
     bool,
-    typer.Option("--take-over", help="Take the lock from a command on another host that may be alive."),
+    typer.Option("--take-over", help="Take the lock from a command on another host, even if it may still be running."),
 ]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-QuotaFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="The document; - is stdin.")]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+QuotaFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="Document of quotas, or - for stdin.")]
 Prune: TypeAlias = Annotated[
     bool,
-    typer.Option("--prune", help="Also remove the limits of all that `owns:` covers and the document does not name."),
+    typer.Option(
+        "--prune", help="Also remove the limits of entities that `owns:` covers and the document does not name."
+    ),
 ]

@@ -1,6 +1,6 @@
-"""A command returns an answer, and this module prints it: the one place that knows how text, JSON and TSV are written.
+"""Prints the answer of a command: the only module that knows how text, JSON and TSV are written.
 
-An answer is a frozen dataclass. Its fields, in their order, are the keys of its JSON document: each is a contract.
+An answer is a frozen dataclass. Its fields, in order, are the keys of its JSON document, which is a contract.
 """
 
 from __future__ import annotations
@@ -28,50 +28,50 @@ Row: TypeAlias = Sequence[str | None]
 
 
 class Part:
-    """A frozen dataclass that may be written as JSON: an answer, or a part of one."""
+    """A frozen dataclass that can be written as JSON: an answer, or a part of one."""
 
     __slots__ = ()
 
 
 def key(name: str | None = None, form: Form | None = None, **more: Any) -> Any:
-    """A field that JSON has under another `name` than its own, or in another `form`, for example rounded."""
+    """A field that has another `name` in JSON, or another `form`, for example rounded."""
     return field(metadata={"key": name, "form": form}, **more)
 
 
 def rounded(digits: int) -> Form:
-    """The form of a number that JSON has with so many digits; None stays null."""
+    """The form of a number with this many digits in JSON; None stays null."""
     return lambda value: None if value is None else round(value, digits)
 
 
 def spread(form: Form | None = None, **more: Any) -> Any:
-    """A field of several keys: they stand among those of its answer or part. None has no keys."""
+    """A field with several keys, which are added to those of its answer or part. None adds no keys."""
     return field(metadata={"spread": True, "form": form}, **more)
 
 
 def hidden(**more: Any) -> Any:
-    """A field that JSON does not have: it serves the text, the notes or the exit code."""
+    """A field that is not in JSON: it is used for the text, the notes or the exit code."""
     return field(metadata={"hidden": True}, **more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Part):
-    """What a command returns. The fields that its subclass adds are the JSON document; those below are not in it.
+    """The result of a command. The fields of its subclass are the JSON document; those below are not in it.
 
-    `notes` are lines for stderr before stdout is written, for example warnings; `data_notes` those that only JSON and
-    TSV need, because the text has them; `closing_notes` those after it, for example a summary. `code` is the exit code.
-    `interim`: the command follows something and answers again, so people see this answer, and scripts do not.
+    `notes` are lines for stderr before stdout, for example warnings. `data_notes` are only for JSON and TSV, because
+    the text contains them. `closing_notes` come after stdout, for example a summary. `code` is the exit code.
+    `interim`: the command will answer again, so the text shows this answer, but JSON and TSV do not.
     """
 
     VERSION: ClassVar[int | None] = 1
-    """The version of the JSON document, its first key. None: the document has no such key."""
+    """The version of the JSON document, its first key. None if the document has no such key."""
     HEADER: ClassVar[Sequence[str]] = ()
     """The columns of `rows`."""
     INDENT: ClassVar[int | None] = None
     SEPARATORS: ClassVar[tuple[str, str] | None] = None
     ASCII: ClassVar[bool] = False
-    """How the JSON document is laid out, and whether other characters than ASCII are escaped."""
+    """The layout of the JSON document, and whether characters outside ASCII are escaped."""
     TABBED: ClassVar[bool] = False
-    """Whether the lines of the text have tabs between columns, as some of Kafka's have."""
+    """Whether the lines of the text have tabs between columns, as in some of Kafka's tools."""
 
     notes: tuple[str, ...] = hidden(default=())
     data_notes: tuple[str, ...] = hidden(default=())
@@ -80,17 +80,17 @@ class Answer(Part):
     interim: bool = hidden(default=False)
 
     def text(self) -> Iterable[str]:
-        """Stdout for people, line by line. Without a line stdout stays empty."""
+        """Stdout for people, line by line. No lines leave stdout empty."""
         raise NotImplementedError
 
     def rows(self) -> Iterable[Row]:
-        """Stdout as TSV, for a command whose --output takes it; None is null."""
+        """Stdout as TSV, for commands with --output tsv; None is null."""
         raise NotImplementedError
 
     def document(self) -> str:
-        """Stdout as JSON. An answer that is a file of kquota calls the codec of its format instead."""
+        """Stdout as JSON. An answer that is a file format of kquota calls the codec of that format instead."""
         head = {} if self.VERSION is None else {"version": self.VERSION}
-        # `plain` makes a tree, so there is no circle to look for.
+        # `plain` returns a tree, so there are no cycles to check.
         return json.dumps(
             head | plain(self),
             ensure_ascii=self.ASCII,
@@ -102,7 +102,7 @@ class Answer(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines(Answer):
-    """Lines for a script, for example paths: written as they are, and the same whatever --output says."""
+    """Lines for a script, for example paths: written unchanged with every --output."""
 
     lines: tuple[str, ...]
 
@@ -112,7 +112,7 @@ class Lines(Answer):
 
 
 def show(returned: Answer | Generator[Answer], output: Output) -> int:
-    """Print what a command returned, and return its exit code. A generator is closed when printing fails."""
+    """Print what a command returned, and return its exit code. A generator is closed if printing fails."""
     if isinstance(returned, Answer):
         return _shown(returned, output)
     code = DONE
@@ -139,7 +139,7 @@ def _written(answer: Answer, output: Output) -> str:
 
 
 def text(answer: Answer) -> str:
-    """For people. Control characters are made visible: a topic's name must not drive the operator's terminal."""
+    """Text for people with visible control characters, because a name must not control the operator's terminal."""
     shown = _printable_columns if answer.TABBED else printable
     return "".join(f"{shown(line)}\n" for line in answer.text())
 
@@ -149,12 +149,12 @@ def _printable_columns(line: str) -> str:
 
 
 def table(answer: Answer) -> str:
-    """For scripts that read lines."""
+    """TSV for scripts that read lines."""
     return tsv.table(answer.HEADER, answer.rows())
 
 
 def document(answer: Answer) -> str:
-    """For scripts: one JSON document."""
+    """JSON for scripts: one document."""
     return answer.document() + "\n"
 
 
@@ -163,11 +163,14 @@ WRITE: Final[Mapping[Output, Callable[[Answer], str]]] = {
     Output.json: document,
     Output.tsv: table,
 }
-"""A format of --output is one row here, and its word in `Output`."""
+"""A format of --output is one row here and one value of `Output`."""
 
 
 def plain(value: object) -> Any:
-    """A value as JSON has it. Raises TypeError for what is neither a `Part` nor in `FORMS`: internals do not leak."""
+    """A value in its JSON form.
+
+    Raises TypeError for a type that is neither a `Part` nor in `FORMS`, so no internals leak.
+    """
     kind = type(value)
     form = _FORM_OF.get(kind)
     if form is None:
@@ -176,7 +179,7 @@ def plain(value: object) -> Any:
 
 
 def _number(value: float) -> float | str:
-    """JSON has no word for what other tools may have stored: `nan` and `inf` become text."""
+    """A number for JSON, which has no `nan` and `inf`: other tools may have stored them, so they become text."""
     return value if math.isfinite(value) else str(value)
 
 
@@ -194,7 +197,7 @@ def _object(values: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _part(kind: type[Any]) -> Form:
-    """What writes the parts of one kind, field by field."""
+    """The function that writes parts of one kind, field by field."""
     columns = []
     for one in fields(kind):
         how = one.metadata
@@ -225,7 +228,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 def named(entity: Entity | Resource) -> dict[str, str | None]:
-    """Whom a quota is for, or where something is set, by kind."""
+    """The entity of a quota, or the resource of a config, by kind."""
     return {kind[:-1]: None if isinstance(name, Default) else name for kind, name in entity.parts()}
 
 
@@ -234,12 +237,12 @@ def _partition(name: TopicPartition) -> dict[str, object]:
 
 
 def _setting(of: Setting) -> dict[str, str]:
-    """Where a value is set: `kind` is topic or broker, `name` the topic or the broker's id."""
+    """The place of a value: `kind` is topic or broker, `name` the topic or the id of the broker."""
     return {"kind": of.kind, "name": of.name, "key": of.key}
 
 
 def _change(made: Change) -> dict[str, str | None]:
-    """A value that changes; null is unset."""
+    """A value that changes; null means unset."""
     return {**_setting(made.setting), "from": made.before, "to": made.after}
 
 
@@ -253,18 +256,20 @@ FORMS: Final[Mapping[type[Any], Form]] = {
     tuple: _list,
     dict: _object,
     datetime: datetime.isoformat,
-    Default: lambda _: None,  # null is the default entity, so that no name that a user may have can be taken for it
+    Default: lambda _: (
+        None
+    ),  # null is the default entity, so that it cannot be confused with a name that a user may have
     Entity: named,
     Resource: named,
     TopicPartition: _partition,
     Setting: _setting,
     Change: _change,
 }
-"""One form of each kind of value, so that scripts learn it once."""
+"""One form for each kind of value, so that scripts need to learn it only once."""
 
 
 _FORM_OF: Final[dict[type[Any], Form]] = dict(FORMS)
-"""The same, and each other kind that was seen."""
+"""The same, with every other kind that has occurred."""
 
 
 def _form(kind: type[Any]) -> Form:

@@ -1,4 +1,4 @@
-"""How far a long write or job has come: a bar on a terminal, and a last word when the operator stops a write."""
+"""Progress of a long write or job: a bar on a terminal, and a final line if the operator stops a write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kquota.measure import human_duration
 
 @contextmanager
 def sending(count: int) -> Iterator[Callable[[int], None]]:
-    """Yields what is to be told of each batch: how many entities more were sent."""
+    """Yields a function that is called after each batch with the number of entities sent."""
     sent = 0
     try:
         with _bar(count) as advance:
@@ -26,13 +26,16 @@ def sending(count: int) -> Iterator[Callable[[int], None]]:
 
             yield told
     except KeyboardInterrupt:
-        say(f"{sent} of {count} entities were sent, and perhaps one batch more; apply again: it goes on from there")
+        say(
+            f"{sent} of {count} entities were sent, and possibly one more batch. Run the command again to apply the "
+            "rest"
+        )
         raise
 
 
 @contextmanager
 def _bar(count: int) -> Iterator[Callable[[int], None]]:
-    """On stderr, where that is a terminal."""
+    """A bar on stderr if it is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -46,7 +49,7 @@ def _bar(count: int) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def stages() -> Iterator[Callable[[int, int, int], None] | None]:
-    """Yields what is to be told of Spark's newest stage: its number, its tasks done and all; None on no terminal."""
+    """Yields a function for Spark's latest stage: number, completed tasks, all tasks; None if there is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -55,7 +58,7 @@ def stages() -> Iterator[Callable[[int, int, int], None] | None]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("Spark starts", total=None)
+        task = progress.add_task("starting Spark", total=None)
 
         def told(stage: int, done: int, tasks: int) -> None:
             progress.update(task, description=f"Spark, stage {stage}", completed=done, total=tasks)
@@ -68,7 +71,10 @@ _LONG_SECONDS: Final = 0.5
 
 
 def throttled() -> Callable[[float], None]:
-    """What is to be told of each wait for a broker that throttles us: a line now and then, so that none is a hang."""
+    """A function that is called for each wait for a throttling broker.
+
+    It prints a line now and then to show progress.
+    """
     said = -_EVERY_SECONDS
 
     def say_so(wait: float) -> None:
@@ -82,9 +88,9 @@ def throttled() -> Callable[[float], None]:
 
 @contextmanager
 def waiting(count: int) -> Iterator[Callable[[int, float], None]]:
-    """Yields what is to be told before each wait for a quota: topics done by now, and the seconds it will take.
+    """Yields a function that is called before each wait for a quota with the completed topics and the seconds.
 
-    A bar with rate and time left on a terminal; elsewhere a line now and then, so that a wait is not taken for a hang.
+    It shows a bar with rate and remaining time on a terminal, and otherwise a line now and then.
     """
     if sys.stderr.isatty():
         with _waiting_bar(count) as told:
@@ -121,7 +127,7 @@ def _waiting_bar(count: int) -> Iterator[Callable[[int, float], None]]:
 
 @contextmanager
 def lasting(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
-    """Yields what is to be told of the seconds gone by of something that lasts so long: a bar, where there is one."""
+    """Yields a function that receives the elapsed seconds of something with a known duration, and shows a bar."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -136,9 +142,9 @@ def lasting(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def downloading() -> Iterator[Callable[[str, float | None], None]]:
-    """Yields what is to be told of a step, and the share of it that is done, None while that is unknown.
+    """Yields a function that receives a step and the share of it that is done, None if unknown.
 
-    On a terminal a bar; elsewhere one line for each new step.
+    It shows a bar on a terminal, and otherwise one line for each new step.
     """
     if not sys.stderr.isatty():
         seen: set[str] = set()

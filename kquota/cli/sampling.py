@@ -1,4 +1,4 @@
-"""How fast a live cluster is written to: its logs read twice, some seconds apart."""
+"""Write rates of a live cluster: its logs are read twice, some seconds apart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """The log dirs of `brokers` with the replicas of `topics` (None: of all), and when their sizes had been told."""
+    """The log dirs of `brokers` with the replicas of `topics` (None: all), and the time of their sizes."""
 
     brokers: Collection[BrokerId]
     topics: Collection[str] | None
@@ -26,22 +26,22 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampled:
-    """The second reading, in detail, and bytes per second written to each partition; None, not 0, is unknown."""
+    """The second reading in detail, and the bytes per second written to each partition; None, not 0, is unknown."""
 
     log_dirs: list[LogDir]
     rates: Mapping[TopicPartition, float | None]
 
 
 def listed(cluster: LogDirs, brokers: Collection[BrokerId], topics: Collection[str] | None) -> Listed:
-    """The first look. Raises Unreachable when one of the brokers does not answer."""
+    """The first reading. Raises Unreachable if one of the brokers does not answer."""
     found = cluster.describe(brokers, topics)
     return Listed(brokers=brokers, topics=topics, log_dirs=found, at=time.monotonic())
 
 
 def sampled(cluster: LogDirs, before: Listed, seconds: float) -> Sampled:
-    """What was written since `before`, over `seconds` and what the answers take besides. Raises Unreachable.
+    """The writes since `before`, over `seconds` and the time of the answers. Raises Unreachable.
 
-    The clock runs from sizes to sizes: what the details take, they take both times.
+    The time is measured between the sizes, because the details take the same time in both readings.
     """
     from kquota.sizes.growth import write_rates
 

@@ -1,4 +1,4 @@
-"""A command line without guesses: every option stands once, and every value belongs to the option before it."""
+"""Strict command lines: every option occurs once, and every value belongs to the option before it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from kquota.errors import Invalid
 
 
 class StrictCommand(Command):
-    """A command that refuses what Click would pass over, in the words of Kafka's tools."""
+    """A command that refuses input that Click would ignore, in the words of Kafka's tools."""
 
     written_as: ClassVar[Mapping[str, tuple[str, str]]] = {}
-    """Flags that stand for an option and its value."""
+    """Options without a value that represent another option and its value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Raises Invalid for a value without an option, an option without its value, and an option given twice."""
+        """Raises Invalid for a value without an option, an option without its value, and a repeated option."""
         params = self.get_params(ctx)
         options = [param for param in params if not getattr(param, "is_flag", False)]
         valued = {name: not param.multiple for param in options for name in param.opts}
@@ -24,18 +24,18 @@ class StrictCommand(Command):
         return super().parse_args(ctx, list(self._checked(args, valued, known)))
 
     def twice(self, option: str) -> str:
-        """What to say of an option that stands once and was given again."""
+        """The message for an option that may occur once and is repeated."""
         return f"Found multiple arguments for option {option[2:]}, but you asked for only one"
 
     def _checked(self, args: Sequence[str], valued: Mapping[str, bool], known: Set[str]) -> Iterator[str]:
-        """The arguments to parse; `valued` are the options that have a value, and whether each stands once."""
+        """The arguments to parse; `valued` are the options with a value, and whether each may occur only once."""
         given: set[str] = set()
         rest = iter(args)
         for arg in rest:
             if arg == "--" or not arg.startswith("-"):
-                # Not repeated as it is: it may be a SCRAM credential whose --add-config was forgotten.
+                # Not repeated in full, because it may be a SCRAM credential whose --add-config was forgotten.
                 name = arg.partition("=")[0]
-                raise Invalid(f"unexpected argument {name!r}: every value belongs to an option before it")
+                raise Invalid(f"unexpected argument {name!r}: write each value after its option")
             written = self.written_as.get(arg, (arg,))
             name, equals, _ = written[0].partition("=")
             if valued.get(name, False):
@@ -46,6 +46,6 @@ class StrictCommand(Command):
             if name in valued and not equals and len(written) == 1:
                 for value in rest:
                     if value in known:
-                        raise Invalid(f"Option {name} requires an argument, and {value} is an option itself")
+                        raise Invalid(f"Option {name} requires an argument, but {value} is an option")
                     yield value
                     break

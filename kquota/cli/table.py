@@ -1,4 +1,4 @@
-"""Tables for people: plain text, columns set apart by blanks. Those for scripts are `kquota.cli.tsv`'s."""
+"""Tables for people: plain text, with columns separated by blanks. `kquota.cli.tsv` has those for scripts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 
 
 def aligned(rows: Sequence[Sequence[object]], heads: Sequence[str], left: Container[int] = ()) -> str:
-    """Rows below their heads, without a newline at the end; columns end on one line, those in `left` begin on one.
+    """Rows below their headings, without a final newline; columns are right-aligned, those in `left` left-aligned.
 
     >>> print(aligned([("a", 1), ("bc", 20)], ("name", "size"), left=[0]))
     name      size

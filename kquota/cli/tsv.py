@@ -1,4 +1,4 @@
-"""Tables for scripts: a header, then one row a line, fields set apart by tabs. Nothing in a field can break a row."""
+"""Tables for scripts: a header, then one row per line, with fields separated by tabs. No field can break a row."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kquota.terms import ENTITY_TYPES, Default
 COLUMNS: Final = tuple(kind[:-1] for kind in ENTITY_TYPES)
 """The columns of `columns`, in its order."""
 NULL: Final = "\\N"
-"""What JSON calls null. No field can be taken for it: a backslash in a field is written twice."""
+"""The text for null. No field can be confused with it, because a backslash in a field is doubled."""
 
 _WRITTEN: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
-    r"""The whole document, ended by a newline; None becomes `\N`, other control characters Python's escapes.
+    r"""The whole document with a final newline; None becomes `\N`, and control characters become Python's escapes.
 
     >>> table(["user", "key"], [["a\tb", "k"], [None, "k"]])
     'user\tkey\na\\tb\tk\n\\N\tk\n'
@@ -28,7 +28,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
 
 
 def columns(entity: Entity | Resource | None, kinds: Sequence[str] = ENTITY_TYPES) -> list[str | None]:
-    """A column for each of `kinds`: empty where the entity has no such part, null for the default."""
+    """A column for each of `kinds`: empty if the entity has no such part, null for the default."""
     parts = {} if entity is None else dict(entity.parts())
     return [None if isinstance(parts.get(kind), Default) else str(parts.get(kind, "")) for kind in kinds]
 

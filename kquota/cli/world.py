@@ -1,4 +1,4 @@
-"""Where a command's cluster is, and the one place that joins the rooms' ports with the stores that implement them."""
+"""Connects commands with clusters: the only module that joins the rooms' ports with the stores."""
 
 from __future__ import annotations
 
@@ -51,21 +51,21 @@ NAMES: Final = ArgumentNames(
     zk_tls_config_file="--zk-tls-config-file",
     zk_sasl_config_file="--zk-sasl-config-file",
 )
-"""What errors call the arguments of a connection."""
+"""The names of the arguments of a connection in errors."""
 _SEEN_POLL_SECONDS: Final = 0.05
 _STEP_SECONDS: Final = 2.0
 
 
 @contextmanager
 def wire(at: Where) -> Iterator[Wire]:
-    """An open connection to the brokers. Raises Invalid where only a ZooKeeper is named."""
+    """An open connection to the brokers. Raises Invalid if only a ZooKeeper is given."""
     bootstrap = brokers(at)
     with library.wire(bootstrap, _login(at), throttled(), names=NAMES) as opened:
         yield opened
 
 
 def logins(at: Where, client_config: Path | None) -> library.Logins:
-    """Who looks, and who is probed: the same unless --client-config names another login."""
+    """The login of kquota, and the one to be probed: the same unless --client-config names another."""
     bootstrap, said = brokers(at), _login(at)
     probed = said if client_config is None else library.login(client_config, warn, "--client-config")
     return library.Logins(bootstrap_server=bootstrap, said=said, probed=probed, warned=warn, names=NAMES)
@@ -76,17 +76,17 @@ def _login(at: Where) -> Security | None:
 
 
 def brokers(at: Where) -> str:
-    """Where the brokers are. Raises Invalid where only a ZooKeeper is named."""
+    """The addresses of the brokers. Raises Invalid if only a ZooKeeper is given."""
     if at.bootstrap is None:
-        raise Invalid("this needs the brokers: give --bootstrap-server HOST:PORT")
+        raise Invalid("this command needs the brokers. Give --bootstrap-server HOST:PORT")
     return at.bootstrap
 
 
 @contextmanager
 def _znodes(at: Where) -> Iterator[Znodes]:
-    """An open session with the cluster's ZooKeeper. Raises Invalid where only brokers are named."""
+    """An open session with the cluster's ZooKeeper. Raises Invalid if only brokers are given."""
     if at.zookeeper is None:
-        raise Invalid("this needs the ZooKeeper: give --zookeeper HOST:PORT")
+        raise Invalid("this command needs ZooKeeper. Give --zookeeper HOST:PORT")
     from kquota.stores.zookeeper.znodes import Znodes
 
     how = Access(names=NAMES)
@@ -100,7 +100,7 @@ def _znodes(at: Where) -> Iterator[Znodes]:
 
 @contextmanager
 def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[Principals]:
-    """The cluster's client quotas. `warned` is told what of them cannot be read, by default on stderr."""
+    """The cluster's client quotas. `warned` receives values that cannot be read, by default on stderr."""
     tell = warned or warn
     if at.zookeeper is not None:
         from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
@@ -115,7 +115,7 @@ def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[P
 
 
 def must_carry(at: Where, entity: Entity) -> None:
-    """Raises Invalid for an entity that cannot have a quota there: known without a connection."""
+    """Raises Invalid for an entity that cannot have a quota there, which is known without a connection."""
     if at.zookeeper is not None:
         from kquota.stores.zookeeper.quotas import must_carry
 
@@ -148,17 +148,18 @@ def log_dirs(at: Where) -> Iterator[LogDirs]:
 
 @contextmanager
 def topics(at: Where) -> Iterator[library.Cluster]:
-    """The topics of a cluster, their configs, and the quotas under which we change them."""
+    """The topics of a cluster, their configs, and the quotas that apply when we change them."""
     with library.connect(brokers(at), at.command_config, warned=warn, throttled=throttled(), names=NAMES) as cluster:
         yield cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """What a command that writes holds the cluster for, and what it does about another holder.
+    """Why a command that writes locks the cluster, and how it treats another holder of the lock.
 
-    `patient` waits for one that shows no sign of life; `take_over` takes the place also of one that may be alive.
-    `cautious` as for `Choice`. `later`: it looks first, and takes the lock by `Stage.hold` if it has to write.
+    `patient` waits for a holder that shows no sign of life; `take_over` replaces even a holder that may be alive.
+    `cautious` is the same as for `Choice`. `later`: the command first reads, and takes the lock by `Stage.hold` if it
+    has to write.
     """
 
     doing: str
@@ -170,9 +171,9 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MoveStores:
-    """The stores of a move, and the connection that they share: `wire` is None over ZooKeeper.
+    """The stores of a move, and their shared connection: `wire` is None over ZooKeeper.
 
-    `cluster` and `configs` are one store, so that both ask the same broker.
+    `cluster` and `configs` are one store, so that both use the same broker.
     """
 
     cluster: MoveCluster
@@ -186,7 +187,7 @@ class _MoveStores:
 
     @contextmanager
     def hold(self, holding: Hold) -> Iterator[None]:
-        """Keep every other kquota that writes out. Raises Busy."""
+        """Lock the cluster against every other kquota that writes. Raises Busy."""
         with ExitStack() as stack:
             stack.enter_context(self.runs.hold(holding.doing, take_over=holding.take_over))
             if self.fence is not None:
@@ -196,9 +197,9 @@ class _MoveStores:
 
 @contextmanager
 def _move_stores(at: Where, state_dir: Path | None, holding: Hold | None) -> Iterator[_MoveStores]:
-    """Open until the end, in the user's XDG state folder unless `state_dir` is another.
+    """The open stores, in the user's XDG state folder or in `state_dir`.
 
-    While a command is `holding` the cluster, every other kquota that writes is kept out. Raises Busy.
+    While a command is `holding` the cluster, no other kquota can write. Raises Busy.
     """
     root = state_dir if state_dir is not None else folders.state(os.environ)
     with ExitStack() as stack:
@@ -291,7 +292,7 @@ def moves(at: Where, state_dir: Path | None) -> Iterator[tuple[MoveCluster, Reco
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """All that a move is made of. ZooKeeper does not tell sizes, and cannot read or move log dirs."""
+    """Everything that a move needs. ZooKeeper does not store sizes, and cannot read or move log dirs."""
 
     cluster: MoveCluster
     runs: RecordedRuns
@@ -299,12 +300,12 @@ class Stage:
     log_dirs: LogDirs | None
     dirs: ReplicaDirs | None
     hold: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Takes the lock that the command asked for, where it is to be taken later."""
+    """Takes the lock of the command, if it is taken later."""
 
 
 @contextmanager
 def staged(at: Where, state_dir: Path | None, holding: Hold | None) -> Iterator[Stage]:
-    """The same with what else a move may need, on one connection; `holding` as for `_move_stores`."""
+    """The stores of a move with everything else that it needs, on one connection; `holding` as for `_move_stores`."""
     with _move_stores(at, state_dir, holding) as stores:
         log_dirs: LogDirs | None = None
         dirs: ReplicaDirs | None = None
@@ -321,7 +322,7 @@ def staged(at: Where, state_dir: Path | None, holding: Hold | None) -> Iterator[
 
 @contextmanager
 def throttling(at: Where, state_dir: Path | None, holding: Hold | None = None) -> Iterator[Ports]:
-    """All that replication throttles are made of, on one connection; `holding` as for `staged`."""
+    """Everything that commands for replication throttles need, on one connection; `holding` as for `staged`."""
     from kquota.stores.state.doctor_memory import SightingsFile
     from kquota.throttle.port import Ports
 
@@ -346,7 +347,7 @@ def throttling(at: Where, state_dir: Path | None, holding: Hold | None = None) -
 
 @contextmanager
 def record(connection: Connection, state_dir: Path | None) -> Iterator[Sharing]:
-    """A cluster whose shared record is set up, looked at or deleted: over its brokers, and its ZooKeeper if named."""
+    """A cluster whose shared record is created, read or deleted: over its brokers, and its ZooKeeper if given."""
     from kquota.stores.record import choose
     from kquota.stores.record.sharing import Condition as Condition
     from kquota.stores.record.sharing import Sharing
@@ -355,7 +356,7 @@ def record(connection: Connection, state_dir: Path | None) -> Iterator[Sharing]:
 
     at = where(connection, both=True)
     if at.record == choose.NONE:
-        raise Invalid(f"--record {choose.NONE} names no topic")
+        raise Invalid(f"--record {choose.NONE}: this command needs the name of a topic")
     root = state_dir if state_dir is not None else folders.state(os.environ)
     with ExitStack() as stack:
         znodes = stack.enter_context(_znodes(at)) if at.zookeeper is not None else None
@@ -366,7 +367,7 @@ def record(connection: Connection, state_dir: Path | None) -> Iterator[Sharing]:
 
 @contextmanager
 def workspace() -> Iterator[Path]:
-    """A folder for the files of this command, which is deleted at its end."""
+    """A temporary folder for this command, which is deleted at its end."""
     from kquota.stores.state.workspace import workspace
 
     with workspace() as folder:
@@ -374,7 +375,7 @@ def workspace() -> Iterator[Path]:
 
 
 def snapshot(directory: Path, cluster_id: str, time: datetime, found: Iterable[LogDir]) -> Path:
-    """Write the replicas of all log dirs as one snapshot file. Raises Invalid, and Refused as disks do."""
+    """Write the replicas of all log dirs as one snapshot file. Raises Invalid, and Refused for errors of the disk."""
     from kquota.sizes.snapshot import lines
     from kquota.stores.state import history
 
@@ -403,7 +404,7 @@ def newest_snapshot(paths: Iterable[Path]) -> tuple[Path, SnapshotKey, Iterator[
 
 @contextmanager
 def rolling(directory: Path) -> Iterator[HistoryBatch]:
-    """A batch to be rolled into a history. Raises Busy where another kquota rolls it, Refused as disks do."""
+    """A batch to be rolled into a history. Raises Busy if another kquota does it, Refused for errors of the disk."""
     from kquota.stores.state import history
 
     with history.rolling(directory) as batch:
@@ -418,40 +419,40 @@ def check_snapshots(paths: Iterable[Path]) -> None:
 
 
 def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path]:
-    """The snapshots of a history that can be deleted, because batches hold them."""
+    """The snapshots of a history that can be deleted because batches contain them."""
     from kquota.stores.state import history
 
     return history.spent(directory, held)
 
 
 def check_report(path: Path, mark: str) -> None:
-    """Raises Invalid where no report can be written; an existing file is replaced only if it begins with `mark`."""
+    """Raises Invalid if no report can be written; an existing file is replaced only if it begins with `mark`."""
     from kquota.stores.state import reports
 
     reports.check(path, mark)
 
 
 def write_report(path: Path, page: str) -> None:
-    """Write a report whole or not at all. Raises Refused as disks do."""
+    """Write a report completely or not at all. Raises Refused for errors of the disk."""
     from kquota.stores.state import reports
 
     reports.write(path, page)
 
 
 def completion_file(named: Sequence[str]) -> CompletionFile:
-    """The names that completions offer for the cluster that these options name."""
+    """The names that completions offer for the cluster of these options."""
     from kquota.stores.state.completion import completion_file
 
     return completion_file(os.environ, named)
 
 
 def unseen(alone: KquotaError | None) -> tuple[str, ...]:
-    """A note where runs of other hosts are not seen; `alone` is why, None where they are."""
+    """A note if runs of other hosts are not visible; `alone` is the reason, None if they are visible."""
     return () if alone is None else (f"note: runs of other hosts are not seen: {worded(alone)}",)
 
 
 def warn(line: str) -> None:
-    """What a person should know, and a script need not."""
+    """Print a warning for people."""
     say(f"warning: {line}")
 
 
@@ -460,10 +461,10 @@ def _warn_of(reason: KquotaError) -> None:
 
 
 class SystemClock:
-    """This machine's clock. Implements `kquota.reassign.port.Clock`."""
+    """The clock of this machine. Implements `kquota.reassign.port.Clock`."""
 
     def __init__(self, keep_alive: Callable[[], None] = lambda: None) -> None:
-        """`keep_alive` is called with every wait, so that others see that the holder of the lock lives."""
+        """`keep_alive` is called with every wait, to show others that the holder of the lock is alive."""
         self._keep_alive = keep_alive
 
     def now(self) -> datetime:
@@ -473,7 +474,7 @@ class SystemClock:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Waits in steps, and raises Busy when another kquota has taken over meanwhile."""
+        """Waits in steps. Raises Busy if another kquota has taken over meanwhile."""
         give_up = time.monotonic() + seconds
         self._keep_alive()
         while (left := give_up - time.monotonic()) > 0:
@@ -482,7 +483,7 @@ class SystemClock:
 
 
 def until_seen(seconds: float = SEEN_SECONDS) -> Iterator[None]:
-    """The reads that a read-back may take: at once, then every 50 ms (stale KRaft reads took 0.27 s)."""
+    """The reads until a write is visible: at once, then every 50 ms (stale KRaft reads took 0.27 s)."""
     give_up = time.monotonic() + seconds
     yield
     while time.monotonic() < give_up:

@@ -1,6 +1,6 @@
-"""CREATE, GROW, DELETE UNDER KIP-599: what a controller mutation quota rejects is sent again when it may be.
+"""Create, grow and delete topics under KIP-599: topics that a mutation quota rejects are sent again when it allows.
 
-A program needs no more than this: a cluster from `kquota.connect`, and these names.
+A program needs only a cluster from `kquota.connect` and these names.
 """
 
 from kquota.errors import QuotaViolatedException

@@ -1,4 +1,4 @@
-"""The order of things: send what the bucket should let through, wait as the broker asks, send the rest again."""
+"""The order of requests: send what the bucket should accept, wait as long as the broker asks, send the rest again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REQUEST_SECONDS = 30.0
 
 
 class Fate(enum.Enum):
-    """What became of one topic."""
+    """The result for one topic."""
 
     DONE = "done"
     ALREADY = "already so"
@@ -29,7 +29,7 @@ class Fate(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOutcome:
-    """One topic's fate, and the error behind it: QuotaViolatedException for a rejected one, with the time to wait."""
+    """The result for one topic, and its error: QuotaViolatedException, with the time to wait, if it was rejected."""
 
     mutation: Mutation
     fate: Fate
@@ -38,10 +38,11 @@ class TopicOutcome:
 
 @dataclass(slots=True)
 class MutationWork:
-    """What is done so far, readable at any moment, also by whoever interrupts it.
+    """The progress of the work, which can be read at any moment, also after an interrupt.
 
-    `sent` counts topics in requests, each time anew; `throttle_time_ms` is what the last rejection asked for; `muted`
-    is the moment before which nothing may be sent (KIP-219). `already` are the errors that say it is so already.
+    `sent` counts the topics in all requests, including repeated ones. `throttle_time_ms` is the wait that the last
+    rejection asked for. Nothing may be sent before `muted` (KIP-219). `already` are the error codes that mean that
+    nothing is left to do.
     """
 
     left: deque[Mutation]
@@ -53,7 +54,7 @@ class MutationWork:
     muted: float = 0.0
 
     def standing(self) -> list[TopicOutcome]:
-        """Every topic's outcome as of now; of what is in flight nobody knows."""
+        """The current outcome of every topic; the outcome of topics in flight is unknown."""
         flying = {one.topic for one in self.in_flight}
         waiting = [
             TopicOutcome(
@@ -75,13 +76,14 @@ class MutationWork:
 
 
 def work(mutations: Iterable[Mutation], already: Collection[int] = ()) -> MutationWork:
-    """Raises Refused for a topic that stands there twice: which of the two was meant?
+    """The work for these mutations. Raises Refused for a topic that is listed twice, because either may be intended.
 
-    `already` are errors that are none to the caller: another client may have made, or deleted, a topic meanwhile.
+    `already` are error codes that the caller accepts, because another client may have created or deleted a topic
+    meanwhile.
     """
     left = deque(mutations)
     if twice := sorted(name for name, count in Counter(one.topic for one in left).items() if count > 1):
-        raise Refused(f"topic {twice[0]} is named twice; nothing was sent")
+        raise Refused(f"topic {twice[0]} is listed twice; nothing was sent")
     return MutationWork(left=left, already=already)
 
 
@@ -95,20 +97,22 @@ def carry_out(
     retry: bool = True,
     told: Callable[[MutationWork, float], None] = lambda _doing, _wait: None,
 ) -> list[TopicOutcome]:
-    """Send until all is let through, or failed, or `seconds` (default.api.timeout.ms) are over.
+    """Send until every topic is accepted or has failed, or `seconds` (default.api.timeout.ms) are over.
 
-    Without `retry` the first rejection ends it (`retry_quota_violated=False`). `told` hears of each wait, in seconds.
-    Whoever is still rejected at the end has a QuotaViolatedException. Source: KIP-599, which retries so in Admin.
+    Without `retry` the first rejection ends it (`retry_quota_violated=False`). `told` receives each wait, in seconds. A
+    topic that is still rejected at the end has a QuotaViolatedException. Source: KIP-599, whose Admin client retries in
+    the same way.
     """
     give_up = clock.monotonic() + seconds
     while doing.left:
         costs = [one.mutations for one in islice(doing.left, MOST_ITEMS)]
-        # Who wants to be told of a violation is not kept from it.
+        # A caller that wants to see the violation must not be delayed.
         wait = pace.wait(clock.monotonic(), costs) if retry else 0.0
-        # A broker that took us for an old client lets all through, and mutes us for as long as we should have waited.
+        # A broker that treats us as an old client accepts everything, and mutes us for as long as we should have
+        # waited.
         wait = max(wait, doing.muted - clock.monotonic())
         if clock.monotonic() + wait >= give_up:
-            # Also what was held back on our own reckoning stands behind the quota.
+            # Topics that we held back ourselves also wait for the quota.
             if wait > 0:
                 now = clock.monotonic()
                 doing.throttle_time_ms = max(1, round(1_000 * max(pace.debt(now), doing.muted - now)))
@@ -151,7 +155,7 @@ def _sent(
 
 
 def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -> None:
-    """What was rejected goes back to the head of what is left, in its order."""
+    """Put rejected topics back at the head of the remaining ones, in their order."""
     again = []
     for one in batch:
         doing.left.popleft()
@@ -173,7 +177,7 @@ def _outcome(mutation: Mutation, failure: Failure | None, already: Collection[in
 
 
 def by_fate(outcomes: Iterable[TopicOutcome]) -> Mapping[Fate, list[TopicOutcome]]:
-    """The outcomes of each fate, in their order."""
+    """The outcomes by fate, each in their order."""
     found: dict[Fate, list[TopicOutcome]] = {fate: [] for fate in Fate}
     for outcome in outcomes:
         found[outcome.fate].append(outcome)

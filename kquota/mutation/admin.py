@@ -1,4 +1,4 @@
-"""KIP-599's three calls as a program makes them: `kquota.connect` gives the cluster."""
+"""KIP-599's three calls for programs: `kquota.connect` provides the cluster."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from kquota.mutation.port import MutationCluster
 from kquota.mutation.request import Creation, Deletion, Growth, Mutation
 
 Results: TypeAlias = Mapping[str, KquotaError | None]
-"""Of each topic, in the order of the call, its error: None is done, Refused the broker's word, Unreachable unknown."""
+"""The error of each topic, in the order of the call: None is done, Refused a broker's error, Unreachable unknown."""
 Told: TypeAlias = Callable[[MutationWork, float], None]
-"""Hears of each wait for the quota: what is done by now, and the seconds it will take."""
+"""Receives each wait for the quota: the progress, and the seconds of the wait."""
 
 
 def _unheard(_doing: MutationWork, _seconds: float) -> None:
-    """Nobody is told of a wait."""
+    """Ignore waits."""
 
 
 def create_topics(
@@ -32,14 +32,14 @@ def create_topics(
     validate_only: bool = False,
     told: Told = _unheard,
 ) -> Results:
-    """Create topics; what the controller mutation quota rejects is sent again for `timeout` seconds.
+    """Create topics. Topics that the controller mutation quota rejects are sent again for `timeout` seconds.
 
-    Without `timeout` it is default.api.timeout.ms, 60 s.
-    With `validate_only` the controller only says whether it would; Kafka 4 spends the quota on that, too.
+    `timeout` defaults to default.api.timeout.ms, 60 s.
+    With `validate_only` the controller only checks the request; Kafka 4 counts this against the quota.
 
-    Raises QuotaViolatedException when topics are still rejected then, or at once without `retry_quota_violated`: with
-    the time to wait, and the `results` of all topics. Any other error is that topic's own and stands in the results.
-    Raises Refused for a topic that is named twice. Source: KIP-599.
+    Raises QuotaViolatedException if topics are still rejected then, or at the first rejection without
+    `retry_quota_violated`: with the time to wait, and the `results` of all topics. Any other error concerns one topic
+    and is in the results. Raises Refused for a topic that is listed twice. Source: KIP-599.
 
         with kquota.connect("localhost:9092") as cluster:
             results = create_topics(cluster, [Creation(topic="orders", partitions=12, replication_factor=3)])
@@ -56,7 +56,7 @@ def create_partitions(
     validate_only: bool = False,
     told: Told = _unheard,
 ) -> Results:
-    """Give topics more partitions, so that each has its total; otherwise as `create_topics`.
+    """Add partitions to topics up to their totals; otherwise like `create_topics`.
 
     with kquota.connect("localhost:9092") as cluster:
         results = create_partitions(cluster, {"orders": 24}, timeout=600)
@@ -74,13 +74,15 @@ def delete_topics(
     retry_quota_violated: bool = True,
     told: Told = _unheard,
 ) -> Results:
-    """Delete topics; otherwise as `create_topics`. Raises Invalid for a single name, whose letters are no topics.
+    """Delete topics; otherwise like `create_topics`. Raises Invalid for a single name in place of a list.
 
     with kquota.connect("localhost:9092") as cluster:
         results = delete_topics(cluster, ["orders"], retry_quota_violated=False)
     """
     if isinstance(topics, str):
-        raise Invalid(f"topics {topics!r}: give a list of names, as [{topics!r}]; nothing was sent")
+        raise Invalid(
+            f"topics {topics!r}: not a list; nothing was sent. Give a list of names, for example [{topics!r}]"
+        )
     names = list(topics)
     now = _partitions(cluster, names)
     deletions = [Deletion(topic=topic, partitions=now.get(topic, 0)) for topic in names]
@@ -88,10 +90,10 @@ def delete_topics(
 
 
 def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = False) -> MutationPace:
-    """The pace for so many topics under what binds us on this cluster, as far as it tells.
+    """The pace for this number of topics under the quota that applies to us, as far as the cluster reports it.
 
-    Where brokers only say whether they would, as KIP-599 meant it nothing is spent, and on Kafka 4 all: who goes by the
-    rate would wait in vain for the first, so rejections alone tell.
+    With `validate_only`, KIP-599 meant to spend nothing, but Kafka 4 spends the quota. Waiting by the rate would be in
+    vain on the former, so only rejections are used.
     """
     rate = cluster.mutation_rate() if topics > 1 and not validate_only else None
     if rate is None:
@@ -100,17 +102,17 @@ def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = Fals
 
 
 def with_partitions(cluster: MutationCluster, creations: Iterable[Creation]) -> list[Creation]:
-    """The same; where nobody says how many partitions, each counts as many as brokers will probably make."""
+    """The same creations. Those without a number of partitions count as many as the brokers will probably create."""
     found = list(creations)
     if all(one.partitions or one.assignment for one in found):
         return found
-    # Asked once: it is a request to every broker.
+    # Read once, because it is a request to every broker.
     partitions = cluster.default_partitions()
     return [replace(one, default_partitions=partitions) for one in found]
 
 
 def _partitions(cluster: MutationCluster, names: Iterable[str]) -> dict[str, int]:
-    """What each is worth to the bucket. A topic that does not exist is the broker's to name."""
+    """The cost of each topic for the bucket. A topic that does not exist is left to the broker to report."""
     return {topic.name: len(topic.partitions) for topic in cluster.topics.topics(set(names))}
 
 
@@ -140,5 +142,5 @@ def _results(
 
 def _error(one: TopicOutcome) -> KquotaError | None:
     if one.fate is Fate.NOT_SENT:
-        return Unreachable(f"topic {one.mutation.topic} was not sent: no answer came in time to what was sent before")
+        return Unreachable(f"topic {one.mutation.topic} was not sent, because an earlier request got no answer in time")
     return one.error

@@ -1,4 +1,4 @@
-"""Topics as people write them: names, lines of a file, a replica assignment."""
+"""Topics as operators write them: names, lines of a file, a replica assignment."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from kquota.mutation.request import Assignment
 from kquota.terms import HIGHEST_ID, BrokerId, is_id, wrong_topic_name
 
 MOST_REPLICAS: Final = 2**15 - 1
-"""Of one partition: the protocol has 16 bits for the number."""
+"""Of one partition, because the protocol has 16 bits for the number."""
 
 
 def name(text: str, where: str) -> str:
-    """A topic's name. Raises Invalid, naming `where`, for what no broker takes."""
+    """A topic name. Raises Invalid, naming `where`, for a name that no broker accepts."""
     if why := wrong_topic_name(text):
         raise Invalid(f"{where} {text!r} {why}")
     return text
 
 
 def collide(topic: str) -> bool:
-    """Whether it has a period and an underscore, which the names of metrics do not tell apart."""
+    """Whether the name has a period and an underscore, which may collide in the names of metrics."""
     return "." in topic and "_" in topic
 
 
@@ -33,24 +33,26 @@ def count(number: int | None, where: str, most: int = HIGHEST_ID) -> int | None:
 
 
 def lines(text: Iterable[str], where: str) -> Iterator[tuple[str, int | None, int | None]]:
-    """NAME [PARTITIONS [REPLICATION-FACTOR]] a line; `#` begins a remark. Raises Invalid, naming the line."""
+    """NAME [PARTITIONS [REPLICATION-FACTOR]] per line; `#` begins a comment. Raises Invalid, naming the line."""
     for number, line in enumerate(text, 1):
         words = line.partition("#")[0].split()
         place = f"{where} line {number}:"
         if len(words) > 3 or not all(map(is_id, words[1:])):
-            raise Invalid(f"{place} write NAME [PARTITIONS [REPLICATION-FACTOR]], as orders 12 3")
+            raise Invalid(f"{place} write NAME [PARTITIONS [REPLICATION-FACTOR]], for example orders 12 3")
         if words:
             partitions, factor = (*map(int, words[1:]), None, None)[:2]
             yield name(words[0], place), count(partitions, place), count(factor, place, MOST_REPLICAS)
 
 
 def assignment(text: str, where: str) -> Assignment:
-    """`1:2,2:3`: the replicas of partition 0, then of partition 1, ... Raises Invalid, naming `where`."""
+    """`1:2,2:3`: the replicas of partition 0, of partition 1 and so on. Raises Invalid, naming `where`."""
     found: dict[int, tuple[BrokerId, ...]] = {}
     for number, part in enumerate(text.split(",")):
         ids = [word.strip() for word in part.split(":")]
         if not all(map(is_id, ids)):
-            raise Invalid(f"{where} {text!r}: write broker ids, as 1:2,2:3 for two partitions of two")
+            raise Invalid(
+                f"{where} {text!r}: write broker ids, for example 1:2,2:3 for two partitions with two replicas each"
+            )
         replicas = tuple(BrokerId(int(word)) for word in ids)
         if len(set(replicas)) < len(replicas):
             raise Invalid(f"{where} {text!r}: Partition replica lists may not contain duplicate entries")

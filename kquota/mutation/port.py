@@ -1,4 +1,4 @@
-"""What this room needs of a cluster and of time. `tests/mutation/contract.py` defines the first."""
+"""The interfaces of a cluster and of time for this room. `tests/mutation/contract.py` defines the first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kquota.mutation.topic import Topic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why one topic was not done: the broker's error, by code and name, and its own words."""
+    """Why one topic failed: the broker's error code, with its name and message."""
 
     code: int
     reason: str
@@ -32,33 +32,33 @@ MISSING = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """What became of each topic of one request, None is done; and throttle_time_ms, for which the channel is muted."""
+    """The result for each topic of one request, None if done, and throttle_time_ms, for which the channel is muted."""
 
     throttle_time_ms: int
     outcomes: Mapping[str, Failure | None]
 
 
 class Topics(Protocol):
-    """The topics of one cluster; its controller is asked in a version in which it rejects rather than delays."""
+    """The topics of one cluster. Requests use a version in which the controller rejects instead of delaying."""
 
     def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
-        """Ask for mutations of one kind in one request, which may take `seconds`.
+        """Request mutations of one kind, with a timeout of `seconds`.
 
-        Raises Unreachable when no answer came: then nobody knows. A broker before 2.7 has no such quota, and rejects
+        Raises Unreachable if no answer came: the result is unknown. A broker before 2.7 has no such quota, and rejects
         nothing.
         """
         ...
 
     def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
-        """The topics of these names that exist, or all (None), by name; with `moves` also who is added and removed.
+        """The existing topics of these names, or all (None), by name; with `moves` also adding and removing replicas.
 
-        Brokers that are too old (before 2.4), or do not let us look at moves, show none.
+        Brokers that are too old (before 2.4), or do not let us read reassignments, show none.
         """
         ...
 
 
 class MutationCluster(Protocol):
-    """A cluster that is connected; `kquota.connect` gives one."""
+    """A connected cluster; `kquota.connect` provides one."""
 
     @property
     def topics(self) -> Topics:
@@ -67,35 +67,35 @@ class MutationCluster(Protocol):
 
     @property
     def checked(self) -> Topics:
-        """The same, of which the controller only says whether it would (ValidateOnly); a deletion cannot be asked so.
+        """The same topics, for which the controller only checks requests (ValidateOnly). Deletions cannot be checked.
 
-        KIP-599 meant that to be free: Kafka 4 spends the quota on it all the same, and can reject it.
+        KIP-599 meant this to be free. Kafka 4 counts it against the quota, and can reject it.
         """
         ...
 
     @property
     def timeout(self) -> float:
-        """The seconds for which what is rejected is sent again, unless a call says otherwise."""
+        """The seconds for which rejected topics are sent again, unless a call states otherwise."""
         ...
 
     def mutation_rate(self) -> float | None:
-        """The controller_mutation_rate that binds us, None where there is none or nobody tells: rejections do then."""
+        """The controller_mutation_rate that applies to us, None if there is none or it is unknown."""
         ...
 
     def mutation_burst(self) -> float:
-        """How many seconds of that rate a full bucket holds; as Kafka ships it where nobody tells."""
+        """How many seconds of that rate a full bucket holds; Kafka's default if it is unknown."""
         ...
 
     def default_partitions(self) -> int:
-        """How many a topic gets for which nobody says it: the brokers' num.partitions, 1 where they do not tell."""
+        """The number of partitions of a topic without its own number: the brokers' num.partitions, 1 if unknown."""
         ...
 
 
 class MonotonicClock(Protocol):
-    """Time, so that a test need not wait; Python's own `time` is one."""
+    """The clock, so that a test need not wait; Python's `time` module is one."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment."""
+        """Seconds since an arbitrary moment."""
         ...
 
     def sleep(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""What is asked of the controller: one topic each, and what it counts against controller_mutation_rate (KIP-599)."""
+"""Requests to the controller: one topic each, and its cost for controller_mutation_rate (KIP-599)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from kquota.terms import BrokerId
 
 Assignment = Mapping[int, tuple[BrokerId, ...]]
-"""Of each partition its replicas, the preferred leader first."""
+"""The replicas of each partition, the preferred leader first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
-    """A topic to be. Partitions and replication factor None: as the broker's default has it (Kafka 2.4).
+    """A topic to create. Partitions and replication factor are None for the broker's default (Kafka 2.4).
 
-    `default_partitions` is how many that probably are; it is not sent.
+    `default_partitions` is the probable number of partitions then; it is not sent.
     """
 
     topic: str
@@ -33,7 +33,7 @@ class Creation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """A topic that is to have `partitions` in all; it has `now` so many. `assignment` is of the new ones."""
+    """A topic that gets `partitions` in total and has `now`. `assignment` is that of the new partitions."""
 
     topic: str
     partitions: int
@@ -42,13 +42,13 @@ class Growth:
 
     @property
     def mutations(self) -> int:
-        """The partitions that are new."""
+        """Its new partitions."""
         return max(1, self.partitions - self.now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletion:
-    """A topic that is to go, with its partitions."""
+    """A topic to delete, with its partitions."""
 
     topic: str
     partitions: int

@@ -1,4 +1,4 @@
-"""A topic as it stands: its partitions, who leads them and who is in sync."""
+"""The current state of a topic: its partitions, their leaders and in-sync replicas."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ Brokers = tuple[BrokerId, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """One partition. `leader` None: it has none. `elr` is the eligible leader replicas (KIP-966), and `last_known_elr`
-    whoever was last in sync before; None before Kafka 4.0. While it moves `replicas` has all that are old or new, of
-    which some are `adding` and some `removing`.
+    """One partition. `leader` is None if it has none.
+
+    `elr` is the eligible leader replicas (KIP-966), and `last_known_elr` those that were last in sync before; None
+    before Kafka 4.0. During a reassignment, `replicas` has all old and new ones, including those in `adding` and
+    `removing`.
     """
 
     number: int
@@ -27,12 +29,12 @@ class Partition:
 
     @property
     def under_replicated(self) -> bool:
-        """Whether a replica is out of sync; one that a move adds has yet to become one (TopicCommand)."""
+        """Whether a replica is out of sync; a replica that is being added does not count (TopicCommand)."""
         return len(self.isr) < self.replication_factor
 
     @property
     def replication_factor(self) -> int:
-        """Its replicas without those that a move adds, as Kafka's tool counts them."""
+        """Its replicas without those that are being added, as Kafka's tool counts them."""
         return len(self.replicas) - len(self.adding)
 
 
@@ -47,5 +49,5 @@ class Topic:
 
     @property
     def replication_factor(self) -> int:
-        """The first partition's, as Kafka's tool says it."""
+        """The replication factor of the first partition, as in Kafka's tool."""
         return self.partitions[0].replication_factor if self.partitions else 0

@@ -1,6 +1,6 @@
-"""WHAT A CLIENT REALLY GETS: a load on a topic of our own, what came of it, and what its quota had promised.
+"""The throughput of a real client: a load on a scratch topic, its result, and the quota that applies.
 
-A program needs no more than this: a cluster from `kquota.connect`, and these names.
+A program needs only a cluster from `kquota.connect` and these names.
 """
 
 from kquota.probe.admin import Result, find_limit, probe

@@ -1,4 +1,4 @@
-"""The order of things: what older probes left is looked for, the scratch topic is made, and whatever comes removed."""
+"""Scratch topics on a cluster: find those of older probes, create new ones, and always remove them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from kquota.settings.resource import TOPICS, Resource
 from kquota.terms import BrokerId
 
 SECONDS = 60.0
-"""For the topics of a probe to be made or removed: a mutation quota may hold that up."""
+"""Time limit for creating or removing the topics of a probe, because a mutation quota may delay this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The topics that have a probe's name: `over` are those of probes that are, `running` may be another's just now,
-    and `foreign` are not a probe's: their configs do not say so.
+    """The topics that have a probe's name.
+
+    `over`: the time of their probe is over. `running`: another probe may still use them. `foreign` are not a probe's,
+    because their configs do not have its seal.
     """
 
     over: tuple[Topic, ...]
@@ -35,7 +37,7 @@ class Found:
 
 
 def found(topics: Topics, configs: Configs, now: datetime) -> Found:
-    """Look for what older probes left."""
+    """Find the topics of older probes."""
     named = [topic for topic in topics.topics(None) if scratch.ends(topic.name) is not None]
     sealed = _sealed(configs, [topic.name for topic in named])
     ours = [topic for topic in named if topic.name in sealed]
@@ -48,9 +50,9 @@ def found(topics: Topics, configs: Configs, now: datetime) -> Found:
 
 
 def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, leaders: Mapping[int, BrokerId]) -> None:
-    """Make the scratch topic, one partition for each broker to lead, and wait until all brokers know it.
+    """Create the scratch topic, one partition led by each broker, and wait until all brokers know it.
 
-    Raises Refused where the cluster does not let us; a topic of that name is never taken for ours.
+    Raises Refused if the cluster does not allow it. An existing topic of that name is never used.
     """
     assignment = {number: (broker,) for number, broker in leaders.items()}
     made(topics, clock, [Creation(topic=topic, assignment=assignment, configs=scratch.configs(topic))])
@@ -58,7 +60,7 @@ def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, lead
 
 
 def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -> None:
-    """Create them, whatever a quota says. Raises Refused, or Unknown where it cannot be told."""
+    """Create them, even under a quota. Raises Refused, or Unknown if the result is unknown."""
     outcomes = carry_out(topics, clock, work(creations), MutationPace(quota=None), seconds=SECONDS)
     for one in outcomes:
         if one.fate is Fate.UNKNOWN:
@@ -68,19 +70,21 @@ def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -
 
 
 def until_seen(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int], seconds: float) -> float:
-    """How many seconds until every broker shows these topics with their partitions. Raises Unknown after `seconds`."""
+    """The seconds until every broker shows these topics with their partitions. Raises Unknown after `seconds`."""
     began = clock.monotonic()
     while behind := sight.behind(wanted):
         if clock.monotonic() - began > seconds:
-            raise Unknown(f"after {seconds:g} s {behind} brokers do not show the probe's topics as they should be")
+            raise Unknown(
+                f"after {seconds:g} s, {behind} brokers do not yet show the current state of the probe's topics"
+            )
         clock.sleep(0.02)
     return clock.monotonic() - began
 
 
 def remove(topics: Topics, configs: Configs, clock: MonotonicClock, names: Collection[str]) -> tuple[str, ...]:
-    """Delete those of `names` that exist and are a probe's, and say which.
+    """Delete those of `names` that exist and are a probe's, and return them.
 
-    What bears no seal is left alone, whatever it is called. Raises NotRemoved for what could not be deleted.
+    A topic without the seal is kept, whatever its name. Raises NotRemoved for topics that could not be deleted.
     """
     there = topics.topics(names)
     sealed = _sealed(configs, [topic.name for topic in there])

@@ -1,4 +1,4 @@
-"""A probe as a program makes it: `kquota.connect` gives the cluster."""
+"""A probe for programs: `kquota.connect` provides the cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What the client got, of each broker or of the controller, in the unit of its quota; `limit` None: it has none."""
+    """The throughput of the client by broker, or of the controller. `limit` is the quota, None without one."""
 
     kind: Kind
     client_id: str
@@ -28,12 +28,12 @@ class Result:
 
     @property
     def as_explained(self) -> bool:
-        """Whether the client got what its quota lets through, within a tenth."""
+        """Whether the client got what its quota allows, within a tenth."""
         return self.verdict in GOOD
 
 
 def _unheard(_said: object) -> None:
-    """Nobody is told."""
+    """Ignore progress."""
 
 
 def probe(
@@ -49,16 +49,17 @@ def probe(
     most_bytes: int = MOST_BYTES,
     told: Callable[[float], None] = _unheard,
 ) -> Result:
-    """Load a topic of its own as a real client, and say what it got: after two windows, for `seconds` or two more.
+    """Run a real client on a scratch topic, and measure it after two windows, for `seconds` or two more windows.
 
     A byte rate is measured over whole windows, so up to one window longer.
 
-    `rate` is what to produce, in bytes per second over all `brokers`; the other kinds push against their quota by
-    themselves. The client logs in as `client_config` says, a file of Java properties, else as the cluster was
-    connected, and under its client-id or this one; `user` is for logins of which only brokers know whose they are.
-    The topic is removed, whatever comes, an interrupt too. `told` hears the seconds gone by. Raises Refused for what a
-    probe does not do (`quota probe` has the same bounds), Invalid, Incomplete when its topic could not be removed, and
-    Unreachable.
+    `rate` is the rate to produce, in bytes per second over all `brokers`. The other kinds exceed their quota by
+    themselves. The client uses the login in `client_config`, a file of Java properties, or else that of the connected
+    cluster, with its client-id or `client_id`. `user` is for logins whose user only the brokers know.
+
+    The topic is always removed, also after an interrupt. `told` receives the elapsed seconds. Raises Refused for a load
+    beyond the bounds of a probe (the same as those of `quota probe`), Invalid, Incomplete if the topic could not be
+    removed, and Unreachable.
 
         with kquota.connect("localhost:9092") as cluster:
             result = probe(cluster, Kind.PRODUCE, rate=20e6, client_id="billing")
@@ -97,11 +98,11 @@ def find_limit(
     most_partitions: int = MOST_PARTITIONS,
     told: Callable[[Step], None] = _unheard,
 ) -> Limit:
-    """Find what the controller can take, and the mutation quota that follows: KIP-599's "How to define the quota".
+    """Find the mutation rate that the controller sustains, and suggest a quota: KIP-599's "How to define the quota".
 
-    Topics are created, grown and deleted at rates that rise until one does not hold, `seconds` for each operation (3),
-    never with more than `most_partitions` (10 to 10,000) at any one time. `told` hears of each step. The client must
-    have no mutation quota itself; otherwise as `probe`.
+    Topics are created, grown and deleted at rising rates until a rate does not hold, `seconds` for each operation (3),
+    with at most `most_partitions` (10 to 10,000) at the same time. `told` receives each step. The client must not have
+    a mutation quota; otherwise like `probe`.
 
         with kquota.connect("localhost:9092") as cluster:
             limit = find_limit(cluster, tenants=10, overcommit=2)

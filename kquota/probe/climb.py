@@ -1,4 +1,4 @@
-"""Up the ladder: each rung's topics are created, grown and deleted alone, and timed, until one rung does not hold."""
+"""Climb the ladder: create, grow and delete the topics of each rung, and time each step, until a rung does not hold."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from kquota.probe.port import Sight
 from kquota.probe.refusals import RejectedClient
 
 _TICK = 0.1
-"""Seconds between two requests, each with all that is due by then."""
+"""Seconds between two requests, each with all topics that are due."""
 _PATIENCE = 5 * LAG
-"""For a lag that is too long anyway."""
+"""Time limit for a lag that is too long anyway."""
 
 
 def climb(
@@ -30,9 +30,9 @@ def climb(
     scratch_names: Iterator[str],
     replication_factor: int,
 ) -> Iterator[Step]:
-    """The steps as they are done; after a rung with one that does not hold no other is tried.
+    """The steps as they are completed; the rung after one that does not hold is not tried.
 
-    Raises Refused where the cluster does not let us, and where a quota holds us: then that is what would be measured.
+    Raises Refused if the cluster does not allow it, and if a quota applies to us, because it would be measured instead.
     """
     for rung in rungs:
         names = list(islice(scratch_names, rung.topics))
@@ -49,7 +49,7 @@ def climb(
             good = good and step.why_not is None
             yield step
             if step.lag >= _PATIENCE:
-                # What is not there yet can be neither grown nor deleted.
+                # A topic that is not visible yet can be neither grown nor deleted.
                 return
         if not good:
             return
@@ -78,7 +78,7 @@ def _step(
     operation: Operation,
     todo: Sequence[Mutation],
 ) -> Step:
-    # Deleting counts every partition that a topic has by then.
+    # Deleting a topic counts all of its partitions.
     each = todo[0].mutations
     began, sent, latencies = clock.monotonic(), 0, []
     while sent < len(todo):
@@ -91,7 +91,7 @@ def _step(
             sent += len(batch)
         if sent < len(todo):
             clock.sleep(max(0.0, asked + _TICK - clock.monotonic()))
-    # The last of them was due one interval before the end of its share.
+    # The last request was due one interval before the end of its share.
     took = max(clock.monotonic() - began, len(todo) * each / rung.rate)
     partitions = {Operation.CREATE: rung.size, Operation.GROW: 2 * rung.size, Operation.DELETE: 0}[operation]
     wanted = {one.topic: partitions for one in todo}
@@ -106,7 +106,7 @@ def _step(
 
 
 def _lag(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int]) -> float:
-    """Seconds until all brokers show it; _PATIENCE where that is too long to wait for."""
+    """Seconds until all brokers show it, at most _PATIENCE."""
     try:
         return until_seen(clock, sight, wanted, _PATIENCE)
     except Unknown:
@@ -119,8 +119,8 @@ def _must_be_done(topics: Topics, batch: Sequence[Mutation]) -> None:
         failure = answer.outcomes[one.topic]
         if failure is not None and failure.rejected:
             raise RejectedClient(
-                "a controller mutation quota rejects this client, and would be all that is measured: take it away for"
-                " the time"
+                "a controller mutation quota rejects this client, so a probe would only measure this quota. Remove it"
+                " for the time of the probe"
             )
         if failure is not None:
             raise Refused(f"topic {one.topic}: {failure.reason}")

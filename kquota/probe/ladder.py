@@ -1,4 +1,4 @@
-"""How much a controller can take (KIP-599, "How to define the quota"): rising rates, when to stop, what to suggest."""
+"""The limit of a controller (KIP-599, "How to define the quota"): rising rates, when to stop, what to suggest."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from typing import Final
 from kquota.probe.refusals import WrongArgument
 
 RATES: Final = (5, 10, 20, 50, 100, 200, 500, 1_000)
-"""Mutations per second, one rung after the other."""
+"""Mutations per second, one rung after another."""
 SIZES: Final = (1, 10, 50)
-"""Partitions of each topic: many small ones and few large ones cost a controller differently."""
+"""Partitions of each topic, because many small topics and few large ones have different costs for a controller."""
 SECONDS: Final = 3.0
-"""How long a rung lasts, for each operation."""
+"""Seconds of a rung for each operation."""
 LATENCY: Final = 1.0
-"""Seconds that 95 of 100 answers may take; a controller that is keeping up needs some tens of milliseconds."""
+"""Most seconds for 95 of 100 answers; a controller that keeps up needs some tens of milliseconds."""
 LAG: Final = 2.0
-"""Seconds after the last answer in which all brokers are to show what was done."""
+"""Most seconds after the last answer until all brokers show the result."""
 KEEPS_UP: Final = 0.9
 """The part of a rate that must be reached."""
 SPARE: Final = 0.8
-"""What is suggested of a rate that was seen to hold: what else runs on the cluster is to have its share."""
+"""The suggested part of a rate that held, which leaves a reserve for other work of the cluster."""
 MOST_PARTITIONS: Final = 1_000
-"""That exist at any one time, unless it is allowed more."""
+"""Most partitions at the same time, unless the caller allows more."""
 PARTITIONS: Final = range(10, 10_001)
-"""Between these it may be allowed."""
+"""The range that the caller may allow."""
 _SHARES: Final = 4
-"""Of a rung: creating, growing as many, and deleting all of them, which counts twice as many."""
+"""Shares of a rung: creating, growing by the same number, and deleting all of them, which counts twice."""
 
 
 class Operation(enum.Enum):
-    """What is done to topics, one of them at a time."""
+    """An operation on topics."""
 
     CREATE = "create"
     GROW = "grow"
@@ -43,9 +43,10 @@ class Operation(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One operation at one rate: what was asked for and reached, in mutations per second; times in seconds.
+    """One operation at one rate: the requested and the reached rate, in mutations per second; times in seconds.
 
-    `latency` is the 95th percentile of the answers, `lag` from the last answer until every broker showed all of it.
+    `latency` is the 95th percentile of the answers, `lag` the time from the last answer until every broker showed
+    everything.
     """
 
     operation: Operation
@@ -57,7 +58,7 @@ class Step:
 
     @property
     def why_not(self) -> str | None:
-        """Why the controller does not hold this rate; None when it does."""
+        """Why the controller does not sustain this rate; None if it does."""
         if self.reached < KEEPS_UP * self.rate:
             return f"reached only {self.reached:.3g}/s"
         if self.latency > LATENCY:
@@ -69,7 +70,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LadderRung:
-    """So many topics of `size` partitions created, grown by as many again, and deleted, at one rate."""
+    """`topics` topics of `size` partitions that are created, doubled and deleted at one rate."""
 
     size: int
     rate: int
@@ -77,12 +78,12 @@ class LadderRung:
 
     @property
     def alive(self) -> int:
-        """The most partitions that there are at any one time."""
+        """The most partitions that exist at the same time."""
         return 2 * self.topics * self.size
 
 
 def rungs(size: int, seconds: float, most_partitions: int) -> list[LadderRung]:
-    """The rungs for topics of this size, lowest first: as long as each holds a topic, and no more partitions than that.
+    """The rungs for topics of this size, lowest first, that have at least one topic and at most this many partitions.
 
     >>> [(one.rate, one.topics) for one in rungs(10, 3, 1_000)]
     [(5, 1), (10, 3), (20, 6), (50, 15), (100, 30)]
@@ -93,7 +94,7 @@ def rungs(size: int, seconds: float, most_partitions: int) -> list[LadderRung]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
-    """The rungs of each size of topic, one size after the other; `seconds` is how long one operation of one lasts."""
+    """The rungs of each size of topic, one size after another; `seconds` is the duration of one operation of a rung."""
 
     rungs: tuple[tuple[LadderRung, ...], ...]
     seconds: float
@@ -101,20 +102,20 @@ class Ladder:
 
     @property
     def lasting(self) -> float:
-        """Seconds in all, where nothing gives way."""
+        """Seconds in total, if all rates hold."""
         return sum(_SHARES * self.seconds * len(of_size) for of_size in self.rungs)
 
     @property
     def alive(self) -> int:
-        """The most partitions that there are at any one time."""
+        """The most partitions that exist at the same time."""
         return max(rung.alive for of_size in self.rungs for rung in of_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Of one size of topic: the highest rate that every operation held, None where not even the lowest was.
+    """For one size of topic, the highest rate that held for every operation, None if even the lowest did not.
 
-    `stopped` is the step that did not hold; None where the bounds of the run ended it.
+    `stopped` is the step that did not hold, None if the bounds of the probe ended it.
     """
 
     size: int
@@ -137,9 +138,9 @@ def _held(size: int, steps: Sequence[Step]) -> Held:
 
 
 def suggested(found: Sequence[Held]) -> float | None:
-    """The controller_mutation_rate for all clients together: the worst case, and something to spare.
+    """The controller_mutation_rate for all clients together: the worst case, less a reserve.
 
-    None where a size did not hold the lowest rate, or nothing was measured.
+    None if a size did not hold the lowest rate, or if nothing was measured.
     """
     rates = [one.rate for one in found]
     if not rates or None in rates:
@@ -148,12 +149,12 @@ def suggested(found: Sequence[Held]) -> float | None:
 
 
 def divided(rate: float, tenants: int, overcommit: float) -> float:
-    """Each tenant's part of a rate, where they never all work at the same time: KIP-599 advises to give out more."""
+    """Each tenant's part of a rate. KIP-599 advises to overcommit, because tenants never all work at the same time."""
     return _two_figures(rate * overcommit / tenants)
 
 
 def must_divide(tenants: int, overcommit: float) -> None:
-    """Raises Invalid for what a rate cannot be divided by."""
+    """Raises Invalid for numbers that cannot divide a rate."""
     if tenants < 1:
         raise WrongArgument("tenants", f" {tenants}: must be 1 or more")
     if not math.isfinite(overcommit):
@@ -164,7 +165,7 @@ def must_divide(tenants: int, overcommit: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """What a controller was seen to take, step by step, and what follows from it; rates in mutations per second."""
+    """The steps that were measured on a controller, and the suggestion; rates in mutations per second."""
 
     steps: tuple[Step, ...]
     tenants: int
@@ -172,12 +173,12 @@ class Limit:
 
     @property
     def held(self) -> tuple[Held, ...]:
-        """Of each size of topic, the highest rate that held."""
+        """For each size of topic, the highest rate that held."""
         return held(self.steps)
 
     @property
     def suggested(self) -> float | None:
-        """A controller_mutation_rate for all clients together; None where there is none to suggest."""
+        """A controller_mutation_rate for all clients together; None if there is no suggestion."""
         return suggested(self.held)
 
     @property
@@ -187,16 +188,16 @@ class Limit:
 
 
 def _two_figures(rate: float) -> float:
-    """Rounded down: what is given out is never more than there is.
+    """Rounded down, so that the parts never exceed the whole.
 
     >>> _two_figures(13.33), _two_figures(164.8), _two_figures(0.048)
     (13.0, 160.0, 0.048)
     """
     step = Decimal(1).scaleb(Decimal(rate).adjusted() - 1)
-    # A hair more, for 0.8 x 5 is not quite 4.
+    # Slightly more, because 0.8 x 5 is not exactly 4.
     return float((Decimal(rate * (1 + 1e-9)) // step) * step)
 
 
 def percentile(values: Sequence[float], share: float = 0.95) -> float:
-    """The value that so many of them do not exceed; 0 of nothing."""
+    """The value that this share of them does not exceed; 0 if there are none."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)] if values else 0.0

@@ -1,4 +1,4 @@
-"""What a client got, broker by broker: counted in the steady window alone, once the quota's own windows have filled."""
+"""The throughput of a client by broker, counted only in the steady state after the quota windows have filled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleCounts:
-    """How often a broker asked this client to wait (throttle_time_ms, KIP-219), and for how long."""
+    """How often and for how long a broker asked this client to wait (throttle_time_ms, KIP-219)."""
 
     count: int = 0
     longest_ms: int = 0
@@ -19,13 +19,13 @@ class ThrottleCounts:
 
     @property
     def mean_ms(self) -> float | None:
-        """Of one; None where there was none."""
+        """The mean wait; None if there was none."""
         return self.total_ms / self.count if self.count else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What one broker let through in `seconds`, in the unit of the load. `broker` None: the controller."""
+    """What one broker accepted in `seconds`, in the unit of the load. `broker` is None for the controller."""
 
     broker: BrokerId | None
     amount: float
@@ -40,7 +40,7 @@ class Reading:
 
 @dataclass(slots=True, kw_only=True)
 class Meter:
-    """Counts from `starts` to `ends`, in seconds of a monotonic clock; what comes before or after is not counted."""
+    """Counts from `starts` to `ends`, in seconds of a monotonic clock; everything before and after is ignored."""
 
     starts: float
     ends: float
@@ -48,17 +48,17 @@ class Meter:
     _waits: dict[BrokerId, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def got(self, broker: BrokerId, amount: float, at: float) -> None:
-        """A broker let so much through."""
+        """Record that a broker accepted this amount."""
         if self.starts <= at < self.ends:
             self._amounts[broker] += amount
 
     def throttled(self, broker: BrokerId, ms: int, at: float) -> None:
-        """A broker asked to wait; 0 is its word that it no longer does."""
+        """Record that a broker asked to wait; 0 means that it no longer does."""
         if ms > 0 and self.starts <= at < self.ends:
             self._waits[broker].append(ms)
 
     def readings(self, brokers: Iterable[BrokerId]) -> tuple[Reading, ...]:
-        """One for each broker, in their order; a broker that let nothing through has 0."""
+        """One for each broker, in their order; 0 for a broker that accepted nothing."""
         return tuple(
             Reading(
                 broker=broker,
@@ -71,6 +71,6 @@ class Meter:
 
 
 def throttles(waits: Iterable[int]) -> ThrottleCounts:
-    """Of single waits, in ms."""
+    """The counts of these waits, in ms."""
     found = [ms for ms in waits if ms > 0]
     return ThrottleCounts(count=len(found), longest_ms=max(found, default=0), total_ms=sum(found))

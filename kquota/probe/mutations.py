@@ -1,4 +1,4 @@
-"""A client that creates and deletes topics: what a mutation quota lets through, from one empty bucket to the next."""
+"""A client that creates and deletes topics, measured from one empty bucket to the next."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from kquota.probe.meter import Reading, throttles
 
 @dataclass(slots=True)
 class Tally:
-    """What was let through. A rejection says when the bucket's tokens are 0 again: from one such moment to another
-    exactly the quota's rate came in, whatever the bucket held at first.
+    """Accepted mutations. A rejection shows when the bucket will have 0 tokens.
+
+    Between two such moments exactly the quota's rate was added, whatever the bucket held at first.
     """
 
     admitted: int = 0
@@ -26,12 +27,12 @@ class Tally:
     waits: list[int] = field(default_factory=list)
 
     def rejected(self, now: float, throttle_ms: int) -> None:
-        """`throttle_ms` is how long to wait until there are tokens."""
+        """Record a rejection; `throttle_ms` is the wait until there are tokens."""
         self.waits.append(throttle_ms)
         self.zeros.append((now + throttle_ms / 1_000, self.admitted))
 
     def reading(self, began: float, now: float) -> Reading:
-        """Between the first and the last empty bucket; where there are no two, all of it."""
+        """The reading between the first and the last empty bucket, or over the whole time if there are not two."""
         start, end = (began, 0), (now, self.admitted)
         if len(self.zeros) > 1 and self.zeros[-1][0] > self.zeros[0][0]:
             start, end = self.zeros[0], self.zeros[-1]
@@ -46,10 +47,10 @@ class Tally:
 def mutate(
     topics: Topics, clock: MonotonicClock, load: Load, tell: Callable[[str], None], told: Callable[[float], None]
 ) -> Reading:
-    """Create and delete, one topic at a time, until `load.seconds` after the bucket was first empty, or in all.
+    """Create and delete topics one by one, until `load.seconds` after the bucket was first empty, or in total.
 
-    `tell` hears of each topic before it is asked for, so that it can be removed whatever happens. Raises Refused for
-    any error that is not the quota's.
+    `tell` receives each topic before it is requested, so that it can always be removed. Raises Refused for any error
+    except those of the quota.
     """
     began = clock.monotonic()
     tally, give_up = Tally(), began + (load.lasting if load.limit is not None else load.seconds)

@@ -1,4 +1,4 @@
-"""What this room needs: a real client that loads a topic, metadata as each broker has them, and who logs in."""
+"""The interfaces for this room: a real client that loads a topic, the metadata of each broker, and the logins."""
 
 from __future__ import annotations
 
@@ -16,35 +16,38 @@ from kquota.terms import BrokerId
 
 
 class ProbeClient(Protocol):
-    """A client that logs in as the one to be probed. All raise Refused or Unreachable when brokers end the load."""
+    """A client that logs in as the probed one. All methods raise Refused or Unreachable if brokers end the load."""
 
     def produce(self, load: Load, meter: Meter, told: Callable[[float], None]) -> None:
-        """Write at the load's rate until the meter ends; `told` hears the seconds gone by."""
+        """Write at the load's rate until the meter ends; `told` receives the elapsed seconds."""
         ...
 
     def fill(self, load: Load) -> None:
-        """Write what `consume` is to read: about what it reads in a second."""
+        """Write the data for `consume`: about what it reads in a second."""
         ...
 
     def consume(self, load: Load, meter: Meter, told: Callable[[float], None]) -> None:
-        """Read at the load's rate, over and over, what `fill` wrote."""
+        """Read at the load's rate what `fill` wrote, over and over."""
         ...
 
     def request(self, load: Load, meter: Meter, told: Callable[[float], None]) -> None:
-        """Send requests that ask for nothing, one after the other; each counts 1."""
+        """Send empty requests one after another; each counts 1."""
         ...
 
 
 class Sight(Protocol):
-    """What each broker knows."""
+    """The metadata of each broker."""
 
     def behind(self, wanted: Mapping[str, int]) -> int:
-        """How many brokers do not show all these topics with so many partitions, each led; 0 partitions: none."""
+        """The number of brokers that do not show all these topics with their partitions and leaders.
+
+        0 partitions mean that the topic is deleted.
+        """
         ...
 
 
 class ProbeCluster(Protocol):
-    """A cluster that is connected; `kquota.connect` gives one."""
+    """A connected cluster; `kquota.connect` provides one."""
 
     @property
     def topics(self) -> Topics:
@@ -53,53 +56,53 @@ class ProbeCluster(Protocol):
 
     @property
     def configs(self) -> Configs:
-        """What its topics are set to."""
+        """The configs of its topics."""
         ...
 
     @property
     def sight(self) -> Sight:
-        """What each broker knows of them."""
+        """What each broker knows of these topics."""
         ...
 
     @property
     def brokers(self) -> Sequence[BrokerId]:
-        """Those that are alive."""
+        """Its live brokers."""
         ...
 
     def explained(self, user: str, client_id: str) -> Explanation:
-        """What binds this client."""
+        """The quotas that apply to this client."""
         ...
 
     def logins(self, client_config: Path | str | None = None) -> ProbeLogins:
-        """This login, and the one of a file of Java properties that is to be probed; without it they are the same."""
+        """This login, and the login to be probed, which may be in a file of Java properties."""
         ...
 
 
 class ProbeLogins(Protocol):
-    """Who looks, makes the topics and removes them, and who is probed."""
+    """The login that creates and removes the topics, and the login that is probed."""
 
     @property
     def user(self) -> str | None:
-        """Whom brokers take the probed one for; None where only they know: by certificate, token or ticket."""
+        """The user of the probed login; None if only brokers know it: by certificate, token or ticket."""
         ...
 
     @property
     def client_id(self) -> str:
-        """The probed one's, where nobody names another."""
+        """The default client-id of the probed login."""
         ...
 
     def stage(self) -> AbstractContextManager[ProbeCluster]:
-        """A new connection of who looks: another one may be in the middle of a request."""
+        """A new connection with the first login, because another one may be in the middle of a request."""
         ...
 
     def stage_as(self, client_id: str) -> AbstractContextManager[ProbeCluster]:
-        """A new connection of who is probed."""
+        """A new connection with the probed login."""
         ...
 
     def filler(self) -> ProbeClient:
-        """A client of who looks. Raises Invalid for a login that it cannot honour, as `client` does."""
+        """A client with the first login. Raises Invalid for a login that it does not support, like `client`."""
         ...
 
     def client(self, client_id: str) -> ProbeClient:
-        """A client of who is probed."""
+        """A client with the probed login."""
         ...

@@ -1,4 +1,4 @@
-"""What a probe is to do, made of what is asked for, what the brokers are and what binds the client."""
+"""Prepares a probe from the options, the live brokers and the quotas of the client."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _REPLICAS: Final = 3
 
 
 def user(known: str | None, said: str | None) -> str:
-    """Whom brokers take the client for, as its login shows (None: it does not). Raises Invalid for another user."""
+    """The user of the client as its login shows it (None: only brokers know). Raises Invalid for another user."""
     if known is None:
         if said is None:
             raise UnknownUser(
-                "with this login only the brokers know who the client is; name the principal that they make of its"
-                " certificate, token or ticket"
+                "with this login, only the brokers know the user of the client. Name the principal that they derive"
+                " from its certificate, token or ticket"
             )
         return said
     if said is not None and said != known:
@@ -44,15 +44,15 @@ def prepared(
     brokers: Sequence[BrokerId] | None = None,
     most_bytes: int = MOST_BYTES,
 ) -> Load:
-    """The load, bounded, on a topic that is yet to be. `rate` is bytes per second in all, for what is produced.
+    """The load, within its bounds, on a topic that does not exist yet.
 
-    Raises Invalid without it, and for no broker or one given twice; Refused for what a probe does not do, and where the
-    quota is no rate.
+    `rate` is bytes per second in total, for producing. Raises Invalid if it is missing, and for an empty list of
+    brokers or a repeated one; Refused for a load beyond the bounds, and if the quota is not a valid rate.
     """
     limit = _limit(next(one for one in explained.answers if one.key == KEYS[kind]), explained)
     where = _alive(alive, brokers)
     if kind is Kind.PRODUCE and not (rate is not None and math.isfinite(rate) and rate > 0):
-        raise Invalid(f"a rate of {rate}: say how many bytes per second to produce")
+        raise Invalid(f"rate {rate}: give the bytes per second to produce, more than 0")
     warm = load.warm(_window(kind, explained))
     lasts = load.seconds(seconds, warm)
     if kind in load.BYTES:
@@ -80,20 +80,25 @@ def prepared(
 def climbing(
     explained: Explanation, alive: Sequence[BrokerId], *, seconds: float | None, most_partitions: int
 ) -> Ladder:
-    """The ladder that finds a limit. Raises Invalid where not one rung fits, and Refused for a client with a quota."""
+    """The ladder that finds a limit.
+
+    Raises Invalid if not even one rung fits, and Refused for a client with a quota.
+    """
     bound = next(one for one in explained.answers if one.key == CONTROLLER_MUTATION_RATE)
     if bound.limit is not None and not explained.cluster.ignores(bound.key):
         raise LimitedClient(
-            f"this client has a {bound.key} of {bound.limit:g}, which would be all that is measured: take it away for"
-            " the time"
+            f"this client has a {bound.key} of {bound.limit:g}, so a probe would only measure this quota. Remove it"
+            " for the time of the probe"
         )
     if most_partitions not in ladder.PARTITIONS:
         least, most = ladder.PARTITIONS[0], ladder.PARTITIONS[-1]
-        raise WrongArgument("most_partitions", f" {most_partitions}: from {least} to {most:,}")
+        raise WrongArgument("most_partitions", f" {most_partitions}: must be from {least} to {most:,}")
     each = load.seconds(seconds, ladder.SECONDS)
     found = [tuple(ladder.rungs(size, each, most_partitions)) for size in ladder.SIZES]
     if not any(found):
-        raise WrongArgument("most_partitions", f" {most_partitions}: not one rung of {each:g} s fits; allow more")
+        raise WrongArgument(
+            "most_partitions", f" {most_partitions}: too few for a single step of {each:g} s. Allow more partitions"
+        )
     return Ladder(
         rungs=tuple(of_size for of_size in found if of_size),
         seconds=each,
@@ -102,11 +107,16 @@ def climbing(
 
 
 def _limit(answer: KeyAnswer, explained: Explanation) -> float | None:
-    """The quota, None without one. Raises Refused for what is no rate: nobody is held to it as to one."""
+    """The quota, None without one.
+
+    Raises Refused for a value that is not a valid rate, which brokers do not enforce as one.
+    """
     if answer.limit is None or explained.cluster.ignores(answer.key):
         return None
     if not (math.isfinite(answer.limit) and answer.limit > 0):
-        raise Refused(f"{answer.key} is {answer.limit:g} for this client, which is no rate; set one, or remove it")
+        raise Refused(
+            f"{answer.key} is {answer.limit:g} for this client, which is not a valid rate. Set a rate, or remove it"
+        )
     return answer.limit
 
 
@@ -120,9 +130,9 @@ def _alive(alive: Sequence[BrokerId], wanted: Sequence[BrokerId] | None) -> tupl
     if wanted is None:
         return tuple(alive)
     if not wanted:
-        raise WrongArgument("brokers", ": names no broker")
+        raise WrongArgument("brokers", ": lists no broker")
     if twice := [broker for broker, times in Counter(wanted).items() if times > 1]:
-        raise WrongArgument("brokers", f": broker {twice[0]} is given twice")
+        raise WrongArgument("brokers", f": broker {twice[0]} is listed twice")
     if missing := [broker for broker in wanted if broker not in alive]:
         raise RefusedArgument("brokers", f": broker {missing[0]} is not alive")
     return tuple(wanted)

@@ -1,4 +1,4 @@
-"""What a probe refuses. Its callers name the arguments in their own words, for example as options."""
+"""Errors of a probe. Its callers name the arguments in their own way, for example as options."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ class ArgumentError(KquotaError):
 
 
 class WrongArgument(ArgumentError, Invalid):
-    """The argument cannot be right."""
+    """The argument is not valid."""
 
 
 class RefusedArgument(ArgumentError, Refused):
-    """The argument asks for more than a probe does."""
+    """The argument exceeds the bounds of a probe."""
 
 
 class UnknownUser(Invalid):
-    """Only the brokers know whom they take the client for, and the caller does not say."""
+    """Only the brokers know the user of the client, and the caller does not name it."""
 
 
 class OtherUser(Invalid):
     """The client is not the `user` that the caller names."""
 
     def __init__(self, user: str, known: str) -> None:
-        super().__init__(f"no client can choose its user, and this login is {known}")
+        super().__init__(f"the login decides the user of a client, and this login is {known}")
         self.user = user
 
 
@@ -40,7 +40,7 @@ class LimitedClient(Refused):
 
 
 class RejectedClient(Refused):
-    """The controller rejected the client: it has a mutation quota that was not seen before."""
+    """The controller rejected the client, so it has a mutation quota that was not visible before."""
 
 
 class TooManyBytes(Refused):
@@ -53,7 +53,7 @@ class TooManyBytes(Refused):
 
 
 class TooManyMutations(Refused):
-    """The load would make the controller do more than a probe should."""
+    """The load would make the controller do more than a probe may."""
 
 
 class NotRemoved(Incomplete):

@@ -1,4 +1,4 @@
-"""The run of a probe: its topics are there as long as it lasts, and not longer, whoever ends it and how."""
+"""Runs a probe: its topics exist only as long as it lasts, however it ends."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _ON_ITS_WAY = 0.5
 def readings(
     who: ProbeLogins, client_id: str, load: Load, made: list[str], told: Callable[[float], None]
 ) -> tuple[Reading, ...]:
-    """What the client got: of each broker, or of the controller. `made` names each topic before it is, for `removed`.
+    """The throughput of the client by broker, or of the controller.
 
-    `told` hears the seconds gone by. Raises Invalid for a login that the client cannot honour: before any is made.
+    `made` names each topic before it is created, for `removed`. `told` receives the elapsed seconds. Raises Invalid for
+    a login that the client does not support, before any topic is created.
     """
     if load.kind is Kind.CREATE_TOPICS:
         with who.stage_as(client_id) as stage:
@@ -47,7 +48,7 @@ def readings(
 def steps(
     who: ProbeLogins, client_id: str, ladder: Ladder, made: list[str], told: Callable[[Step], None]
 ) -> tuple[Step, ...]:
-    """What the controller took of each rung, and where it gave way; otherwise as `readings`."""
+    """The steps of each rung until one did not hold; otherwise like `readings`."""
     names = _names(scratch.name(datetime.now(UTC), 2 * ladder.lasting, secrets.token_hex(4)), made)
     found: list[Step] = []
     with who.stage_as(client_id) as stage:
@@ -65,7 +66,7 @@ def _names(base: str, made: list[str]) -> Iterator[str]:
 
 
 def _unheard() -> None:
-    """Nobody is told."""
+    """Ignore the removal."""
 
 
 def _raised(error: KquotaError) -> None:
@@ -80,10 +81,10 @@ def removed(
     removing: Callable[[], None] = _unheard,
     left: Callable[[KquotaError], None] = _raised,
 ) -> Iterator[None]:
-    """Whatever comes, an interrupt too, all that was `made` is removed in the end, and then no longer named there.
+    """At the end, also after an interrupt, remove all topics in `made` and clear the list.
 
-    On a connection of its own: the one that was interrupted may be in the middle of a request. `removing` hears when
-    that comes early, `left` why something stays; unless it is heard, that is raised.
+    This uses a new connection, because the interrupted one may be in the middle of a request. `removing` is called if
+    the removal is early, and `left` with the error if a topic could not be removed; by default the error is raised.
     """
     ended_well = False
     try:
@@ -92,7 +93,7 @@ def removed(
     finally:
         if made and not ended_well:
             removing()
-            # What was on its way when we were stopped is then there to be seen.
+            # A request that was in flight when we were stopped has then taken effect.
             time.sleep(_ON_ITS_WAY)
         try:
             _remove(who, made)
@@ -108,11 +109,14 @@ def _remove(who: ProbeLogins, made: list[str]) -> None:
 
 
 def remove_older(stage: ProbeCluster) -> tuple[Found, tuple[str, ...]]:
-    """Remove what older probes left whose time is over: all that was found, and the names of what is gone."""
+    """Remove the topics of older probes whose time is over.
+
+    Returns all that were found, and the names of the removed ones.
+    """
     found = older(stage)
     return found, actions.remove(stage.topics, stage.configs, time, [topic.name for topic in found.over])
 
 
 def older(stage: ProbeCluster) -> Found:
-    """What older probes left, and what only looks like it; nothing is removed."""
+    """The topics of older probes, and topics that only look like it; nothing is removed."""
     return actions.found(stage.topics, stage.configs, datetime.now(UTC))

@@ -1,4 +1,4 @@
-"""The scratch topic: a name that tells until when its probe may run, and a seal by which it is known as a probe's."""
+"""Scratch topics: the name states how long the probe may run, and a seal in the configs identifies them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Final
 from kquota.terms import MIN_IN_SYNC
 
 PREFIX: Final = "kquota-probe-"
-"""Where a cluster has ACLs, this prefix is what a probe needs rights on."""
+"""On a cluster with ACLs, a probe needs rights on this prefix."""
 SEAL: Final = "min.compaction.lag.ms"
-"""Means nothing on a topic that is never compacted, and is set in the very request that makes the topic."""
+"""Has no effect on a topic that is never compacted, and is set in the same request that creates the topic."""
 MARGIN: Final = timedelta(minutes=2)
-"""For what comes before and after the load, and for clocks that differ."""
+"""Time for the steps before and after the load, and for clocks that differ."""
 _NAME: Final = re.compile(re.escape(PREFIX) + r"([0-9]{8}T[0-9]{6})Z-[0-9a-f]{8}(?:-[0-9]+)?")
 _TIME: Final = "%Y%m%dT%H%M%S"
 
 
 def name(now: datetime, seconds: float, draw: str) -> str:
-    """The name for a probe of so many seconds; `draw` is 8 digits of chance, in hex.
+    """The name for a probe that lasts this many seconds; `draw` is 8 random hexadecimal digits.
 
     >>> name(datetime(2026, 11, 21, 23, 0, tzinfo=UTC), 60, "0badcafe")
     'kquota-probe-20261121T230300Z-0badcafe'
@@ -31,7 +31,7 @@ def name(now: datetime, seconds: float, draw: str) -> str:
 
 
 def ends(topic: str) -> datetime | None:
-    """When the probe that made this topic is over, also if it was killed; None for a name that no probe gives."""
+    """When the time of this topic's probe is over, even if it was killed; None for a name that no probe uses."""
     match = _NAME.fullmatch(topic)
     if match is None:
         return None
@@ -42,7 +42,7 @@ def ends(topic: str) -> datetime | None:
 
 
 def configs(topic: str) -> dict[str, str]:
-    """What a scratch topic is created with; whatever is left behind, the brokers empty within the hour."""
+    """The configs of a scratch topic; the brokers delete leftover data within the hour."""
     return {
         SEAL: _seal(topic),
         "cleanup.policy": "delete",
@@ -54,10 +54,10 @@ def configs(topic: str) -> dict[str, str]:
 
 
 def ours(topic: str, configs: Mapping[str, str | None]) -> bool:
-    """Whether a probe made it: nobody gives this name and this seal by chance."""
+    """Whether a probe created it: this name and this seal do not occur by chance."""
     return ends(topic) is not None and configs.get(SEAL) == _seal(topic)
 
 
 def _seal(topic: str) -> str:
-    """48 bits that follow from the name, as a number that the config takes."""
+    """48 bits derived from the name, as a number that the config accepts."""
     return str(int.from_bytes(hashlib.sha256(f"kquota probe {topic}".encode()).digest()[:6]))

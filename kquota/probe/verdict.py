@@ -1,4 +1,4 @@
-"""Whether a client got what its quota promises: per broker, within a tenth."""
+"""Whether a client got what its quota allows: per broker, within a tenth."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ TOLERANCE: Final = 0.10
 
 
 class Verdict(enum.Enum):
-    """What a reading says."""
+    """The result of a reading."""
 
     AS_EXPLAINED = "as explained"
     NOT_REACHED = "as explained, and the quota was not reached"
-    MORE = "more than its quota lets through"
-    LESS = "less than its quota lets through, and throttled"
-    SLOW = "less than it asked for, and not throttled: something else is in the way"
-    THROTTLED = "throttled, though no quota of this kind holds it"
+    MORE = "more than its quota allows"
+    LESS = "less than its quota allows, and throttled"
+    SLOW = "less than it asked for, and not throttled: the bottleneck is elsewhere"
+    THROTTLED = "throttled, although no quota of this kind applies"
 
 
 GOOD: Final = (Verdict.AS_EXPLAINED, Verdict.NOT_REACHED)
@@ -28,14 +28,17 @@ _WORST: Final = (Verdict.MORE, Verdict.THROTTLED, Verdict.LESS, Verdict.SLOW, Ve
 
 
 def of(load: Load, reading: Reading) -> Verdict:
-    """What one reading says of its load."""
+    """The verdict on one reading of this load."""
     if load.kind is Kind.REQUESTS:
         return held(reading, load.limit)
     return verdict(reading, asked=load.rate, limit=load.limit)
 
 
 def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:
-    """`asked` and `limit` per second, in the unit of the reading. Whoever asks for less than its limit is to get it."""
+    """`asked` and `limit` are per second, in the unit of the reading.
+
+    A client that asks for less than its limit gets it.
+    """
     expected = asked if limit is None else min(asked, limit)
     off = difference(reading, expected)
     held = reading.throttles.count > 0
@@ -44,7 +47,7 @@ def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:
             return Verdict.THROTTLED if held else Verdict.AS_EXPLAINED
         return Verdict.AS_EXPLAINED if held or asked > limit else Verdict.NOT_REACHED
     if off > 0:
-        # More than was asked for is our own doing; only a quota can be overrun.
+        # More than was requested is our own doing; only a quota can be exceeded.
         return Verdict.MORE if limit is not None and reading.rate > limit * (1 + TOLERANCE) else Verdict.AS_EXPLAINED
     if not held:
         return Verdict.SLOW
@@ -52,17 +55,17 @@ def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:
 
 
 def held(reading: Reading, limit: float | None) -> Verdict:
-    """Of a load whose cost only the broker knows: whether it was throttled where, and only where, a quota is set."""
+    """The verdict on a load whose cost only the broker knows: it must be throttled if and only if a quota is set."""
     if reading.throttles.count:
         return Verdict.THROTTLED if limit is None else Verdict.AS_EXPLAINED
     return Verdict.AS_EXPLAINED if limit is None else Verdict.NOT_REACHED
 
 
 def worst(found: Sequence[Verdict]) -> Verdict:
-    """Of all brokers; a quota that was reached on one of them was reached."""
+    """The verdict on all brokers; a quota that was reached on one of them was reached."""
     return next((one for one in _WORST if one in found), Verdict.NOT_REACHED)
 
 
 def difference(reading: Reading, expected: float) -> float:
-    """Of the rate from what was expected, as a share of that: 0.05 is 5 % more."""
+    """The relative difference between the rate and the expected one: 0.05 is 5 % more."""
     return reading.rate / expected - 1

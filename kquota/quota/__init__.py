@@ -1,1 +1,1 @@
-"""WHO MAY USE HOW MUCH: entities, their limits, and the changes an operator asks for (KIP-13, KIP-124, KIP-599)."""
+"""Client quotas: entities, their limits, and the changes that an operator makes (KIP-13, KIP-124, KIP-599)."""

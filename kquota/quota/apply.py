@@ -1,4 +1,4 @@
-"""The order of reads and writes that makes a cluster's quotas what a document says."""
+"""The order of reads and writes that applies a document to the quotas of a cluster."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kquota.quota.port import ClusterQuotas
 from kquota.quota.replacement import Replacement
 
 BATCH: Final = 1_000
-"""Entities in one request, as Kafka's own limits allow without a thought."""
+"""Entities in one request, well within Kafka's own limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of each entity, in the order of the difference; `undone` says why."""
+    """The result for each entity, in the order of the difference; `undone` has the reasons."""
 
     done: tuple[Entity, ...]
     undone: Mapping[Entity, str] = field(default_factory=dict)
@@ -27,11 +27,12 @@ class Outcome:
 def apply(
     quotas: ClusterQuotas, difference: Difference, attempts: Iterator[object], told: Callable[[int], None]
 ) -> Outcome:
-    """Write the difference in batches, each entity for itself, then read until all of it is seen.
+    """Write the difference in batches, then read until all of it is visible.
 
-    `told` hears how many entities were sent, after each batch; each item of `attempts` allows one more read. What fails
-    holds up no other entity; only a lost connection ends the work, and then the rest is undone, not lost: to apply the
-    document again is safe. Raises Invalid, before any write, for a name that the connection cannot carry.
+    Entities are independent: a failure of one does not stop the others. Only a lost connection ends the work. The rest
+    is then reported as undone, and it is safe to apply the document again. `told` receives the number of entities sent
+    after each batch. Each item of `attempts` allows one more read. Raises Invalid, before any write, for a name that
+    the connection cannot carry.
     """
     every = difference.replacements
     quotas.must_carry(replacement.entity for replacement in every)
@@ -41,7 +42,7 @@ def apply(
         try:
             undone |= quotas.replace(batch)
         except Unreachable as error:
-            undone |= {replacement.entity: f"not known: {error}" for replacement in batch}
+            undone |= {replacement.entity: f"unknown: {error}" for replacement in batch}
             undone |= {replacement.entity: "not sent" for replacement in every[start + BATCH :]}
             break
         told(len(batch))
@@ -54,7 +55,7 @@ def apply(
 
 
 def _unseen(quotas: ClusterQuotas, sent: list[Replacement], attempts: Iterator[object]) -> dict[Entity, str]:
-    """Read until everything that was sent is seen; on KRaft a read right after a write is often stale."""
+    """Read until everything that was sent is visible; on KRaft a read right after a write is often stale."""
     left = sent
     for _ in attempts:
         if not left:

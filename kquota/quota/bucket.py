@@ -1,4 +1,4 @@
-"""Who shares a limit: a level counts by user, by client-id or by both, and so decides who spends from one bucket."""
+"""Which clients share a limit. A level counts by user, by client-id or by both, and so determines the bucket."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kquota.quota.precedence import LEVELS, Client, LevelPart
 
 
 class Per(enum.Enum):
-    """What a bucket is kept for, as the tags of the broker's quota metric name it."""
+    """What a bucket counts by, named as in the tags of the broker's quota metric."""
 
     USER_AND_CLIENT = "user and client-id"
     USER = "user"
@@ -18,7 +18,7 @@ class Per(enum.Enum):
 
 
 def per(level: int) -> Per:
-    """What the bucket of a level, 1 to 8, is kept for (ClientQuotaManager's metric tags)."""
+    """What the bucket of a level, 1 to 8, counts by (ClientQuotaManager's metric tags)."""
     user, client_id = LEVELS[level - 1]
     if user is LevelPart.ABSENT:
         return Per.CLIENT
@@ -26,7 +26,7 @@ def per(level: int) -> Per:
 
 
 def bucket(level: int, client: Client) -> tuple[str | None, str | None]:
-    """The (user, client-id) that name the bucket where this level binds; "" for the part that it does not look at."""
+    """The (user, client-id) that identify the bucket of this level; "" for a part that the level ignores."""
     by = per(level)
     return ("" if by is Per.CLIENT else client.user, "" if by is Per.USER else client.client_id)
 
@@ -44,7 +44,7 @@ _SHARED: Final = (
 
 
 def shared(level: int, client: Client) -> str:
-    """In words, who spends from the bucket that this client spends from where this level, 1 to 8, binds it."""
+    """A description of the clients that share this client's bucket when this level, 1 to 8, applies."""
     user = "this user" if client.user is None else f"user {client.user!r}"
     client_id = {None: "this client-id", "": "no client-id"}.get(client.client_id, f"client-id {client.client_id!r}")
     return _SHARED[level - 1].format(user=user, client=client_id)

@@ -1,6 +1,6 @@
-"""What of a cluster decides what a quota amounts to: its live brokers, their threads, and their quota windows.
+"""The parts of a cluster that determine the effect of a quota: live brokers, their threads and quota windows.
 
-Pure: a broker's settings come as text. What is not known is None, never Kafka's default in its place.
+Pure: the settings of a broker are passed as text. A value that is not known is None, never Kafka's default.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _UNLIMITED: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaWindow:
-    """How long a quota remembers: `samples` of `seconds` each."""
+    """The time over which a quota is measured: `samples` of `seconds` each."""
 
     samples: int
     seconds: int
 
     @property
     def burst_seconds(self) -> int:
-        """How many seconds' worth of a byte rate pass at once before a delay is certain: the whole samples."""
+        """How many seconds of a byte rate pass at once before a delay is certain: all whole samples."""
         return (self.samples - 1) * self.seconds
 
     @property
     def bucket_seconds(self) -> int:
-        """How many seconds' worth a full token bucket of KIP-599 holds, and how long an empty one takes to fill."""
+        """How many seconds of quota a full token bucket of KIP-599 holds; an empty one takes the same time to fill."""
         return self.samples * self.seconds
 
 
@@ -38,7 +38,10 @@ AS_SHIPPED: Final = QuotaWindow(samples=SAMPLES, seconds=SAMPLE_MS // 1_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerCapacity:
-    """One live broker's settings; None is unknown. `callback` is a client.quota.callback.class, if there is one."""
+    """The settings of one live broker; None is unknown.
+
+    `callback` is its client.quota.callback.class, if it has one.
+    """
 
     id: BrokerId
     io_threads: int | None = None
@@ -54,24 +57,24 @@ class BrokerCapacity:
 
     @property
     def request_capacity(self) -> int | None:
-        """All that request_percentage can divide, in percent of one thread (KIP-124)."""
+        """The total that request_percentage divides, in percent of one thread (KIP-124)."""
         if self.io_threads is None or self.network_threads is None:
             return None
         return (self.io_threads + self.network_threads) * 100
 
     @property
     def request_most(self) -> int | None:
-        """The same with every listener's own network threads: above it, a request_percentage can never bind."""
+        """The same with the network threads of every listener: a higher request_percentage has no effect."""
         if self.io_threads is None or self.network_threads is None or self.listeners is None:
             return None
         return (self.io_threads + self.network_threads * self.listeners) * 100
 
 
 def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> BrokerCapacity:
-    """A broker's part in its cluster's quotas, from its configs as DescribeConfigs tells them; {} tells nothing.
+    """A broker's settings for quotas, from its configs as DescribeConfigs reports them; {} means that they are unknown.
 
-    `controllers` are the nodes whose settings count for mutations: those of the quorum, none with ZooKeeper (there any
-    broker can be the controller), and None where the broker does not tell.
+    `controllers` are the nodes whose settings apply to mutations: those of the quorum. It is empty with ZooKeeper,
+    where any broker can be the controller, and None where the broker does not report it.
     """
     return BrokerCapacity(
         id=id_,
@@ -92,13 +95,13 @@ def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> BrokerCapacity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """The live brokers, by id, and their release. `brokers` None: not even their number is known."""
+    """The live brokers, by id, and their release. `brokers` is None if even their number is unknown."""
 
     brokers: tuple[BrokerCapacity, ...] | None
     release: tuple[int, ...] | None = None
 
     def ignores(self, key: str) -> bool:
-        """Whether it is known that the brokers are older than this quota, and so store it at most."""
+        """Whether the brokers are known to be older than this quota, so that they may store it but never enforce it."""
         return self.release is not None and self.release < QUOTA_KEYS[key].since
 
     @property
@@ -108,17 +111,17 @@ class Capacity:
 
     @property
     def told(self) -> bool:
-        """Whether every live broker told its own settings, and there is one."""
+        """Whether there is a live broker and every live broker reported its settings."""
         return bool(self.brokers) and all(broker.io_threads is not None for broker in self.brokers or ())
 
     @property
     def window(self) -> QuotaWindow | None:
-        """The window of byte rates, where all brokers have the same."""
+        """The window of byte rates, if all brokers have the same."""
         return _same(broker.window for broker in self.brokers or ())
 
     @property
     def mutation_window(self) -> QuotaWindow | None:
-        """The window of controller_mutation_rate: that of the nodes that can be the controller, where all agree."""
+        """The window of controller_mutation_rate, if all nodes that can be the controller have the same."""
         brokers = self.brokers or ()
         controllers = _same(broker.controllers for broker in brokers)
         if controllers is None:
@@ -129,7 +132,7 @@ class Capacity:
 
     @property
     def default_partitions(self) -> int | None:
-        """num.partitions, where all brokers have the same."""
+        """num.partitions, if all brokers have the same."""
         return _same(broker.default_partitions for broker in self.brokers or ())
 
     @property
@@ -140,11 +143,11 @@ class Capacity:
 
     @property
     def callback(self) -> str | None:
-        """A client.quota.callback.class, which decides in Kafka's place (KIP-257); None where none is known of."""
+        """A client.quota.callback.class, which decides instead of Kafka (KIP-257); None if none is known."""
         return next((broker.callback for broker in self.brokers or () if broker.callback is not None), None)
 
     def static(self, key: str) -> float | None:
-        """The lowest static limit of `key` below the eight levels; None where there is none, or none is known."""
+        """The lowest static limit of `key` below the eight levels; None if there is none or it is unknown."""
         return min((b.static[key] for b in self.brokers or () if b.static and key in b.static), default=None)
 
 
@@ -152,7 +155,7 @@ _T = TypeVar("_T")
 
 
 def _same(values: Iterable[_T | None]) -> _T | None:
-    """The one value that all have, or None."""
+    """The value that all have in common, or None."""
     found = set(values)
     return found.pop() if len(found) == 1 else None
 

@@ -1,4 +1,4 @@
-"""What an operator asks for, and what it makes of the limits that stand."""
+"""A change that an operator asks for, and whether limits show it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kquota.quota.limits import Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaChange:
-    """Keys to set and keys to delete for one entity; Invalid when there are none, or one key is in both."""
+    """Keys to set and keys to delete for one entity. Raises Invalid if there are none, or if a key is in both."""
 
     entity: Entity
     add: Limits = field(default_factory=dict)
@@ -24,5 +24,5 @@ class QuotaChange:
             raise Invalid(f"{', '.join(both)}: both added and deleted")
 
     def seen(self, after: Limits) -> bool:
-        """Whether `after` shows this change in force; keys that it does not name do not matter."""
+        """Whether `after` shows this change. Other keys are ignored."""
         return all(after.get(key) == value for key, value in self.add.items()) and not set(self.delete) & set(after)

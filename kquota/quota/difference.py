@@ -1,4 +1,4 @@
-"""What a document would change of the limits that stand, and a short name for exactly that change."""
+"""The changes that a document makes to the current limits, and a hash that identifies them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The entities that change, in the one order, and those that pruning leaves because they are protected."""
+    """The entities that change, in display order, and those that pruning keeps because they are protected."""
 
     replacements: tuple[Replacement, ...]
     kept: tuple[Entity, ...] = ()
@@ -36,7 +36,7 @@ class Difference:
 
     @property
     def hash(self) -> str:
-        """`sha256:` and 16 digits over every entity, key, old and new value: the same for the same change only."""
+        """`sha256:` and 16 digits over every entity, key, old and new value. Only the same change has this hash."""
         digest = hashlib.sha256()
         for change in self.changes:
             parts = [[kind, None if name is DEFAULT else name] for kind, name in change.entity.parts()]
@@ -47,18 +47,18 @@ class Difference:
 def difference(
     document: Document, standing: Mapping[Entity, Limits], *, prune: bool, throttles: Throttles | None = None
 ) -> Difference:
-    """What makes `standing` what `document` says.
+    """The changes that turn `standing` into what `document` says.
 
-    A named entity gets exactly the limits that are written: what it has besides is removed. An entity that is not
-    named is left alone, unless `prune` is asked for and it is in `owns`; `throttles` are those that stand on the
-    brokers and topics that are named, and others are never touched. Raises Refused where a named entity that is
-    protected would change, Invalid for `prune` without `owns`.
+    A named entity gets exactly the limits in the document, and its other limits are removed. An entity that is not
+    named stays unchanged, unless `prune` is set and `owns` covers it. `throttles` are the current ones of the brokers
+    and topics that the document names; others never change. Raises Refused if a protected entity that is named would
+    change, and Invalid for `prune` without `owns`.
     """
     wanted: dict[Entity, Limits] = dict(document.limits)
     kept = []
     if prune:
         if document.owns is None:
-            raise Invalid("a document says by a line owns: [patterns] what pruning may remove; this one has none")
+            raise Invalid("pruning needs `owns: [patterns]` in the document, which states what may be removed")
         for entity in sorted(standing.keys() - wanted.keys(), key=Entity.order):
             if standing[entity] and document.owns.owns(entity):
                 if document.protect.touches(entity):
@@ -85,6 +85,6 @@ def _must_not_be_protected(document: Document, replacements: tuple[Replacement, 
     touched = [str(r.entity) for r in replacements if document.protect.touches(r.entity)]
     if touched:
         raise Refused(
-            f"protected, and the document would change it: {few(touched, _SHOWN)}; take it out of the "
-            "document, or out of protect:. Nothing was written"
+            f"the document would change protected entities: {few(touched, _SHOWN)}. Nothing was written. "
+            "Remove them from the document or from `protect:`"
         )

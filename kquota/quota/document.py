@@ -1,4 +1,4 @@
-"""The quotas of a cluster as one reviewed document: YAML to value, and value to YAML and JSON, exactly.
+"""The quotas of a cluster as one document for review: YAML to value, and value to YAML and JSON, without loss.
 
 A default entity has a key of its own (`default-user`), outside the mappings in which any key is a name.
 """
@@ -25,7 +25,7 @@ from kquota.terms import DEFAULT
 
 VERSION: Final = "1"
 NOBODY: Final = Scope(patterns=())
-_LONGEST_KEY: Final = 1000  # YAML takes 1,024 characters before the colon; longer keys begin with `? `.
+_LONGEST_KEY: Final = 1000  # YAML accepts 1,024 characters before the colon; longer keys begin with `? `.
 
 _DEFAULTS: Final = {
     "default-user": Entity(user=DEFAULT),
@@ -40,9 +40,9 @@ _KNOWN: Final = ("version", "owns", "protect", *_ORDER, _THROTTLES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The entities that a document names, each with all the limits it is to have, and whom it speaks for.
+    """The entities that a document names, each with all its limits, and the scope of the document.
 
-    `owns` bounds what may be pruned, None where the document does not say; `protect` is never touched.
+    `owns` limits what may be pruned; None if the document does not state it. Entities in `protect` never change.
     """
 
     limits: Mapping[Entity, Limits]
@@ -52,9 +52,9 @@ class Document:
 
 
 def read(text: str, name: str) -> Document:
-    """The document in `text`, which errors call `name`.
+    """The document in `text`; errors use `name`.
 
-    Raises Invalid, with line and column, for everything that is not exactly understood: unknown and repeated keys,
+    Raises Invalid, with line and column, for everything that is not understood exactly: unknown and repeated keys,
     values that no broker should be given, anchors, tags.
     """
     return _Reading(Source(text, name)).document()
@@ -78,7 +78,7 @@ class _Reading:
             self._section(key)
         self._source.end()
         if not versioned:
-            self._source.refuse(1, 1, f"no version: begin with the line version: {VERSION}")
+            self._source.refuse(1, 1, f"the version is missing. Begin with the line version: {VERSION}")
         return Document(limits=self._limits, owns=self._owns, protect=self._protect, throttles=self._throttles)
 
     def _section(self, key: Scalar) -> None:
@@ -99,7 +99,7 @@ class _Reading:
             for kind in self._source.mapping(_THROTTLES):
                 self._throttled(kind)
         else:
-            self._refuse(key, f"unknown key {key.text!r}; a document has: {', '.join(_KNOWN)}")
+            self._refuse(key, f"unknown key {key.text!r}. Valid keys: {', '.join(_KNOWN)}")
 
     def _scope(self, what: str) -> Scope:
         written = []
@@ -120,7 +120,7 @@ class _Reading:
             self._refuse(at, str(error))
 
     def _entity(self, entity: Entity) -> None:
-        """The limits of one entity and, under a user, those of its clients."""
+        """Read the limits of one entity and, for a user, those of its clients."""
         whose = str(entity)
         allowed = quotas_of([kind for kind, _ in entity.parts()])
         nests = entity.user is not None and entity.client_id is None
@@ -135,7 +135,7 @@ class _Reading:
                 self._entity(replace(entity, client_id=DEFAULT))
             else:
                 known = (*allowed, "clients", "default-client") if nests else allowed
-                self._refuse(key, f"{whose}: unknown key {key.text!r}; these are known here: {', '.join(known)}")
+                self._refuse(key, f"{whose}: unknown key {key.text!r}. Valid keys here: {', '.join(known)}")
         self._limits[entity] = found
 
     def _throttled(self, section: Scalar) -> None:
@@ -147,7 +147,7 @@ class _Reading:
                 self._throttle(self._resource(kind, name))
         else:
             known = ", ".join(("default-broker", *THROTTLE_KEYS))
-            self._refuse(section, f"{_THROTTLES}: unknown key {section.text!r}; these are known here: {known}")
+            self._refuse(section, f"{_THROTTLES}: unknown key {section.text!r}. Valid keys here: {known}")
 
     def _resource(self, kind: Kind, name: Scalar) -> Resource:
         try:
@@ -160,7 +160,7 @@ class _Reading:
         for key in self._source.mapping(str(resource)):
             if key.text not in THROTTLE_KEYS[resource.kind]:
                 known = ", ".join(THROTTLE_KEYS[resource.kind])
-                self._refuse(key, f"{resource}: unknown key {key.text!r}; these are known here: {known}")
+                self._refuse(key, f"{resource}: unknown key {key.text!r}. Valid keys here: {known}")
             written = self._source.scalar(f"{resource}: {key.text}")
             try:
                 found[key.text] = ignored.value(resource, key.text, written.text)
@@ -180,7 +180,7 @@ class _Reading:
 
 
 def written(key: str, limit: float) -> str:
-    """A limit as text that means exactly this limit: byte rates with a unit where it shortens them.
+    """A limit as text without loss; byte rates have a unit if that is shorter.
 
     >>> written("producer_byte_rate", 52428800.0), written("request_percentage", 12.5)
     ('50MiB/s', '12.5')
@@ -191,7 +191,7 @@ def written(key: str, limit: float) -> str:
 
 
 def unfit(limits: Mapping[Entity, Limits]) -> Iterator[tuple[Entity, str]]:
-    """(entity, key) of each limit that stands somewhere and that no document may ask for, as NaN or 0."""
+    """(entity, key) of each limit that is set but not valid in a document, for example NaN or 0."""
     for entity in sorted(limits, key=Entity.order):
         for key, limit in sorted(limits[entity].items()):
             try:
@@ -201,7 +201,7 @@ def unfit(limits: Mapping[Entity, Limits]) -> Iterator[tuple[Entity, str]]:
 
 
 def text(document: Document) -> str:
-    """The document as YAML in its one form: `read` makes the same document of it."""
+    """The document as YAML in its canonical form; `read` returns the same document."""
     lines = [f"version: {VERSION}"]
     for key, scope in (("owns", document.owns), ("protect", document.protect)):
         if scope is not None and scope != NOBODY:
@@ -213,7 +213,7 @@ def text(document: Document) -> str:
 
 
 def as_json(document: Document) -> str:
-    """The document as JSON with the same keys: `read` takes it, too. Limits are numbers, in Kafka's own units."""
+    """The document as JSON with the same keys, which `read` also accepts. Limits are numbers in Kafka's own units."""
     top: dict[str, object] = {"version": int(VERSION)}
     if document.owns is not None:
         top["owns"] = list(document.owns.patterns)
@@ -224,7 +224,7 @@ def as_json(document: Document) -> str:
 
 
 _Tree = dict[str, Any]
-"""The document's own nesting: texts to trees or, for a limit, to its number and, for a throttle, to its text."""
+"""The nesting of the document: names to trees, to the number of a limit, or to the text of a throttle."""
 
 
 def _tree(limits: Mapping[Entity, Limits]) -> _Tree:
@@ -274,7 +274,7 @@ def _numbers(tree: _Tree) -> _Tree:
 
 
 def leaf(value: float | str) -> int | float | str:
-    """A limit or a throttle as JSON can hold it, which has no NaN and no infinity: a number where it is one."""
+    """A limit or a throttle for JSON, which has no NaN and no infinity: a number if possible, otherwise text."""
     if isinstance(value, str):
         return int(value) if value.isdecimal() else value
     if not math.isfinite(value):
@@ -283,7 +283,7 @@ def leaf(value: float | str) -> int | float | str:
 
 
 def _printable(document: str) -> str:
-    """JSON's own escapes for what neither YAML nor a terminal takes raw; indentation stays."""
+    """Write characters that YAML or a terminal does not accept as JSON escapes; line breaks stay."""
     return "".join(
         char if char.isprintable() or char == "\n" or ord(char) > 0xFFFF else f"\\u{ord(char):04x}" for char in document
     )

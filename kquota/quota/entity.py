@@ -1,4 +1,4 @@
-"""Whom a client quota is for: a user, a client-id, a user's client-id, an IP, or any default (KIP-55, KIP-612)."""
+"""What a client quota applies to: a user, a client-id, both, an IP, or a default of these (KIP-55, KIP-612)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kquota.terms import CLIENTS, DEFAULT, IPS, USERS, Default
 Name: TypeAlias = str | Default
 
 _LONGEST: Final = 32_767
-"""Bytes of a name that Kafka's protocol can carry: at one more a broker hangs up."""
+"""Most bytes of a name in Kafka's protocol; a broker closes the connection for a longer one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """One quota entity. A part is a name, DEFAULT, or None where the entity does not speak of it; one part at least.
+    """One quota entity. Each part is a name, DEFAULT, or None if absent; at least one part is present.
 
-    Every name that a broker accepts is accepted: `<default>` is an ordinary name here, and so is NUL. Raises Invalid
-    for an empty name, for one that has no UTF-8, and for an IP beside a user or a client-id (KIP-612).
+    All names that a broker accepts are valid: `<default>` is an ordinary name here, and so is NUL. Raises Invalid for
+    an empty name, for a name that is not valid UTF-8, and for an IP together with a user or a client-id (KIP-612).
     """
 
     user: Name | None = None
@@ -31,18 +31,18 @@ class Entity:
         if self.user is None and self.client_id is None and self.ip is None:
             raise Invalid("a quota entity needs a user, a client-id or both, or an IP")
         if self.ip is not None and (self.user is not None or self.client_id is not None):
-            raise Invalid("an IP's quota stands alone: no user or client-id beside it")
+            raise Invalid("the quota of an IP cannot have a user or a client-id")
         for entity_type, name in self.parts():
             _must_be_a_name(entity_type, name)
 
     def parts(self) -> Iterator[tuple[str, Name]]:
-        """(entity type, name) for each part that is there, in the order of ENTITY_TYPES."""
+        """(entity type, name) for each part that is present, in the order of ENTITY_TYPES."""
         for entity_type, name in ((USERS, self.user), (CLIENTS, self.client_id), (IPS, self.ip)):
             if name is not None:
                 yield entity_type, name
 
     def order(self) -> tuple[tuple[int, str], ...]:
-        """The one order in which entities are shown: absent, default, then by name; ips, then clients, then users."""
+        """The display order of entities: absent, default, then by name; ips, then clients, then users."""
         return _rank(self.user), _rank(self.client_id), _rank(self.ip)
 
     def __str__(self) -> str:
@@ -61,17 +61,19 @@ def _must_be_a_name(entity_type: str, name: Name | Every | None) -> None:
     if not isinstance(name, str):
         return
     if name == "":
-        raise Invalid(f"{entity_type}: a name must not be empty; a default entity has no name at all")
+        raise Invalid(f"{entity_type}: a name must not be empty; a default entity has no name")
     try:
         size = len(name.encode("utf-8"))
     except UnicodeEncodeError as error:
         raise Invalid(f"{entity_type}: the name {name!r} is not valid UTF-8; check the shell's locale") from error
     if size > _LONGEST:
-        raise Invalid(f"{entity_type}: the name {name[:20]!r}… is {size:,} bytes long; {_LONGEST:,} is the most")
+        raise Invalid(
+            f"{entity_type}: the name {name[:20]!r}… is {size:,} bytes long, and at most {_LONGEST:,} are possible"
+        )
 
 
 class Every:
-    """In a filter: every name and the default, as long as the entity speaks of that part."""
+    """In a filter: every name and the default, if the entity has this part."""
 
     __slots__ = ()
 
@@ -84,9 +86,9 @@ EVERY: Final = Every()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which entities to describe; strict, as kafka-configs describes: a part left out (None) must be absent.
+    """Which entities to describe. Strict like kafka-configs: a part that is None must be absent.
 
-    Raises Invalid for the names that an Entity cannot have.
+    Raises Invalid for names that an Entity cannot have.
     """
 
     user: Name | Every | None = None
@@ -98,7 +100,7 @@ class Filter:
             _must_be_a_name(entity_type, name)
 
     def entity(self) -> Entity | None:
-        """The one entity that this filter can match, or None if it can match several."""
+        """The only entity that this filter can match, or None if it can match several."""
         if isinstance(self.user, Every) or isinstance(self.client_id, Every) or isinstance(self.ip, Every):
             return None
         return Entity(user=self.user, client_id=self.client_id, ip=self.ip)

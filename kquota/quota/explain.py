@@ -1,4 +1,4 @@
-"""Which quota binds one client or one IP, key by key, and what that comes to on this cluster."""
+"""Which quota applies to one client or one IP, key by key, and what it allows on this cluster."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from kquota.quota_keys import QUOTA_KEYS, Model, QuotaKey, quotas_of
 from kquota.terms import IPS, USERS
 
 NOTHING_KNOWN: Final = Capacity(brokers=None)
-"""A cluster that told nothing but its quotas."""
+"""A cluster of which only the quotas are known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyAnswer:
-    """What holds for one key. `limit` None: unlimited. Every other figure None: unlimited, or not known.
+    """The answer for one key. `limit` is None if unlimited. Every other figure is None if unlimited or unknown.
 
-    `static` names the broker config that the limit is from, where no level sets one. `exceptions` would come first for
-    clients with a name that was left open. `cluster` is the most that all live brokers together allow; `burst` is what
-    passes at once, in the unit of the limit times seconds, and `burst_seconds` how long an empty bucket fills.
+    `static` names the broker config that sets the limit if no level does. `exceptions` are quotas that take precedence
+    for clients with a name that was left open. `cluster` is the most that all live brokers together allow. `burst` is
+    what passes at once, in the unit of the limit times seconds, and `burst_seconds` is the time that an empty bucket
+    takes to fill.
     """
 
     key: str
@@ -40,18 +41,18 @@ class KeyAnswer:
 
     @property
     def row(self) -> QuotaKey:
-        """What the table says of the key."""
+        """The row of the key in the table."""
         return QUOTA_KEYS[self.key]
 
     @property
     def winner(self) -> Rung | None:
-        """The level that binds; None where none is set."""
+        """The level that applies; None if none is set."""
         return winner(self.rungs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """All answers for one client, one IP or both; `unresolved` are IP quotas on host names, which brokers look up."""
+    """All answers for one client, one IP or both. `unresolved` are IP quotas on host names, which brokers resolve."""
 
     client: Client | None
     ip: str | None
@@ -61,7 +62,10 @@ class Explanation:
 
 
 def explain(quotas: Quotas, cluster: Capacity, *, client: Client | None, ip: str | None = None) -> Explanation:
-    """Every key that can bind this client, this IP, or both. Raises Invalid for an IP that is none."""
+    """Explain every key that can apply to this client, this IP, or both.
+
+    Raises Invalid for a text that is not an IP address.
+    """
     answers = [] if client is None else [_client_answer(quotas, cluster, client, key) for key in quotas_of([USERS])]
     unresolved: tuple[str, ...] = ()
     if ip is not None:
@@ -76,9 +80,9 @@ def explain(quotas: Quotas, cluster: Capacity, *, client: Client | None, ip: str
 
 
 def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that a text writes, an IPv4 address in IPv6's clothes as IPv4, or None for a host name.
+    """The address in a text, or None for a host name. An IPv4 address in IPv6 form is returned as IPv4.
 
-    An address that holds for one interface of one machine only (`fe80::1%eth0`) is none that a broker could see.
+    A scoped address (`fe80::1%eth0`) is valid only on one machine, so a broker can never see it: None.
     """
     try:
         found = ipaddress.ip_address(text if "%" not in text else "")
@@ -92,7 +96,7 @@ def _client_answer(quotas: Quotas, cluster: Capacity, client: Client, key: str) 
     found = rungs(quotas, client, key)
     won = winner(found)
     static = QUOTA_KEYS[key].static if won is None and client.client_id != "" and cluster.static(key) else None
-    # A static default has the bucket of the last level, which is the client-id's.
+    # A static default uses the bucket of the last level, that of the client-id.
     level = won.level if won is not None else len(found) if static else None
     bucket = None if level is None else (per(level), shared(level, client))
     return _answer(cluster, key, found, bucket, static, exceptions(quotas, client, key))
@@ -100,7 +104,7 @@ def _client_answer(quotas: Quotas, cluster: Capacity, client: Client, key: str) 
 
 def _ip_answer(quotas: Quotas, cluster: Capacity, own: Entity | None, key: str) -> KeyAnswer:
     found = ip_rungs(quotas, own, key)
-    whose = f"all new {QUOTA_KEYS[key].counts} from this IP, on all listeners; each IP has its own"
+    whose = f"all new {QUOTA_KEYS[key].counts} from this IP, on all listeners; each IP has its own limit"
     return _answer(cluster, key, found, None if winner(found) is None else (Per.IP, whose))
 
 

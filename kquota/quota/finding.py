@@ -1,4 +1,4 @@
-"""One thing in a set of quotas that somebody should look at."""
+"""A finding: a quota that an operator should check."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kquota.quota.entity import Entity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaFinding:
-    """One thing to look at: of whom and which key (None: of the whole entity, or of the brokers), and what helps.
+    """A quota to check: its entity and key (None: the whole entity, or the brokers), and how to correct it.
 
-    `cure` are the changes that would do what `do` says, in order; () where only a person can tell what was meant.
+    `cure` are the changes that carry out `do`, in order; () if only a person can know what was intended.
     """
 
     rule: str
@@ -25,12 +25,12 @@ class QuotaFinding:
 
     @classmethod
     def unreadable(cls, line: str) -> QuotaFinding:
-        """What the store said of a node or a value that is left out of everything else here."""
+        """The finding for a node or value that the store could not read and left out."""
         return cls(
             rule="unreadable",
             entity=None,
             key=None,
             what=line,
-            why="a quota that cannot be read is not enforced, and kquota cannot judge it",
-            do="look at it by hand",
+            why="brokers do not enforce a quota that they cannot read, and kquota cannot check it",
+            do="check it manually",
         )

@@ -1,4 +1,4 @@
-"""What is in vain or wrong in a whole set of quotas, rule by rule."""
+"""Find mistakes and limits without effect in a whole set of quotas, rule by rule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kquota.terms import DEFAULT
 
 
 def lint(quotas: Quotas, cluster: Capacity) -> tuple[QuotaFinding, ...]:
-    """Every finding: first those of the whole cluster, then entity by entity in the one order, key by key."""
+    """All findings: first those of the whole cluster, then entity by entity in display order, key by key."""
     found = [*_callback(cluster), *_of_values(quotas, cluster)]
     for entity, limits in quotas.items():
         found += [finding for rule in lint_names.RULES for finding in rule(entity, limits, quotas)]
@@ -55,6 +55,6 @@ def _callback(cluster: Capacity) -> Iterator[QuotaFinding]:
             entity=None,
             key=None,
             what=f"the brokers have client.quota.callback.class={cluster.callback}",
-            why="it decides in Kafka's place, and may not look at these quotas at all (KIP-257)",
-            do="ask its documentation; all else here is what Kafka itself would do",
+            why="it decides instead of Kafka, and may ignore these quotas (KIP-257)",
+            do="read its documentation; the other findings describe what Kafka itself does",
         )

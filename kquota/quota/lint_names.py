@@ -1,4 +1,4 @@
-"""Rules about names: those that look as if another was meant, those that brokers resolve, those that are alike."""
+"""Rules about names: those that look like a mistake, those that brokers resolve, and those that look alike."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _encoded(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFin
                 limits,
                 among,
                 _with(entity, kind, meant),
-                f"is how a znode is called for {who}",
-                "a name moved out of ZooKeeper as it stood there binds nobody (KAFKA-16222, KAFKA-16411)",
+                f"is the znode name of {who}",
+                "a migrated name that is still encoded as in ZooKeeper matches no client (KAFKA-16222, KAFKA-16411)",
             )
 
 
@@ -46,8 +46,8 @@ def _typed(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFindi
             limits,
             among,
             _with(entity, USERS, meant),
-            "is named with its principal's type",
-            "quotas go by the principal's name alone, as 'alice' in User:alice",
+            "has the type of its principal in its name",
+            "quotas use only the name of the principal, for example 'alice' for User:alice",
         )
 
 
@@ -63,9 +63,9 @@ def _spaced(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFind
                 rule="white-space",
                 entity=entity,
                 key=None,
-                what=f"has nothing but white space for its {kind[:-1]}",
+                what=f"has only white space as its {kind[:-1]}",
                 why=why,
-                do="remove it, unless somebody is really called so",
+                do="remove it, unless this really is a name",
                 cure=(QuotaChange(entity=entity, delete=tuple(limits)),),
             )
 
@@ -78,7 +78,7 @@ def _host_names(quotas: Quotas) -> Iterator[QuotaFinding]:
                 entity=entity,
                 key=None,
                 what="is a host name, not an address",
-                why="each broker looks it up once, when it learns of the quota, and keeps that one address",
+                why="each broker resolves it once, when it learns of the quota, and keeps that address",
                 do="set the quota on the address, and remove this one",
                 cure=(QuotaChange(entity=entity, delete=tuple(limits)),),
             )
@@ -96,7 +96,9 @@ def _renamed(
         key=None,
         what=what,
         why=why,
-        do=f"{meant} has {', '.join(stands)} already; look which is right" if stands else "if that was meant, move it",
+        do=f"{meant} has {', '.join(stands)} already; check which one is right"
+        if stands
+        else "if that was meant, move it",
         cure=(*move, QuotaChange(entity=entity, delete=tuple(limits))),
     )
 
@@ -117,7 +119,7 @@ def _twins(quotas: Quotas) -> Iterator[QuotaFinding]:
                     key=None,
                     what=f"its {kind[:-1]} {name!r} differs from {alike} only by case, encoding or white space",
                     why="brokers compare names to the letter",
-                    do="look whether both are meant",
+                    do="check whether both are intended",
                 )
 
 
@@ -133,17 +135,17 @@ def _same_address(quotas: Quotas) -> Iterator[QuotaFinding]:
                 entity=entity,
                 key=None,
                 what=f"is the same address as {first[where]}",
-                why="brokers keep one of the two, whichever they learnt of last",
-                do="keep one; to remove this one",
+                why="brokers keep only the one that they learned of last",
+                do="keep only one. To remove this one:",
                 cure=(QuotaChange(entity=entity, delete=tuple(quotas[entity])),),
             )
         first.setdefault(where, entity)
 
 
 def _decoded(name: str) -> str | Default | None:
-    """What a name would be if it were a znode's, or None where it does not look like one.
+    """The name that an encoded znode name stands for, or None if the name does not look encoded.
 
-    A migration to KRaft took users' znode names for their names (KAFKA-16222), and the default's for a user
+    A migration to KRaft used the znode names of users as user names (KAFKA-16222), and that of the default as a user
     (KAFKA-16411).
     """
     if name == WIRE_DEFAULT:
@@ -157,17 +159,17 @@ def _decoded(name: str) -> str | Default | None:
 
 
 def _without_type(name: str) -> str | None:
-    """The name in `User:alice`: a quota is for the principal's name, without its type (KafkaPrincipal)."""
+    """The name in `User:alice`: a quota applies to the name of a principal, without its type (KafkaPrincipal)."""
     return name.removeprefix(_PRINCIPAL) if name.startswith(_PRINCIPAL) and name != _PRINCIPAL else None
 
 
 def _trimmed(name: str) -> str | None:
-    """The name without the white space around it, or None where there is none or nothing else."""
+    """The name without surrounding white space, or None if there is none or nothing else."""
     return name.strip() if name.strip() not in ("", name) else None
 
 
 def _alike(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-    """Names that differ only by case, by percent-encoding or by white space around them: each with its others."""
+    """Names that differ only by case, percent-encoding or surrounding white space: each with the others."""
     groups: dict[str, list[str]] = {}
     for name in sorted(names):
         groups.setdefault(unquote(name, errors="replace").strip().casefold(), []).append(name)

@@ -1,4 +1,4 @@
-"""Rules about one value: levels that hide it, values that limit nothing, units that got lost."""
+"""Rules about one value: levels that hide it, values that limit nothing, missing units."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KAFKAS_BATCH: Final = 1_048_588
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintedValue:
-    """One value among all others."""
+    """One value, with all others for comparison."""
 
     entity: Entity
     key: str
@@ -32,7 +32,7 @@ class LintedValue:
     clients_of_default_user: tuple[str, ...] = ()
 
     def removed(self) -> tuple[QuotaChange, ...]:
-        """The change that takes this value away."""
+        """The change that removes this value."""
         return (QuotaChange(entity=self.entity, delete=(self.key,)),)
 
     def finding(self, rule: str, what: str, why: str, do: str, cure: tuple[QuotaChange, ...]) -> QuotaFinding:
@@ -47,17 +47,17 @@ def _unreachable(one: LintedValue) -> Iterator[QuotaFinding]:
     if found.nameless:
         yield one.finding(
             "only-without-client-id",
-            "binds only clients that send no client-id",
-            f"{found.hidden_by} comes first for every client that sends one",
+            "applies only to clients that send no client-id",
+            f"{found.hidden_by} takes precedence for every client that sends one",
             "remove it, if all your clients send a client-id",
             one.removed(),
         )
     else:
         yield one.finding(
             "unreachable",
-            "can never bind anybody",
-            f"{found.hidden_by} comes first for every client",
-            "remove it, or what comes first",
+            "never applies to any client",
+            f"{found.hidden_by} takes precedence for every client",
+            "remove it, or the limit that takes precedence",
             one.removed(),
         )
 
@@ -69,16 +69,16 @@ def _redundant(one: LintedValue) -> Iterator[QuotaFinding]:
             "redundant",
             "changes nothing",
             f"without it {heir} gives the same limit in the same bucket",
-            "remove it, unless it is to stay when the other changes",
+            "remove it, unless it must stay when the other one changes",
             one.removed(),
         )
 
 
 def _stand_in(quotas: Quotas, entity: Entity, key: str, client_ids: Iterable[str]) -> Entity | None:
-    """What would take the place of this entity's limit unnoticed, or None where somebody would notice.
+    """The entity that would give every client the same limit from the same bucket, or None if a client would notice.
 
-    `client_ids` are those that a default user's quota of this key names: they are what one client of a user can meet
-    and another cannot. A limit that is equal and counts in another bucket is noticed: clients begin to share.
+    `client_ids` are those that a default user's quota of this key names, because they differ between the clients of a
+    user. An equal limit in another bucket is a difference, because clients begin to share it.
     """
     if entity.ip is not None:
         default = Entity(ip=DEFAULT)
@@ -97,7 +97,10 @@ def _clients(entity: Entity, client_ids: Iterable[str]) -> Iterable[Client]:
 
 
 def _client(entity: Entity, client_id: str | None) -> Client:
-    """A client that the entity speaks of; the part that it leaves open has this client-id, or a name of no quota."""
+    """A client that the entity covers.
+
+    A part that the entity leaves open has this client-id, or a name without quota.
+    """
     return Client(
         user=entity.user if isinstance(entity.user, str) else None,
         client_id=entity.client_id if isinstance(entity.client_id, str) else client_id,
@@ -110,7 +113,7 @@ def _binds_others(quotas: Quotas, entity: Entity, key: str, client: Client) -> b
 
 
 def _heir(quotas: Quotas, entity: Entity, key: str, client: Client) -> Entity | None:
-    """Who would bind this client instead, if with the same limit from the same bucket."""
+    """The entity that would apply to this client instead, if it has the same limit in the same bucket."""
     found = rungs(quotas, client, key)
     won = winner(found)
     if won is None or won.entity != entity:
@@ -125,9 +128,12 @@ def _no_limit(one: LintedValue) -> Iterator[QuotaFinding]:
     if math.isfinite(one.value) and one.value > 0:
         return
     if one.value <= 0:
-        what, why = "no client can keep to it", "a rate must be more than 0; what brokers do then is not defined"
+        what, why = (
+            "no client can comply with it",
+            "a rate must be more than 0; for other values, the effect is not defined",
+        )
     else:
-        what, why = "is no limit", "it stands in the way of the levels below it, and limits nothing"
+        what, why = "does not limit anything", "it takes precedence over the levels below it, and limits nothing"
     yield one.finding("not-a-rate", what, why, "remove it, or set a rate", one.removed())
 
 
@@ -137,10 +143,10 @@ def _low_rate(one: LintedValue) -> Iterator[QuotaFinding]:
     batch = one.cluster.largest_batch or _KAFKAS_BATCH
     if not QUOTA_KEYS[one.key].in_bytes or not 0 < one.value * seconds < batch:
         return
-    assumed = " (Kafka's defaults; what the brokers have is unknown)" if window is None else ""
+    assumed = " (Kafka's defaults; the brokers' settings are unknown)" if window is None else ""
     yield one.finding(
         "low-rate",
-        "is lower than one batch needs; a unit may have been lost",
+        "is lower than one batch needs; a unit may be missing",
         f"one batch of message.max.bytes={batch} is more than {seconds} s of it{assumed}",
         "if it was meant in kB/s:",
         (QuotaChange(entity=one.entity, add={one.key: one.value * 1000}),),
@@ -167,7 +173,7 @@ def _above_capacity(one: LintedValue) -> Iterator[QuotaFinding]:
             "above-capacity",
             "limits nothing",
             f"no broker has more than {max(known)}%: (num.io.threads + num.network.threads of each listener) x 100",
-            "remove it, or set less",
+            "remove it, or set a lower value",
             one.removed(),
         )
 
@@ -177,9 +183,9 @@ def _ignored(one: LintedValue) -> Iterator[QuotaFinding]:
         since, release = dotted(QUOTA_KEYS[one.key].since), dotted(one.cluster.release or ())
         yield one.finding(
             "ignored",
-            "limits nobody",
-            f"brokers know {one.key} from Kafka {since} on, and these are {release}",
-            "remove it, or keep it for the day of the upgrade",
+            "has no effect",
+            f"{one.key} needs Kafka {since}, and the brokers are {release}",
+            "remove it, or keep it for the upgrade",
             one.removed(),
         )
 

@@ -1,4 +1,4 @@
-"""What this room needs of a cluster. `tests/quota/contract.py` defines it; the fake and the real stores pass it."""
+"""The interface of a cluster. `tests/quota/contract.py` defines it; the fake and the real stores pass it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class ClusterQuotas(Protocol):
     """The client quotas of one cluster."""
 
     def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
-        """The entities that match and have limits; keys that are not client quotas are left out. May be stale."""
+        """The matching entities that have limits; keys that are not client quotas are left out. May be stale."""
         ...
 
     def everything(self) -> Mapping[Entity, Limits]:
-        """Every entity that has limits, in as few requests as the connection knows. May be stale."""
+        """Every entity that has limits, in as few requests as possible. May be stale."""
         ...
 
     def alter(self, changes: Sequence[QuotaChange]) -> None:
-        """Make every change in force, whatever stood before, and touch nothing else; at most one change an entity.
+        """Make every change, whatever was set before, and change nothing else; at most one change per entity.
 
-        Raises Invalid for a name that this connection cannot carry (nothing written), Incomplete when some entities
-        were changed and some were not, Unreachable when the answer was lost.
+        Raises Invalid for a name that this connection cannot carry (nothing written), Incomplete if only some entities
+        were changed, and Unreachable if the answer was lost.
         """
         ...
 
@@ -35,25 +35,26 @@ class ClusterQuotas(Protocol):
         ...
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
-        """Make each replacement for itself, and touch no key that it does not change; returns why each undone one is.
+        """Make each replacement independently, without touching other keys. Returns the reasons of those that failed.
 
-        ZooKeeper makes one only if its `before` still stands at that moment; the Admin API has no such condition.
-        Raises Unreachable when the answer was lost: whether this batch was made, wholly or in part, is not known then.
+        ZooKeeper makes a replacement only if its `before` is still current at that moment; the Admin API has no such
+        condition. Raises Unreachable if the answer was lost. It is then unknown whether all or part of this batch was
+        made.
         """
         ...
 
 
 Scram: TypeAlias = Mapping[str, Mapping[str, int | None]]
-"""User to SCRAM mechanism (`SCRAM-SHA-256`) to its iterations, None where the connection keeps them to itself."""
+"""User to SCRAM mechanism (`SCRAM-SHA-256`) to its iterations, None if the connection does not report them."""
 
 
 class Principals(ClusterQuotas, Protocol):
-    """What `kquota configs` asks besides: whom its users are known by, and which Kafka this is."""
+    """What `kquota configs` also needs: the users and their credentials, and the release of Kafka."""
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """The users of this name, or every one: limits as `describe` tells them, and their SCRAM credentials."""
+        """The users of this name, or all: limits as `describe` returns them, and their SCRAM credentials."""
         ...
 
     def release(self) -> tuple[int, ...] | None:
-        """The brokers' release, for example (3, 9), never newer than it is; None where it cannot be known."""
+        """The brokers' release, for example (3, 9), never newer than the real one; None if it is unknown."""
         ...

@@ -1,4 +1,4 @@
-"""Which of the eight levels binds a client, resolved key by key (KIP-55), and which settings nobody can ever reach."""
+"""Which of the eight levels applies to a client, key by key (KIP-55), and which settings never apply."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kquota.quota.limits import Limits
 from kquota.terms import DEFAULT
 
 Quotas: TypeAlias = Mapping[Entity, Limits]
-"""All limits that stand, by entity."""
+"""All limits that are set, by entity."""
 
 
 class LevelPart(enum.Enum):
-    """What a level says of a user or of a client-id."""
+    """How a level specifies a user or a client-id."""
 
     NAMED = "named"
     DEFAULT = "default"
@@ -34,14 +34,14 @@ LEVELS: Final[tuple[tuple[LevelPart, LevelPart], ...]] = (
     (LevelPart.ABSENT, LevelPart.NAMED),
     (LevelPart.ABSENT, LevelPart.DEFAULT),
 )
-"""(user, client-id) of each level, the one that wins first: level 1 is LEVELS[0]."""
+"""(user, client-id) of each level in order of precedence: level 1 is LEVELS[0]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """One client as a broker sees it. None stands for every name that no quota names.
+    """One client as a broker sees it. None means any name that no quota names.
 
-    A client without a client-id has client_id "", and a client that did not authenticate has user `ANONYMOUS`.
+    A client without a client-id has client_id "", and a client that does not authenticate has user `ANONYMOUS`.
     """
 
     user: str | None
@@ -49,7 +49,7 @@ class Client:
 
 
 class LevelState(enum.Enum):
-    """What one level means for one client and one key."""
+    """The effect of one level on one client and one key."""
 
     WINS = "wins"
     SHADOWED = "shadowed"
@@ -59,7 +59,7 @@ class LevelState(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """One level: its entity for this client (None where it can have none), the value set there, and what it means."""
+    """One level: its entity for this client (None if there can be none), the value set there, and its effect."""
 
     level: int
     entity: Entity | None
@@ -68,34 +68,34 @@ class Rung:
 
 
 def level_of(entity: Entity) -> int:
-    """The level, 1 to 8, of an entity of users and client-ids."""
+    """The level, 1 to 8, of an entity with users and client-ids."""
     return LEVELS.index((_part(entity.user), _part(entity.client_id))) + 1
 
 
 def rungs(quotas: Quotas, client: Client, key: str) -> tuple[Rung, ...]:
-    """All eight levels for this client and key, level 1 first; at most one wins, and none means unlimited.
+    """All eight levels for this client and key, level 1 first. At most one wins; none means unlimited.
 
-    A client that sends no client-id is never held to a level that speaks of client-ids, not even of the default one:
-    brokers then look for its limit under the user alone (ClientQuotaManager.DefaultQuotaCallback).
+    A level with a client-id, even the default one, never applies to a client that sends no client-id. Brokers then look
+    up its limit under the user alone (ClientQuotaManager.DefaultQuotaCallback).
     """
     return _ladder(quotas, _levels(client), key)
 
 
 def ip_rungs(quotas: Quotas, own: Entity | None, key: str) -> tuple[Rung, ...]:
-    """The two levels of an IP: its own quota, where it has one, over the default of all IPs (KIP-612)."""
+    """The two levels of an IP: its own quota, if it has one, then the default of all IPs (KIP-612)."""
     return _ladder(quotas, [(own, own is not None), (Entity(ip=DEFAULT), True)], key)
 
 
 def winner(found: Iterable[Rung]) -> Rung | None:
-    """The level that binds, or None: unlimited."""
+    """The level that applies, or None: unlimited."""
     return next((rung for rung in found if rung.state is LevelState.WINS), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """Whom a setting can ever bind. `hidden_by` is what always comes first; None where somebody reaches the setting.
+    """Whether a setting can ever apply. `hidden_by` is the entity that always takes precedence, None if there is none.
 
-    `nameless`: hidden from every client but those that send no client-id.
+    `nameless`: hidden from all clients except those that send no client-id.
     """
 
     hidden_by: Entity | None
@@ -103,9 +103,10 @@ class Reach:
 
 
 def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
-    """Whether any client at all can be held to this entity's quota.
+    """Whether the quota of this entity can apply to any client.
 
-    Its best chance is a client that no other quota names: whatever comes first even for that one comes first for all.
+    The most favorable client is one that no other quota names: an entity that takes precedence for it takes precedence
+    for all.
     """
     client = Client(user=_name(entity.user), client_id=_name(entity.client_id))
     first = winner(rungs(quotas, client, key))
@@ -116,7 +117,7 @@ def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
 
 
 def exceptions(quotas: Quotas, client: Client, key: str) -> tuple[Entity, ...]:
-    """What would come first if the part of `client` that is left open (None) had one of the names that quotas name."""
+    """The entities that would take precedence if the open part (None) of `client` had a name that quotas name."""
     bound = winner(rungs(quotas, client, key))
     below = len(LEVELS) + 1 if bound is None else bound.level
     found = [
@@ -149,10 +150,10 @@ def _ladder(quotas: Quotas, levels: Iterable[tuple[Entity | None, bool]], key: s
     return tuple(found)
 
 
-# All rules about one entity ask for the same client.
+# All rules about one entity use the same client.
 @functools.lru_cache(maxsize=64)
 def _levels(client: Client) -> tuple[tuple[Entity | None, bool], ...]:
-    """Each level's entity for this client, None where a quota would have to name what none names; and if it applies."""
+    """Each level's entity for this client and whether it applies; the entity is None if no quota can name it."""
     found = []
     for user, client_id in LEVELS:
         unnamed = (user is LevelPart.NAMED and not client.user) or (

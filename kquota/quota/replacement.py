@@ -1,4 +1,4 @@
-"""All limits of one entity, as they stand and as they are to be: what a document changes, entity by entity."""
+"""All limits of one entity before and after a document is applied."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kquota.quota.limits import Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """`before` is what was read, `after` what is to stand; `pruned` where a document does not name the entity."""
+    """`before` is what was read, `after` what will be set. `pruned`: the document does not name the entity."""
 
     entity: Entity
     before: Limits
@@ -20,7 +20,7 @@ class Replacement:
     pruned: bool = False
 
     def differing(self) -> Iterator[tuple[str, float | None, float | None]]:
-        """(key, old, new) of each key that changes, sorted; None is not set."""
+        """(key, old, new) of each key that changes, sorted; None means not set."""
         for key in sorted({*self.before, *self.after}):
             old, new = self.before.get(key), self.after.get(key)
             if old != new:
@@ -28,7 +28,7 @@ class Replacement:
 
     @property
     def change(self) -> QuotaChange:
-        """The same as keys to set and keys to delete. Raises Invalid where nothing changes."""
+        """The same as keys to set and keys to delete. Raises Invalid if nothing changes."""
         keys = list(self.differing())
         return QuotaChange(
             entity=self.entity,
@@ -37,11 +37,11 @@ class Replacement:
         )
 
     def stands(self, now: Limits) -> bool:
-        """Whether `now` is still what was read. A NaN, which brokers take, is equal to itself here."""
+        """Whether `now` is still what was read. A NaN, which brokers accept, is equal to itself here."""
         return _spelt(now) == _spelt(self.before)
 
     def seen(self, now: Limits) -> bool:
-        """Whether `now` is what was to stand."""
+        """Whether `now` is what was to be set."""
         return _spelt(now) == _spelt(self.after)
 
 

@@ -1,4 +1,4 @@
-"""Which principals a document speaks for: the patterns of `owns` and `protect`."""
+"""Which principals a document covers: the patterns of `owns` and `protect`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FORMS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """A set of principals, by shell patterns over their names (`*`, `?`, `[a-z]`) and by `default-user` and its like.
+    """A set of principals, by shell patterns for names (`*`, `?`, `[a-z]`) and words like `default-user`.
 
-    `user:`, `client:` and `ip:` say whose name is meant, as `User:` does in an ACL; a bare pattern means all three. A
-    pattern never means a default entity, so that `*` does not reach further than the names one can see.
+    `user:`, `client:` and `ip:` state the kind of the name, as `User:` does in an ACL; a pattern without a kind matches
+    all three. A pattern never matches a default entity, so that `*` covers only names that are visible.
     """
 
     patterns: tuple[str, ...]
@@ -31,7 +31,7 @@ class Scope:
     _defaults: frozenset[str] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Raises Invalid for a pattern of no known form."""
+        """Raises Invalid for a pattern in an unknown form."""
         names: dict[str, list[str]] = {kind: [] for kind in ENTITY_TYPES}
         defaults = set()
         for written in self.patterns:
@@ -50,7 +50,7 @@ class Scope:
         return self._has(*next(entity.parts()))
 
     def touches(self, entity: Entity) -> bool:
-        """Whether any part of the entity is in the scope: wider than `owns`, as a protection has to be."""
+        """Whether any part of the entity is in the scope. Wider than `owns`, because it is used for protection."""
         return any(self._has(kind, name) for kind, name in entity.parts())
 
     def _has(self, kind: str, name: Name) -> bool:
@@ -68,7 +68,9 @@ def _parsed(written: str) -> tuple[tuple[str, ...], str]:
     elif (kind := _KINDS.get(word.lower())) is not None:
         kinds = (kind,)
     else:
-        raise Invalid(f"{written!r}: say whose name it is before the colon, as user:{written}; the forms are: {FORMS}")
+        raise Invalid(
+            f"{written!r}: unknown kind before the colon. Write for example user:{written}. The forms are: {FORMS}"
+        )
     if not pattern:
-        raise Invalid(f"{written!r}: the pattern is empty; the forms are: {FORMS}")
+        raise Invalid(f"{written!r}: the pattern is empty. The forms are: {FORMS}")
     return kinds, pattern

@@ -1,4 +1,4 @@
-"""Replication throttles (KIP-73) in a document: settings of brokers and topics as they are and as they are to be."""
+"""Replication throttles (KIP-73) in a document: settings of brokers and topics before and after it is applied."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kquota.settings.throttled_lists import entries
 from kquota.terms import DEFAULT, THROTTLE_LISTS
 
 Throttles: TypeAlias = Mapping[Resource, Mapping[str, str]]
-"""Rates as whole bytes per second, lists as Kafka stores them; an empty list is left out: it throttles nothing."""
+"""Rates as whole bytes per second, lists as Kafka stores them. An empty list throttles nothing and is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttling:
-    """The throttles of one broker or topic, as they stand and as they are to be; never pruned."""
+    """The throttles of one broker or topic before and after a document is applied; never pruned."""
 
     entity: Resource
     before: Mapping[str, str]
@@ -25,7 +25,7 @@ class Throttling:
     pruned: Literal[False] = False
 
     def differing(self) -> Iterator[tuple[str, str | None, str | None]]:
-        """(key, old, new) of each key that changes, sorted; None is not set. The order of a list means nothing."""
+        """(key, old, new) of each key that changes, sorted; None means not set. The order of a list is irrelevant."""
         for key in sorted({*self.before, *self.after}):
             old, new = self.before.get(key), self.after.get(key)
             if not _same(key, old, new):
@@ -33,7 +33,7 @@ class Throttling:
 
     @property
     def change(self) -> ConfigChange:
-        """The same as keys to set and keys to delete. Raises Invalid where nothing changes."""
+        """The same as keys to set and keys to delete. Raises Invalid if nothing changes."""
         keys = list(self.differing())
         return ConfigChange(
             resource=self.entity,
@@ -43,12 +43,12 @@ class Throttling:
 
 
 def order(resource: Resource) -> tuple[object, ...]:
-    """The order of a document, on which the hash of a difference depends: the default broker is first."""
+    """The order of resources in a document, on which the hash of a difference depends: the default broker is first."""
     return (resource.kind, resource.name is not DEFAULT, resource.order)
 
 
 def throttlings(wanted: Throttles, standing: Throttles) -> tuple[Throttling, ...]:
-    """What makes `standing` what `wanted` says of those that it names."""
+    """The changes that turn `standing` into `wanted`, for the resources in `wanted`."""
     every = (
         Throttling(entity=resource, before=standing.get(resource, {}), after=wanted[resource])
         for resource in sorted(wanted, key=order)

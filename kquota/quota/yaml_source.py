@@ -1,6 +1,7 @@
-"""YAML as far as a reviewed document needs it: mappings, lists and text, each with its line and column.
+"""The subset of YAML for documents: mappings, lists and text, each with its line and column.
 
-Plain text is taken as it is written: `007` and `yes` are names, as `alice` is. What makes YAML surprising is refused.
+Plain text is used as it is written: `007` and `yes` are names, like `alice`. Features of YAML that surprise readers are
+refused.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import yaml
 from kquota.errors import Invalid
 
 LARGEST: Final = 16 * 2**20
-"""Characters of a document; 10,000 entities need less than a tenth of it."""
+"""Most characters of a document; 10,000 entities need less than a tenth of it."""
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -26,7 +27,7 @@ _NOTHING: Final = frozenset({"", "~", "null", "Null", "NULL"})
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One text, where it begins (counted from 1), and whether it stands there without quotes."""
+    """One text, its position (counted from 1), and whether it is written without quotes."""
 
     text: str
     line: int
@@ -35,7 +36,10 @@ class Scalar:
 
 
 def _joined(text: str) -> str:
-    """JSON may write a character above U+FFFF as two escapes, which YAML refuses; in JSON they are all in strings."""
+    """JSON may write a character above U+FFFF as two escapes, which YAML refuses.
+
+    In JSON they occur only in strings.
+    """
     if not _PAIR.search(text):
         return text
     try:
@@ -46,13 +50,13 @@ def _joined(text: str) -> str:
 
 
 class Source:
-    """A document read from front to back. Every error is Invalid and begins with `name:line:column`."""
+    """A document that is read from front to back. Every error is Invalid and begins with `name:line:column`."""
 
     def __init__(self, text: str, name: str) -> None:
-        """Raises Invalid for text that no YAML can hold and for more of it than LARGEST."""
+        """Raises Invalid for text that is not possible in YAML, and for text longer than LARGEST."""
         self._name = name
         if len(text) > LARGEST:
-            raise Invalid(f"{name}: more than {LARGEST // 2**20} MiB; no document of quotas is that large")
+            raise Invalid(f"{name}: more than {LARGEST // 2**20} MiB, which is too large for a document of quotas")
         if found := _NOT_YAML.search(text):
             before = text[: found.start()]
             line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
@@ -60,34 +64,34 @@ class Source:
         self._events: Iterator[Any] = yaml.parse(_joined(text), Loader=_LOADER)
 
     def refuse(self, line: int, column: int, why: str) -> NoReturn:
-        """Raise Invalid for what stands at this place."""
+        """Raise Invalid for this position."""
         raise Invalid(f"{self._name}:{line}:{column}: {why}")
 
     def begin(self) -> None:
-        """Go to the content of the first document. Raises Invalid where there is none."""
+        """Go to the content of the first document. Raises Invalid if there is none."""
         self._next()
         if isinstance(event := self._next(), yaml.StreamEndEvent):
-            self._refuse(event, "there is nothing in it; the least is: version: 1")
+            self._refuse(event, "the document is empty. It needs at least: version: 1")
 
     def end(self) -> None:
         """Raises Invalid for a second document in the same file."""
         self._next()
         if not isinstance(event := self._next(), yaml.StreamEndEvent):
-            self._refuse(event, "a second document begins; one file holds one")
+            self._refuse(event, "a second document begins, and a file can contain only one")
 
     def mapping(self, what: str) -> Iterator[Scalar]:
-        """The keys of a mapping. The caller reads each one's value before it asks for the next key."""
+        """The keys of a mapping. The caller must read the value of each key before the next key."""
         event = self._next()
         if not isinstance(event, yaml.MappingStartEvent):
-            hint = "; where there is to be nothing, write {}" if _is_nothing(event) else ""
-            self._refuse(event, f"{what}: a mapping belongs here (key: value){hint}")
+            hint = ". For an empty mapping, write {}" if _is_nothing(event) else ""
+            self._refuse(event, f"{what}: must be a mapping (key: value){hint}")
         seen: dict[str, int] = {}
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             key = self._scalar(event, f"{what}: a key must be text")
             if key.plain and key.text == "<<":
-                self._refuse(event, "merge keys are not taken: write out what they stand for")
+                self._refuse(event, "merge keys are not supported: write out the keys and values")
             if key.text in seen:
-                self._refuse(event, f"{what}: {key.text!r} is given twice, first in line {seen[key.text]}")
+                self._refuse(event, f"{what}: {key.text!r} is listed twice, first in line {seen[key.text]}")
             seen[key.text] = key.line
             yield key
 
@@ -95,16 +99,16 @@ class Source:
         """The texts of a list."""
         event = self._next()
         if not isinstance(event, yaml.SequenceStartEvent):
-            self._refuse(event, f"{what}: a list belongs here, as [a, b]")
+            self._refuse(event, f"{what}: must be a list, for example [a, b]")
         while not isinstance(event := self._next(), yaml.SequenceEndEvent):
             yield self._scalar(event, f"{what}: each item must be text")
 
     def scalar(self, what: str) -> Scalar:
-        """One text. Raises Invalid for anything else, and where there is nothing."""
+        """One text. Raises Invalid for anything else, and for an empty value."""
         event = self._next()
         if _is_nothing(event):
-            self._refuse(event, f"{what} has no value; to have it unset, leave the line out")
-        return self._scalar(event, f"{what}: one value belongs here")
+            self._refuse(event, f"{what} has no value. To unset it, leave out the line")
+        return self._scalar(event, f"{what}: must be one value")
 
     def _scalar(self, event: Any, wanted: str) -> Scalar:
         if not isinstance(event, yaml.ScalarEvent):
@@ -122,9 +126,9 @@ class Source:
                 self.refuse(mark.line + 1, mark.column + 1, why)
             raise Invalid(f"{self._name}: {why}") from error
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-            self._refuse(event, "anchors and aliases are not taken: write out what they stand for")
+            self._refuse(event, "anchors and aliases are not supported: write out the values")
         if getattr(event, "tag", None) is not None:
-            self._refuse(event, f"the tag {event.tag!r} is not taken: text is read as it is written")
+            self._refuse(event, f"the tag {event.tag!r} is not supported: kquota reads text as it is written")
         return event
 
     def _refuse(self, event: Any, why: str) -> NoReturn:
@@ -140,7 +144,7 @@ _WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y
 
 
 def quoted(text: str) -> str:
-    """Text as a YAML scalar that every reader of YAML 1.1 and 1.2 takes for this very text."""
+    """Text as a YAML scalar that every reader of YAML 1.1 and 1.2 reads as the same text."""
     if _SAFE.fullmatch(text) and text.lower() not in _WORDS:
         return text
     return '"' + "".join(map(_escaped, text)) + '"'

@@ -1,1 +1,1 @@
-"""A REAL CLUSTER ON THIS MACHINE: ZooKeeper and Kafka on loopback, from pip packages and Java alone."""
+"""A real cluster on this machine: ZooKeeper and Kafka on loopback, which need only pip packages and Java."""

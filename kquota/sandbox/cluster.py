@@ -1,4 +1,4 @@
-"""A sandbox: real servers under one name. Started, found again, stopped, and broken on purpose by tests."""
+"""A sandbox: real servers under one name, which are started, found again, stopped, and broken on purpose by tests."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from kquota.sandbox.processes import Process, in_folder, stop_folder, told
 from kquota.sandbox.servers import HOST, SandboxBroker
 
 BROKERS: Final = 3
-"""Unless it is told how many."""
+"""Default number of brokers."""
 MOST_BROKERS: Final = 9
 _PLAN: Final = "cluster.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """The servers of one sandbox. `kafka` is its version, None when it is a ZooKeeper alone; ports are on loopback."""
+    """The servers of one sandbox. `kafka` is its version, None for a ZooKeeper alone; ports are on loopback."""
 
     name: str
     kafka: str | None
@@ -38,16 +38,16 @@ class Sandbox:
     brokers: tuple[SandboxBroker, ...]
     properties: Mapping[str, str]
     ready: bool
-    """All servers have answered once. False in what a killed `up` left behind."""
+    """Whether all servers have answered once. False if `up` was killed."""
 
     @property
     def bootstrap(self) -> str:
-        """What `--bootstrap-server` takes; empty without brokers."""
+        """The addresses of the brokers, joined by commas; empty without brokers."""
         return ",".join(broker.address for broker in self.brokers)
 
     @property
     def zookeeper(self) -> str | None:
-        """What `--zookeeper` takes; None on KRaft."""
+        """The address of ZooKeeper; None on KRaft."""
         return f"{HOST}:{self.zookeeper_port}" if self.zookeeper_port else None
 
     @property
@@ -57,24 +57,24 @@ class Sandbox:
 
     @property
     def processes(self) -> tuple[Process, ...]:
-        """Every server, in the order in which they are started."""
+        """All servers in the order of their start."""
         keeper = (self.keeper,) if self.keeper else ()
         return (*keeper, *(broker.process for broker in self.brokers))
 
     @property
     def running(self) -> bool:
-        """Every server was seen ready, and runs."""
+        """Whether every server has been ready and is running."""
         return self.ready and all(process.pid is not None for process in self.processes)
 
     def broker(self, broker_id: int) -> SandboxBroker:
-        """The broker of that id. Raises Invalid when there is none."""
+        """The broker with this id. Raises Invalid if there is none."""
         for broker in self.brokers:
             if broker.id == broker_id:
                 return broker
-        raise Invalid(f"sandbox {self.name}: there is no broker {broker_id}")
+        raise Invalid(f"sandbox {self.name}: unknown broker {broker_id}")
 
     def stop_broker(self, broker_id: int) -> None:
-        """Stop one broker in good order."""
+        """Stop one broker with a controlled shutdown."""
         self.broker(broker_id).process.stop()
 
     def kill_broker(self, broker_id: int) -> None:
@@ -82,7 +82,7 @@ class Sandbox:
         self.broker(broker_id).process.kill()
 
     def start_broker(self, broker_id: int) -> None:
-        """Start one broker again, on its old port, and wait until it answers and sees every live broker."""
+        """Start one broker again on its old port, and wait until it answers and sees every live broker."""
         broker = self.broker(broker_id)
         if broker.pid is None:
             if self.keeper and self.zookeeper_port:
@@ -91,7 +91,7 @@ class Sandbox:
         readiness.brokers([b for b in self.brokers if b.pid is not None], [broker])
 
     def restart_broker(self, broker_id: int) -> None:
-        """Stop one broker in good order and start it again."""
+        """Stop one broker with a controlled shutdown and start it again."""
         self.stop_broker(broker_id)
         self.start_broker(broker_id)
 
@@ -109,12 +109,12 @@ def up(
     owner_pid: int | None = None,
     tell: Tell = silent,
 ) -> Sandbox:
-    """Start a sandbox and wait until every server answers: `kafka` of that version, or with None a ZooKeeper alone.
+    """Start a sandbox of this version of `kafka`, or a ZooKeeper alone (None), and wait until every server answers.
 
-    `properties` go into every broker's configuration, or into that of a ZooKeeper alone. The servers outlive the
-    caller, unless `owner_pid` names a process: then they are stopped when that one ends. Raises Refused when the
-    sandbox runs already or a server dies while it starts (its log stays), Busy while another kquota starts or stops
-    it, Unreachable when Kafka cannot be downloaded, Invalid for a version or a number of brokers that it cannot be.
+    `properties` are added to the configuration of every broker, or to that of a ZooKeeper alone. The servers outlive
+    the caller, unless `owner_pid` names a process: then they are stopped when that process ends. Raises Refused if the
+    sandbox is already running or a server dies while it starts (its log is kept), Busy while another kquota starts or
+    stops it, Unreachable if Kafka cannot be downloaded, and Invalid for an unsupported version or number of brokers.
     """
     directory = places.directory(name)
     if kafka is not None:
@@ -123,7 +123,7 @@ def up(
             raise Invalid(Parameter("brokers"), f" {brokers}: a sandbox has 1 to {MOST_BROKERS} brokers")
     with places.alone(name):
         _refuse_running(name, directory)
-        # Spark's extra is named first where a Java is missing, too.
+        # Checked first, so that the error names Spark's extra even if Java is missing as well.
         jars.pyspark_jars()
         where = java.find()
         if kafka is not None:
@@ -145,7 +145,7 @@ def up(
 
 
 def down(name: str = "default") -> bool:
-    """Stop every server of a sandbox and remove its data; also after a crash. False when there was none."""
+    """Stop every server of a sandbox and remove its data, also after a crash. False if there was none."""
     directory = places.directory(name)
     if not directory.exists():
         return False
@@ -156,19 +156,19 @@ def down(name: str = "default") -> bool:
 
 
 def find(name: str = "default") -> Sandbox | None:
-    """The sandbox of that name, running or not; None when there is none."""
+    """The sandbox of this name, running or not; None if there is none."""
     directory = places.directory(name)
     return _read(directory) if (directory / _PLAN).exists() else None
 
 
 def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[str]:
-    """The command line of one of Kafka's own tools, of the sandbox's version or of the version named.
+    """The command line of one of Kafka's tools, of the version of a sandbox or of the given version.
 
-    Raises Invalid for a sandbox of ZooKeeper alone.
+    Raises Invalid for a sandbox that is only a ZooKeeper.
     """
     version = kafka if isinstance(kafka, str) else kafka.kafka
     if version is None:
-        raise Invalid("a ZooKeeper alone has no Kafka tools")
+        raise Invalid("a sandbox that is only a ZooKeeper has no Kafka tools")
     return servers.tool_command(java.find().executable, jars.kafka(version, silent), main_class, *arguments)
 
 
@@ -176,7 +176,7 @@ def _refuse_running(name: str, directory: Path) -> None:
     alive = [process.name for process in in_folder(directory) if process.pid is not None]
     if alive:
         use = f'use it with: eval "$(kquota sandbox env {name})", or stop it with: kquota sandbox down {name}'
-        raise Refused(f"sandbox {name} is up already ({', '.join(alive)}); {use}")
+        raise Refused(f"sandbox {name} is already running ({', '.join(alive)}); {use}")
 
 
 def _planned(name: str, kafka: str | None, brokers: int, properties: Mapping[str, str], directory: Path) -> Sandbox:
@@ -195,7 +195,7 @@ def _planned(name: str, kafka: str | None, brokers: int, properties: Mapping[str
 
 
 def _start(plan: Sandbox, where: Java, tell: Tell) -> None:
-    """ZooKeeper first: a broker that asks it too early loses 6 s. Then all brokers at once, they find each other."""
+    """Start ZooKeeper first, because a broker that connects too early loses 6 s, then all brokers at once."""
     tell(f"starting {_described(plan)}", None)
     if plan.keeper and plan.zookeeper_port:
         extra = {} if plan.kafka else plan.properties
@@ -215,14 +215,14 @@ def _start(plan: Sandbox, where: Java, tell: Tell) -> None:
 
 
 def _lay_out(plan: Sandbox, where: Java) -> None:
-    """A ZooKeeper without brokers gets the znodes that a first broker makes, so that quotas can be written."""
+    """Create the znodes that a first broker creates, so that quotas can be written to a ZooKeeper without brokers."""
     assert plan.zookeeper_port
     shell = servers.zookeeper_shell(where.executable, jars.pyspark_jars(), plan.zookeeper_port)
     commands = "".join(f"create {path}\n" for path in servers.KAFKA_NODES)
     answer = subprocess.run(shell, input=commands, capture_output=True, text=True, check=False)
     made = (answer.stdout + answer.stderr).count("Created ")
     if made != len(servers.KAFKA_NODES):
-        raise Refused(f"ZooKeeper could not be laid out as Kafka's: {told(answer.stdout + answer.stderr)}")
+        raise Refused(f"could not create Kafka's znodes in ZooKeeper: {told(answer.stdout + answer.stderr)}")
 
 
 def _described(plan: Sandbox) -> str:
@@ -249,7 +249,7 @@ def _format(plan: Sandbox, where: Java) -> None:
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         said = told(answer.stdout + answer.stderr)
-        raise Refused(f"broker {controller.id} could not be prepared: {said}; its folder: {plan.directory}")
+        raise Refused(f"broker {controller.id} could not be prepared: {said}. Its folder: {plan.directory}")
 
 
 def _start_broker(plan: Sandbox, broker: SandboxBroker, where: Java) -> None:
@@ -259,7 +259,7 @@ def _start_broker(plan: Sandbox, broker: SandboxBroker, where: Java) -> None:
 
 
 def _tie(plan: Sandbox, owner_pid: int) -> None:
-    """A process that stops the sandbox when its owner has ended: even `kill -9` of the owner leaves nothing."""
+    """Start a process that stops the sandbox when its owner ends, even by `kill -9`."""
     process = Process(name="owner", directory=plan.directory)
     process.start([sys.executable, "-m", "kquota.sandbox.owner", plan.name, str(owner_pid), process.mark])
 
@@ -292,4 +292,4 @@ def _read(directory: Path) -> Sandbox:
         return Sandbox(directory=directory, brokers=brokers, **plan)
     except (OSError, ValueError, KeyError, TypeError) as error:
         again = f"remove it with: kquota sandbox down {directory.name}"
-        raise Refused(f"{directory / _PLAN} is not a sandbox's file ({error}); {again}") from error
+        raise Refused(f"{directory / _PLAN} is not a valid sandbox file ({error}); {again}") from error

@@ -1,9 +1,8 @@
-"""The whole story on a fresh sandbox: a client throttled, a move predicted, executed, seen from a second host, and
-verified; nothing is left.
-"""
+"""The demo on a fresh sandbox: a throttled client, and a move that is predicted, executed and verified."""
 
 from __future__ import annotations
 
+import enum
 import json
 import os
 import shlex
@@ -11,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -25,40 +24,59 @@ from kquota.sandbox.jars import Tell
 
 NAME: Final = "demo"
 MOST_MISSED: Final = 0.15
-_MOVING, _STAYING, _PARTITIONS = "orders", "audit", 4
+MOVING, _STAYING, _PARTITIONS = "orders", "audit", 4
 _LOADED: Final = 400_000_000
 _WRITES: Final = 1_000_000
-_THROTTLE: Final = "12MB/s"
-_CLIENT_QUOTA: Final = "1MB/s"
-_REASON: Final = "broker 2 gets new disks"
-_OTHER_HOST: Final = "--state-dir other-host"
-"""A host is a state folder: another host has another one."""
+THROTTLE: Final = "12MB/s"
+CLIENT_QUOTA: Final = "1MB/s"
+REASON: Final = "broker 2 gets new disks"
 _MOVE_SECONDS: Final = 240.0
 _NOT_YET: Final = 8
 
 
+class DemoCommand(enum.Enum):
+    """A command of the demo; `cli` has its command line."""
+
+    SET_QUOTA = enum.auto()
+    SHOW_QUOTA = enum.auto()
+    REMOVE_QUOTA = enum.auto()
+    TAKE_SNAPSHOT = enum.auto()
+    SHARE_RECORD = enum.auto()
+    ESTIMATE = enum.auto()
+    ESTIMATE_AS_JSON = enum.auto()
+    EXECUTE = enum.auto()
+    VERIFY = enum.auto()
+    STATUS_ELSEWHERE = enum.auto()
+    SIZES_AS_JSON = enum.auto()
+    SET_QUOTAS_OF_USER = enum.auto()
+    SHOW_QUOTAS_OF_USER = enum.auto()
+    REMOVE_QUOTAS_OF_USER = enum.auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Where the demo tells: `line` takes the parts of a line, `progress` shows a bar (text, share or None).
+    """Output of the demo: `line` takes the parts of a line, `progress` shows a bar (text, share or None).
 
-    An error may be a part of a line, as it may be of another error.
+    A part of a line may be an error, as in the message of another error. `commands` has the command lines, without
+    `kquota`, because only `cli` knows options.
     """
 
     line: Callable[..., None]
     progress: Tell
+    commands: Mapping[DemoCommand, str]
 
 
 def demo(story: Story) -> bool:
-    """Tell the story; the sandbox is stopped whatever happens. False where ZooKeeper alone had to carry it.
+    """Run the demo; the sandbox is always stopped. False if only the part with ZooKeeper was possible.
 
-    Raises KquotaError when something of it is not so, or the prediction misses by more than 15 %.
+    Raises KquotaError if a step fails, or if the prediction misses by more than 15 %.
     """
     with tempfile.TemporaryDirectory(prefix="kquota-demo-") as folder:
         try:
             story.line("A sandbox: three real brokers of Kafka 4.3.1 (KRaft) on this machine.")
             found = sandbox.up(name=NAME, owner_pid=os.getpid(), tell=story.progress)
         except Unreachable as error:
-            story.line("Kafka cannot be had here: ", error)
+            story.line("Kafka is not available here: ", error)
             return _on_zookeeper_alone(story, Path(folder))
         try:
             cast = _Cast(story, {"KQUOTA_BOOTSTRAP_SERVER": found.bootstrap}, Path(folder))
@@ -68,20 +86,21 @@ def demo(story: Story) -> bool:
         finally:
             story.progress("stopping the sandbox", None)
             sandbox.down(NAME)
-    story.line("\nAll of it held. The sandbox is gone.")
+    story.line("\nAll steps worked. The sandbox is removed.")
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class _Cast:
-    """Runs kquota as a person would, in its own process, and shows what was typed and what came back."""
+    """Runs kquota in its own process, as an operator would, and shows the command and its output."""
 
     story: Story
     where: dict[str, str]
     folder: Path
 
-    def kquota(self, command: str, *expected: int, show: bool = True) -> str:
-        """The command's stdout. Raises KquotaError on an exit code that is not expected (0 unless told)."""
+    def kquota(self, wanted: DemoCommand, *expected: int, show: bool = True) -> str:
+        """The command's stdout. Raises KquotaError for an unexpected exit code (by default all except 0)."""
+        command = self.story.commands[wanted]
         if show:
             self.story.line(f"\n$ kquota {command}")
         ran = subprocess.run(
@@ -104,11 +123,10 @@ class _Cast:
 
 
 def _quota(cast: _Cast, found: Sandbox) -> None:
-    cast.story.line("\n1. A quota, and a client that meets it")
+    cast.story.line("\n1. A quota, and a client that reaches it")
     traffic.create(found.bootstrap, "greetings", [[1]])
-    entity = "--entity-type clients --entity-name greedy"
-    cast.kquota(f"configs --alter --add-config producer_byte_rate={_CLIENT_QUOTA} {entity}")
-    cast.kquota(f"configs --describe {entity}")
+    cast.kquota(DemoCommand.SET_QUOTA)
+    cast.kquota(DemoCommand.SHOW_QUOTA)
     cast.story.progress("client greedy writes as fast as it can", None)
     met = traffic.run_into_quota(found.bootstrap, "greetings", "greedy", 100_000_000)
     if not met.times:
@@ -117,74 +135,71 @@ def _quota(cast: _Cast, found: Sandbox) -> None:
         f"\n  Client greedy wrote {human_rate(met.rate)} until a broker asked it to wait: "
         f"{met.times} {'time' if met.times == 1 else 'times'}, for up to {met.longest_ms} ms (KIP-219)."
     )
-    cast.kquota(f"configs --alter --delete-config producer_byte_rate {entity}")
+    cast.kquota(DemoCommand.REMOVE_QUOTA)
 
 
 def _load(cast: _Cast, found: Sandbox) -> None:
     story = cast.story
-    story.line(f"\n2. {human_bytes(_LOADED)} in topic {_MOVING} on brokers 1 and 2, and its sizes kept")
+    story.line(f"\n2. {human_bytes(_LOADED)} in topic {MOVING} on brokers 1 and 2, and a snapshot of its size")
     traffic.create(found.bootstrap, _STAYING, [[2, 3]] * _PARTITIONS)
-    traffic.create(found.bootstrap, _MOVING, [[1, 2]] * _PARTITIONS)
+    traffic.create(found.bootstrap, MOVING, [[1, 2]] * _PARTITIONS)
     traffic.load(found.bootstrap, _STAYING, _PARTITIONS, _LOADED // 10, lambda _: None)
     loading = f"loading {human_bytes(_LOADED)}"
-    traffic.load(found.bootstrap, _MOVING, _PARTITIONS, _LOADED, lambda share: story.progress(loading, share))
-    cast.kquota("log-dirs --snapshot history")
-    story.line("\n  Several hosts will look after moves of this cluster, so they share a record of its runs.")
-    cast.kquota("record share")
+    traffic.load(found.bootstrap, MOVING, _PARTITIONS, _LOADED, lambda share: story.progress(loading, share))
+    cast.kquota(DemoCommand.TAKE_SNAPSHOT)
+    story.line("\n  Several hosts will manage moves of this cluster, so they share one record of all runs.")
+    cast.kquota(DemoCommand.SHARE_RECORD)
 
 
 def _move(cast: _Cast, found: Sandbox) -> None:
     cast.story.line(
-        f"\n3. Topic {_MOVING} moves from broker 2 to broker 3 while clients write {human_rate(_WRITES)} to it; "
-        "its replicas on broker 1 stay"
+        f"\n3. Topic {MOVING} moves from broker 2 to broker 3 while clients write {human_rate(_WRITES)} to it; "
+        "its replicas on broker 1 stay there"
     )
-    moves = [{"topic": _MOVING, "partition": number, "replicas": [1, 3]} for number in range(_PARTITIONS)]
+    moves = [{"topic": MOVING, "partition": number, "replicas": [1, 3]} for number in range(_PARTITIONS)]
     (cast.folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": moves}))
-    plan = "--reassignment-json-file plan.json"
-    with traffic.steady(found.bootstrap, _MOVING, _PARTITIONS, _WRITES):
-        estimate = f"move estimate {plan} --throttle {_THROTTLE}"
+    with traffic.steady(found.bootstrap, MOVING, _PARTITIONS, _WRITES):
         cast.story.progress("Spark estimates the move", None)
-        cast.kquota(estimate)
-        predicted = json.loads(cast.kquota(f"{estimate} --output json", show=False))
+        cast.kquota(DemoCommand.ESTIMATE)
+        predicted = json.loads(cast.kquota(DemoCommand.ESTIMATE_AS_JSON, show=False))
         again = f"{human_duration(predicted['expected_seconds'])} for {human_bytes(predicted['bytes_to_copy'])}"
-        cast.story.line(f"\n  Asked again just before the start, since clients went on writing: {again}.")
-        cast.kquota(f"reassign-partitions --execute {plan} --throttle {_THROTTLE} --reason '{_REASON}'")
+        cast.story.line(f"\n  A second estimate just before the start, because clients keep writing: {again}.")
+        cast.kquota(DemoCommand.EXECUTE)
         began = time.monotonic()
-        if not traffic.throttles(found.bootstrap, [_MOVING], [1, 2, 3]):
-            raise KquotaError("demo: the move runs, and no throttle is to be seen")
-        cast.kquota(f"reassign-partitions --verify {plan}", _NOT_YET)
+        if not traffic.throttles(found.bootstrap, [MOVING], [1, 2, 3]):
+            raise KquotaError("demo: the move is running, but no throttle is set")
+        cast.kquota(DemoCommand.VERIFY, _NOT_YET)
         _seen_elsewhere(cast)
         actual = _watched(cast, found, began, predicted)
-        cast.kquota(f"reassign-partitions --verify {plan}")
-    left = traffic.throttles(found.bootstrap, [_MOVING, _STAYING], [1, 2, 3])
+        cast.kquota(DemoCommand.VERIFY)
+    left = traffic.throttles(found.bootstrap, [MOVING, _STAYING], [1, 2, 3])
     if left:
-        raise KquotaError(f"demo: the move is done, and a throttle is left: {'; '.join(left)}")
-    cast.story.line("\n  Seen by another client: no throttle is left on any topic or broker.")
+        raise KquotaError(f"demo: the move is done, but a throttle is left: {'; '.join(left)}")
+    cast.story.line("\n  Another client confirms: no throttle is left on any topic or broker.")
     _judge(cast.story, predicted["expected_seconds"], actual)
-    cast.story.line("\n  The second host asks again.")
-    cast.kquota(f"move status {_OTHER_HOST}")
+    cast.story.line("\n  The second host checks again.")
+    cast.kquota(DemoCommand.STATUS_ELSEWHERE)
 
 
 def _seen_elsewhere(cast: _Cast) -> None:
-    cast.story.line("\n  A second host, which has no journal of the run, asks what is going on.")
-    told = cast.kquota(f"move status {_OTHER_HOST}", _NOT_YET)
-    if _REASON not in told:
+    cast.story.line("\n  A second host, which has no journal of the run, checks the status.")
+    told = cast.kquota(DemoCommand.STATUS_ELSEWHERE, _NOT_YET)
+    if REASON not in told:
         raise KquotaError(f"demo: the second host does not see the run: {told!r}")
 
 
 def _watched(cast: _Cast, found: Sandbox, began: float, predicted: dict[str, Any]) -> float:
-    """Seconds from `began` until every client sees the new replicas, with a bar of the bytes that arrived."""
+    """Seconds from `began` until every client sees the new replicas. A bar shows the bytes that have arrived."""
     client, expected = traffic.admin(found.bootstrap), predicted["expected_seconds"]
     coming = predicted["bytes_to_copy"] + expected * _WRITES
     wanted, looked = frozenset({1, 3}), 0.0
-    sizes = f"log-dirs --describe --topic-list {_MOVING} --broker-list 3 --output json"
-    while set(traffic.replicas(client, _MOVING).values()) != {wanted}:
+    while set(traffic.replicas(client, MOVING).values()) != {wanted}:
         now = time.monotonic()
         if now - began > _MOVE_SECONDS:
             raise KquotaError(f"demo: the move is not done after {human_duration(_MOVE_SECONDS)}")
         if now - looked > 2:
             looked = now
-            copied = _size(json.loads(cast.kquota(sizes, show=False)))
+            copied = _size(json.loads(cast.kquota(DemoCommand.SIZES_AS_JSON, show=False)))
             left = human_duration(round(max(1.0, expected - (now - began))))
             words = f"moving: {human_bytes(copied)} of about {human_bytes(coming)}, about {left} left"
             cast.story.progress(words, min(1.0, copied / coming))
@@ -205,24 +220,25 @@ def _judge(story: Story, predicted: float, actual: float) -> None:
     missed = abs(actual / predicted - 1)
     story.line(
         f"\n  Predicted {human_duration(predicted)}, took {human_duration(actual)}: {missed:.0%} off "
-        f"({MOST_MISSED:.0%} is the most that this demo lets pass)."
+        f"(this demo accepts at most {MOST_MISSED:.0%})."
     )
     if missed > MOST_MISSED:
         raise KquotaError(f"demo: the prediction missed by {missed:.0%}")
 
 
 def _on_zookeeper_alone(story: Story, folder: Path) -> bool:
-    story.line("So the story goes as far as a real ZooKeeper alone carries it: quotas, written as Kafka stores them.")
+    story.line("So the demo shows only what works with a real ZooKeeper alone: quotas, written as Kafka stores them.")
     found = sandbox.up(name=NAME, kafka=None, owner_pid=os.getpid(), tell=story.progress)
     try:
         cast = _Cast(story, {"KQUOTA_ZOOKEEPER": str(found.zookeeper)}, folder)
-        entity = "--entity-type users --entity-name alice --entity-type clients --entity-default"
-        cast.kquota(f"configs --alter --add-config producer_byte_rate={_CLIENT_QUOTA},request_percentage=50 {entity}")
-        told = cast.kquota(f"configs --describe {entity}")
+        cast.kquota(DemoCommand.SET_QUOTAS_OF_USER)
+        told = cast.kquota(DemoCommand.SHOW_QUOTAS_OF_USER)
         if "producer_byte_rate=1000000" not in told:
-            raise KquotaError(f"demo: the quota was written and not described: {told!r}")
-        cast.kquota(f"configs --alter --delete-config producer_byte_rate,request_percentage {entity}")
+            raise KquotaError(f"demo: the quota was written, but it is not shown: {told!r}")
+        cast.kquota(DemoCommand.REMOVE_QUOTAS_OF_USER)
     finally:
         sandbox.down(NAME)
-    story.line("\nMissing of the story: a throttled client and a throttled move. They need Kafka's jars once.")
+    story.line(
+        "\nNot shown: a throttled client and a throttled move. They need Kafka's jars, which are downloaded once."
+    )
     return False

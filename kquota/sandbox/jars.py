@@ -1,4 +1,4 @@
-"""Kafka's own jars: from Maven Central through the Ivy that PySpark brings, kept in the cache folder."""
+"""Kafka's jars: downloaded from Maven Central by the Ivy that PySpark contains, and kept in the cache folder."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from kquota import folders, java
 from kquota.errors import Invalid, KquotaError, Parameter, Refused, Unreachable
 
 Tell = Callable[[str, float | None], None]
-"""Takes what is being done and, where it is known, which share of it is done (0 to 1)."""
+"""Receives the current step and the share of it that is done (0 to 1), None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A Kafka that the sandbox runs. `jars` is how many files it is, so that a download can say how far it is."""
+    """A Kafka release that the sandbox runs. `jars` is its number of files, to show the progress of a download."""
 
     version: str
     on_zookeeper: bool
@@ -44,9 +44,9 @@ RELEASES: Final = {
 NEWEST: Final = "4.3.1"
 
 _PATIENCE: Final = 40.0
-"""Seconds of silence after which Maven Central counts as unreachable."""
+"""Seconds without output after which Maven Central counts as unreachable."""
 
-# `kafka-tools` drags in all of Kafka Connect, which our tools do not need; slf4j-simple sends logs to stderr.
+# `kafka-tools` depends on all of Kafka Connect, which our tools do not need; slf4j-simple sends logs to stderr.
 _MODULE: Final = """<ivy-module version="2.0">
   <info organisation="kquota" module="sandbox"/>
   <configurations><conf name="default"/></configurations>
@@ -63,24 +63,27 @@ _TOOLS: Final = (
 
 
 def release(version: str) -> Release:
-    """The release of that version. Raises Invalid, naming those there are."""
+    """The release of this version. Raises Invalid, naming the supported versions."""
     if version not in RELEASES:
         raise Invalid(Parameter("kafka"), f" {version}: the sandbox runs {', '.join(RELEASES)}")
     return RELEASES[version]
 
 
 def pyspark_jars() -> Path:
-    """The folder of PySpark's jars, which holds a ZooKeeper server and Ivy. Raises Refused when there is no PySpark."""
+    """The folder of PySpark's jars, which contains a ZooKeeper server and Ivy. Raises Refused without PySpark."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise Refused("ZooKeeper comes in PySpark's jars, and PySpark is not installed: pip install 'kquota[spark]'")
+        raise Refused(
+            "ZooKeeper is part of PySpark's jars, but PySpark is not installed. Install it with: pip install "
+            "'kquota[spark]'"
+        )
     return Path(spec.origin).parent / "jars"
 
 
 def kafka(version: str, tell: Tell) -> Path:
-    """The folder of Kafka's jars, downloaded first if this machine has not got them yet (about 30 s).
+    """The folder of Kafka's jars, which are downloaded first if they are missing (about 30 s).
 
-    Two that download at once take turns; a folder is complete or not there. Raises Unreachable when Maven Central is.
+    Concurrent downloads take turns; a folder is complete or absent. Raises Unreachable if Maven Central is.
     """
     wanted = release(version)
     folder = folders.cache(os.environ) / "kafka" / version
@@ -121,9 +124,9 @@ def _download(wanted: Release, partial: Path, turn: int, tell: Tell) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        # A session of its own: Ctrl-C must reach us alone, so that we end it and clean up.
+        # A session of its own: Ctrl-C must reach only us, so that we stop Ivy and clean up.
         start_new_session=True,
-        # If we are killed it goes on for a while: it holds our turn, so that nobody works in its folder until it ends.
+        # If we are killed, Ivy continues for a while. It keeps our lock, so nobody works in its folder until it ends.
         pass_fds=[turn],
     )
     try:
@@ -137,30 +140,33 @@ def _download(wanted: Release, partial: Path, turn: int, tell: Tell) -> None:
 
 
 def _command(partial: Path) -> list[str]:
-    """Ivy's command line; bounded waits, the user's own Ivy left alone, the environment's proxy used."""
+    """Ivy's command line, with limited waits, without the user's own Ivy, and with the proxy of the environment."""
     found = java.find()
     waits = ["-Dsun.net.client.defaultConnectTimeout=10000", "-Dsun.net.client.defaultReadTimeout=30000"]
     home = [f"-Divy.default.ivy.user.dir={partial / 'ivy'}"]
     ivy = next(iter(pyspark_jars().glob("ivy-*.jar")), None)
     if ivy is None:
-        raise Refused(f"{pyspark_jars()} holds no ivy-*.jar; the sandbox needs PySpark 4.1 or newer")
+        raise Refused(f"{pyspark_jars()} contains no ivy-*.jar. The sandbox needs PySpark 4.1 or newer")
     retrieve = ["-types", "jar", "bundle", "-retrieve", f"{partial / 'jars'}/[artifact]-[revision].[ext]"]
     where = ["-ivy", str(partial / "ivy.xml"), "-cache", str(partial / "cache"), "-confs", "default"]
     return [str(found.executable), *waits, *home, *java.trust(found), *_proxy(), "-jar", str(ivy), *where, *retrieve]
 
 
 def _proxy() -> list[str]:
-    """The environment's proxy, as pip takes it, in Java's words."""
+    """The proxy of the environment, as pip uses it, as Java options."""
     address = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY") or ""
     match = re.fullmatch(r"(?:https?://)?(?:[^@/]*@)?([^:/@]+):(\d+)/?", address)
     return [f"-Dhttps.proxyHost={match[1]}", f"-Dhttps.proxyPort={match[2]}"] if match else []
 
 
 def _watched(ivy: subprocess.Popen[bytes], arrived: Callable[[int], None]) -> list[str]:
-    """What Ivy said. It names each file twice, when it is found and when it has come; silence for too long ends it."""
+    """The output of Ivy, which names each file when it is found and when it has arrived.
+
+    Silence for too long ends it.
+    """
     assert ivy.stdout is not None
     said = ""
-    # It prints dots while a file comes: a slow network is not silent.
+    # Ivy prints dots while a file arrives, so a slow network is not silent.
     while select.select([ivy.stdout], [], [], _PATIENCE)[0]:
         if not (piece := os.read(ivy.stdout.fileno(), 65536)):
             ivy.wait()
@@ -181,8 +187,8 @@ def _failure(wanted: Release, code: int, said: list[str]) -> KquotaError:
     if code == -signal.SIGKILL:
         why = f"no answer for {_PATIENCE:.0f} s"
     return Unreachable(
-        f"Kafka {wanted.version} could not be downloaded from Maven Central ({why or f'Ivy ended with {code}'}); "
-        "try again with a network, or use ",
+        f"Kafka {wanted.version} could not be downloaded from Maven Central ({why or f'Ivy ended with {code}'}). "
+        "Try again when the network is available, or use ",
         Parameter("zookeeper_only"),
         ", which downloads nothing",
     )

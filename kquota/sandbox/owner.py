@@ -1,4 +1,4 @@
-"""`python -m kquota.sandbox.owner NAME PID MARK`: stops sandbox NAME when process PID has ended, however it did."""
+"""`python -m kquota.sandbox.owner NAME PID MARK`: stops sandbox NAME when process PID has ended for any reason."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kquota.sandbox import cluster
 
 
 def wait_for_end(pid: int) -> None:
-    """Return when process `pid` has ended; at once when there is none."""
+    """Return when process `pid` has ended, or immediately if there is none."""
     try:
         if hasattr(os, "pidfd_open"):
             select.select([os.pidfd_open(pid)], [], [])

@@ -1,4 +1,4 @@
-"""Where sandboxes live on disk, what they may be called, and that one kquota at a time touches each."""
+"""The folders of sandboxes, their names, and a lock that lets one kquota at a time change each."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ from kquota.errors import Busy, Invalid, Refused
 
 
 def state_folder() -> Path:
-    """Where sandboxes live, a folder each: `$XDG_STATE_HOME/kquota/sandbox`."""
+    """The parent folder of sandboxes: `$XDG_STATE_HOME/kquota/sandbox`."""
     return folders.state(os.environ).resolve() / "sandbox"
 
 
 def directory(name: str) -> Path:
-    """The folder of the sandbox of that name, there or not. Raises Invalid for what cannot be a name."""
+    """The folder of the sandbox with this name, even if it does not exist. Raises Invalid for an invalid name."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
-        raise Invalid(f"{name!r} cannot name a sandbox: use up to 64 letters, digits, '.', '_' and '-'")
+        raise Invalid(f"{name!r} is not a valid sandbox name: use up to 64 letters, digits, '.', '_' and '-'")
     return state_folder() / name
 
 
 def names() -> list[str]:
-    """The names of all sandboxes there are, running or left behind."""
+    """The names of all sandboxes, running or not."""
     folder = state_folder()
     return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
 def remove(folder: Path) -> None:
-    """Remove a sandbox's folder. Raises Refused for what is still there after 5 s.
+    """Remove a sandbox's folder. Raises Refused if something remains after 5 s.
 
-    A process that has just been ended may still be closing its files: what it leaves is removed in another round.
+    A process that has just ended may still be closing its files, so this is repeated.
     """
     for _ in range(50):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
             return
         time.sleep(0.1)
-    raise Refused(f"{folder} could not be removed; its servers are stopped")
+    raise Refused(f"{folder} could not be removed. Its servers are stopped")
 
 
 @contextlib.contextmanager
 def alone(name: str) -> Iterator[None]:
-    """One kquota at a time starts or stops a sandbox: raises Busy for another. The lock ends with its holder."""
+    """Let one kquota at a time start or stop a sandbox. Raises Busy for another. The lock ends with its holder."""
     folder = state_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f".{name}.lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise Busy(f"another kquota is starting or stopping sandbox {name} just now; try again") from error
+            raise Busy(f"another kquota is starting or stopping sandbox {name}. Try again later") from error
         yield

@@ -1,4 +1,4 @@
-"""One server's process: started so that it outlives its starter, found again after any crash, and never mistaken."""
+"""The process of a server: it outlives its starter, is found after any crash, and is never mistaken for another."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from pathlib import Path
 from typing import Final
 
 _POLL: Final = 0.02
-"""Seconds between two looks at a process that is not our child, which nothing announces the end of."""
+"""Seconds between two checks of a process that is not our child, because nothing announces its end."""
 
 _MOMENTS: Final = 25
 
-# A shell starts the server and leaves: so the server is nobody's child (no zombie waits for us to look), and its pid
-# is on disk even if we are killed in this very moment.
+# A shell starts the server and ends. So the server has no parent that must wait for it (no zombie), and its pid is on
+# disk even if we are killed at this moment.
 _LAUNCH: Final = 'cd "$1" || exit 1; log=$2; pid=$3; shift 3; "$@" >>"$log" 2>&1 </dev/null & echo $! >"$pid"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """A server of a sandbox: `name` within the sandbox's folder `directory`."""
+    """A server of a sandbox: `name` in the folder `directory` of the sandbox."""
 
     name: str
     directory: Path
 
     @property
     def mark(self) -> str:
-        """An argument that stands in this server's command line, in no other's, and says nothing to Java."""
+        """An argument that occurs only in the command line of this server, and that Java ignores."""
         return f"-Dkquota.sandbox={self.directory}/{self.name}"
 
     @property
     def log(self) -> Path:
-        """What it prints, over all its starts."""
+        """The output of all its starts."""
         return self.directory / f"{self.name}.log"
 
     @property
@@ -46,7 +46,10 @@ class Process:
 
     @property
     def pid(self) -> int | None:
-        """The process id while the server runs, else None. A pid that some other process has got by now is no pid."""
+        """The process id while the server is running, otherwise None.
+
+        A pid that another process now has does not count.
+        """
         try:
             pid = int(self._pid_file.read_text())
         except (OSError, ValueError):
@@ -54,30 +57,30 @@ class Process:
         return pid if self.mark in _command_line(pid) else None
 
     def start(self, command: list[str]) -> None:
-        """Start `command`, which holds the mark, in a session of its own; output goes to the log."""
+        """Start `command`, which contains the mark, in a session of its own; its output goes to the log."""
         assert self.mark in command
         arguments = [str(self.directory), str(self.log), str(self._pid_file), *command]
         subprocess.run(["sh", "-c", _LAUNCH, "sh", *arguments], check=True, start_new_session=True)
 
     def stop(self) -> None:
-        """Ask it to end, and after 20 s end it. Not running is fine."""
+        """Ask it to end, and kill it after 20 s. It need not be running."""
         self.signal(signal.SIGTERM)
         if not self.gone_within(20.0):
             self.kill()
 
     def kill(self) -> None:
-        """End it as a crash does: at once, nothing flushed."""
+        """Kill it like a crash: immediately, without flushing."""
         self.signal(signal.SIGKILL)
         self.gone_within(10.0)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal. Not running is fine, and this very process is never sent one."""
+        """Send it a signal. It need not be running, and the current process is never signaled."""
         if (pid := self.pid) is not None and pid != os.getpid():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
     def gone_within(self, seconds: float) -> bool:
-        """Wait for its end, `seconds` at most; whether it came."""
+        """Wait at most `seconds` for its end. Returns whether it ended."""
         deadline = time.monotonic() + seconds
         while (pid := self.pid) is not None and pid != os.getpid():
             if time.monotonic() > deadline:
@@ -86,7 +89,7 @@ class Process:
         return True
 
     def last_words(self) -> str:
-        """What the log says went wrong."""
+        """The error in the log."""
         try:
             return told(self.log.read_text(errors="replace"))
         except OSError:
@@ -94,26 +97,26 @@ class Process:
 
 
 def told(text: str) -> str:
-    """The last line of a Java program's output that names an error; else its last line."""
+    """The last line of a Java program's output that names an error, otherwise its last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if re.search(r"(^|[\w.])(Exception|Error): ", line)]
-    return (telling or lines or ["it said nothing"])[-1]
+    return (telling or lines or ["no output"])[-1]
 
 
 def in_folder(directory: Path) -> list[Process]:
-    """Every process that was ever started for a sandbox: what is on disk counts, not what was planned."""
+    """All processes that were ever started for a sandbox, according to the files on disk."""
     return [Process(name=path.stem, directory=directory) for path in sorted(directory.glob("*.pid"))]
 
 
 def stop_folder(directory: Path, patience: float) -> None:
-    """Stop them all; brokers first, because without ZooKeeper they cannot leave in good order."""
+    """Stop them all, brokers first, because without ZooKeeper they cannot shut down in a controlled way."""
     every = in_folder(directory)
     for group in ([p for p in every if p.name.startswith("broker-")], every):
         stop_all(group, patience)
 
 
 def stop_all(processes: Sequence[Process], patience: float) -> None:
-    """Ask all of them to end at once; whatever is left after `patience` seconds is ended."""
+    """Ask all of them to end, and kill those that remain after `patience` seconds."""
     for process in processes:
         process.signal(signal.SIGTERM)
     deadline = time.monotonic() + patience
@@ -123,12 +126,12 @@ def stop_all(processes: Sequence[Process], patience: float) -> None:
 
 
 def _command_line(pid: int) -> str:
-    """The arguments of a process; empty when there is none, or when it has ended and only its parent must look."""
+    """The arguments of a process; empty if there is none, or if it has ended and waits for its parent."""
     if pid <= 0:
         return ""
     if not Path("/proc/self/cmdline").exists():
         return subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, text=True).stdout
-    # While a process becomes another program, and while it ends, the kernel shows no arguments for a moment.
+    # While a process executes another program, and while it ends, the kernel shows no arguments for a moment.
     for _ in range(_MOMENTS):
         try:
             arguments = Path(f"/proc/{pid}/cmdline").read_text(errors="surrogateescape")

@@ -1,4 +1,7 @@
-"""When a server is ready: when it has answered. Until then its process is watched, so that a death is told at once."""
+"""A server is ready when it has answered.
+
+Until then its process is watched, so that its death is reported immediately.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,19 @@ _POLL: Final = 0.05
 
 
 def zookeeper(process: Process, port: int) -> None:
-    """Return when ZooKeeper serves requests. Raises Refused when it dies, or is not ready in time."""
+    """Return when ZooKeeper serves requests. Raises Refused if it dies, or is not ready in time."""
     _until(lambda: "Mode:" in _four_letters(port, b"srvr"), [process])
 
 
 def unregistered(keeper: Process, port: int, broker: SandboxBroker) -> None:
-    """Return when ZooKeeper knows no session of this broker any more: after a crash it would refuse the next one."""
+    """Return when ZooKeeper has no session of this broker, because after a crash it would refuse the next one."""
     _until(lambda: f"/brokers/ids/{broker.id}\n" not in _four_letters(port, b"dump"), [keeper])
 
 
 def brokers(all_of_them: Sequence[SandboxBroker], wanted: Sequence[SandboxBroker]) -> None:
-    """Return when each of `wanted` itself answers that it sees all of the live brokers, and their controller.
+    """Return when each of `wanted` sees all live brokers, and their controller.
 
-    Raises Refused when one dies, or is not ready in time.
+    Raises Refused if one dies, or is not ready in time.
     """
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
@@ -45,14 +48,14 @@ def brokers(all_of_them: Sequence[SandboxBroker], wanted: Sequence[SandboxBroker
         return expected <= set(seen.brokers) and seen.controller_id in seen.brokers
 
     for broker in wanted:
-        # Refused connections are what we expect here, not news for the terminal.
+        # Refused connections are expected here, and need not be shown.
         options = {"bootstrap.servers": broker.address, "log_level": 0, "reconnect.backoff.max.ms": 200}
         admin = AdminClient(options | {"error_cb": lambda _error: None})
         _until(functools.partial(sees_all, admin), [b.process for b in all_of_them])
 
 
 def _four_letters(port: int, word: bytes) -> str:
-    """ZooKeeper's answer to one of its four-letter words; empty when nobody answers."""
+    """ZooKeeper's answer to one of its four-letter words; empty if it does not answer."""
     try:
         with socket.create_connection((HOST, port), timeout=2.0) as connection:
             connection.sendall(word)
@@ -66,10 +69,10 @@ def _until(ready: Callable[[], bool], watched: Sequence[Process]) -> None:
     while not ready():
         for process in watched:
             if process.pid is None:
-                raise Refused(f"{process.name} died while starting: {process.last_words()}; its log: {process.log}")
+                raise Refused(f"{process.name} died while starting: {process.last_words()}. Its log: {process.log}")
         if time.monotonic() > deadline:
             slow = watched[0]
             raise Refused(
-                f"{slow.name} was not ready after {_PATIENCE:.0f} s: {slow.last_words()}; its log: {slow.log}"
+                f"{slow.name} was not ready after {_PATIENCE:.0f} s: {slow.last_words()}. Its log: {slow.log}"
             )
         time.sleep(_POLL)

@@ -1,4 +1,4 @@
-"""What each server is: its folders, its configuration and its command line. Nothing here starts anything."""
+"""The folders, configuration and command line of each server. Nothing here starts a server."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from kquota.terms import BrokerId
 HOST: Final = "127.0.0.1"
 RACKS: Final = 3
 
-# A small machine runs several of these: little memory, one collector thread, no optimising of what runs for minutes.
+# A small machine runs several of these: little memory, one collector thread, no optimization of short programs.
 _LEAN: Final = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k"]
 _PORTS: Final = range(20_000, 32_000)
-"""Below what systems hand out to outgoing connections, so that a stopped server finds its port free when it returns."""
+"""Below the ports that systems use for outgoing connections, so that a stopped server finds its port free again."""
 _EACH: Final = 32
 _held: Final[set[int]] = set()
 _given: Final[set[int]] = set()
@@ -29,7 +29,7 @@ _given: Final[set[int]] = set()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxBroker:
-    """One broker. Its data, configuration and log are in `directory`, the sandbox's own."""
+    """One broker. Its data, configuration and log are in `directory`, the folder of the sandbox."""
 
     id: BrokerId
     port: int
@@ -43,22 +43,22 @@ class SandboxBroker:
 
     @property
     def process(self) -> Process:
-        """The process that runs it, whether it runs now or not."""
+        """Its process, running or not."""
         return Process(name=f"broker-{self.id}", directory=self.directory)
 
     @property
     def pid(self) -> int | None:
-        """Its process id while it runs, else None."""
+        """Its process id while it is running, otherwise None."""
         return self.process.pid
 
     @property
     def log_dirs(self) -> tuple[Path, Path]:
-        """Two, so that replicas can move between them (KIP-113)."""
+        """Its two log dirs, so that replicas can move between them (KIP-113)."""
         return self.directory / f"broker-{self.id}-a", self.directory / f"broker-{self.id}-b"
 
     @property
     def metadata_dir(self) -> Path:
-        """KRaft's own log, kept out of the log dirs."""
+        """The log of KRaft, outside the log dirs."""
         return self.directory / f"broker-{self.id}-metadata"
 
     @property
@@ -68,14 +68,15 @@ class SandboxBroker:
 
 
 def broker_plan(number: int, port: int, directory: Path) -> SandboxBroker:
-    """Broker `number` of a sandbox, counted from 1; the racks go round."""
+    """Broker `number` of a sandbox, counted from 1; racks are assigned in turn."""
     return SandboxBroker(id=BrokerId(number), port=port, rack=f"rack-{(number - 1) % RACKS + 1}", directory=directory)
 
 
 def free_ports(count: int) -> list[int]:
-    """Loopback ports that nobody listens on, and none twice. Raises Refused when there are not enough.
+    """Unused loopback ports, all different. Raises Refused if there are not enough.
 
-    A server needs seconds until it listens, and another process may look meanwhile: each has blocks of its own.
+    A server needs seconds until it listens, and another process may search meanwhile, so each process has its own
+    blocks.
     """
     found: list[int] = []
     first = os.getpid() * _EACH % len(_PORTS)
@@ -92,15 +93,15 @@ def free_ports(count: int) -> list[int]:
 
 
 def _hold(block: int) -> bool:
-    """Whether this block of ports is ours until this process ends, however it does: its first port is the lock."""
+    """Whether this block of ports is ours until this process ends for any reason: its first port is the lock."""
     if block not in _held and (lock := _bound(block, shared=False)) is not None:
-        lock.detach()  # which leaves it open, and nobody listens there
+        lock.detach()  # this leaves the socket open, and nobody listens there
         _held.add(block)
     return block in _held
 
 
 def _bound(port: int, *, shared: bool) -> socket.socket | None:
-    """A socket at this port, None where it is taken; `shared` passes over connections that have ended."""
+    """A socket at this port, None if it is in use; `shared` ignores connections that have ended."""
     found = socket.socket()
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shared)
     try:
@@ -112,14 +113,14 @@ def _bound(port: int, *, shared: bool) -> socket.socket | None:
 
 
 def new_id() -> str:
-    """An id of a cluster or a log dir as Kafka makes them: 16 random bytes, base64 for URLs, no dash in front."""
+    """An id of a cluster or a log dir in Kafka's form: 16 random bytes, base64 for URLs, without a leading dash."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text
 
 
 def zookeeper_files(port: int, directory: Path, extra: Mapping[str, str]) -> dict[Path, str]:
-    """ZooKeeper's configuration. A session lasts 1 to 10 s: a killed broker's registration is soon gone."""
+    """ZooKeeper's configuration. A session lasts 1 to 10 s, so that the registration of a killed broker soon ends."""
     return {
         directory / "zookeeper.cfg": _lines(
             {
@@ -137,13 +138,13 @@ def zookeeper_files(port: int, directory: Path, extra: Mapping[str, str]) -> dic
 
 
 def zookeeper_command(java: Path, jars: Path, process: Process) -> list[str]:
-    """ZooKeeper out of PySpark's jars; nothing here must survive a power cut, so its log is not forced to disk."""
+    """ZooKeeper from PySpark's jars. Its log is not forced to disk, because nothing here must survive a power cut."""
     options = ["-Xmx256m", *_LEAN, "-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=1024", "-Dlog4j2.level=INFO"]
     main = ["org.apache.zookeeper.server.ZooKeeperServerMain", str(process.directory / "zookeeper.cfg")]
     return [str(java), *options, process.mark, "-cp", f"{jars}/*", *main]
 
 
-# What a broker makes when it first starts, and by which kquota knows that a ZooKeeper is Kafka's.
+# The znodes that a broker creates when it first starts, by which kquota recognizes a ZooKeeper of Kafka.
 KAFKA_NODES: Final = (
     "/brokers",
     "/brokers/ids",
@@ -166,7 +167,7 @@ _LISTENERS: Final = ("listeners", "advertised.listeners", "listener.security.pro
 def broker_files(broker: SandboxBroker, metadata: Mapping[str, Any], extra: Mapping[str, str]) -> dict[Path, str]:
     """A broker's configuration: Kafka's defaults, except where a small cluster that starts fast needs other values.
 
-    Listeners in `extra` come on top of the sandbox's own, without which it could not be found again.
+    Listeners in `extra` are added to the sandbox's own, which are needed to find it again.
     """
     properties = {
         "broker.rack": broker.rack,
@@ -189,7 +190,7 @@ def broker_files(broker: SandboxBroker, metadata: Mapping[str, Any], extra: Mapp
 
 
 def on_zookeeper(broker: SandboxBroker, zookeeper: str) -> dict[str, Any]:
-    """How a broker below 4.0 finds its cluster."""
+    """The properties with which a broker before 4.0 finds its cluster."""
     return {
         "broker.id": broker.id,
         "zookeeper.connect": zookeeper,
@@ -199,7 +200,7 @@ def on_zookeeper(broker: SandboxBroker, zookeeper: str) -> dict[str, Any]:
 
 
 def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
-    """How a broker finds its cluster without ZooKeeper: broker 1 is the controller as well."""
+    """The properties with which a broker finds its cluster without ZooKeeper: broker 1 is also the controller."""
     kraft: dict[str, Any] = {
         "node.id": broker.id,
         "process.roles": "broker",
@@ -207,7 +208,7 @@ def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "metadata.log.dir": broker.metadata_dir,
-        # A killed broker may come back only when its last session has ended.
+        # A killed broker can return only after its last session has ended.
         "broker.session.timeout.ms": 6000,
         "broker.heartbeat.interval.ms": 1000,
     }
@@ -218,22 +219,22 @@ def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
 
 
 def broker_command(java: Path, jars: Path, broker: SandboxBroker) -> list[str]:
-    """A broker, its log at INFO on stderr."""
+    """A broker, with its log at INFO on stderr."""
     options = ["-Xmx384m", *_LEAN, *_logging("info"), broker.process.mark]
     return [str(java), *options, "-cp", f"{jars}/*", "kafka.Kafka", str(broker.configuration)]
 
 
 def format_command(java: Path, jars: Path, broker: SandboxBroker, cluster_id: str) -> list[str]:
-    """What prepares the folders of the KRaft controller: only Kafka's own tool writes its first metadata."""
+    """The command that formats the folders of the KRaft controller. Only Kafka's tool writes its first metadata."""
     return tool_command(
         java, jars, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(broker.configuration)
     )
 
 
 def formatted(broker: SandboxBroker, cluster_id: str) -> dict[Path, str]:
-    """What prepares the folders of a KRaft broker that is no controller: the same `meta.properties` as Kafka's tool's.
+    """The files that format the folders of a KRaft broker that is not a controller: Kafka's `meta.properties`.
 
-    Written by hand, because the tool takes more than a second for each broker.
+    They are written directly, because the tool takes more than a second for each broker.
     """
     folders = (*broker.log_dirs, broker.metadata_dir)
     return {
@@ -245,7 +246,7 @@ def formatted(broker: SandboxBroker, cluster_id: str) -> dict[Path, str]:
 
 
 def tool_command(java: Path, jars: Path, main_class: str, *arguments: str) -> list[str]:
-    """One of Kafka's own tools, as its shell scripts start it, with logging off."""
+    """One of Kafka's tools, started as by its shell scripts, with logging off."""
     return [str(java), "-Xmx256m", *_LEAN, *_logging("off"), "-cp", f"{jars}/*", main_class, *arguments]
 
 
@@ -260,7 +261,7 @@ def _lines(properties: Mapping[str, Any]) -> str:
 
 
 def _escaped(value: str) -> str:
-    """A value in a Java properties file, which is read as Latin-1 and takes a backslash for an escape."""
+    """A value of a Java properties file, which is read as Latin-1 and uses backslash escapes."""
     pairs = value.encode("utf-16-be", "surrogatepass")
     units = [int.from_bytes(pairs[i : i + 2], "big") for i in range(0, len(pairs), 2)]
     return "".join(chr(u) if 0x20 <= u <= 0x7E and u != 0x5C else f"\\u{u:04x}" for u in units)

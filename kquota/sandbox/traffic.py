@@ -1,4 +1,4 @@
-"""Real clients for the demo: a load, a steady writer, and a client that runs into its quota (librdkafka)."""
+"""Real clients for the demo: a load, a steady writer, and a client that reaches its quota (librdkafka)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from kquota.errors import KquotaError, Unreachable
 
 MESSAGE: Final = 10_000
 _SECONDS: Final = 60.0
-# librdkafka writes to stderr by itself; what matters of it comes back as an error.
+# librdkafka writes to stderr by itself; what matters is returned as an error.
 _QUIET: Final = {"log_level": 2}
-# Random, so that no compression anywhere makes the bytes fewer than they are.
+# Random, so that compression does not reduce the bytes.
 _PAYLOAD: Final = os.urandom(MESSAGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientThrottling:
-    """What one client met: how often a broker asked it to wait (KIP-219), how long at most, and its rate in bytes/s."""
+    """How a client was throttled: the number of waits that brokers asked for (KIP-219), the longest, and its rate in
+    B/s.
+    """
 
     times: int
     longest_ms: int
@@ -33,33 +35,33 @@ class ClientThrottling:
 
 
 def admin(bootstrap: str) -> AdminClient:
-    """librdkafka's admin client, quiet."""
+    """librdkafka's admin client, without its own log output."""
     return AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
 
 
 def create(bootstrap: str, topic: str, assignment: list[list[int]]) -> None:
-    """A topic with these replicas, of each partition a list of brokers, and wait until brokers know it.
+    """Create a topic with these replicas, a list of brokers for each partition, and wait until brokers know it.
 
-    Raises Unreachable when the brokers refuse it, KquotaError when they do not know it in time.
+    Raises Unreachable if the brokers refuse it, and KquotaError if they do not know it in time.
     """
     client = admin(bootstrap)
     try:
         client.create_topics([NewTopic(topic, len(assignment), replica_assignment=assignment)])[topic].result(_SECONDS)
     except KafkaException as error:
         raise Unreachable(f"creating topic {topic}: {error}") from error
-    _until(lambda: len(replicas(client, topic)) == len(assignment), f"topic {topic} to be known")
+    _until(lambda: len(replicas(client, topic)) == len(assignment), f"the brokers to know topic {topic}")
 
 
 def replicas(client: AdminClient, topic: str) -> dict[int, frozenset[int]]:
-    """Each partition's replicas, as any client sees them now."""
+    """The current replicas of each partition, as any client sees them."""
     found = client.list_topics(topic, timeout=_SECONDS).topics[topic].partitions
     return {number: frozenset(partition.replicas) for number, partition in found.items()}
 
 
 def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[[float], None]) -> None:
-    """Write `size` bytes, evenly over the partitions, as fast as the brokers take them; `tell` hears the share done.
+    """Write `size` bytes, evenly over the partitions, at full speed; `tell` receives the share done.
 
-    Raises Unreachable when not all of it has arrived in time.
+    Raises Unreachable if not everything arrives in time.
     """
     producer = Producer(
         {"bootstrap.servers": bootstrap, "client.id": "loader", "queue.buffering.max.kbytes": 65_536, **_QUIET}
@@ -76,14 +78,14 @@ def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[
             producer.poll(0)
             tell(number / count)
     if left := producer.flush(_SECONDS):
-        raise Unreachable(f"loading topic {topic}: {left} messages were not taken")
+        raise Unreachable(f"loading topic {topic}: {left} messages were not accepted")
 
 
 @contextmanager
 def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[None]:
     """Write `rate` bytes per second, evenly over the partitions, as long as the context lasts.
 
-    Raises Unreachable when nothing arrives in time.
+    Raises Unreachable if nothing arrives in time.
     """
     producer = Producer({"bootstrap.servers": bootstrap, "client.id": "steady", **_QUIET})
     stop, began = threading.Event(), threading.Event()
@@ -110,7 +112,7 @@ def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[N
 
 
 def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> ClientThrottling:
-    """Write as fast as the brokers allow, until one throttles this client or `most` bytes went through."""
+    """Write as fast as the brokers allow, until a broker throttles this client or `most` bytes are written."""
     times: list[int] = []
     producer = Producer(
         {
@@ -136,13 +138,13 @@ def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> Cli
 
 
 def throttles(bootstrap: str, topics: Collection[str], brokers: Collection[int]) -> list[str]:
-    """Every replication throttle that stands there, read with another client than kquota's own."""
+    """All replication throttles of these topics and brokers, read with a client that is not kquota's."""
     client = admin(bootstrap)
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
     resources += [ConfigResource(ConfigResource.Type.BROKER, str(broker)) for broker in brokers]
     found = []
     for resource in resources:
-        # More than one broker's configs in a call is more than librdkafka can say.
+        # librdkafka can describe the configs of only one broker per call.
         for entry in client.describe_configs([resource])[resource].result(_SECONDS).values():
             dynamic = entry.source not in (ConfigSource.DEFAULT_CONFIG.value, ConfigSource.STATIC_BROKER_CONFIG.value)
             if ".replication.throttled." in entry.name and dynamic:

@@ -1,1 +1,1 @@
-"""Settings: what topics and brokers are set to, where each value comes from, and which values have no effect."""
+"""Settings of topics and brokers, where each value comes from, and which values have no effect."""

@@ -13,16 +13,16 @@ from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Altered:
-    """What came of a change: the keys to delete that were not set, and what now stands behind those that were."""
+    """The result of a change: keys to delete that were not set, and the values that apply instead of deleted ones."""
 
     absent: tuple[str, ...]
     behind: tuple[Entry, ...]
 
 
 def describe_all(configs: Configs, kind: Kind) -> tuple[Mapping[Resource, tuple[Entry, ...]], tuple[Unreachable, ...]]:
-    """Every topic, or every broker and the default of all, in order, and why some brokers could not be asked.
+    """Every topic, or every broker and the default of all, in order, and the errors of brokers that did not answer.
 
-    A topic that goes meanwhile is left out. Raises Unreachable when nobody answers.
+    A topic that is deleted meanwhile is left out. Raises Unreachable if no broker answers.
     """
     wanted = configs.configured(kind)
     try:
@@ -43,10 +43,10 @@ def describe_all(configs: Configs, kind: Kind) -> tuple[Mapping[Resource, tuple[
 
 
 def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) -> Altered:
-    """Write `change`, then read until it is seen: on KRaft a read right after a write is often stale.
+    """Write `change`, then read until it is visible, because on KRaft a read right after a write is often stale.
 
-    Each item of `attempts` allows one more read. Reads before it writes, so that nobody writes what they may not read
-    back. Raises Refused for a resource that does not exist, Unseen if the change was sent and never seen.
+    Each item of `attempts` allows one more read. Reads before it writes, so that nothing is written that cannot be read
+    back. Raises Refused for a resource that does not exist, and Unseen if the change was sent but never became visible.
     """
     resource = change.resource
     before = entries(configs, resource)
@@ -56,7 +56,7 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
         if change.seen(before, after):
             stood = {entry.key for entry in before if entry.dynamic}
             gone = stood & set(change.delete)
-            # A broker of 4.3.1 still tells a rate of its own that was deleted, with no synonym: it is not in force.
+            # A broker of 4.3.1 still reports a rate of its own that was deleted, without a synonym: it is not in force.
             true = (entry for entry in after if entry.synonyms or resource.kind == TOPICS)
             behind = tuple(entry for entry in true if entry.key in gone)
             return Altered(absent=tuple(key for key in change.delete if key not in gone), behind=behind)
@@ -64,11 +64,14 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
 
 
 def entries(configs: Configs, resource: Resource) -> tuple[Entry, ...]:
-    """The entries of a topic that must exist, or of a broker that must be alive: else Refused."""
+    """The entries of a topic or broker. Raises Refused if the topic does not exist or the broker is not alive."""
     found = configs.describe([resource])
     if resource not in found:
         if resource.kind == TOPICS:
             raise Refused(f"{resource} does not exist")
         alive = ", ".join(str(broker.name) for broker in configs.resources(BROKERS))
-        raise Refused(f"{resource} is not alive, and only itself takes and tells its configs; alive are: {alive}")
+        raise Refused(
+            f"{resource} is not alive, and only the broker itself can show or change its configs. Alive brokers: "
+            f"{alive}"
+        )
     return found[resource]

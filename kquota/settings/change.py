@@ -1,4 +1,4 @@
-"""Changes: what an operator asks of one topic or broker, and one value to write where another still stands."""
+"""Changes: those that an operator asks for, and conditional writes of one value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kquota.terms import EVERY_REPLICA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChange:
-    """Keys to set and keys to delete on one resource; Invalid when there are none, or one key is in both."""
+    """Keys to set and keys to delete on one resource. Raises Invalid if there are none, or if a key is in both."""
 
     resource: Resource
     add: Mapping[str, str] = field(default_factory=dict)
@@ -26,10 +26,10 @@ class ConfigChange:
             raise Invalid(f"{', '.join(both)}: both added and deleted")
 
     def seen(self, before: Iterable[Entry], after: Iterable[Entry]) -> bool:
-        """Whether `after` shows this change in force; keys that it does not name do not matter.
+        """Whether `after` shows this change. Other keys are ignored.
 
-        A broker tells a value as it understood it (` 0500` as `500`), and of a password only that it is set. So a value
-        that means the same, or that has changed since `before`, counts as seen.
+        A broker reports a value as it understood it (` 0500` as `500`), and of a password only that it is set. So a
+        value counts as visible if it means the same, or if it has changed since `before`.
         """
         stood = {entry.key: entry for entry in before if entry.dynamic}
         now = {entry.key: entry for entry in after if entry.dynamic}
@@ -41,7 +41,7 @@ class ConfigChange:
 
 
 def meaning(text: str) -> object:
-    """What a broker may make of a value: a number, or words in any case, blanks around list items being nothing.
+    """How a broker may read a value: a number, or words in any case, ignoring blanks around list items.
 
     >>> meaning(" 0500") == meaning("500"), meaning("compact, DELETE") == meaning("compact,delete")
     (True, True)
@@ -56,32 +56,32 @@ def meaning(text: str) -> object:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One value to write: `after` in place of `before`, and only then; None is unset, which is not the same as ""."""
+    """One conditional write: `after` replaces `before`; None means unset, which differs from ""."""
 
     setting: Setting
     before: str | None
     after: str | None
 
     def seen_in(self, value: str | None) -> bool:
-        """Whether a value read back shows this change, whoever else changed the same list in between."""
+        """Whether a value that was read shows this change, even if others changed the same list meanwhile."""
         if not self.setting.is_list:
             return value == self.after
         before, after, now = (set(entries(text)) for text in (self.before, self.after, value))
         if value is not None and not now and self.after is None:
             return False
-        if EVERY_REPLICA in now:  # somebody's, in the place of every entry, unless it is the very thing to go
+        if EVERY_REPLICA in now:  # set by somebody else in place of all entries, unless it is what this change removes
             return EVERY_REPLICA not in before - after
         return after - before <= now and not (before - after) & now
 
 
 def lists_first(changes: Iterable[Change]) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
-    """Changes of lists, then those of rates, as they are written: lists are fewer, and in force at once."""
+    """Changes of lists, then those of rates, in the order of writing: lists are fewer, and take effect at once."""
     every = tuple(changes)
     return tuple(c for c in every if c.setting.is_list), tuple(c for c in every if not c.setting.is_list)
 
 
 def needed(wanted: Mapping[Setting, tuple[str, ...]], now: Mapping[Setting, str | None]) -> tuple[Change, ...]:
-    """The changes that bring the wanted list entries and rates into force; none where they already are.
+    """The changes that put the wanted list entries and rates into force; none if they already are.
 
     Raises Refused for a list that would be too long.
     """

@@ -1,4 +1,4 @@
-"""What a broker would ignore, or what cannot be meant: told before anything is written (KIP-73, KAFKA-10190)."""
+"""Refuses or warns about values that brokers would ignore, before anything is written (KIP-73, KAFKA-10190)."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class OtherKind(Invalid):
 
 
 def value(resource: Resource, key: str, text: str) -> str:
-    """What to store for the text of one value: rates as whole bytes per second, lists without blanks.
+    """The value to store for a text: rates as whole bytes per second, lists without blanks.
 
-    Every other value is the broker's to judge. Raises Invalid for a key on the wrong kind of resource, for what is no
-    rate and no list, for what is no UTF-8, and for more bytes than a broker can hold.
+    Brokers check all other values. Raises Invalid for a key on the wrong kind of resource, for an invalid rate or list,
+    for text that is not valid UTF-8, and for more bytes than a broker can store.
     """
     if key in THROTTLE_RATES:
         if resource.kind == TOPICS:
@@ -47,39 +47,43 @@ def value(resource: Resource, key: str, text: str) -> str:
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        # It may be a password, and so is not shown.
+        # It may be a password, so it is not shown.
         raise Invalid(f"{key}: the value is not valid UTF-8; check the shell's locale") from None
     if size > LONGEST_VALUE:
         raise Invalid(
-            f"{key}: the value is {size:,} bytes long, a broker holds {LONGEST_VALUE:,}; "
-            "throttle the topic's partitions in turns"
+            f"{key}: the value is {size:,} bytes long, and a broker can store {LONGEST_VALUE:,}. "
+            "Throttle some of the topic's partitions at a time"
         )
     return text
 
 
 def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> tuple[str, ...]:
-    """Warnings about what the operator may not mean; `release` None: this cluster's release is not known.
+    """Warnings about changes that may be a mistake; `release` is None if it is unknown.
 
-    Raises Refused for what this release stores and ignores.
+    Raises Refused for values that this release stores and ignores.
     """
     warned = []
     rates = [key for key in THROTTLE_RATES if key in change.add]
     if change.resource.kind == BROKERS and change.resource.name is DEFAULT and rates:
         words = "on the default of all brokers is ignored before Kafka 3.9 (KAFKA-10190)"
         if release is None:
-            warned.append(f"{', '.join(rates)} {words}, and ZooKeeper does not tell the release; set it on each broker")
+            warned.append(
+                f"{', '.join(rates)} {words}, and ZooKeeper does not store the release. Set it on each broker"
+            )
         elif release < DEFAULT_HAS_RATES:
             is_ = ".".join(map(str, release))
-            raise Refused(f"{', '.join(rates)} {words}, and this is {is_}: set it on each broker. Nothing was written")
+            raise Refused(
+                f"{', '.join(rates)} {words}, and the brokers are {is_}. Nothing was written. Set it on each broker"
+            )
     gone = [key for key in THROTTLE_RATES if key in change.delete]
     if gone and release is not None and release < _DELETES_ARE_HEEDED:
         lifted = ", ".join(f"{key}={_NO_LIMIT}" for key in gone)
         warned.append(
-            f"{change.resource}: before Kafka 2.5 a deleted rate stays in force (KAFKA-9625); set {lifted} first"
+            f"{change.resource}: before Kafka 2.5, a deleted rate stays in force (KAFKA-9625). Set {lifted} first"
         )
     for key in THROTTLE_LISTS:
         if change.add.get(key) == EVERY_REPLICA:
             warned.append(
-                f"{change.resource}: {key}=* throttles every replica, also one that fell out of sync and must catch up"
+                f"{change.resource}: {key}=* throttles every replica, including out-of-sync replicas that must catch up"
             )
     return tuple(warned)

@@ -1,4 +1,4 @@
-"""What this room needs of a cluster. `tests/settings/contract.py` defines it; the fake and the real stores pass it."""
+"""The interface of a cluster. `tests/settings/contract.py` defines it; the fake and the real stores pass it."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ class Configs(Protocol):
         ...
 
     def configured(self, kind: Kind) -> tuple[Resource, ...]:
-        """What a description of all is about, in order, the brokers' default last.
+        """The resources of a description of all, in order, the brokers' default last.
 
-        Through the Admin API the resources that exist, in ZooKeeper those that have configs there: a broker that is
-        not alive, too.
+        Through the Admin API these are the resources that exist. In ZooKeeper they are those that have configs there,
+        including brokers that are not alive.
         """
         ...
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
         """The entries of each, sorted by key: through the Admin API all in force, in ZooKeeper those set there.
 
-        A resource that does not exist is left out; one without entries has (). May be stale.
+        A resource that does not exist is left out; a resource without entries has (). May be stale.
         """
         ...
 
     def alter(self, changes: Sequence[ConfigChange]) -> None:
-        """Set and delete the keys that are named and touch no other, whatever stood before.
+        """Set and delete the given keys and change nothing else, whatever was set before.
 
-        Raises Refused with the cluster's words when it took nothing, Incomplete when it took a part, Unreachable when
-        the answer was lost.
+        Raises Refused with the cluster's message if it accepted nothing, Incomplete if it accepted a part, and
+        Unreachable if the answer was lost.
         """
         ...
 
     def release(self) -> tuple[int, ...] | None:
-        """The brokers' release, for example (3, 9), never newer than it is; None where it cannot be known."""
+        """The brokers' release, for example (3, 9), never newer than the real one; None if it is unknown."""
         ...

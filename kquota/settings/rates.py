@@ -1,4 +1,4 @@
-"""Throttle rates of brokers (KIP-73, KIP-113): their stored text, and whether brokers obey it."""
+"""Throttle rates of brokers (KIP-73, KIP-113): their stored text, and whether brokers enforce it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEXT: Final = re.compile(r"[0-9]{1,19}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRate:
-    """A rate as its broker reports it: the text, Kafka's word for where it was set, and whether brokers obey it."""
+    """A rate as its broker reports it: the text, Kafka's name of its source, and whether brokers enforce it."""
 
     value: str
     source: str
@@ -37,7 +37,7 @@ def stored_rates(entries: Iterable[Entry], release: tuple[int, ...] | None) -> d
 
 
 def in_force(entry: Entry, release: tuple[int, ...] | None) -> bool:
-    """Whether a broker obeys what it reports: a rate only where it was set dynamically (KAFKA-20125)."""
+    """Whether a broker enforces the value it reports: a rate only if it was set dynamically (KAFKA-20125)."""
     if entry.key not in THROTTLE_RATES or entry.source == DYNAMIC_BROKER:
         return True
     obeyed = release is not None and release >= DEFAULT_HAS_RATES

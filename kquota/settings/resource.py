@@ -1,4 +1,4 @@
-"""What can be set: a topic, a broker or the default of all brokers, a key of it, and the value that it has."""
+"""Resources and settings: a topic, a broker or the default of all brokers, its keys, and their values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BROKER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """What has dynamic configs: a topic by name, a broker by id in decimal, or DEFAULT of all brokers (KIP-226).
+    """A resource with dynamic configs: a topic by name, a broker by decimal id, or DEFAULT for all brokers (KIP-226).
 
     Raises Invalid for a name that no topic or broker can have.
     """
@@ -41,7 +41,7 @@ class Resource:
     def __post_init__(self) -> None:
         if isinstance(self.name, Default):
             if self.kind == TOPICS:
-                raise Invalid("topics have no default entity: what a topic does not set itself is set on the brokers")
+                raise Invalid("topics have no default entity: set the defaults of topics on the brokers")
         elif self.kind == BROKERS:
             if not _BROKER.fullmatch(self.name) or int(self.name) > HIGHEST_ID:
                 raise Invalid(f"The entity name for brokers must be a valid integer broker id, found: {self.name}")
@@ -50,12 +50,12 @@ class Resource:
 
     @property
     def order(self) -> tuple[str, bool, int, str]:
-        """The one order in which resources are shown: topics by name, brokers by id, their default last."""
+        """The display order of resources: topics by name, brokers by id, their default last."""
         number = int(self.name) if self.kind == BROKERS and self.name is not DEFAULT else 0
         return (self.kind, self.name is DEFAULT, number, str(self.name))
 
     def parts(self) -> Iterator[tuple[str, str | Default]]:
-        """Its kind and its name, as an entity with quotas has them."""
+        """Its kind and its name, in the form of a quota entity."""
         yield self.kind, self.name
 
     def __str__(self) -> str:
@@ -95,7 +95,7 @@ class Setting:
 
     @property
     def is_list(self) -> bool:
-        """Whether it lists throttled replicas (KIP-73). Otherwise its value is one."""
+        """Whether its value is a list of throttled replicas (KIP-73)."""
         return self.key in THROTTLE_LISTS
 
     def __lt__(self, other: Setting) -> bool:
@@ -107,7 +107,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synonym:
-    """One value that stands behind an entry, in Kafka's words for where it was set: `DEFAULT_CONFIG`, …"""
+    """One possible value of an entry, with Kafka's name of its source: `DEFAULT_CONFIG`, …"""
 
     source: str
     key: str
@@ -116,10 +116,10 @@ class Synonym:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One config of a resource as it is in force. `value` None: the broker does not tell it, as with passwords.
+    """One config of a resource that is in force. `value` is None if the broker does not report it, as for passwords.
 
-    `source` is Kafka's word (`DYNAMIC_TOPIC_CONFIG`, `STATIC_BROKER_CONFIG`, …); `dynamic` says that it was set on this
-    very resource. `synonyms` begins with the value in force.
+    `source` is Kafka's name (`DYNAMIC_TOPIC_CONFIG`, `STATIC_BROKER_CONFIG`, …). `dynamic`: it was set on this resource
+    itself. `synonyms` begins with the value in force.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""Lists of throttled replicas (KIP-73): the only parser of their text, and how entries come and go."""
+"""Lists of throttled replicas (KIP-73): the only parser of their text, and how entries are added and removed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _OF_THE_DRAFT: Final = re.compile(r"([0-9]+)-([0-9]+)")
 
 
 def parts(text: str | None) -> tuple[str, ...]:
-    """Every entry of a list in its order, also one that is repeated.
+    """All entries of a list in order, including repeated ones.
 
-    Blanks around an entry and empty entries mean nothing, because Kafka accepts both.
+    Blanks around an entry and empty entries are ignored, because Kafka accepts both.
 
     >>> parts(",0:1, 0:2,0:1,")
     ('0:1', '0:2', '0:1')
@@ -34,7 +34,7 @@ def entries(text: str | None) -> tuple[str, ...]:
 
 
 class EmptyValue(Invalid):
-    """A value of `key` that is empty: perhaps the key is to be deleted."""
+    """The value of `key` is empty: perhaps the key is to be deleted."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"{key} is empty")
@@ -47,45 +47,45 @@ def throttled_replicas(key: str, text: str) -> str:
     >>> throttled_replicas("leader.replication.throttled.replicas", "0:1, 0:2,")
     '0:1,0:2'
 
-    Raises Invalid, naming `key`, for any other form, KIP-73's `0-1` among them, and for an entry that stands twice.
+    Raises Invalid, naming `key`, for any other form, including KIP-73's `0-1`, and for a repeated entry.
     """
     found = parts(text)
     if not found:
         raise EmptyValue(key)
     if EVERY_REPLICA in found:
         if len(found) > 1:
-            raise Invalid(f"{key}: '*' stands for every replica, so it stands alone")
+            raise Invalid(f"{key}: '*' means every replica, so it must be the only entry")
         return EVERY_REPLICA
     for entry in found:
         _must_be_a_replica(key, entry)
     if len(set(found)) < len(found):
         twice = next(entry for entry in found if found.count(entry) > 1)
-        raise Invalid(f"{key}: {twice} is given twice")
+        raise Invalid(f"{key}: {twice} is listed twice")
     return ",".join(found)
 
 
 def _must_be_a_replica(key: str, entry: str) -> None:
     if draft := _OF_THE_DRAFT.fullmatch(entry):
         raise Invalid(
-            f"{key}: {entry!r} is the form of KIP-73's draft; today it is partition:broker, {':'.join(draft.groups())}"
+            f"{key}: {entry!r} is the form of KIP-73's draft. Write partition:broker, {':'.join(draft.groups())}"
         )
     if listed_replica(entry) is None:
         raise Invalid(
-            f"{key}: {entry!r} is not partition:broker, neither more than {HIGHEST_ID}; "
-            "write for example 0:1,0:2 or '*'"
+            f"{key}: {entry!r} is not partition:broker with numbers up to {HIGHEST_ID}. "
+            "Write for example 0:1,0:2 or '*'"
         )
 
 
 def replica(setting: Setting, entry: str) -> ReplicaId | None:
-    """The replica that `partition:broker` names, whether it exists or not; None for `*` and what is malformed."""
+    """The replica that `partition:broker` names, even if it does not exist; None for `*` and malformed entries."""
     named = listed_replica(entry)
     return None if named is None else (TopicPartition(setting.name, named[0]), named[1])
 
 
 def merge(current: str | None, ours: Sequence[str]) -> str:
-    """The list with ours added: others' entries first and in order, no duplicates, no leading comma; `*` stays.
+    """The list with our entries added: others' entries first and in order, no duplicates, no leading comma; `*` stays.
 
-    `*` among ours takes the place of every entry. Raises Refused when it is longer than a broker can hold.
+    `*` in `ours` replaces every entry. Raises Refused if the list is longer than a broker can store.
     """
     present = entries(current)
     if EVERY_REPLICA in present:
@@ -95,14 +95,15 @@ def merge(current: str | None, ours: Sequence[str]) -> str:
     merged = ",".join(dict.fromkeys((*present, *ours)))
     if len(merged.encode()) > LONGEST_VALUE:
         raise Refused(
-            f"a throttled-replica list would be {len(merged.encode()):,} bytes long, a broker holds {LONGEST_VALUE:,}; "
-            "split the plan into smaller ones"
+            f"a throttled replica list would be {len(merged.encode()):,} bytes long, and a broker can store "
+            f"{LONGEST_VALUE:,}. "
+            "Split the plan into smaller ones"
         )
     return merged
 
 
 def without(current: str | None, ours: Iterable[str], prior: str | None) -> str | None:
-    """The list with ours taken away: `prior` to the letter when just its entries are left, unset if it was unset."""
+    """The list without our entries: `prior` to the letter if only its entries are left, unset if it was unset."""
     gone = set(ours)
     left = tuple(entry for entry in entries(current) if entry not in gone)
     if current is None or set(left) == set(entries(prior)):

@@ -1,4 +1,4 @@
-"""What may be written to ZooKeeper, which takes anything: a wrong value there stops a broker when it next starts."""
+"""The values that may be written to ZooKeeper, which accepts anything: a wrong one prevents a broker from starting."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ TOPIC: Final[Mapping[str, Callable[[str], bool]]] = {
     "segment.ms": _whole(1, _LONG),
     "unclean.leader.election.enable": _BOOLEAN,
 }
-"""The topic configs that every Kafka with a ZooKeeper has, from 2.4 to 3.9, and what all of these take."""
+"""The topic configs that all Kafka releases with a ZooKeeper have, 2.4 to 3.9, and the values that all accept."""
 
 
 class NeedsBroker(Invalid):
@@ -67,24 +67,26 @@ class NeedsBroker(Invalid):
 
 
 def must_be_sound(change: ConfigChange) -> None:
-    """Raises Invalid for a value that is wrong, or that nobody but a broker can judge."""
+    """Raises Invalid for a value that is wrong, or that only a broker can check."""
     for key, text in change.add.items():
         if key in THROTTLE_RATES or key in THROTTLE_LISTS:
             if value(change.resource, key, text) != text:
-                raise Invalid(f"{key}={text}: not as Kafka stores it")
+                raise Invalid(f"{key}={text}: not in the form that Kafka stores")
         elif change.resource.kind == BROKERS:
             raise NeedsBroker(
-                f"{key}: of a broker's configs only {', '.join(THROTTLE_RATES)} can be set through ZooKeeper; "
-                "every other a running broker must check"
+                f"{key}: through ZooKeeper, only {', '.join(THROTTLE_RATES)} of a broker can be set, because "
+                "a running broker must check all other configs"
             )
         elif key not in TOPIC:
             raise NeedsBroker(
-                f"{key}: not a topic config that every Kafka has, and through ZooKeeper no broker checks it"
+                f"{key}: not a topic config of every Kafka release, and no broker checks what is written to ZooKeeper"
             )
         elif not TOPIC[key](text):
-            raise Invalid(f"{key}={text}: no broker takes this value, and through ZooKeeper none would refuse it")
+            raise Invalid(
+                f"{key}={text}: not a value that brokers accept, and no broker checks what is written to ZooKeeper"
+            )
 
 
 def is_password(key: str) -> bool:
-    """Whether a broker's config may hold a secret, by its name alone; rather one too many."""
+    """Whether a broker's config may hold a secret, judged by its name; in doubt it does."""
     return _PASSWORD.search(key) is not None

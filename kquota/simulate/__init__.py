@@ -1,6 +1,6 @@
-"""THE BROKER'S OWN ARITHMETIC: when a load is let through, and when it waits. Pure; time is an argument, in ms.
+"""The broker's own arithmetic: when it accepts a load and when it delays it. Pure; time is an argument, in ms.
 
-A program needs no more than these names.
+A program needs only these names.
 """
 
 from kquota.simulate.answer import Deploy, Flow, deploy, flow, rate_within

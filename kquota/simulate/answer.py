@@ -1,4 +1,4 @@
-"""What a load comes to under its quotas: when it is through, what it gets in the long run, how long it waits."""
+"""The result of a load under its quotas: when it is done, its throughput in the long run, and how long it waits."""
 
 from __future__ import annotations
 
@@ -18,32 +18,31 @@ _COUNTS: Final = ("admitted", "rejected", "delayed", "bytes", "mutations", "tota
 
 
 class NoRate(Invalid):
-    """No mutation rate is high enough for a deploy in a given time."""
+    """No mutation rate is high enough for the topics in the given time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deploy:
-    """Topics under a quota on mutations: every round, when the last is let through, and how long whoever comes next
-    would wait then."""
+    """Topics under a mutation quota: all rounds, and how long the next request would have to wait afterwards."""
 
     rounds: tuple[Round, ...]
     next_wait_ms: int
 
     @property
     def ms(self) -> int:
-        """From the first request to the last."""
+        """The time from the first request to the last."""
         return self.rounds[-1].at if self.rounds else 0
 
     @property
     def mutations(self) -> int:
-        """All that were let through."""
+        """All accepted mutations."""
         return sum(one.mutations for one in self.rounds)
 
 
 def deploy(items: Sequence[int], quota: Admission, manner: Manner = Manner()) -> Deploy:  # noqa: B008 - frozen
-    """`items` are topics, each a number of partitions; a client that waits as long as it is told. Times in ms.
+    """Simulate a client that waits as long as the broker asks. `items` are numbers of partitions. Times are in ms.
 
-    Raises Invalid where that, or the wait of whoever comes next, is more than a month. Source: KIP-599, and
+    Raises Invalid if that, or the wait of the next request, is more than 30 days. Source: KIP-599, and
     ControllerMutationQuotaManager as shipped.
 
     >>> from kquota.simulate import Bucket, Mutations
@@ -53,11 +52,13 @@ def deploy(items: Sequence[int], quota: Admission, manner: Manner = Manner()) ->
     found = []
     for one in rounds(items, quota, manner):
         if one.at > LONGEST_MS:
-            raise Invalid("under this quota the deploy takes more than 30 days: is the rate meant per second?")
+            raise Invalid("under this quota the topics take more than 30 days. The rate is per second: check its unit")
         found.append(one)
     owed = quota.admit(1, found[-1].at) or 0 if found else 0
     if owed > LONGEST_MS:
-        raise Invalid("under this quota whoever comes next waits more than 30 days: is the rate meant per second?")
+        raise Invalid(
+            "under this quota the next request waits more than 30 days. The rate is per second: check its unit"
+        )
     return Deploy(rounds=tuple(found), next_wait_ms=owed)
 
 
@@ -67,9 +68,9 @@ def rate_within(
     quota: Callable[[float], Admission],
     manner: Manner = Manner(),  # noqa: B008 - frozen
 ) -> int:
-    """The smallest whole rate, in mutations per second, under which all `items` are through within `ms`.
+    """The smallest whole rate, in mutations per second, under which all `items` are done within `ms`.
 
-    `quota` makes one of a rate. Raises Invalid where another quota makes it late whatever the rate.
+    `quota` creates a quota of a rate. Raises Invalid if another quota makes it late at any rate.
 
     >>> from kquota.simulate import Bucket, Mutations
     >>> rate_within([12] * 2_000, 600_000, lambda rate: Mutations(Bucket(rate=rate)))
@@ -83,7 +84,7 @@ def rate_within(
     while late(high):
         low, high = high, high * 2
         if high > _HIGHEST:
-            raise NoRate("no mutation rate is enough: the request percentage alone takes longer")
+            raise NoRate("no mutation rate is high enough: the request percentage alone takes longer")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if late(middle) else (low, middle)
@@ -92,13 +93,13 @@ def rate_within(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """What a client got, in bytes and mutations, and how long it was silent for it; times in ms.
+    """The throughput of a client in bytes and mutations, and how long it was muted; times in ms.
 
-    `admitted` requests went through, `rejected` tries did not and were sent again; after `delayed` of both the client
-    had to wait. `first_at` and `worst_at` are when it was told to wait first, and longest. Steady rates are per second,
-    from two windows on, when the first burst is paid for, up to the last request; None where that is less than a window
-    more. `costs` names what its requests have at all: bytes, thread_ms, mutations. `unfinished`: a fetch never gets an
-    answer, or the waits come to more than a month.
+    `admitted` requests were accepted; `rejected` attempts were not, and were sent again. After `delayed` of both the
+    client had to wait. `first_at` and `worst_at` are the times of the first and of the longest wait. Steady rates are
+    per second, from the end of the second window, when the first burst is used up, to the last request; None if that is
+    less than one window. `costs` names the kinds of cost of its requests: bytes, thread_ms, mutations. `unfinished`: a
+    fetch never gets an answer, or the waits exceed 30 days.
     """
 
     begin: int
@@ -124,9 +125,9 @@ class Flow:
 
 @dataclass(slots=True)
 class _Since:
-    """What went through from `at` on, and how much of that before `last`, when something was sent last.
+    """What was accepted from `at` on, and how much of it before `last`, the time of the last request.
 
-    A rate is over what lies between: what is sent last has no time of its own yet.
+    A rate covers the time between them, because the last request has no duration yet.
     """
 
     at: int
@@ -144,7 +145,7 @@ class _Since:
 
 @dataclass(slots=True, kw_only=True)
 class Walk:
-    """One client on its way through its load, summed up as it goes: a load may be longer than memory."""
+    """One client during its load, summed up on the way, because a load may be larger than memory."""
 
     quotas: Quotas
     closed_loop: bool = False
@@ -164,7 +165,7 @@ class Walk:
         self._client = SimulatedClient(quotas=self.quotas, closed_loop=self.closed_loop)
 
     def take(self, request: Request) -> None:
-        """The next request; what comes once its waits are longer than a month is passed over."""
+        """Process the next request; requests after waits of more than 30 days are ignored."""
         if len(self._costs) < len(_COSTS):
             self._costs.update(name for name in _COSTS if getattr(request, name))
         for sent in self._client.send(request):
@@ -173,7 +174,7 @@ class Walk:
             self._add(sent)
 
     def flow(self) -> Flow:
-        """What it came to so far."""
+        """The result so far."""
         first_at, first_wait = self._first or (None, None)
         worst_wait, worst_at = self._worst
         steady_bytes, steady_mutations = self._steady()
@@ -235,7 +236,7 @@ class Walk:
 
 
 def flow(requests: Iterable[Request], quotas: Quotas, *, closed_loop: bool = False) -> Flow:
-    """What one client gets for its whole load, on one connection to one broker. Source: KIP-124, KIP-219.
+    """The result of a whole load of one client, on one connection to one broker. Source: KIP-124, KIP-219.
 
     >>> load = [Request(at, 1_000_000) for at in range(0, 60_000, 40)]  # 25 MB/s
     >>> flow(load, Quotas(producer_byte_rate=10e6)).worst_wait  # ms

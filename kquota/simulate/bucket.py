@@ -10,10 +10,10 @@ from kquota.terms import SAMPLE_MS, SAMPLES
 
 @dataclass(slots=True)
 class Bucket:
-    """Tokens: they come back at `rate` a second up to the `burst`, and may be spent below 0.
+    """Tokens are added at `rate` per second up to the `burst`, and can become negative.
 
-    Whoever asks while there are 0 or more is let through, whatever it costs; a bucket that nobody used is full. Raises
-    Invalid for a rate that is not more than 0 and finite, and for less than 1 sample.
+    A request is accepted while there are 0 or more, whatever it costs. An unused bucket is full. Raises Invalid for a
+    rate that is not more than 0 and finite, and for less than 1 sample.
     """
 
     rate: float
@@ -28,11 +28,11 @@ class Bucket:
 
     @property
     def burst(self) -> float:
-        """The most tokens there can be: rate x controller.quota.window.num x controller.quota.window.size.seconds."""
+        """The most tokens: rate x controller.quota.window.num x controller.quota.window.size.seconds."""
         return self.samples * (self.sample_ms / 1_000) * self.rate
 
     def tokens(self, now: int) -> float:
-        """What is there; negative is debt."""
+        """The current tokens; negative means debt."""
         if self._seen is None:
             self._tokens = self.burst
         else:
@@ -45,5 +45,5 @@ class Bucket:
         self._tokens = min(self.burst, self.tokens(now) - mutations)
 
     def debt(self, now: int) -> float:
-        """How many tokens are missing until there are 0; 0 when there are."""
+        """How many tokens are missing until there are 0; 0 if none are."""
         return max(0.0, -self.tokens(now))

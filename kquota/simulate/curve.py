@@ -1,4 +1,4 @@
-"""How much happened when, in a few cells, however long it takes."""
+"""Amounts over time, in a few cells, for any duration."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MOST: Final = 120
-"""Cells of a curve. It is made for the eye, and a trace may have a million of them."""
+"""Most cells of a curve. A curve is for people, and a trace may have a million seconds."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Curve:
-    """Sums over cells of `seconds` each, a power of two that doubles when there would be too many.
+    """Sums over cells of `seconds` each, a power of two that doubles if there would be too many cells.
 
-    Cell n begins (`first` + n) x `seconds` after 0 ms: so any two curves add up, and none loses anything.
+    Cell n begins (`first` + n) x `seconds` after 0 ms, so that any two curves can be added without loss.
     """
 
     seconds: int = 1
@@ -22,7 +22,7 @@ class Curve:
     cells: list[int] = field(default_factory=list)
 
     def add(self, ms: int, amount: int) -> None:
-        """Count what happened at `ms`, which is not before anything that was counted."""
+        """Add an amount at `ms`, which is not before any earlier one."""
         if not self.cells:
             self.first = ms // 1_000 // self.seconds
         while (cell := ms // 1_000 // self.seconds - self.first) >= MOST:
@@ -31,7 +31,7 @@ class Curve:
         self.cells[cell] += amount
 
     def within(self, cells: int) -> Curve:
-        """The same in at most so many cells."""
+        """The same curve in at most this many cells."""
         found = Curve(seconds=self.seconds, first=self.first, cells=list(self.cells))
         while len(found.cells) > cells:
             found._widen()
@@ -45,7 +45,7 @@ class Curve:
 
 
 def total(curves: Sequence[Curve]) -> Curve:
-    """All of them together."""
+    """The sum of all curves."""
     told = [one for one in curves if one.cells]
     found = Curve(seconds=max((one.seconds for one in told), default=1))
     parts = [(one.first * one.seconds + n * one.seconds, cell) for one in told for n, cell in enumerate(one.cells)]

@@ -1,6 +1,6 @@
-"""The arithmetic that KIP-599's two drafts had for mutations, before Kafka shipped a token bucket instead.
+"""The arithmetic of KIP-599's two drafts for mutations, before Kafka shipped a token bucket instead.
 
-Both keep a rate over samples of one second and spread a burst over them, so that it drains with every sample that ends.
+Both measure a rate over samples of one second and spread a burst over them, so that it drains sample by sample.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from kquota.terms import SAMPLE_MS
 
 
 class Spread(enum.Enum):
-    """Where a burst goes: `EVEN`, to all samples alike (100 x 5.6); `FRONT`, up to the quota to each one before,
-    and the rest to the last (99 x 5 + 65)."""
+    """How a burst is spread.
+
+    `EVEN`: over all samples alike (100 x 5.6). `FRONT`: each earlier sample is filled up to the quota, and the last one
+    gets the rest (99 x 5 + 65).
+    """
 
     EVEN = "draft-even"
     FRONT = "draft-front"
@@ -23,7 +26,7 @@ class Spread(enum.Enum):
 
 @dataclass(slots=True)
 class Draft:
-    """`rate` in mutations per second; a burst of `samples` seconds' worth may be taken at once.
+    """`rate` is in mutations per second; a burst of `samples` seconds of it is possible at once.
 
     Raises Invalid for a rate that is not more than 0 and finite, and for less than 1 sample.
     """
@@ -40,7 +43,7 @@ class Draft:
         self._kept = [0.0] * self.samples
 
     def average(self, now: int) -> float:
-        """What the samples hold, per second."""
+        """The average of the samples, per second."""
         began = now if self._began is None else self._began
         ended = (now - began) // SAMPLE_MS
         self._kept = (self._kept + [0.0] * min(ended, self.samples))[-self.samples :]
@@ -48,16 +51,16 @@ class Draft:
         return sum(self._kept) / (self.samples * SAMPLE_MS / 1_000)
 
     def admit(self, mutations: float, now: int) -> int | None:
-        """None when let through, else the ms that its client is told to wait: (R - Q) / Q x S x W."""
+        """None if accepted, otherwise the ms that the client must wait: (R - Q) / Q x S x W."""
         average = self.average(now)
-        # The one draft lets through below the quota only, the other at the quota, too.
+        # One draft accepts requests only below the quota, the other also at the quota.
         if average < self.rate or (average == self.rate and self.spread is Spread.FRONT):
             self._record(mutations)
             return None
         return delay_ms(average, self.rate, self.samples * SAMPLE_MS)
 
     def delay(self, mutations: float, now: int) -> int:
-        """Mutations of an old client: let through whatever they cost, and the ms to wait after."""
+        """Accept mutations of an old client, whatever they cost, and return the ms to wait afterwards."""
         self.average(now)
         self._record(mutations)
         return delay_ms(self.average(now), self.rate, self.samples * SAMPLE_MS)

@@ -1,4 +1,4 @@
-"""A client under its quotas: what it sends when, and how long it is silent in between (KIP-219's mute)."""
+"""A client under its quotas: when it sends each request, and how long it is muted in between (KIP-219)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ BYTE_RATE: Final = "byte rate"
 REQUEST: Final = "request percentage"
 MUTATIONS: Final = "mutation rate"
 _PATIENCE: Final = 1_000
-"""So many empty answers in a row, and a fetch is given up."""
+"""Number of empty answers in a row after which a fetch is given up."""
 
 
 class Request(NamedTuple):
-    """What a client has to send from `at` (ms) on: its bytes, the ms of a broker thread that it costs, and the
-    partitions that it creates or deletes. A tuple, for a trace has millions."""
+    """A request that a client sends at `at` (ms) or later. A tuple, because a trace has millions of them.
+
+    It has its bytes, its thread time on a broker in ms, and the partitions that it creates or deletes.
+    """
 
     at: int
     bytes: int = 0
@@ -31,7 +33,7 @@ class Request(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """One try of a request: when the broker read it, what went through, and how long its client is then silent.
+    """One attempt of a request: when the broker read it, what it accepted, and how long the client is then muted.
 
     `served`: it need not be sent again. `by` is the quota that asks for the wait, if any.
     """
@@ -46,11 +48,12 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Quotas:
-    """What holds a client on one broker, per second, by quota key: `Quotas(producer_byte_rate=10e6)`; None is no quota.
+    """The quotas of a client on one broker, per second, by key: `Quotas(producer_byte_rate=10e6)`; None is no quota.
 
-    A client produces or consumes, not both. `strict`: its mutations are rejected; a client too old for that is only
-    delayed (KIP-599). `samples` is quota.window.num and controller.quota.window.num. Raises Invalid for a key that is
-    not simulated, for two of one model, for what is not more than 0 and finite, and for less than 1 sample.
+    A client produces or consumes, not both. `strict`: its mutations are rejected; a client that is too old for that is
+    only delayed (KIP-599). `samples` is quota.window.num and controller.quota.window.num. Raises Invalid for a key that
+    is not simulated, for two keys of one model, for a limit that is not more than 0 and finite, and for less than 1
+    sample.
     """
 
     limits: Mapping[str, float]
@@ -60,7 +63,7 @@ class Quotas:
     def __init__(self, *, strict: bool = True, samples: int = SAMPLES, **limits: float | None) -> None:
         known = {key: row for key, row in QUOTA_KEYS.items() if row.simulated is not None}
         if unknown := limits.keys() - known.keys():
-            raise Invalid(f"{', '.join(sorted(unknown))}: not simulated; these keys are: {', '.join(known)}")
+            raise Invalid(f"{', '.join(sorted(unknown))}: not simulated. Simulated keys: {', '.join(known)}")
         held = {key: limit for key in known if (limit := limits.get(key)) is not None}
         for model in Model:
             if len(rivals := [key for key in held if known[key].model is model]) > 1:
@@ -72,23 +75,23 @@ class Quotas:
             object.__setattr__(self, name, value)
 
     def limit(self, model: Model) -> float | None:
-        """The limit that this model holds the client to; None where none does."""
+        """The limit of this model; None if there is none."""
         return next((limit for key, limit in self.limits.items() if QUOTA_KEYS[key].model is model), None)
 
     def throughput(self, model: Model) -> Throughput | None:
-        """The broker's part in that limit, with nothing counted yet."""
+        """The broker's meter of that limit, with nothing counted yet."""
         bound = self.limit(model)
         return None if bound is None else throughput(model, bound, self.samples)
 
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedClient:
-    """One connection that sends in order, each request once it is there and the mute of the one before is over.
+    """One connection that sends each request in order, when it is due and the mute of the previous one is over.
 
-    `closed_loop`: it thinks between two requests for as long as its load says, so every wait moves all that follows;
-    else requests pile up meanwhile. Each request is counted under every quota, and the longest wait is asked for, not
-    their sum. A fetch that has to wait is answered empty and takes nothing from the byte rate; a topic that is rejected
-    spends nothing. Both are sent again after the wait.
+    `closed_loop`: the client pauses between two requests as in its load, so every wait delays all later requests.
+    Otherwise requests queue up meanwhile. Each request counts under every quota, and the longest wait applies, not the
+    sum. A fetch that has to wait is answered empty and does not count for the byte rate; a rejected topic spends
+    nothing. Both are sent again after the wait.
     """
 
     quotas: Quotas
@@ -108,10 +111,10 @@ class SimulatedClient:
         self._mutations = None if rate is None else Mutations(Bucket(rate=rate, samples=quotas.samples))
 
     def send(self, request: Request) -> Iterator[Sent]:
-        """Every try until all of it went through; what is sent later must not be there earlier.
+        """All attempts until everything is accepted. Later requests must not be due earlier.
 
-        A fetch whose every try costs more of a thread's time than its quota gives back never gets an answer: after a
-        thousand tries the client is `starved`, and sends nothing more.
+        A fetch whose every attempt costs more thread time than its quota gives back never gets an answer. After a
+        thousand attempts the client is `starved`, and sends nothing more.
         """
         if self.starved:
             return
@@ -126,7 +129,7 @@ class SimulatedClient:
             elif request.mutations or left <= sent.bytes:
                 break
             else:
-                # A fetch is cut to what its quota may ever give at once; the rest is fetched next.
+                # A fetch is cut to the most that its quota ever returns at once; the rest is fetched next.
                 left, tries = left - sent.bytes, 0
             if tries == _PATIENCE and not request.mutations:
                 self.starved = True
@@ -142,7 +145,7 @@ class SimulatedClient:
             told = self._requests.record(percent(request.thread_ms), now)
         if request.mutations:
             wait, served = self._mutated(request.mutations, now)
-            # Where two waits are alike, a broker says that it was the request quota.
+            # If both waits are equal, a broker reports the request quota.
             told, by = (wait, MUTATIONS) if wait > told else (told, by)
             return Sent(now, 0, request.mutations if served else 0, told, by if told else None, served)
         size = left
@@ -165,20 +168,20 @@ class SimulatedClient:
 
 
 class Admission(Protocol):
-    """A quota on mutations: `Mutations` as shipped, and the drafts."""
+    """A mutation quota: `Mutations` as shipped, and the drafts."""
 
     def admit(self, mutations: float, now: int) -> int | None:
-        """A topic that can be rejected: None when let through, else the ms to wait."""
+        """Request a topic that can be rejected: None if accepted, otherwise the ms to wait."""
         ...
 
     def delay(self, mutations: float, now: int) -> int:
-        """Mutations of an old client: let through whatever they cost, and the ms to wait after."""
+        """Accept mutations of an old client, whatever they cost, and return the ms to wait afterwards."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One request with the next items: how many were let through, from which on, and how long the client then waits."""
+    """One request with the next items: the number and start of the accepted ones, and the wait of the client."""
 
     at: int
     first: int
@@ -189,10 +192,10 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """How a client deploys: topics in each request, None for all that are left; and what each request costs a thread.
+    """How a client sends topics: the number in each request, None for all that remain, and its cost in thread time.
 
-    Of `quotas` a request percentage counts, and whether the client can be rejected. Raises Invalid for less than 1
-    topic.
+    Of `quotas`, only a request percentage counts, and whether the client can be rejected. Raises Invalid for less than
+    1 topic.
     """
 
     quotas: Quotas = field(default_factory=Quotas)
@@ -205,10 +208,10 @@ class Manner:
 
 
 def rounds(items: Sequence[int], quota: Admission, manner: Manner = Manner()) -> Iterator[Round]:
-    """A client that sends the items it has left again as soon as it may, from 0 ms on, until all are let through.
+    """A client that sends its remaining items again as soon as it may, from 0 ms on, until all are accepted.
 
-    Each item is a topic and its number of partitions. KIP-599's wait is the least of the rejected items', who are all
-    told the same, or the request quota's where that is longer.
+    Each item is the number of partitions of a topic. The wait of KIP-599 is the shortest of the rejected items, which
+    all get the same, or that of the request quota if it is longer.
     """
     requests = manner.quotas.throughput(Model.SHARE)
     now, first = 0, 0

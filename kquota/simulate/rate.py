@@ -1,4 +1,4 @@
-"""A rate as brokers measure it: the sum over the last samples by the time that they span (SampledStat, Rate)."""
+"""A rate as brokers measure it: the sum of the last samples divided by the time that they cover (SampledStat, Rate)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kquota.terms import SAMPLE_MS, SAMPLES
 
 
 def must_be_positive(value: float, what: str) -> None:
-    """Raises Invalid, naming `what`, for what is no quota: 0, negative, NaN, infinity."""
+    """Raises Invalid, naming `what`, for an invalid quota: 0, negative, NaN, infinity."""
     if not (value > 0 and math.isfinite(value)):
         raise Invalid(f"{what} {value:g}: must be more than 0 and finite")
 
@@ -34,10 +34,11 @@ class _Sample:
 
 @dataclass(slots=True)
 class Rate:
-    """What was recorded, per second, over at most `samples` samples of `sample_ms` each.
+    """The recorded amount per second, over at most `samples` samples of `sample_ms` each.
 
-    A sample begins with the first value after the one before is full; nobody cuts time into fixed slots. `overlapping`:
-    a sample that began before the window and saw a value in it still counts, as in 3.9.1 and 4.3.1; 2.8.2 forgets it.
+    A sample begins with the first value after the previous one is full; there are no fixed slots of time.
+    `overlapping`: a sample that began before the window and has a value in it still counts, as in 3.9.1 and 4.3.1;
+    2.8.2 drops it.
     """
 
     samples: int = SAMPLES
@@ -47,7 +48,7 @@ class Rate:
     _current: int = 0
 
     def record(self, value: float, now: int) -> None:
-        """Add what happened at `now`."""
+        """Add an amount at `now`."""
         if not self._kept:
             self._kept.append(_Sample(now, now))
         sample = self._kept[self._current]
@@ -57,22 +58,22 @@ class Rate:
         sample.last = now
 
     def measure(self, now: int) -> float:
-        """The rate, in what was recorded per second. Asking forgets what is too old, and so is not without effect."""
+        """The recorded amount per second. This drops samples that are too old, so it has side effects."""
         return self.observed(now)[0]
 
     def window_ms(self, now: int) -> int:
-        """The time that the rate is taken over: since the oldest sample began, but never less than all samples but one.
+        """The time that the rate covers: since the oldest sample began, but at least all samples but one.
 
-        So a first burst is not taken for a high rate (KIP-13's quotas).
+        So a first burst does not count as a high rate (KIP-13's quotas).
         """
         return self.observed(now)[1]
 
     def observed(self, now: int) -> tuple[float, int]:
-        """The rate and its window. One pass: a trace asks millions of times."""
+        """The rate and its window. One pass, because a trace needs it millions of times."""
         if not self._kept:
             self._kept.append(_Sample(now, now))
         age = self.samples * self.sample_ms
-        # Added one by one, as Java does: Python's own sum is more exact than a broker from 3.12 on.
+        # Added one by one, as Java does: Python's sum is more exact than a broker from Python 3.12 on.
         total, oldest = 0.0, now
         for sample in self._kept:
             if now - (sample.last if self.overlapping else sample.start) >= age:

@@ -1,4 +1,4 @@
-"""A trace: which client asked for what when, one request a row, as CSV with a header or as JSON lines."""
+"""A trace: the requests of clients over time, one per row, as CSV with a header or as JSON lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kquota.simulate.answer import Flow, Walk
 from kquota.simulate.load import Quotas, Request
 
 COLUMNS: Final = ("ms", "bytes", "thread_ms", "mutations", "broker", "user", "client_id")
-"""`ms` must be there, of the next three one at least; who it was may be left out."""
+"""`ms` is required, and at least one of the next three; the others are optional."""
 WHOLE: Final = "[0-9]{1,15}"
 DECIMAL: Final = r"[0-9]{1,12}(\.[0-9]{1,9})?"
 _WHOLE: Final = re.compile(WHOLE)
@@ -22,7 +22,7 @@ _DECIMAL: Final = re.compile(DECIMAL)
 
 
 class TraceStream(NamedTuple):
-    """Who asks: one connection of one client to one broker, with quotas of its own. Empty is "nobody said"."""
+    """One connection of one client to one broker, with its own quotas. An empty part is unknown."""
 
     broker: str
     user: str
@@ -31,28 +31,31 @@ class TraceStream(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What one stream of a trace comes to."""
+    """The result of one stream of a trace."""
 
     stream: TraceStream
     flow: Flow
 
 
 def header(line: str, where: str) -> tuple[str, ...]:
-    """The names of the columns in a first line of CSV. Raises Invalid, naming `where`, for what is none."""
+    """The names of the columns in the first line of a CSV file.
+
+    Raises Invalid, naming `where`, if it is not a header.
+    """
     try:
         names = tuple(name.strip(" ") for name in next(csv.reader([line]), []))
     except csv.Error:
         names = ()
     if "ms" not in names or not {"bytes", "thread_ms", "mutations"} & set(names) or len(set(names)) < len(names):
         raise Invalid(
-            f"{where}: its first line must name the columns: ms, and bytes, thread_ms or mutations; also broker, user, "
+            f"{where}: the first line must name the columns: ms, and bytes, thread_ms or mutations; also broker, user, "
             "client_id"
         )
     return names
 
 
 def of_csv(line: str, names: Sequence[str]) -> Mapping[str, str | None] | None:
-    """The cells of a line by their column; None where there are more of them than columns, or fewer."""
+    """The cells of a line by column; None if their number differs from that of the columns."""
     try:
         cells = next(csv.reader([line], strict=True), [])
     except csv.Error:
@@ -61,7 +64,7 @@ def of_csv(line: str, names: Sequence[str]) -> Mapping[str, str | None] | None:
 
 
 def of_json(line: str) -> Mapping[str, str | None] | None:
-    """The values of an object by their name, numbers as they are written; None where the line is none."""
+    """The values of an object by name, numbers as they are written; None if the line is not such an object."""
     try:
         found = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
     except (ValueError, RecursionError):
@@ -70,8 +73,11 @@ def of_json(line: str) -> Mapping[str, str | None] | None:
 
 
 def request(row: Mapping[str, str | None]) -> tuple[TraceStream, Request] | None:
-    """A row as values. None where it is bad: no whole `ms`, a number that is none or negative, and mutations together
-    with bytes, for no request has both."""
+    """A row as values, None if it is not valid.
+
+    A row is not valid without a whole `ms`, with an invalid or negative number, or with both mutations and bytes,
+    because no request has both.
+    """
     told = {name: (row.get(name) or "").strip(" ") for name in COLUMNS}
     ms, size, mutations, cost = told["ms"], told["bytes"] or "0", told["mutations"] or "0", told["thread_ms"] or "0"
     if not all(map(_WHOLE.fullmatch, (ms, size, mutations))) or not _DECIMAL.fullmatch(cost):
@@ -83,7 +89,7 @@ def request(row: Mapping[str, str | None]) -> tuple[TraceStream, Request] | None
 
 
 def answered(rows: Iterable[tuple[TraceStream, Request]], quotas: Quotas, *, closed_loop: bool) -> list[Answered]:
-    """Each stream by itself, in the order of their names. Its requests go by their time, at one time by their size."""
+    """Each stream separately, in the order of their names. Its requests are ordered by time, then by size."""
     streams: dict[TraceStream, list[Request]] = {}
     for stream, one in rows:
         streams.setdefault(stream, []).append(one)

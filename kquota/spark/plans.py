@@ -107,7 +107,7 @@ def _complaint() -> Column:
     return (
         F.when(F.col("corrupt").isNotNull(), F.concat(entry, F.lit(": is no entry of a plan")))
         .when(F.col("topic").isNull(), F.lit("an entry without a topic"))
-        .when(~F.col("topic").rlike(_NAME), F.concat(F.substring("topic", 1, 60), F.lit(": is no topic's name")))
+        .when(~F.col("topic").rlike(_NAME), F.concat(F.substring("topic", 1, 60), F.lit(": is not a valid topic name")))
         .when(F.col("partition").isNull(), F.concat("topic", F.lit(": an entry without a partition's number")))
         .when(
             ~F.col("partition").between(0, HIGHEST_ID),

@@ -121,8 +121,8 @@ def test_an_option_may_repeat_and_add_to_a_named_cluster(tmp_path: Path) -> None
 
 
 REFUSED: dict[str, tuple[Connection, dict[str, str], str]] = {
-    "nothing": (Connection(), {}, "which cluster? Give --bootstrap-server HOST:PORT, --zookeeper"),
-    "an empty option": (Connection(bootstrap_server=""), {"KQUOTA_ZOOKEEPER": "z:1"}, "which cluster?"),
+    "nothing": (Connection(), {}, "no cluster is given. Give --bootstrap-server HOST:PORT, --zookeeper"),
+    "an empty option": (Connection(bootstrap_server=""), {"KQUOTA_ZOOKEEPER": "z:1"}, "no cluster is given"),
     "two": (Connection(bootstrap_server="b:1", zookeeper="z:1"), {}, "not both"),
     "two by name": (
         Connection(cluster="prod", bootstrap_server="b:1"),
@@ -150,12 +150,12 @@ REFUSED: dict[str, tuple[Connection, dict[str, str], str]] = {
     "ZooKeeper's for brokers": (
         Connection(bootstrap_server="b:1", zk_tls_config_file=Path("f")),
         {},
-        "--zk-tls-config-file goes with --zookeeper",
+        "--zk-tls-config-file needs --zookeeper",
     ),
     "ZooKeeper's for a named cluster's brokers": (
         Connection(cluster="prod", zk_sasl_config_file=Path("f")),
         {},
-        "--zk-sasl-config-file goes with --zookeeper",
+        "--zk-sasl-config-file needs --zookeeper",
     ),
 }
 

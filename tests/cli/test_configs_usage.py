@@ -149,26 +149,29 @@ OURS_ALONE = {
     "a key twice": (["--alter", "--user", "a", "--add-config", "request_percentage=1,request_percentage=2"], "twice"),
     "NaN": (["--alter", "--user", "a", "--add-config", "request_percentage=NaN"], "finite"),
     "infinity": (["--alter", "--user", "a", "--add-config", "request_percentage=Infinity"], "finite"),
-    "an empty name": (["--alter", TYPES, "users", NAME, "", *RATE], "the default entity is --entity-default"),
+    "an empty name": (["--alter", TYPES, "users", NAME, "", *RATE], "Use --entity-default for the default entity"),
     "a forgotten option": (["--alter", "--user", "a", "b", *RATE], "unexpected argument 'b'"),
-    "describe and add a file": (["--describe", "--user", "a", "--add-config-file", "f"], "goes with --alter"),
+    "describe and add a file": (
+        ["--describe", "--user", "a", "--add-config-file", "f"],
+        "use --add-config-file with --alter",
+    ),
     "a rate on a topic": (
         ["--alter", "--topic", "t", "--add-config", "leader.replication.throttled.rate=5"],
-        "would ignore it: give --entity-type brokers",
+        "would ignore it. Use --entity-type brokers",
     ),
     "a list on a broker": (
         ["--alter", "--broker", "1", "--add-config", "leader.replication.throttled.replicas=*"],
-        "would ignore it: give --entity-type topics",
+        "would ignore it. Use --entity-type topics",
     ),
     "an empty list": (
         ["--alter", "--topic", "t", "--add-config", "leader.replication.throttled.replicas="],
-        "is empty; to remove it write --delete-config leader.replication.throttled.replicas",
+        "is empty. To remove it, use --delete-config leader.replication.throttled.replicas",
     ),
     "an empty limit": (
         ["--alter", "--user", "a", "--add-config", "producer_byte_rate="],
-        "has no value; to remove it write --delete-config producer_byte_rate",
+        "has no value. To remove it, use --delete-config producer_byte_rate",
     ),
-    "groups": (["--alter", "--group", "g", "--add-config", "a=CANARY"], "Use Kafka's own kafka-configs for groups"),
+    "groups": (["--alter", "--group", "g", "--add-config", "a=CANARY"], "groups: not supported by kquota"),
     "client-metrics": (["--alter", TYPES, "client-metrics", NAME, "m", "--add-config", "a=CANARY"], "kafka-configs"),
     "broker-loggers": (["--describe", "--broker-logger", "1"], "kafka-configs"),
 }
@@ -213,4 +216,4 @@ NEED_BROKERS = {
 
 @pytest.mark.parametrize("arguments", NEED_BROKERS.values(), ids=NEED_BROKERS)
 def test_zookeeper_checks_nothing(arguments: list[str]) -> None:
-    assert refused(["--alter", *arguments], "--zookeeper").endswith(": use --bootstrap-server\n")
+    assert refused(["--alter", *arguments], "--zookeeper").endswith(". Use --bootstrap-server\n")

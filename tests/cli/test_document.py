@@ -110,7 +110,7 @@ def test_export_applied_to_an_empty_cluster_exports_the_same_bytes(way: Way) -> 
     assert way.kquota("export") == exported
 
     for same in (exported.out, as_json.out):
-        told = "kquota: warning: <default> is a name like any other here; defaults are default-user, "
+        told = "kquota: warning: <default> is an ordinary name in a document. Defaults are default-user, "
         for ran in (way.kquota("diff", document=same), way.apply(same)):
             assert (ran.code, ran.out) == (0, "")
             assert ran.err == f"{told}default-client, default-ip\nkquota: nothing to change\n"
@@ -143,7 +143,7 @@ def test_a_change_from_diff_to_done(way: Way) -> None:
         "+ user 'alice' client 'app'\n"
         "    consumer_byte_rate: not set -> 1234567 (1.23 MB/s)\n"
     )
-    assert diff == Ran(8, f"{changes}change: {change}\n", f"kquota: 3 limits of 2 entities would change: {change}\n")
+    assert diff == Ran(8, f"{changes}change: {change}\n", "kquota: 3 limits of 2 entities would change\n")
     assert way.kquota("diff", "--output", "tsv", document=ALICE).out == (
         "user\tclient\tip\tbroker\ttopic\tkey\told\tnew\n"
         "alice\t\t\t\t\tproducer_byte_rate\t1000000\t50000000\n"
@@ -160,12 +160,13 @@ def test_a_change_from_diff_to_done(way: Way) -> None:
     assert (dry.code, dry.out) == (
         0,
         "user 'alice': set producer_byte_rate=50000000; delete request_percentage\n"
-        "user 'alice' client 'app': set consumer_byte_rate=1234567\n",
+        "user 'alice' client 'app': set consumer_byte_rate=1234567\n"
+        f"change: {change}\n",
     )
     assert way.kquota("diff", document=ALICE) == diff
 
     done = way.kquota("apply", "--change", change, document=ALICE)
-    assert done == Ran(0, changes, f"kquota: 2 entities changed, and seen so: {change}\n")
+    assert done == Ran(0, f"{changes}change: {change}\n", "kquota: 2 entities changed\n")
     again = way.kquota("apply", "--change", change, document=ALICE)
     assert again == Ran(0, "", "kquota: nothing to change\n")
     exported = way.kquota("export").out
@@ -197,7 +198,7 @@ def test_who_is_protected_is_refused_by_name_and_kept_from_pruning(way: Way) -> 
     assert pruned == Ran(0, "", "kquota: warning: protected, so not pruned: user 'admin'\nkquota: nothing to change\n")
     named = way.apply(f"{protected}users: {{admin: {{request_percentage: 5}}, dave: {{request_percentage: 5}}}}")
     assert (named.code, named.out) == (1, "")
-    assert "protected, and the document would change it: user 'admin'" in named.err
+    assert "the document would change protected entities: user 'admin'" in named.err
     assert "dave" not in way.kquota("export").out
 
 
@@ -251,11 +252,14 @@ def test_on_a_terminal_it_asks_once(way: Way) -> None:
     declined = on_a_terminal(way, "n\n")
     assert (declined.code, declined.out) == (1, "")
     assert "+ user 'alice'\n    producer_byte_rate: not set -> 50MB/s\n" in declined.err
-    assert declined.err.count("change them? [y/N]") == 1
+    assert declined.err.count("apply this change? [y/N]") == 1
     assert declined.err.endswith("kquota: error: not confirmed; nothing was written\n")
     assert way.kquota("export").out == text(Document(limits={}))
     agreed = on_a_terminal(way, "y\n")
-    assert (agreed.code, agreed.out.splitlines()[0]) == (0, "+ user 'alice'")
+    assert (agreed.code, agreed.out) == (0, "")
+    assert agreed.err.count("+ user 'alice'") == 1
+    assert agreed.err.count("sha256:") == 1
+    assert agreed.err.endswith("kquota: 1 entity changed\n")
     assert way.kquota("diff", document=ALICE).code == 0
 
 
@@ -320,7 +324,7 @@ def test_what_a_broker_holds_and_should_not_is_exported_and_told(kafka_431: obje
             exported = way.kquota("export")
         way.seen()
         assert exported.code == 0
-        assert exported.err.startswith("kquota: warning: user 'odd': request_percentage is nan, which no document may")
+        assert exported.err.startswith("kquota: warning: user 'odd': request_percentage is nan, which is not valid")
         refused = way.kquota("diff", document=exported.out)
         assert (refused.code, refused.out) == (2, "")
         assert ":7:25: user 'odd': request_percentage=nan" in refused.err
@@ -332,17 +336,21 @@ GOOD = "version: 1\nowns: [x]\nusers: {a: {request_percentage: 5}}\n"
 BAD = {
     "no file": (["diff"], None, "Missing argument 'FILE'"),
     "a file that is not there": (["diff", "/nowhere/x.yaml"], None, "/nowhere/x.yaml: cannot be read: No such file"),
-    "a folder": (["diff", "/"], None, "/: cannot be read: Is a directory; name a document of quotas"),
-    "UTF-16": (["diff"], GOOD.encode("utf-16"), "quotas.yaml: is UTF-16, not UTF-8; save it as UTF-8"),
-    "nothing": (["apply", "--yes"], b"", "quotas.yaml: is empty; name a document of quotas"),
+    "a folder": (["diff", "/"], None, "/: cannot be read: Is a directory. Give a document of quotas"),
+    "UTF-16": (["diff"], GOOD.encode("utf-16"), "quotas.yaml: is UTF-16, not UTF-8. Save it as UTF-8"),
+    "nothing": (["apply", "--yes"], b"", "quotas.yaml: is empty. Give a document of quotas"),
     "a mistake": (["apply", "--yes"], b"version: 1\nusers: {a: {rate: 5}}", "quotas.yaml:2:13: user 'a': unknown key"),
-    "a name with an escape sequence": (["diff"], b'version: 1\nusers: {"\\e[31m": 5}', r"user '\x1b[31m': a mapping"),
+    "a name with an escape sequence": (
+        ["diff"],
+        b'version: 1\nusers: {"\\e[31m": 5}',
+        r"user '\x1b[31m': must be a mapping",
+    ),
     "an IP that is none": (
         ["apply", "--yes"],
         b"version: 1\nips: {nobody.invalid: {connection_creation_rate: 5}}",
-        "quotas.yaml: ip 'nobody.invalid': neither an IP nor a host that resolves",
+        "quotas.yaml: ip 'nobody.invalid': neither an IP address nor a resolvable host",
     ),
-    "prune without owns": (["diff", "--prune"], b"version: 1\n", "--prune needs a line owns: [patterns]"),
+    "prune without owns": (["diff", "--prune"], b"version: 1\n", "--prune needs `owns: [patterns]`"),
     "nobody to ask": (["apply"], GOOD.encode(), "give --yes, or --change"),
     "a hash that is none": (["apply", "--change", "yes"], GOOD.encode(), "sha256: and 16 digits"),
     "a table of an export": (["export", "--output", "tsv"], None, "text or json"),
@@ -367,4 +375,7 @@ def test_bad_input_is_one_line_and_2_and_contacts_nobody(
 
 def test_a_document_from_stdin_is_called_so() -> None:
     ran = run([sys.executable, "-m", "kquota", "quota", "diff", "-", "--zookeeper", "x:1"], stdin="users: {}")
-    assert (ran.code, ran.err) == (2, "kquota: error: stdin:1:1: no version: begin with the line version: 1\n")
+    assert (ran.code, ran.err) == (
+        2,
+        "kquota: error: stdin:1:1: the version is missing. Begin with the line version: 1\n",
+    )

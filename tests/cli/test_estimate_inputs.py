@@ -55,9 +55,9 @@ def test_what_is_no_file_and_no_rate_is_refused(tmp_path: Path) -> None:
 
 WRONG = {
     "a name that is too long": (None, "cannot be read: File name too long"),
-    "latin-1": (b"broker,bytes_in\n1,\xe4", "line 2 column 3: is not UTF-8; save the file as UTF-8"),
-    "utf-16": (RATES.encode("utf-16"), "is UTF-16, not UTF-8; save it as UTF-8"),
-    "empty": (b"", "is empty; name a file with rates (--bytes-in)"),
+    "latin-1": (b"broker,bytes_in\n1,\xe4", "line 2 column 3: is not UTF-8. Save the file as UTF-8"),
+    "utf-16": (RATES.encode("utf-16"), "is UTF-16, not UTF-8. Save it as UTF-8"),
+    "empty": (b"", "is empty. Give a file with rates (--bytes-in)"),
 }
 
 

@@ -169,7 +169,7 @@ def test_a_clean_set_is_0(messy: str) -> None:
     client.stop()
     client.close()
     nothing = kquota("quota", "explain", "--all", "--zookeeper", messy)
-    assert nothing == Ran(0, "nothing found among 0 limits of 0 entities\n", "")
+    assert nothing == Ran(0, "no findings among 0 limits of 0 entities\n", "")
     unlimited = kquota("quota", "explain", "--user", "alice", "--zookeeper", messy)
     assert (unlimited.code, unlimited.err) == (0, "")
     assert unlimited.out.count("unlimited, no level that applies is set") == 4
@@ -202,10 +202,10 @@ def test_on_brokers_everything_is_known(kafka_431: Sandbox) -> None:
 
 
 WRONG = {
-    "nobody": ([], "whose quotas?"),
+    "nobody": ([], "no client is given"),
     "an empty user": (["--user", ""], "--user ANONYMOUS"),
     "a host": (["--ip", "localhost"], "not an IP address"),
-    "all and one": (["--all", "--user", "a"], "leave --user"),
+    "all and one": (["--all", "--user", "a"], "leave out --user"),
 }
 
 

@@ -71,7 +71,7 @@ WRONG = {
     "a broker that is no number": (["--drain", "a"], "--drain 'a': write broker ids"),
     "a broker of no end": (["--drain", "9" * 5000], "write broker ids joined by commas"),
     "no replica at all": (["--replication-factor", "0"], "--replication-factor"),
-    "no cluster": (["--balance"], "which cluster?"),
+    "no cluster": (["--balance"], "no cluster is given"),
 }
 
 

@@ -125,9 +125,9 @@ def test_what_is_told_of_a_limit(name: str, case: tuple[Limit, Output]) -> None:
 
 
 WRONG = {
-    "no load": ((), "which load? Exactly one of --produce RATE, "),
-    "two loads": (("--consume", "--requests"), "not --consume and --requests"),
-    "a load to find a limit with": (("--find-limit", "--produce", "1MB/s"), "not --produce and --find-limit"),
+    "no load": ((), "give exactly one of --produce RATE, "),
+    "two loads": (("--consume", "--requests"), "(given: --consume and --requests)"),
+    "a load to find a limit with": (("--find-limit", "--produce", "1MB/s"), "(given: --produce and --find-limit)"),
     "no rate": (("--produce", "fast"), "--produce 'fast' is not a positive number"),
     "brokers of a controller": (
         ("--find-limit", "--broker-list", "1"),
@@ -139,12 +139,15 @@ WRONG = {
         "--most-partitions has no effect with --consume",
     ),
     "whose rest": (("--clean-up", "--user", "alice"), "--user has no effect with --clean-up"),
-    "tenants of a load": (("--consume", "--tenants", "3"), "--tenants and --overcommit go with --find-limit"),
+    "tenants of a load": (
+        ("--consume", "--tenants", "3"),
+        "--tenants and --overcommit have an effect only with --find-limit",
+    ),
     "no partitions": (("--find-limit", "--most-partitions", "9"), "9 is not in the range 10<=x<=10000"),
     "no factor": (("--find-limit", "--overcommit", "inf"), "--overcommit inf: must be finite"),
     "no user": (("--consume", "--user", ""), "--user ANONYMOUS"),
-    "another user": (("--consume", "--user", "bob"), "--user bob: no client can choose its user"),
-    "no client-id": (("--consume", "--client-id", ""), "always sends one"),
+    "another user": (("--consume", "--user", "bob"), "--user bob: the login decides the user of a client"),
+    "no client-id": (("--consume", "--client-id", ""), "always sends a client-id"),
     "brokers": (("--consume", "--broker-list", "1,b"), "--broker-list '1,b': write broker ids"),
     "a size": (("--consume", "--most-bytes", "much"), "--most-bytes 'much'"),
     "no time": (("--consume", "--seconds", "0"), "--seconds 0: measure for 1 second or more"),
@@ -163,15 +166,15 @@ WORDED: dict[str, tuple[KquotaError, str]] = {
     "brokers": (RefusedArgument("brokers", ": broker 3 is not alive"), "--broker-list: broker 3 is not alive"),
     "bytes": (
         TooManyBytes(44e9, 2 * 10**9),
-        "this would write 44 GB, and --most-bytes allows 2 GB: ask for a lower rate, fewer --seconds or fewer brokers"
-        " (--broker-list), or allow more",
+        "this would write 44 GB, and --most-bytes allows 2 GB. Give a lower rate, fewer --seconds, fewer brokers"
+        " (--broker-list) or more --most-bytes",
     ),
-    "mutations": (TooManyMutations("5,000 at most"), "5,000 at most, so give fewer --seconds"),
-    "a quota": (LimitedClient("why"), "why, or give --client-config or --client-id of a client that has none"),
-    "a rejection": (RejectedClient("why"), "why, or give --client-config with a login that has none"),
+    "mutations": (TooManyMutations("5,000 at most"), "5,000 at most. Give fewer --seconds"),
+    "a quota": (LimitedClient("why"), "why, or give --client-config or --client-id of a client without this quota"),
+    "a rejection": (RejectedClient("why"), "why, or give --client-config with a login without this quota"),
     "topics": (
         NotRemoved("not removed: t", [], ["t"]),
-        "not removed: t; `kquota quota probe --bootstrap-server HOST:PORT --clean-up` does it later",
+        "not removed: t. Run `kquota quota probe --bootstrap-server HOST:PORT --clean-up` later",
     ),
     "another error": (Refused("why"), "why"),
 }
@@ -196,14 +199,14 @@ LOGINS = {
     "another than its login": (
         PLAIN,
         ("--user", "bob"),
-        "this login is alice; give bob's own login with",
+        "this login is alice. Give the login of bob with",
     ),
     "one whose file says too little": (
         "security.protocol=SASL_PLAINTEXT\n",
         (),
         "kquota: error: --client-config: ",
     ),
-    "one that only brokers know": (BEARER, (), "--user is missing: with this login only the brokers know"),
+    "one that only brokers know": (BEARER, (), "--user is missing: with this login, only the brokers know"),
 }
 
 
@@ -313,7 +316,7 @@ def test_whoever_ends_it_its_topic_goes_with_it(
     program.send_signal(how)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (code, "")
-    assert "kquota: removing its topics\n" in err
+    assert "kquota: removing the topics of the probe\n" in err
     out, err = program.communicate(timeout=60)
     assert (program.returncode, out) == (-signal.SIGINT if how is signal.SIGINT else code, "")
     until(lambda: probes(kafka_431) == [], "their topics are gone")
@@ -337,8 +340,8 @@ def test_what_a_killed_one_left_goes_once_its_time_is_over_and_nothing_else(
         assert sorted(probes(kafka_431)) == sorted(made)
         ran = kquota("quota", "probe", *at, "--clean-up")
         assert (ran.code, ran.out) == (8, "")
-        assert f"removed what an older probe left: {old}\n" in ran.err
-        assert f"topic {foreign} has a probe's name and not its seal" in ran.err
+        assert f"removed topics of an older probe: {old}\n" in ran.err
+        assert f"topic {foreign}: kept, because it has the name but not the seal" in ran.err
         assert f"topic {running}: its probe may run until" in ran.err
         until(lambda: sorted(probes(kafka_431)) == sorted({foreign, running}), "the old one is gone, the others not")
         topics.send([Deletion(topic=topic, partitions=1) for topic in (foreign, running)], 30)
@@ -349,7 +352,7 @@ def test_what_a_killed_one_left_goes_once_its_time_is_over_and_nothing_else(
 def test_a_real_controller_is_tried_and_left_as_it_was(kafka_431: Sandbox, at: tuple[str, str]) -> None:
     bounds = ("--seconds", "1", "--most-partitions", "10", "--tenants", "2", "--output", "json")
     ran = kquota("quota", "probe", *at, "--find-limit", *bounds)
-    assert "for 4 s or so, 10 partitions at a time at most, replication factor 3" in ran.err
+    assert "for about 4 s, with at most 10 partitions at a time and replication factor 3" in ran.err
     told = json.loads(ran.out)
     assert [(one["operation"], one["rate"]) for one in told["steps"]] == [(one.value, 5) for one in Operation]
     assert all(one["latency_p95"] > 0 and one["visibility_lag"] >= 0 for one in told["steps"])

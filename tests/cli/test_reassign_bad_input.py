@@ -99,7 +99,7 @@ def test_a_field_that_nobody_reads_is_named_on_one_line(tmp_path: Path) -> None:
 TOLD = {
     "a sound plan": (GOOD, 1, "127.0.0.1:1"),
     "a wrong one": ("{", 2, "{name}: line 1 column 2: is not JSON"),
-    "nothing": ("", 2, "{name}: is empty; name a reassignment JSON file"),
+    "nothing": ("", 2, "{name}: is empty. Give a reassignment JSON file"),
 }
 
 

@@ -93,7 +93,7 @@ def test_a_throttled_move_gives_back_value_by_value(desk: Desk) -> None:
         f"Successfully started partition reassignment for {topic}-0\n",
     ), first.err
     assert "throttle: 20000 bytes per second (20 kB/s)" in first.err
-    assert "did you mean 20000kB/s" in first.err
+    assert "If a unit is missing, write 20000kB/s" in first.err
     throttled = {leaders: "7:7,0:1,0:2", followers: "0:3", **rates("20000")}
     until(lambda: desk.standing(topic) == throttled, "the throttle stands")
 

@@ -115,7 +115,10 @@ ON_ZOOKEEPER = {
 
 OURS_ALONE = {
     "a forgotten option": (["--list", "now"], "unexpected argument 'now'"),
-    "an option as a value": (["--execute", "--reassignment-json-file", "--throttle", "5MB/s"], "is an option itself"),
+    "an option as a value": (
+        ["--execute", "--reassignment-json-file", "--throttle", "5MB/s"],
+        "but --throttle is an option",
+    ),
     "an end of options": (["--list", "--"], "unexpected argument"),
     "a throttle of 0, under which nothing ever moves": (["--execute", *PLAN, "--throttle", "0"], "at least 1 byte per"),
     "a throttle below 0": (["--execute", *PLAN, "--throttle", "-5"], "--throttle '-5' is not a positive number"),
@@ -130,7 +133,7 @@ OURS_ALONE = {
     ),
     "KIP-73's name with verify": (
         ["--verify", *PLAN, "--replication-quota", "5MB/s"],
-        NOT_WITH("replication-quota", "verify") + ": it goes with --execute",
+        NOT_WITH("replication-quota", "verify") + ": use it with --execute",
     ),
     "a timeout of no end": (["--execute", *PLAN, "--timeout", "9" * 5000], "--timeout"),
     "a broker of no end": ([*GENERATE, "9" * 5000], "write broker ids joined by commas"),
@@ -142,7 +145,7 @@ OURS_ALONE = {
     "a seed below 0": ([*GENERATE, "1", "--seed", "-5"], "-5 is not in the range x>=0"),
     "force with verify": (
         ["--verify", *PLAN, "--force"],
-        NOT_WITH("force", "verify") + ": it goes with --execute and --cancel",
+        NOT_WITH("force", "verify") + ": use it with --execute and --cancel",
     ),
     "a dry run of verify": (["--verify", *PLAN, "--dry-run"], NOT_WITH("dry-run", "verify")),
     "a dry run of list": (["--list", "--dry-run"], NOT_WITH("dry-run", "list")),
@@ -153,7 +156,7 @@ OURS_ALONE = {
     ),
     "clear all with cancel": (["--cancel", *PLAN, "--clear-all"], NOT_WITH("clear-all", "cancel")),
     "clear all and nothing": (["--verify", *PLAN, "--clear-all", "--preserve-throttles"], "give one of them"),
-    "a table of a plan": ([*GENERATE, "1", "--output", "tsv"], "--output tsv goes with --list"),
+    "a table of a plan": ([*GENERATE, "1", "--output", "tsv"], "--output tsv works with --list"),
     "a negative broker": ([*GENERATE, "-1"], "write broker ids joined by commas"),
     "a controller": (["--list", "--bootstrap-controller", NOWHERE], "--bootstrap-controller is not supported, "),
 }
@@ -252,5 +255,5 @@ def on_zookeeper() -> list[list[str]]:
 @pytest.mark.parametrize("option", ["--throttle", "--replica-alter-log-dirs-throttle"])
 def test_what_was_understood_is_echoed(folder: Path, option: str) -> None:
     assert ": 64000000 bytes per second (64 MB/s)" in ours(folder, ["--execute", *PLAN, option, "64MB/s"]).err
-    assert "is Kafka's word for no throttle" in ours(folder, ["--execute", *PLAN, option, "-1"]).err
-    assert "did you mean 10000kB/s or 10000MB/s?" in ours(folder, ["--execute", *PLAN, option, "10000"]).err
+    assert "means no throttle, as in Kafka's tools" in ours(folder, ["--execute", *PLAN, option, "-1"]).err
+    assert "write 10000kB/s or 10000MB/s" in ours(folder, ["--execute", *PLAN, option, "10000"]).err

@@ -10,10 +10,10 @@ import pytest
 
 from tests.cli.run import Ran, kquota, run
 
-SEVEN = """Quota        5 mutations per second; 55 at once, 11 s of it (shipped)
+SEVEN = """Quota        5 mutations per second; 55 at once, the quota of 11 s (shipped)
 Load         7 topics x 80 partitions = 560 mutations
 Done         85 s after the first request, 7 requests
-And then     whoever comes next waits 16 s
+And then     the next request waits 16 s
 
   after    topics    mutations    then waits
     0 s         1           80           5 s
@@ -109,13 +109,14 @@ def test_a_trace(tmp_path: Path) -> None:
     a, b = json.loads(ran.out)["streams"]
     assert (a["user"], a["admitted"], a["delayed"], a["worst_wait_ms"], a["worst_wait_at_ms"]) == ("a", 3, 1, 40_000, 0)
     assert (b["user"], b["admitted"], b["delayed"]) == ("b", 1, 0)
-    rule = "rows left out: 1; a number is missing, or is none, or bytes and mutations stand in one; as in"
-    assert ran.err == f"kquota: {rule} {tmp_path}/t.csv: '5,x,b'\n"
+    rule = "rows left out: 1, for example in"
+    why = "A number is missing or not valid, or one row has both bytes and mutations"
+    assert ran.err == f"kquota: {rule} {tmp_path}/t.csv: '5,x,b'. {why}\n"
 
 
 TRACED = """Quota        1 MB/s on a broker
-Load         2 clients, 4 requests, through in 70 s
-Throttled    1 of them; 1 wait of 40 s in all
+Load         2 clients, 4 requests, done in 70 s
+Throttled    1 of them; 1 wait of 40 s in total
 
 client      requests    delayed    in all    worst    after    long run         by
 a                  3          1      40 s     40 s      0 s      33 B/s  byte rate
@@ -149,8 +150,8 @@ WRONG = {
         ("--permissive", "--producer-byte-rate", "1MB/s", "--trace", "x"),
         "--permissive has no effect without --controller-mutation-rate",
     ),
-    "no quota": (("--load", "1MB/s"), "which quota?"),
-    "no load": (("--producer-byte-rate", "1MB/s"), "which load? Give --topics N, --from-file FILE, --load"),
+    "no quota": (("--load", "1MB/s"), "no quota is given"),
+    "no load": (("--producer-byte-rate", "1MB/s"), "no load is given. Give --topics N, --from-file FILE, --load"),
     "two sides": (("--producer-byte-rate", "1MB/s", "--consumer-byte-rate", "1MB/s"), "produces or consumes"),
     "no rate and no time": (("--topics", "3"), "give --controller-mutation-rate N, or --within TIME to find one"),
     "both": (("--topics", "3", "--controller-mutation-rate", "5", "--within", "9s"), "to find one, not both"),
@@ -176,18 +177,18 @@ WRONG = {
         "--load 1 for 60s is less than one request of 100kB",
     ),
     "a draft of bytes": (("--load", "1MB/s", "--model", "draft-even"), "--model has no effect with --load"),
-    "no cost": (("--request-percentage", "1", "--load", "1MB/s"), "give --thread-time TIME"),
+    "no cost": (("--request-percentage", "1", "--load", "1MB/s"), "Give --thread-time TIME"),
     "a rate without its unit": (
         ("--producer-byte-rate", "10", "--load", "25MB/s"),
         "under this quota the load takes more than 30 days",
     ),
     "months of waiting": (
         ("--topics", "900000", "--partitions", "9", "--controller-mutation-rate", "1"),
-        "under this quota the deploy takes more than 30 days",
+        "under this quota the topics take more than 30 days",
     ),
     "too many": (
         ("--producer-byte-rate", "1MB/s", "--load", "9GB/s", "--request-size", "1"),
-        "give a larger --request-size or a shorter --for",
+        "Give a larger --request-size or a shorter --for",
     ),
 }
 
@@ -202,11 +203,11 @@ def test_wrong_input_is_one_line_and_2(words: tuple[str, ...], complaint: str) -
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("a,b\n", "its first line must name the columns: ms, and bytes, thread_ms or mutations"),
+        ("a,b\n", "the first line must name the columns: ms, and bytes, thread_ms or mutations"),
         ("", "contains no row"),
-        ("ms,bytes\n5,x\n", "holds no good row"),
+        ("ms,bytes\n5,x\n", "contains no valid row"),
         ("ms,mutations\n5,1\n", "--producer-byte-rate has no effect: --trace"),
-        ('{"ms": ' + "[" * 100_000 + "\n", "holds no good row"),
+        ('{"ms": ' + "[" * 100_000 + "\n", "contains no valid row"),
     ],
 )
 def test_what_is_no_trace(tmp_path: Path, text: str, complaint: str) -> None:
@@ -227,7 +228,7 @@ def test_a_topic_that_stands_in_a_file_twice(tmp_path: Path) -> None:
     (tmp_path / "topics.txt").write_text("a 1\na 2\n")
     ran = simulate("--from-file", str(tmp_path / "topics.txt"), "--controller-mutation-rate", "1")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.endswith("topics.txt: topic a is named twice\n")
+    assert ran.err.endswith("topics.txt: topic a is listed twice\n")
 
 
 @pytest.mark.parametrize(

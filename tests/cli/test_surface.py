@@ -89,7 +89,7 @@ WRONG = {
     "no action": (["configs"], "exactly one action"),
     "two actions": (["configs", "--alter", "--describe"], "exactly one action"),
     "no entity": (["configs", "--describe"], "At least one entity type"),
-    "Kafka's old singular": (["configs", "--describe", "--entity-type", "user"], "did you mean users?"),
+    "Kafka's old singular": (["configs", "--describe", "--entity-type", "user"], "Use --entity-type users"),
     "another type": (
         ["configs", "--describe", "--entity-type", "x"],
         "must be one of topics, clients",
@@ -119,7 +119,7 @@ WRONG = {
         ["configs", "--describe", "--user", "a", "--add-config", "x=1"],
         'can\'t be used with option "[add-config]"',
     ),
-    "no cluster": (["configs", "--describe", "--user", "a"], "which cluster?"),
+    "no cluster": (["configs", "--describe", "--user", "a"], "no cluster is given"),
     "two clusters": (
         ["configs", "--describe", "--user", "a", "--bootstrap-server", "x:1", "--zookeeper", "x:1"],
         "not both",
@@ -131,13 +131,13 @@ WRONG = {
     ),
     "k=v where a file belongs": (
         ["configs", "--alter", "--user", "a", "--add-config-file", "SCRAM-SHA-512=[password=CANARY]"],
-        "--add-config-file: cannot read what is given: No such file",
+        "--add-config-file: cannot read the given file: No such file",
     ),
     "no ZooKeeper port": (["configs", "--describe", "--user", "a", "--zookeeper", "localhost/x"], "not host:port"),
     "log-dirs without an action": (["log-dirs"], "--describe, --snapshot DIR and --compact DIR"),
     "a broker that is no number": (["log-dirs", "--describe", "--broker-list", "1,x"], "broker ids"),
-    "an empty topic": (["log-dirs", "--describe", "--topic-list", "a,"], "an empty name"),
-    "log-dirs on ZooKeeper": (["log-dirs", "--describe"], "which cluster?"),
+    "an empty topic": (["log-dirs", "--describe", "--topic-list", "a,"], "a name is empty"),
+    "log-dirs on ZooKeeper": (["log-dirs", "--describe"], "no cluster is given"),
 }
 
 
@@ -192,7 +192,7 @@ def test_a_closed_pipe_is_no_traceback() -> None:
 
 
 CLOSED = {
-    "stdin": ("quota diff --bootstrap-server x:1 - <&-", 2, "", "kquota: error: stdin: is empty; name a document"),
+    "stdin": ("quota diff --bootstrap-server x:1 - <&-", 2, "", "kquota: error: stdin: is empty. Give a document"),
     "stdout": ("--version >&-", 0, "", ""),
     "stderr": ("configs --describe 2>&-", 2, "", ""),
 }

@@ -166,8 +166,8 @@ REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
 
 
 WITHOUT_TERMINAL = {
-    "fix": (("doctor", "--fix"), "there is no terminal to ask on: give --yes"),
-    "clear all": (("clear", "--all"), "there is no terminal to ask on: give --yes"),
+    "fix": (("doctor", "--fix"), "confirmation needs a terminal: give --yes"),
+    "clear all": (("clear", "--all"), "confirmation needs a terminal: give --yes"),
     "yes without fix": (("doctor", "--yes"), "--yes needs --fix"),
     "an age without fix": (("doctor", "--older-than", "1h"), "--older-than needs --fix"),
     "yes without all": (("clear", "--yes"), "--yes needs --all"),
@@ -243,16 +243,19 @@ def test_a_broker_that_never_comes_back_is_let_go(desk: Desk) -> None:
     until(lambda: desk.hand.replicas(TopicPartition(topic, 0)) == [1, 3], "it is moved")
     for alive in (desk.throttle("clear", "--gone", "3"), kquota(*move, "--gone", "2,3")):
         assert (alive.code, alive.out) == (1, "")
-        assert "is alive, and gives back what was set on it; nothing was written" in alive.err
+        assert "is alive, so its throttle can be restored. Nothing was written" in alive.err
     desk.hand.servers.stop_broker(3)
     try:
         until(lambda: kquota(*move).code == 8, "the move waits for its rate")
         assert desk.throttle("clear").code == 8
         for dry in (kquota(*move, "--gone", "3", "--dry-run"), desk.throttle("clear", "--gone", "3", "--dry-run")):
-            assert (dry.code, "lets go of broker 3 leader.replication.throttled.rate" in dry.err) == (0, True), dry.err
+            assert (dry.code, "no longer restores broker 3 leader.replication.throttled.rate" in dry.err) == (
+                0,
+                True,
+            ), dry.err
         assert kquota(*move).code == desk.throttle("clear").code == 8
         for done in (kquota(*move, "--gone", "3"), desk.throttle("clear", "--gone", "3")):
-            assert (done.code, f"lets go of {rate}: should that broker ever come back" in done.err) == (0, True), (
+            assert (done.code, f"no longer restores {rate}. If that broker comes back" in done.err) == (0, True), (
                 done.err
             )
         assert "no run is open" in kquota("move", "status", *desk.connection, "--state-dir", str(desk.folder)).err

@@ -109,7 +109,7 @@ def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
     fewer = desk.run("--alter", "--topic", one, "--partitions", "2")
     assert (fewer.code, fewer.err) == (
         1,
-        f"kquota: error: topic {one} has 3 partitions: Kafka never takes any away; nothing was sent\n",
+        f"kquota: error: topic {one} has 3 partitions, and Kafka cannot remove partitions; nothing was sent\n",
     )
     assert desk.run("--delete", "--topic", one).code == 0
     until(lambda: desk.names() == [], "it is gone")
@@ -208,7 +208,7 @@ def test_opting_out_ends_at_once_with_75_and_the_time_to_wait(desk: Desk) -> Non
         {f"{desk.client}-00": "done", f"{desk.client}-01": "rejected", f"{desk.client}-02": "rejected"},
     )
     assert 0 < throttle(made) <= 49_000
-    assert "the controller mutation quota rejects 2 of 3 topics, to be tried again in " in made.err
+    assert "the controller mutation quota rejects 2 of 3 topics (" in made.err
     grown = desk.run("--alter", "--topic", f"{desk.client}-00", "--partitions", "61", *out)
     gone = desk.run("--delete", "--topic", f"{desk.client}-00", *out)
     for ran, before in ((grown, made), (gone, grown)):
@@ -250,29 +250,29 @@ WRONG = {
     "no action": ((), "Command must include exactly one action: --list, --describe, --create, --alter, --delete"),
     "two actions": (("--list", "--create"), "Command must include exactly one action"),
     "no topic": (("--create",), 'Missing required argument "[topic]"'),
-    "a name": (("--create", "--topic", "a/b"), "--topic 'a/b' is no topic's name"),
+    "a name": (("--create", "--topic", "a/b"), "--topic 'a/b' is not a valid topic name"),
     "no partitions": (("--create", "--topic", "a", "--partitions", "0"), "--partitions 0: write a number from 1"),
     "no number": (("--alter", "--topic", "a"), 'Missing required argument "[partitions]"'),
     "an assignment": (("--create", "--topic", "a", "--replica-assignment", "1:1"), "may not contain duplicate entries"),
     "uneven": (("--create", "--topic", "a", "--replica-assignment", "1:2,3"), "has different replication factor"),
     "a broker beyond its id": (
         ("--create", "--topic", "a", "--replica-assignment", "1:2147483648"),
-        "--replica-assignment '1:2147483648': write broker ids, as 1:2,2:3",
+        "--replica-assignment '1:2147483648': write broker ids, for example 1:2,2:3",
     ),
     "more digits than int() takes": (
         ("--create", "--topic", "a", "--replica-assignment", "9" * 5_000),
-        "write broker ids, as 1:2,2:3",
+        "write broker ids, for example 1:2,2:3",
     ),
     "a config of bytes": (("--create", "--topic", "a", "--config", "x=\udcff"), "--config 'x': not valid UTF-8"),
     "a config": (("--create", "--topic", "a", "--config", "x"), "--config 'x': write KEY=VALUE"),
     "another action's": (("--list", "--partitions", "3"), 'can\'t be used with action "[list]"'),
-    "ZooKeeper": (("--list", "--zookeeper", "z:2181"), "round the controller's mutation quota (KIP-599)"),
+    "ZooKeeper": (("--list", "--zookeeper", "z:2181"), "bypass the controller mutation quota (KIP-599)"),
     "no time": (("--delete", "--topic", "a", "--timeout", "soon"), "--timeout 'soon' is not a positive number"),
-    "two dry runs": (("--create", "--topic", "a", "--dry-run", "--validate-only"), "give one of them"),
+    "two dry runs": (("--create", "--topic", "a", "--dry-run", "--validate-only"), "Give only one of them"),
     "a deletion": (("--delete", "--topic", "a", "--validate-only"), 'can\'t be used with action "[delete]"'),
     "no file": (
         ("--create", "--from-file", "/no/such"),
-        "directory; name a file of topics (--from-file)",
+        "directory. Give a file of topics (--from-file)",
     ),
     "an id and a name": (("--describe", "--topic", "a", "--topic-id", "b"), 'can\'t be used with option "[topic]"'),
     "a report of topics": (
@@ -293,7 +293,7 @@ PATTERNS = {
 
 @pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
 def test_what_is_no_regular_expression(pattern: str) -> None:
-    with pytest.raises(Invalid, match=r"^--topic '.*: not a regular expression: "):
+    with pytest.raises(Invalid, match=r"^--topic '.*: not a valid regular expression: "):
         matching([], [pattern])
 
 
@@ -308,10 +308,10 @@ def test_a_line_of_a_file_that_is_wrong_is_named(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("a 1 1\n\nb many\n")
     ran = kquota("topics", *NOWHERE, "--create", "--from-file", str(tmp_path / "t"))
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.endswith("t line 3: write NAME [PARTITIONS [REPLICATION-FACTOR]], as orders 12 3\n")
+    assert ran.err.endswith("t line 3: write NAME [PARTITIONS [REPLICATION-FACTOR]], for example orders 12 3\n")
 
 
 def test_without_partitions_a_file_cannot_grow_topics(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("a\n")
     ran = kquota("topics", *NOWHERE, "--alter", "--from-file", str(tmp_path / "t"))
-    assert (ran.code, "how many partitions?" in ran.err) == (2, True)
+    assert (ran.code, "the number of partitions is missing" in ran.err) == (2, True)

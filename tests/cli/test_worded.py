@@ -9,9 +9,11 @@ import pytest
 from kquota.cli.contract import worded
 from kquota.cli.log_dirs.run import sizes
 from kquota.cli.quota.probe.wording import named_by_options
+from kquota.cli.sandbox.demo.run import COMMANDS
 from kquota.cli.sandbox.demo.run import _line as demo_line
 from kquota.errors import Incomplete, KquotaError, NextStep, Parameter, Refused, Unreachable
 from kquota.probe.refusals import OtherUser
+from kquota.sandbox.demo import DemoCommand
 from kquota.sizes.replica import LogDir
 from kquota.terms import BrokerId
 
@@ -54,3 +56,7 @@ def test_the_json_line_of_log_dirs_stays_json_and_shows_no_control_character() -
     *_, line = sizes([BrokerId(1)], [found]).text()
     assert line.isprintable()
     assert json.loads(line)["brokers"][0]["logDirs"][0]["logDir"] == path
+
+
+def test_the_demo_has_a_command_line_for_each_command() -> None:
+    assert COMMANDS.keys() == set(DemoCommand)

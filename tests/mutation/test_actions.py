@@ -168,7 +168,7 @@ def test_growing_and_deleting_are_retried_as_well() -> None:
 
 
 def test_a_topic_that_is_named_twice_is_refused() -> None:
-    with pytest.raises(Refused, match="topic t-0 is named twice"):
+    with pytest.raises(Refused, match="topic t-0 is listed twice"):
         work([*creations(2, 1), Creation(topic="t-0")])
 
 

@@ -80,5 +80,5 @@ def test_a_topic_that_exists_is_never_taken_for_ours(topics: MemoryTopics) -> No
 
 def test_brokers_that_do_not_show_it_end_the_probe() -> None:
     topics = MemoryTopics(clock=FakeClock())
-    with pytest.raises(Unknown, match="after 60 s 2 brokers do not show"):
+    with pytest.raises(Unknown, match="after 60 s, 2 brokers do not yet show"):
         actions.create(topics, topics.clock, Brokers(behind=2), RUNNING, LEADERS)

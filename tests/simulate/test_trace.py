@@ -70,7 +70,7 @@ NO_HEADER = {
 
 @pytest.mark.parametrize("line", NO_HEADER.values(), ids=NO_HEADER)
 def test_what_is_no_header(line: str) -> None:
-    with pytest.raises(Invalid, match="x: its first line must name the columns"):
+    with pytest.raises(Invalid, match="x: the first line must name the columns"):
         traces.header(line, "x")
 
 

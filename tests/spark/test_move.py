@@ -109,7 +109,7 @@ def test_a_snapshot_without_write_rates_and_a_throttle_without_a_unit(folder: Pa
     code, out, err = run(folder, "--history", "s.jsonl.gz", "--throttle", "10000")
     assert code == 0
     assert err == (
-        "kquota: warning: --throttle 10000 is 10 kB/s; did you mean 10000kB/s or 10000MB/s?\n"
+        "kquota: warning: --throttle 10000 is 10 kB/s. If a unit is missing, write 10000kB/s or 10000MB/s\n"
         "kquota: starting Spark ...\n"
         "kquota: the plan names brokers that the sizes do not contain: 3. Assumed: they are empty\n"
     )

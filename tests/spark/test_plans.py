@@ -103,7 +103,7 @@ WRONG = {
     "no JSON": ("topic t", "topic t: is no entry of a plan"),
     "cut off": (ENTRY[:30], "is no entry of a plan"),
     "no topic": ('{"partition":0,"replicas":[1]}', "an entry without a topic"),
-    "no topic's name": ('{"topic":"a b","partition":0,"replicas":[1]}', "a b: is no topic's name"),
+    "no topic's name": ('{"topic":"a b","partition":0,"replicas":[1]}', "a b: is not a valid topic name"),
     "no partition": ('{"topic":"t","replicas":[1]}', "t: an entry without a partition's number"),
     "negative": ('{"topic":"t","partition":-1,"replicas":[1]}', "t--1: partition must be from 0 to 2147483647"),
     "no replicas": ('{"topic":"t","partition":1}', "t-1: an entry without replicas"),

@@ -9,6 +9,6 @@ from kquota.cli.connection import Unrecorded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompleteOptions:
-    """Print a cluster's topics and brokers for a shell's completions, or nothing: never a question or an error."""
+    """Print the topics and brokers of a cluster for shell completions, or nothing; it never prompts and never fails."""
 
     connection: Unrecorded

@@ -18,11 +18,11 @@ from kquota.settings.resource import BROKERS, TOPICS
 from kquota.terms import BrokerId
 
 SECONDS: Final = 2.0
-"""The longest that a TAB may take, whatever the cluster does; KQUOTA_COMPLETE_SECONDS is another."""
+"""Most seconds for a TAB, even if the cluster does not answer; KQUOTA_COMPLETE_SECONDS changes it."""
 
 
 def run(options: CompleteOptions) -> Lines:
-    """Without an answer in time, the names of the last one."""
+    """Without an answer in time, return the previous names."""
     connection = options.connection
     if not names_a_cluster(connection):
         return Lines(lines=(), code=FAILED)
@@ -30,7 +30,7 @@ def run(options: CompleteOptions) -> Lines:
     named = [str(value or "") for value in given.values()]
     kept = world.completion_file(named)
     before = kept.recall()
-    # First of all that it failed: whatever ends this process, the next TAB does not wait for it again.
+    # Record the failure first: however this process ends, the next TAB does not wait for it again.
     kept.keep_failed(before)
     _end_in_time()
     with contextlib.redirect_stderr(io.StringIO()):
@@ -40,7 +40,7 @@ def run(options: CompleteOptions) -> Lines:
 
 
 def _end_in_time() -> None:
-    """The system ends this process, for a name server that does not answer holds up all of Python."""
+    """Let the system end this process, because a name server that does not answer blocks all of Python."""
     given = os.environ.get("KQUOTA_COMPLETE_SECONDS", "")
     try:
         seconds = float(given)
@@ -51,7 +51,7 @@ def _end_in_time() -> None:
 
 
 def _found(connection: Connection) -> tuple[list[str], list[BrokerId]] | None:
-    """The names of topics and the brokers; None where the cluster does not answer."""
+    """The names of topics and the brokers; None if the cluster does not answer."""
     try:
         with world.configs(world.where(connection)) as configs:
             topics = [str(topic.name) for topic in configs.resources(TOPICS)]

@@ -1,4 +1,4 @@
-"""The answers of `kquota configs`, in Kafka's words: as 4.3.1's kafka-configs on brokers, as 2.8.2's on ZooKeeper."""
+"""The answers of `kquota configs` in Kafka's words: kafka-configs 4.3.1 for brokers, 2.8.2 for ZooKeeper."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EntityQuotas(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credential(Part):
-    """A SCRAM credential. `iterations` None: the connection keeps them to itself."""
+    """A SCRAM credential. `iterations` is None if the connection does not report it."""
 
     user: str
     mechanism: str
@@ -51,7 +51,7 @@ def _entities(found: Mapping[Entity, Limits]) -> list[EntityQuotas]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedQuotas(Answer):
-    """Quotas, and SCRAM credentials if users were asked for. `named` is the one entity that was asked for by name."""
+    """Quotas, and SCRAM credentials if users were requested. `named` is the entity that was requested by name."""
 
     HEADER = (*COLUMNS, "key", "value")
     INDENT = 2
@@ -63,7 +63,7 @@ class DescribedQuotas(Answer):
 
     def text(self) -> Iterator[str]:
         if self.over_zookeeper:
-            # Kafka 2.8's tool names an entity that was asked for by name even where it has no quota.
+            # Kafka 2.8's tool shows an entity that was requested by name even if it has no quota.
             absent: Mapping[Entity, Limits] = {} if self.named is None else {self.named: {}}
             return zookeeper_lines(self.entities or absent, self.scram or {})
         return admin_lines(self.entities, self.scram or {})
@@ -96,7 +96,7 @@ class AlteredQuotas(Answer):
 
 
 def admin_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
-    """--describe on --bootstrap-server; values as Java prints doubles."""
+    """--describe on --bootstrap-server, with values as Java prints doubles."""
     for entity, limits in found.items():
         pairs = ", ".join(f"{name}={java_double(value)}" for name, value in limits.items())
         yield f"Quota configs for {_admin_words(entity)} are {pairs}"
@@ -106,7 +106,7 @@ def admin_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
 
 
 def zookeeper_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
-    """--describe on --zookeeper. Kafka prints SCRAM's salt and keys there; we do not."""
+    """--describe on --zookeeper. Kafka prints SCRAM's salt and keys there; kquota does not."""
     credentials = {Entity(user=user): mechanisms for user, mechanisms in scram.items()}
     for entity in sorted({*found, *credentials}, key=Entity.order):
         pairs = [f"{mechanism}={_HIDDEN}" for mechanism in credentials.get(entity, ())]
@@ -122,7 +122,7 @@ def _admin_words(entity: Entity) -> str:
 
 
 def entity_words(entity: Entity) -> str:
-    """An entity in the words of the ZooKeeper path of Kafka 2.8's tool."""
+    """An entity in the words of Kafka 2.8's tool for ZooKeeper."""
     return ", ".join(
         f"default {_ZOOKEEPER[kind]}" if name is DEFAULT else f"{_ZOOKEEPER[kind]} '{name}'"
         for kind, name in entity.parts()
@@ -130,7 +130,7 @@ def entity_words(entity: Entity) -> str:
 
 
 def java_double(value: float) -> str:
-    """Java's Double.toString: a point always, an exponent from 10^7 and below 10^-3.
+    """Java's Double.toString: always with a point, with an exponent from 10^7 and below 10^-3.
 
     >>> java_double(1024.0), java_double(10_000_000.0), java_double(12.5)
     ('1024.0', '1.0E7', '12.5')
@@ -151,14 +151,14 @@ def _name(resource: Resource) -> str | None:
 
 
 def _named(resource: Resource) -> Mapping[str, str | int | None]:
-    """For JSON, where a broker's id is a number, and null the default of all brokers."""
+    """For JSON, where the id of a broker is a number, and null means the default of all brokers."""
     name = _name(resource)
     return {resource.kind[:-1]: int(name) if name is not None and resource.kind == BROKERS else name}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigSynonym(Part):
-    """A value that stands behind a config; None: it is secret, or not set."""
+    """A possible value of a config; None if it is secret or not set."""
 
     source: str
     key: str
@@ -167,7 +167,7 @@ class ConfigSynonym(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(Part):
-    """A config; the `value` None of one that is `sensitive` is secret."""
+    """A config. The `value` of a `sensitive` one is None."""
 
     key: str
     value: str | None
@@ -205,7 +205,7 @@ def _config(entry: Entry) -> Config:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedConfigs(Answer):
-    """Configs of topics or brokers, with `everything` also static ones. `absent` was asked for and does not exist."""
+    """Configs of topics or brokers; `everything` includes static ones. `absent` was requested but does not exist."""
 
     HEADER = ("type", "name", "key", "value", "source", "sensitive")
     INDENT = 2
@@ -255,12 +255,12 @@ class AlteredConfigs(Answer):
 
 
 def absence(resource: Resource) -> str:
-    """Kafka's words for a topic that does not exist and for a broker that is not alive."""
+    """Kafka's sentence for a topic that does not exist and for a broker that is not alive."""
     return f"The {resource.kind[:-1]} '{resource.name}' doesn't exist and doesn't have dynamic config."
 
 
 def shown_value(entry: Entry) -> str:
-    """The value as Java prints it, or that it is secret."""
+    """The value as Java prints it, or a placeholder for a secret."""
     return _java(_HIDDEN if entry.sensitive and entry.value else entry.value)
 
 
@@ -278,19 +278,19 @@ def _admin_lines(resource: Resource, entries: Sequence[Entry], which: str) -> It
 
 
 def _zookeeper_line(resource: Resource, entries: Sequence[Entry]) -> str:
-    """kafka-configs' --describe on --zookeeper, as Kafka 2.8 prints it, but for passwords."""
+    """kafka-configs' --describe on --zookeeper, as Kafka 2.8 prints it, without passwords."""
     pairs = ",".join(f"{entry.key}={_HIDDEN if entry.sensitive else entry.value}" for entry in entries)
     return f"Configs for {_resource_words(resource)} are {pairs}"
 
 
 def _resource_words(resource: Resource) -> str:
-    """A topic or broker in the words of the ZooKeeper path of Kafka 2.8's tool."""
+    """A topic or broker in the words of Kafka 2.8's tool for ZooKeeper."""
     kind = "brokers" if resource.kind == BROKERS else "topic"
     return f"default {kind}" if resource.name is DEFAULT else f"{kind} '{resource.name}'"
 
 
 def _java(value: str | bool | None) -> str:
-    """As Java prints it; a broker tells no secret, and its null is shown as Kafka's tool shows it."""
+    """A value as Java prints it. A broker does not report secrets, and its null is shown as in Kafka's tool."""
     if value is None:
         return "null"
     return value if isinstance(value, str) else str(value).lower()

@@ -1,4 +1,4 @@
-"""`kquota configs`: kafka-configs for quotas and throttles, with its flags, its words and both connections."""
+"""`kquota configs`: kafka-configs for quotas and throttles, with its options, its sentences and both connections."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kquota.cli.strict import StrictCommand
 from kquota.settings.resource import BROKERS, TOPICS
 from kquota.terms import CLIENTS, IPS, USERS
 
-EPILOG: Final = """Each write is read back until the cluster shows it. Exit codes: 0 done and seen, 1 failed or
-refused, 2 wrong usage.
+EPILOG: Final = """kquota reads each change back until the cluster shows it. Exit codes: 0 changed and shown by the
+cluster, 1 failed or refused, 2 wrong usage.
 
 Examples:
   kquota configs --bootstrap-server localhost:9092 --alter --add-config producer_byte_rate=10MB/s --user alice
@@ -26,17 +26,17 @@ HEADINGS: Final = {
     "--alter": "Action (exactly one)",
     "--add-config": "Configs",
     "--entity-type": "Entity",
-    "--user": "Entity, in short",
+    "--user": "Entity, short forms",
     "--output": "Output",
 }
 """The first option of each part of the help, and its heading."""
 
 KINDS: Final = (TOPICS, CLIENTS, USERS, BROKERS, IPS)
-"""The entity types, in the order in which kafka-configs looks at its short forms."""
+"""The entity types, in the order in which kafka-configs checks its short forms."""
 
-# No argument of a process can hold a NUL, so this cannot be anybody's name.
+# No argument of a process can contain a NUL, so this cannot be a real name.
 DEFAULT_NAME: Final = "\0"
-"""The name that stands for a default entity among names."""
+"""The name that represents a default entity among names."""
 _DEFAULT_FLAGS: Final = {
     "--entity-default": "--entity-name",
     "--client-defaults": "--client",
@@ -47,25 +47,25 @@ _DEFAULT_FLAGS: Final = {
 
 
 class EntityCommand(StrictCommand):
-    """A command in which the order of --entity-name and --entity-default tells which entity type each belongs to.
+    """A command in which the order of --entity-name and --entity-default assigns each to an entity type.
 
-    So --entity-default is written as an --entity-name of its own kind: order is kept only within one option.
+    So --entity-default becomes an --entity-name with a special value, because order is kept only within one option.
     """
 
     written_as: ClassVar = {default: (option, DEFAULT_NAME) for default, option in _DEFAULT_FLAGS.items()}
 
     def twice(self, option: str) -> str:
-        """A short form names an entity type, too."""
+        """A short form also names an entity type."""
         kind = f"{option[2:]}s"
         return f"Duplicate entity type(s) specified: {kind}" if kind in KINDS else super().twice(option)
 
 
 def _short(kind: str, what: str) -> Any:
-    return value(kind[:-1], "NAME", f"As --entity-type {kind} --entity-name NAME: {what}.")
+    return value(kind[:-1], "NAME", f"Short for --entity-type {kind} --entity-name NAME ({what}).")
 
 
 def _defaults(what: str) -> Any:
-    return flag(f"{what}-defaults", f"As --entity-type {what}s --entity-default.")
+    return flag(f"{what}-defaults", f"Short for --entity-type {what}s --entity-default.")
 
 
 def _hidden(option: str) -> Any:
@@ -74,35 +74,40 @@ def _hidden(option: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigsOptions:
-    """Set and show quotas, and the configs of topics and brokers, as kafka-configs does."""
+    """Set and show quotas, and configs of topics and brokers, like kafka-configs."""
 
-    # The default flags arrive as names (see EntityCommand), and there is no prompt that --force could answer.
+    # The default options arrive as names (see EntityCommand), and there is no prompt that --force could answer.
     connection: Unrecorded
     alter: Annotated[bool, flag("alter", "Change the configs of one entity.")] = False
     describe: Annotated[bool, flag("describe", "Show the configs of entities.")] = False
     everything: Annotated[
-        bool, flag("all", "With --describe of topics or brokers: static and default configs, too.")
+        bool, flag("all", "With --describe of topics or brokers: also show static and default configs.")
     ] = False
     add_config: Annotated[
         str | None,
         value(
             "add-config",
             "K=V,K=[V,V],…",
-            "Configs to set. Byte rates take units: 10MB/s; bare: bytes per second.",
+            "Configs to set. Byte rates accept units, for example 10MB/s. Without a unit: bytes per second.",
         ),
     ] = None
     add_config_file: Annotated[
-        Path | None, value("add-config-file", "FILE", "The same, from a Java properties file.")
+        Path | None, value("add-config-file", "FILE", "Java properties file with configs to set.")
     ] = None
-    delete_config: Annotated[list[str] | None, value("delete-config", "K,…", "Configs to remove, repeatable.")] = None
+    delete_config: Annotated[list[str] | None, value("delete-config", "K,…", "Configs to remove. Repeatable.")] = None
     entity_type: Annotated[
         list[str] | None,
-        value("entity-type", "TYPE", "users, clients, ips, topics or brokers; repeatable for users with clients."),
+        value(
+            "entity-type", "TYPE", "users, clients, ips, topics or brokers. Repeatable to combine users with clients."
+        ),
     ] = None
     entity_name: Annotated[
-        list[str] | None, value("entity-name", "NAME", "The name, one for each --entity-type in its order.")
+        list[str] | None,
+        value("entity-name", "NAME", "Name of the entity, one for each --entity-type, in the same order."),
     ] = None
-    entity_default: Annotated[bool, flag("entity-default", "In place of a name: the type's default entity.")] = False
+    entity_default: Annotated[bool, flag("entity-default", "Use the default entity of the type instead of a name.")] = (
+        False
+    )
     user: Annotated[str | None, _short(USERS, "a principal's name")] = None
     user_defaults: Annotated[bool, _defaults("user")] = False
     client: Annotated[str | None, _short(CLIENTS, "a client-id")] = None

@@ -1,4 +1,4 @@
-"""Names that the drafts of KIP-599 had and Kafka never shipped: today's name, or the setting that has the effect."""
+"""Names in drafts of KIP-599 that Kafka never shipped: the current name, or the setting with the same effect."""
 
 from __future__ import annotations
 
@@ -20,55 +20,61 @@ _WINDOW: Final = f"{SAMPLES} x {SAMPLE_MS // 1_000} s"
 
 
 def today(given: Mapping[str, str], option: str) -> Mapping[str, str]:
-    """The pairs under the names that Kafka has; stderr tells of each that changed. Raises Invalid for the others."""
+    """The pairs under Kafka's current names; stderr reports each change.
+
+    Raises Invalid for names without replacement.
+    """
     for key, value in given.items():
         _must_have_shipped(key, value, given.get(CONTROLLER_MUTATION_RATE, given.get(_RATE)), option)
     return dict(zip(today_keys(list(given), option), given.values(), strict=True))
 
 
 def today_keys(given: Sequence[str], option: str) -> tuple[str, ...]:
-    """Keys alone, as `today` takes pairs. Raises Invalid for what never shipped, and for a key under both its names."""
+    """Like `today` for keys alone. Raises Invalid for names that never shipped, and for a key under both names."""
     for key in given:
         _must_have_shipped(key, None, None, option)
     if _RATE not in given:
         return tuple(given)
     if CONTROLLER_MUTATION_RATE in given:
-        raise Invalid(f"{option}: {_RATE} is a draft's name for {CONTROLLER_MUTATION_RATE}, which is given as well")
-    say(f"{option}: {_RATE} is the name in a draft of KIP-599; taken as {CONTROLLER_MUTATION_RATE}")
+        raise Invalid(
+            f"{option}: {_RATE} is the name of {CONTROLLER_MUTATION_RATE} in a draft of KIP-599, and both are given"
+        )
+    say(f"{option}: {_RATE} is the name in a draft of KIP-599. kquota uses {CONTROLLER_MUTATION_RATE}")
     return tuple(CONTROLLER_MUTATION_RATE if key == _RATE else key for key in given)
 
 
 def _must_have_shipped(key: str, value: str | None, rate: str | None, option: str) -> None:
     if _BURST.fullmatch(key):
         raise Invalid(
-            f"{option}: {key} was in a draft of KIP-599 and never shipped. A burst is controller_mutation_rate x "
-            "controller.quota.window.num x controller.quota.window.size.seconds, the last two in every broker's "
-            f"server.properties ({_WINDOW} unless set): {_burst(_number(value), _number(rate))}"
+            f"{option}: {key} was in a draft of KIP-599 and never shipped. The burst is controller_mutation_rate x "
+            "controller.quota.window.num x controller.quota.window.size.seconds. Set the last two in every broker's "
+            f"server.properties ({_WINDOW} by default): {_burst(_number(value), _number(rate))}"
         )
     if _CLUSTER_WIDE.fullmatch(key):
         wanted = f"={value}" if _number(value) else ""
         raise Invalid(
-            f"{option}: {key} was in a draft of KIP-599 and never shipped. A rate for everybody who has no own is "
-            f"--add-config {CONTROLLER_MUTATION_RATE}{wanted} with --user-defaults, for each user alone"
+            f"{option}: {key} was in a draft of KIP-599 and never shipped. To limit each user that has no rate of "
+            "its own, use "
+            f"--add-config {CONTROLLER_MUTATION_RATE}{wanted} with --user-defaults"
         )
 
 
 def _burst(burst: float | None, rate: float | None) -> str:
     if burst is None:
-        return "for example a burst of 500 at rate 5 is controller.quota.window.num=100 (100 x 1 s x 5)"
+        return "for example, a burst of 500 at rate 5 needs controller.quota.window.num=100 (100 x 1 s x 5)"
     if rate is None:
         fits = plain(round(burst / (SAMPLES * SAMPLE_MS / 1_000), 3))
-        return f"a burst of {plain(burst)} comes with {CONTROLLER_MUTATION_RATE}={fits} ({_WINDOW} x {fits})"
+        return f"a burst of {plain(burst)} needs {CONTROLLER_MUTATION_RATE}={fits} ({_WINDOW} x {fits})"
     windows = max(1, math.ceil(burst / rate))
     product = "" if windows * rate == burst else f" = {plain(windows * rate)}"
     return (
-        f"a burst of {plain(burst)} at rate {plain(rate)} is controller.quota.window.num={windows} "
+        f"a burst of {plain(burst)} at rate {plain(rate)} needs controller.quota.window.num={windows} "
         f"({windows} x 1 s x {plain(rate)}{product})"
     )
 
 
 def _number(text: str | None) -> float | None:
-    """A positive number, or None where the text is anything else."""
+    """A positive number, or None if the text is not one."""
     if text is None or not re.fullmatch(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?", text):
         return None
     return float(text) or None

@@ -1,4 +1,4 @@
-"""kafka-configs' way to name an entity: --entity-type with --entity-name or --entity-default, or the short forms."""
+"""Entities as kafka-configs names them: --entity-type with --entity-name or --entity-default, or the short forms."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from kquota.settings.resource import BROKERS, TOPICS
 from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 
 ELSEWHERE: Final = ("client-metrics", "groups", "broker-loggers")
-"""What kafka-configs configures besides: no quota and no throttle."""
+"""Other entities of kafka-configs, which have no quotas and no throttles."""
 
 Named: TypeAlias = Mapping[str, Name | Every]
-"""Entity type to name, in the order of the command line; EVERY where only the type was given."""
+"""Entity type to name, in the order of the command line; EVERY if only the type was given."""
 
 
 def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | None]) -> Named:
-    """Which entities the options name; `short` is what the short form of an entity type was given.
+    """The entities that the options name; `short` has the values of the short forms by entity type.
 
-    Raises Invalid, in Kafka's words where Kafka has them. Looks a host's name up, and contacts no cluster.
+    Raises Invalid, in Kafka's words where Kafka has them. Resolves host names, but contacts no cluster.
     """
     given = _in_kafkas_order({kind: name for kind, name in short.items() if name is not None})
     if given and (types or names):
@@ -41,7 +41,7 @@ def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | 
 
 
 def _in_kafkas_order(given: Mapping[str, str]) -> dict[str, str]:
-    """Names before defaults: the first of the two is the one that kafka-configs says it has updated."""
+    """Names before defaults, because kafka-configs reports the first one as updated."""
     order = sorted(given, key=lambda kind: (given[kind] == DEFAULT_NAME, KINDS.index(kind)))
     return {kind: given[kind] for kind in order}
 
@@ -51,7 +51,7 @@ def _must_be_types(types: Sequence[str]) -> None:
         if kind in ELSEWHERE:
             raise Invalid(elsewhere(kind))
         if kind not in KINDS:
-            hint = f"; did you mean {kind}s?" if f"{kind}s" in KINDS else ""
+            hint = f". Use --entity-type {kind}s" if f"{kind}s" in KINDS else ""
             raise Invalid(f"Invalid entity type {kind}, the entity type must be one of {', '.join(KINDS)}{hint}")
     if not types:
         raise Invalid(f"At least one entity type must be specified: --entity-type with one of {', '.join(KINDS)}")
@@ -63,12 +63,12 @@ def _must_be_types(types: Sequence[str]) -> None:
 
 
 def elsewhere(what: str) -> str:
-    """Why kquota does not do this, and who does."""
-    return f"{what} are not kquota's: it manages quotas and throttles. Use Kafka's own kafka-configs for {what}"
+    """Why kquota does not support this, and which tool does."""
+    return f"{what}: not supported by kquota, which manages quotas and throttles. Use Kafka's kafka-configs"
 
 
 def must_be_named(entities: Named) -> None:
-    """Raises Invalid, as kafka-configs does before --alter, where a name is missing."""
+    """Raises Invalid, like kafka-configs before --alter, if a name is missing."""
     missing = [kind for kind, name in entities.items() if isinstance(name, Every)]
     if not missing:
         return
@@ -78,17 +78,17 @@ def must_be_named(entities: Named) -> None:
     if missing == [TOPICS]:
         raise Invalid(
             "An entity name must be specified with --alter of topics: give --entity-name TOPIC. "
-            "What holds for all topics is set on brokers"
+            "To change all topics, set the config on the brokers"
         )
     raise Invalid(
         "An entity-name or default entity must be specified with --alter of users, clients, brokers or ips: "
-        f"give --entity-name or, for all {kinds} without their own, --entity-default"
+        f"give --entity-name or, for all {kinds} without configs of their own, --entity-default"
     )
 
 
 def _must_be_a_name(kind: str, name: str) -> str:
     if name == "":
-        raise Invalid(f"--entity-name for {kind} is empty; the default entity is --entity-default")
+        raise Invalid(f"--entity-name for {kind} is empty. Use --entity-default for the default entity")
     if kind == BROKERS and not (name.isascii() and name.isdigit()):
         raise Invalid(f"The entity name for brokers must be a valid integer broker id, but it is: {name}")
     if kind == IPS and not is_ip_or_host(name):

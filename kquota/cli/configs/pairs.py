@@ -1,6 +1,6 @@
-"""--add-config, --add-config-file and --delete-config for every entity type: kafka-configs' grammar, text to pairs.
+"""--add-config, --add-config-file and --delete-config for every entity type, with the grammar of kafka-configs.
 
-No error here repeats a value: it may be a password.
+No error here repeats a value, because it may be a password.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ _FORMAT: Final = (
 
 
 def pairs(text: str) -> Mapping[str, str]:
-    """The value of --add-config: brackets protect commas and are taken off, `k=` is an empty value.
+    """The value of --add-config: brackets protect commas and are removed, `k=` is an empty value.
 
     >>> pairs("a=1,b=[x,y=z],c=")
     {'a': '1', 'b': 'x,y=z', 'c': ''}
 
-    Raises Invalid, in Kafka's words, for what is not such a list, and for a key that is given twice.
+    Raises Invalid, in Kafka's words, for text that is not such a list, and for a repeated key.
     """
     found: dict[str, str] = {}
     for number, pair in enumerate(_without_trailing_blanks(_split(text, ",")), 1):
         sides = _split(pair, "=")
         if len(sides) != 2:
-            raise Invalid(f"--add-config: {_FORMAT}; number {number} is not")
+            raise Invalid(f"--add-config: {_FORMAT}; pair {number} does not match")
         key, value = (side.strip(_JAVA_TRIMS) for side in sides)
         _must_be_a_key(key, "--add-config")
         if key in found:
             raise Invalid(f"--add-config: {key} is given twice")
         found[key] = value.replace("[", "").replace("]", "").strip(_JAVA_TRIMS)
     if not found:
-        raise Invalid(f"--add-config: {_FORMAT}; nothing is there")
+        raise Invalid(f"--add-config: {_FORMAT}; it is empty")
     return found
 
 
@@ -53,17 +53,17 @@ def pairs_in(path: Path) -> Mapping[str, str]:
             raise Invalid(f"--add-config-file: {path}: {key} is given twice")
         found[key] = value
     if not found:
-        raise Invalid(f"--add-config-file: {path} holds no config")
+        raise Invalid(f"--add-config-file: {path} contains no config")
     return found
 
 
 def keys(texts: Iterable[str]) -> tuple[str, ...]:
-    """The values of --delete-config: `k,k`, each option more of them. Raises Invalid for an empty or repeated key."""
+    """The values of --delete-config: `k,k`, repeatable. Raises Invalid for an empty or repeated key."""
     found: list[str] = []
     for text in texts:
         named = [key.strip(_JAVA_TRIMS) for key in _without_trailing_blanks(text.split(","))]
         if not named or "" in named:
-            raise Invalid("--delete-config: write the keys to remove as k1,k2; there is an empty one")
+            raise Invalid("--delete-config: a key is empty. Write the keys to remove as k1,k2")
         for key in named:
             _must_be_a_key(key, "--delete-config")
             if key in found:
@@ -73,7 +73,7 @@ def keys(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Text cut at each separator that is not within brackets: Kafka looks whether the next bracket closes."""
+    """The text split at each separator outside brackets. Like Kafka, it checks whether the next bracket closes."""
     parts: list[str] = []
     end, closes = len(text), False
     for at in range(len(text) - 1, -1, -1):
@@ -86,13 +86,13 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _without_trailing_blanks(parts: Sequence[str]) -> Sequence[str]:
-    """As Java splits: `a=1,` is one part."""
+    """The parts as Java splits them: `a=1,` is one part."""
     last = max((at for at, part in enumerate(parts, 1) if part), default=0)
     return parts[:last]
 
 
 def _must_be_a_key(key: str, option: str) -> None:
     if not key:
-        raise Invalid(f"{option}: {_FORMAT}; there is an empty key")
+        raise Invalid(f"{option}: {_FORMAT}; a key is empty")
     if not _KEY.fullmatch(key):
         raise Invalid(f"{option}: Invalid character found for config key: {key}")

@@ -1,4 +1,4 @@
-"""What `kquota configs` does for users, clients and ips: one change written and seen, or quotas described."""
+"""`kquota configs` for users, clients and ips: write one change and read it back, or describe quotas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 
 
 def change_of(entities: Named, add: Mapping[str, str], option: str, delete: tuple[str, ...]) -> QuotaChange:
-    """What the options ask for; `add` comes from `option`. Raises Invalid for what no broker should be given."""
+    """The change that the options ask for; `add` comes from `option`.
+
+    Raises Invalid for values that no broker should get.
+    """
     names: dict[str, Name] = {kind: name for kind, name in entities.items() if not isinstance(name, Every)}
     entity = Entity(user=names.get(USERS), client_id=names.get(CLIENTS), ip=names.get(IPS))
     wanted = limits(add, list(entities), option)
@@ -34,12 +37,12 @@ def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str)
     >>> limits({"producer_byte_rate": "1MB/s", "request_percentage": "12.5"}, ["users"], "--add-config")
     {'producer_byte_rate': 1000000.0, 'request_percentage': 12.5}
 
-    Raises Invalid for a key that is no quota of `entity_types` and for a value that no broker should be given.
+    Raises Invalid for a key that is not a quota of `entity_types` and for a value that no broker should get.
     """
     must_be_quotas(pairs, entity_types, option, "added")
     for key, text in pairs.items():
         if not text:
-            raise Invalid(f"{option}: {key} has no value; to remove it write --delete-config {key}")
+            raise Invalid(f"{option}: {key} has no value. To remove it, use --delete-config {key}")
     try:
         return {key: value(key, text) for key, text in pairs.items()}
     except Invalid as error:
@@ -47,7 +50,7 @@ def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str)
 
 
 def must_be_quotas(keys: Iterable[str], entity_types: Collection[str], option: str, done: str) -> None:
-    """Raises Invalid, naming `option`, for a key that is no quota of `entity_types`."""
+    """Raises Invalid, naming `option`, for a key that is not a quota of `entity_types`."""
     allowed = quotas_of(entity_types)
     if unknown := [key for key in keys if key not in allowed]:
         whose = " and ".join(f"'{entity_type}'" for entity_type in entity_types)
@@ -58,7 +61,7 @@ def must_be_quotas(keys: Iterable[str], entity_types: Collection[str], option: s
 
 
 def alter(at: world.Where, entities: Named, change: QuotaChange) -> AlteredQuotas:
-    """Write the change and wait until it is seen."""
+    """Write the change and wait until it is visible."""
     if change.add:
         world.must_carry(at, change.entity)
     _echo(change)
@@ -83,7 +86,7 @@ def _altered(at: world.Where, entities: Named, entity: Entity) -> str:
 
 
 def describe(at: world.Where, entities: Named) -> DescribedQuotas:
-    """The quotas of the entities that are named; of SCRAM credentials at most the iterations."""
+    """The quotas of the named entities; of SCRAM credentials at most the iterations."""
     wanted = Filter(user=entities.get(USERS), client_id=entities.get(CLIENTS), ip=entities.get(IPS))
     unreadable: list[str] = []
     scram: Scram | None = None
@@ -102,7 +105,7 @@ def describe(at: world.Where, entities: Named) -> DescribedQuotas:
 
 
 def _echo(change: QuotaChange) -> None:
-    """What was understood of a rate, so that a mistake of units is seen at once."""
+    """Print how a rate was understood, so that a wrong unit is noticed immediately."""
     for key, row in QUOTA_KEYS.items():
         if row.in_bytes and key in change.add:
             say(f"{change.entity}: {key} = {plain(change.add[key])} bytes per second ({human_rate(change.add[key])})")

@@ -1,4 +1,4 @@
-"""What `kquota configs` does for topics and brokers: one change written and seen, or configs described."""
+"""`kquota configs` for topics and brokers: write one change and read it back, or describe configs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from kquota.terms import DEFAULT, THROTTLE_RATES, Default
 
 
 def describe(at: world.Where, kind: Kind, name: str | Default | None, everything: bool) -> DescribedConfigs:
-    """The dynamic configs of one topic or broker, or of all (None); with `everything` also what stands behind.
+    """The dynamic configs of one topic or broker, or of all (None); with `everything` also static and default ones.
 
-    A broker that does not answer hides no other: it is named, and the command has failed.
+    A broker that does not answer is reported as an error, and the others are still shown.
     """
     resource = None if name is None else Resource(kind=kind, name=name)
     found: Mapping[Resource, Sequence[Entry]]
@@ -34,7 +34,7 @@ def describe(at: world.Where, kind: Kind, name: str | Default | None, everything
     shown = {r: [entry for entry in entries if entry.dynamic or everything] for r, entries in found.items()}
     absent = resource if resource not in found else None
     if resource is not None and at.zookeeper is not None:
-        # Kafka 2.8's tool names what was asked for by name, whether it is there or not.
+        # Kafka 2.8's tool shows what was requested by name, even if it does not exist.
         shown.setdefault(resource, [])
     return DescribedConfigs(
         resources=shown,
@@ -48,7 +48,7 @@ def describe(at: world.Where, kind: Kind, name: str | Default | None, everything
 
 
 def alter(at: world.Where, resource: Resource, add: Mapping[str, str], delete: tuple[str, ...]) -> AlteredConfigs:
-    """Set and delete configs of one topic or broker, until they are seen; what may not be meant goes to stderr."""
+    """Set and delete configs of one topic or broker until they are visible. Possible mistakes go to stderr."""
     change = ConfigChange(
         resource=resource,
         add={key: ignored.value(resource, key, text) for key, text in add.items()},
@@ -65,13 +65,13 @@ def alter(at: world.Where, resource: Resource, add: Mapping[str, str], delete: t
         altered = actions.alter(configs, change, world.until_seen())
         is_one_broker = resource.kind == BROKERS and resource.name is not DEFAULT
         if at.zookeeper is not None and is_one_broker and resource not in configs.resources(BROKERS):
-            notes.append(f"{resource} is not alive: it takes this in when it starts")
+            notes.append(f"{resource} is not running. The change takes effect when it starts")
     notes += _remarks(resource, altered, release)
     return AlteredConfigs(altered=resource, over_zookeeper=at.zookeeper is not None, notes=tuple(notes))
 
 
 def _remarks(resource: Resource, altered: Altered, release: tuple[int, ...] | None) -> Iterator[str]:
-    """The keys that were not set, and what is in force in the place of those that were deleted."""
+    """The keys that were not set, and the values that now apply instead of deleted ones."""
     for key in altered.absent:
         yield f"{resource}: {key} was not set; nothing to delete"
     for entry in altered.behind:
@@ -80,15 +80,16 @@ def _remarks(resource: Resource, altered: Altered, release: tuple[int, ...] | No
 
 
 def must_not_be_secret(keys: Iterable[str]) -> None:
-    """Raises Invalid for keys of secrets: every user of the machine can read its processes' command lines."""
+    """Raises Invalid for keys of secrets, because every user of the machine can read command lines."""
     if secret := sorted(filter(zookeeper_values.is_password, keys)):
         raise Invalid(
-            f"{', '.join(secret)}: a secret does not belong on a command line; give it with --add-config-file"
+            f"{', '.join(secret)}: a secret on a command line is visible to other users of this machine. Use "
+            "--add-config-file"
         )
 
 
 def _echo(change: ConfigChange) -> None:
-    """What was understood of a rate, so that a mistake of units is seen at once."""
+    """Print how a rate was understood, so that a wrong unit is noticed immediately."""
     for key in THROTTLE_RATES:
         if key in change.add:
             rate = change.add[key]

@@ -24,7 +24,7 @@ _SCRAM: Final = re.compile(r"(?:^|,)\s*SCRAM-", re.IGNORECASE)
 
 
 def run(options: ConfigsOptions) -> Answer:
-    """Raises Invalid, in Kafka's words where Kafka has them, for options that do not go together."""
+    """Raises Invalid, in Kafka's words where Kafka has them, for options that cannot be combined."""
     actions.action(options, ("describe", "alter"))
     others = {
         "groups": options.group,
@@ -47,13 +47,13 @@ def run(options: ConfigsOptions) -> Answer:
     try:
         return _altered(options, entities)
     except Unseen as error:
-        raise Unknown(f"{error}; look with --describe") from error
+        raise Unknown(f"{error}. Check with --describe") from error
     except EmptyValue as error:
-        raise Invalid(f"{error}; to remove it write --delete-config {error.key}") from error
+        raise Invalid(f"{error}. To remove it, use --delete-config {error.key}") from error
     except OtherKind as error:
-        raise Invalid(f"{error}: give --entity-type {error.kind}") from error
+        raise Invalid(f"{error}. Use --entity-type {error.kind}") from error
     except NeedsBroker as error:
-        raise Invalid(f"{error}: use --bootstrap-server") from error
+        raise Invalid(f"{error}. Use --bootstrap-server") from error
 
 
 def _described(options: ConfigsOptions, entities: Named) -> Answer:
@@ -64,7 +64,7 @@ def _described(options: ConfigsOptions, entities: Named) -> Answer:
     }
     for option, given in changes.items():
         if given is not None and given != []:
-            raise Invalid(f'Option "[describe]" can\'t be used with option "[{option}]": --{option} goes with --alter')
+            raise Invalid(f'Option "[describe]" can\'t be used with option "[{option}]": use --{option} with --alter')
     at = world.where(options.connection)
     if options.everything and at.zookeeper is not None:
         raise Invalid("--bootstrap-server must be specified for --all")
@@ -111,9 +111,9 @@ def _changes(options: ConfigsOptions, entities: Named) -> tuple[Mapping[str, str
 
 
 def _must_not_be_scram(texts: Iterable[str]) -> None:
-    """A credential's text is not even parsed: no message about it may repeat a part of it."""
+    """Refuse SCRAM credentials without parsing them, so that no message can repeat a part of one."""
     if any(_SCRAM.search(text) for text in texts):
         raise Invalid(
-            "SCRAM credentials are not kquota's, and no password belongs on its command line: alter them with Kafka's "
-            "own kafka-configs --alter --entity-type users; nothing was written"
+            "SCRAM credentials: not supported by kquota, and a password does not belong on a command line. "
+            "Nothing was written. Use Kafka's kafka-configs --alter --entity-type users"
         )

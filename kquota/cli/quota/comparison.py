@@ -1,4 +1,4 @@
-"""What `quota export`, `diff` and `apply` share: the cluster, the document, and what it would change."""
+"""Shared by `quota export`, `diff` and `apply`: the cluster, the document, and the changes that it makes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kquota.terms import WIRE_DEFAULT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaCluster:
-    """The quotas of one cluster and, where they are asked for, the configs of its topics and brokers."""
+    """The quotas of one cluster and, if requested, the configs of its topics and brokers."""
 
     quotas: Principals
     configs: Configs | None
@@ -32,45 +32,49 @@ class QuotaCluster:
 
 @contextmanager
 def opened(connection: Connection, *, with_configs: bool) -> Iterator[QuotaCluster]:
-    """Open until the end."""
+    """An open connection to the cluster."""
     at = world.where(connection)
     with world.quotas(at) as quotas, world.configs(at) if with_configs else nullcontext() as configs:
         yield QuotaCluster(quotas=quotas, configs=configs)
 
 
 def read(file: Path, *, prune: bool) -> Document:
-    """The document in a file, checked before anything is contacted. Raises Invalid."""
+    """The document in a file, checked before any connection. Raises Invalid."""
     text, name = text_file.read(file, "a document of quotas")
     found = document.read(text, name)
     if prune and found.owns is None:
-        raise Invalid("--prune needs a line owns: [patterns] in the document: it says what may be removed")
+        raise Invalid("--prune needs `owns: [patterns]` in the document, which states what may be removed")
     for entity, limits in found.limits.items():
         if isinstance(entity.ip, str) and limits and not is_ip_or_host(entity.ip):
             raise Invalid(
-                f"{name}: {entity}: neither an IP nor a host that resolves; brokers that cannot may not start"
+                f"{name}: {entity}: neither an IP address nor a resolvable host. A broker that cannot resolve it may "
+                "not start"
             )
     if any(of == WIRE_DEFAULT for entity in found.limits for _, of in entity.parts()):
         world.warn(
-            f"{WIRE_DEFAULT} is a name like any other here; defaults are default-user, default-client, default-ip"
+            f"{WIRE_DEFAULT} is an ordinary name in a document. Defaults are default-user, default-client, default-ip"
         )
     return found
 
 
 def compare(cluster: QuotaCluster, wanted: Document, *, prune: bool) -> Difference:
-    """What would change. Warns of what may not be meant; raises Refused and Invalid for what cannot be applied."""
+    """The changes that the document makes. Raises Refused and Invalid for a document that cannot be applied."""
     cluster.quotas.must_carry(wanted.limits)
     held = {} if cluster.configs is None else throttles.of(cluster.configs, wanted.throttles)
-    found = difference(wanted, cluster.quotas.everything(), prune=prune, throttles=held)
+    return difference(wanted, cluster.quotas.everything(), prune=prune, throttles=held)
+
+
+def warn_of(cluster: QuotaCluster, found: Difference) -> None:
+    """Warn of changes that may be a mistake. Raises Refused for a change that these brokers would store and ignore."""
     warnings = [*_warnings(cluster.quotas, found)]
     if cluster.configs is not None:
         warnings += throttles.warnings(cluster.configs, found.throttlings)
     for line in warnings:
         world.warn(line)
-    return found
 
 
 def _warnings(port: Principals, found: Difference) -> Iterator[str]:
-    """Asks once for each key that is set whether these brokers know it."""
+    """Warnings for each key that these brokers may not know."""
     first: dict[str, QuotaChange] = {}
     for replacement in found.replacements:
         for key, _, new in replacement.differing():

@@ -1,4 +1,4 @@
-"""`kquota quota`: what Kafka's tools have no name for; the quotas of a whole cluster at once."""
+"""`kquota quota`: commands that Kafka's tools do not have, for all quotas of a cluster at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ app = typer.Typer(cls=Group, epilog=EPILOG, no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """The quotas of a whole cluster as one document; which one binds a client; what a load, or a real client, gets."""
+    """Manage all quotas of a cluster as one document, explain which one limits a client, and test what a load gets."""
 
 
 commands.add(app, "export", export.ExportOptions, epilog=export.EPILOG)

@@ -1,4 +1,4 @@
-"""What `quota explain` and `quota probe` both tell a person: a client, a limit, a key's answer; 80 columns wide."""
+"""Sentences of `quota explain` and `quota probe`: a client, a limit, the answer for a key; at most 80 columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def whom(client: Client) -> str:
 
 
 def headline(answer: KeyAnswer, cluster: Capacity) -> str:
-    """One key's answer in one sentence."""
+    """The answer for one key in one sentence."""
     if cluster.ignores(answer.key):
         return f"{answer.key}: unlimited, the brokers are too old for it"
     if answer.limit is None:
@@ -56,7 +56,7 @@ _TOGETHER: Final = re.compile(r"(?<=level) (?=\d)|(?<=\d) (?=of \d)|(?<=of) (?=\
 
 
 def wrapped(head: str, line: str, indent: str = _INDENT) -> Iterator[str]:
-    """The same at every terminal: a document must not depend on who looks at it. `level 3 of 8` stays in one line."""
+    """Wrapped lines of the same width on every terminal. `level 3 of 8` stays on one line."""
     lines = textwrap.wrap(
         _TOGETHER.sub("\0", printable(line)),
         width=WIDTH,

@@ -1,4 +1,4 @@
-"""The replication throttles of a document: joined here with the configs of brokers and topics."""
+"""The replication throttles of a document, combined with the configs of brokers and topics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KINDS: Final[tuple[Kind, ...]] = (BROKERS, TOPICS)
 
 
 def every(configs: Configs) -> Throttles:
-    """All that stand. Raises Unreachable when a broker that is alive does not tell its own."""
+    """All throttles that are set. Raises Unreachable if a live broker does not report its own."""
     found: dict[Resource, Mapping[str, str]] = {}
     for kind in _KINDS:
         described, lost = actions.describe_all(configs, kind)
@@ -29,25 +29,25 @@ def every(configs: Configs) -> Throttles:
 
 
 def of(configs: Configs, named: Iterable[Resource]) -> Throttles:
-    """Those of the named. Raises Refused for a topic that does not exist and a broker that is not alive."""
+    """The throttles of the named resources. Raises Refused for a missing topic and a broker that is not alive."""
     return {resource: _held(resource, actions.entries(configs, resource)) for resource in named}
 
 
 def warnings(configs: Configs, throttlings: Iterable[Throttling]) -> list[str]:
-    """What may not be meant. Raises Refused for what these brokers store and ignore."""
+    """Warnings about possible mistakes. Raises Refused for values that these brokers store and ignore."""
     release = configs.release()
     told = [line for throttling in throttlings for line in ignored.must_take_effect(throttling.change, release)]
     return list(dict.fromkeys(told))
 
 
 def write(configs: Configs, throttlings: Sequence[Throttling]) -> dict[Resource, str]:
-    """Make each for itself and see it; why each was not made of those that were not."""
+    """Write each independently and read it back. Returns the reasons for those that were not written."""
     undone: dict[Resource, str] = {}
     for place, throttling in enumerate(throttlings):
         try:
             actions.alter(configs, throttling.change, world.until_seen())
         except Unreachable as error:
-            undone[throttling.entity] = f"not known: {error}"
+            undone[throttling.entity] = f"unknown: {error}"
             return undone | {left.entity: "not sent" for left in throttlings[place + 1 :]}
         except KquotaError as error:
             undone[throttling.entity] = str(error)
@@ -55,7 +55,7 @@ def write(configs: Configs, throttlings: Sequence[Throttling]) -> dict[Resource,
 
 
 def _held(resource: Resource, entries: Iterable[Entry]) -> dict[str, str]:
-    """What is set on this very resource; a deleted rate that a broker of 4.3.1 still tells has no synonym."""
+    """The throttles set on this resource itself. A deleted rate that 4.3.1 still reports has no synonym."""
     return {
         entry.key: entry.value
         for entry in entries

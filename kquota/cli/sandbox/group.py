@@ -1,4 +1,4 @@
-"""`kquota sandbox`: which commands it has."""
+"""`kquota sandbox`: registers its commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EPILOG: Final = """Examples:
   eval "$(kquota sandbox env)\""""
 
 app = typer.Typer(
-    cls=Group, help="A real ZooKeeper and real Kafka on this machine.", epilog=EPILOG, no_args_is_help=True
+    cls=Group, help="Run a real ZooKeeper and real Kafka on this machine.", epilog=EPILOG, no_args_is_help=True
 )
 
 commands.add(app, "up", up.UpOptions, epilog=up.EPILOG)

@@ -1,4 +1,4 @@
-"""The answers of `kquota topics`: names, topics with their partitions, and what became of topics that were changed."""
+"""The answers of `kquota topics`: names, topics with their partitions, and the results of changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TopicNames(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedPartition(Part):
-    """A partition; None is what the brokers do not have yet, or do not tell."""
+    """A partition; None is a value that the brokers do not have yet, or do not report."""
 
     number: int = key("partition")
     leader: BrokerId | None
@@ -61,7 +61,7 @@ class DescribedPartition(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedTopic(Part):
-    """A topic with its partitions; `configs` are those that are not as Kafka ships them."""
+    """A topic with its partitions; `configs` are those that differ from Kafka's defaults."""
 
     topic: str
     id: str | None
@@ -104,7 +104,7 @@ class DescribedTopics(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnchangedTopic(Part):
-    """A topic that was as asked for before."""
+    """A topic that already was as requested."""
 
     topic: str
     result: str = Fate.ALREADY.value
@@ -112,7 +112,7 @@ class UnchangedTopic(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedTopic(Part):
-    """What became of one topic, and what it counts against a mutation quota."""
+    """The result for one topic, and its cost for a mutation quota."""
 
     topic: str
     result: str
@@ -123,7 +123,7 @@ class ChangedTopic(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedTopics(Answer):
-    """What became of each topic; `lines` are the text."""
+    """The result for each topic; `lines` are the text."""
 
     ASCII = True
 

@@ -1,4 +1,4 @@
-"""`kquota topics`: the part of kafka-topics that a controller mutation quota limits, with its retry (KIP-599)."""
+"""`kquota topics`: the part of kafka-topics that a controller mutation quota limits, with retries (KIP-599)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kquota.cli.actions import With, flag, value
 from kquota.cli.connection import ThroughBrokers
 from kquota.cli.options import Output, TableFormat
 
-EPILOG: Final = """A topic that the controller's mutation quota rejects is tried again until --timeout. Exit codes: 0
-done, 1 failed for some topic, which is named, 75 the quota still rejects some.
+EPILOG: Final = """kquota sends a topic that the controller mutation quota rejects again, until --timeout. Exit codes:
+0 done, 1 some topics failed (they are named), 75 the quota still rejects some topics.
 
 Examples:
   kquota topics --bootstrap-server localhost:9092 --create --from-file topics.txt --replication-factor 3 --timeout 10m
@@ -21,15 +21,15 @@ Examples:
 
 CREATE, ALTER, DELETE, LIST, DESCRIBE = "create", "alter", "delete", "list", "describe"
 ACTIONS: Final = (LIST, DESCRIBE, CREATE, ALTER, DELETE)
-"""In the order in which Kafka's tool names them."""
+"""In the order of Kafka's tool."""
 WRITES: Final = (CREATE, ALTER, DELETE)
 READS: Final = (LIST, DESCRIBE)
 HEADINGS: Final = {
     "--create": "Action (exactly one)",
     "--topic": "Topics",
-    "--exclude-internal": "Which of them, with --list and --describe",
-    "--no-retry-quota-violated": "The mutation quota",
-    "--dry-run": "Trial and output",
+    "--exclude-internal": "Filters for --list and --describe",
+    "--no-retry-quota-violated": "Mutation quota",
+    "--dry-run": "Dry run and output",
 }
 """The first option of each part of the help, and its heading."""
 REPORTS: Final = (
@@ -38,10 +38,10 @@ REPORTS: Final = (
     "under_min_isr_partitions",
     "at_min_isr_partitions",
 )
-"""What --describe can be asked to show partitions for; several show what any of them does."""
+"""Reports of --describe on partitions; several reports are combined."""
 
 Many: TypeAlias = list[str]
-"""`list` itself is an action below."""
+"""`list` itself is the name of an action below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class TopicsOptions:
     connection: ThroughBrokers
 
     create: Annotated[bool, flag("create", "Create topics.")] = False
-    alter: Annotated[bool, flag("alter", "Give topics more partitions.")] = False
+    alter: Annotated[bool, flag("alter", "Add partitions to topics.")] = False
     delete: Annotated[bool, flag("delete", "Delete topics.")] = False
     list: Annotated[bool, flag("list", "Print the names of topics.")] = False
     describe: Annotated[bool, flag("describe", "Show topics and their partitions.")] = False
@@ -59,12 +59,12 @@ class TopicsOptions:
     topic: Annotated[
         Many | None,
         With(*WRITES, *READS),
-        value("topic", "NAME", "A topic, repeatable; with every action but --create also a regular expression."),
+        value("topic", "NAME", "Name of a topic or, except with --create, a regular expression. Repeatable."),
     ] = None
     from_file: Annotated[
         Path | None,
         With(*WRITES),
-        value("from-file", "FILE", "Many topics: NAME [PARTITIONS [REPLICATION-FACTOR]] a line."),
+        value("from-file", "FILE", "File of topics, one NAME [PARTITIONS [REPLICATION-FACTOR]] per line."),
     ] = None
     partitions: Annotated[
         int | None,
@@ -72,39 +72,47 @@ class TopicsOptions:
         typer.Option(
             "--partitions",
             metavar="N",
-            help="Partitions of each topic; with --alter, how many it is to have in all. [default: the brokers']",
+            help="Partitions of each topic; with --alter, the new total. [default: the brokers' default]",
         ),
     ] = None
     replication_factor: Annotated[
         int | None,
         With(CREATE),
-        typer.Option("--replication-factor", metavar="N", help="Replicas of each partition. [default: the brokers']"),
+        typer.Option(
+            "--replication-factor", metavar="N", help="Replicas of each partition. [default: the brokers' default]"
+        ),
     ] = None
     replica_assignment: Annotated[
         str | None,
         With(CREATE, ALTER),
-        value("replica-assignment", "ID:ID,…", "The brokers of partition 0, of partition 1, ...: 1:2,2:3."),
+        value(
+            "replica-assignment", "ID:ID,…", "Brokers of partition 0, of partition 1 and so on, for example 1:2,2:3."
+        ),
     ] = None
     config: Annotated[
-        Many | None, With(CREATE), value("config", "KEY=VALUE", "A config of the new topics, repeatable.")
+        Many | None, With(CREATE), value("config", "KEY=VALUE", "Config of the new topics. Repeatable.")
     ] = None
     if_not_exists: Annotated[
-        bool, With(CREATE), flag("if-not-exists", "With --create: a topic that exists is no error.")
+        bool, With(CREATE), flag("if-not-exists", "With --create: do not fail if a topic exists.")
     ] = False
     if_exists: Annotated[
         bool,
         With(ALTER, DELETE, DESCRIBE),
-        flag("if-exists", "With --alter, --delete, --describe: a topic that does not exist is no error."),
+        flag("if-exists", "With --alter, --delete, --describe: do not fail if a topic does not exist."),
     ] = False
     topic_id: Annotated[
-        str | None, With(DESCRIBE), value("topic-id", "ID", "With --describe: the topic with this id, of Kafka 2.8 on.")
+        str | None,
+        With(DESCRIBE),
+        value("topic-id", "ID", "With --describe: the topic with this id (Kafka 2.8 or newer)."),
     ] = None
-    exclude_internal: Annotated[bool, With(*READS), flag("exclude-internal", "Without Kafka's own topics.")] = False
+    exclude_internal: Annotated[bool, With(*READS), flag("exclude-internal", "Exclude Kafka's internal topics.")] = (
+        False
+    )
     topics_with_overrides: Annotated[
-        bool, With(DESCRIBE), flag("topics-with-overrides", "Only topics with configs of their own.")
+        bool, With(DESCRIBE), flag("topics-with-overrides", "Only topics that have configs of their own.")
     ] = False
     under_replicated_partitions: Annotated[
-        bool, With(DESCRIBE), flag("under-replicated-partitions", "Only partitions with a replica out of sync.")
+        bool, With(DESCRIBE), flag("under-replicated-partitions", "Only partitions with an out-of-sync replica.")
     ] = False
     unavailable_partitions: Annotated[
         bool, With(DESCRIBE), flag("unavailable-partitions", "Only partitions without a leader.")
@@ -112,17 +120,17 @@ class TopicsOptions:
     under_min_isr_partitions: Annotated[
         bool,
         With(DESCRIBE),
-        flag("under-min-isr-partitions", "Only partitions with fewer replicas in sync than min.insync.replicas."),
+        flag("under-min-isr-partitions", "Only partitions with fewer in-sync replicas than min.insync.replicas."),
     ] = False
     at_min_isr_partitions: Annotated[
         bool,
         With(DESCRIBE),
-        flag("at-min-isr-partitions", "Only partitions with no replica in sync to spare: just min.insync.replicas."),
+        flag("at-min-isr-partitions", "Only partitions with exactly min.insync.replicas in-sync replicas."),
     ] = False
     no_retry_quota_violated: Annotated[
         bool,
         With(*WRITES),
-        flag("no-retry-quota-violated", "End at the first rejection by the mutation quota, with exit code 75."),
+        flag("no-retry-quota-violated", "Stop at the first rejection by the mutation quota, with exit code 75."),
     ] = False
     timeout: Annotated[
         str | None,
@@ -130,16 +138,16 @@ class TopicsOptions:
         value(
             "timeout",
             "TIME",
-            "How long to try again what the quota rejects: 10m. [default: default.api.timeout.ms, else 60s]",
+            "How long to retry rejected topics, for example 10m. [default: default.api.timeout.ms, else 60s]",
         ),
     ] = None
-    dry_run: Annotated[bool, With(*WRITES), flag("dry-run", "Check everything and show what would be sent.")] = False
+    dry_run: Annotated[bool, With(*WRITES), flag("dry-run", "Check everything, and print what would be sent.")] = False
     validate_only: Annotated[
         bool,
         With(CREATE, ALTER),
         flag(
             "validate-only",
-            "Change nothing, but let the controller check it, too. Kafka 4 counts that against the mutation quota.",
+            "Let the controller check the change without making it. Kafka 4 counts this against the mutation quota.",
         ),
     ] = False
     output: TableFormat = Output.text

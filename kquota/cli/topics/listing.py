@@ -33,7 +33,7 @@ def listed(at: world.Where, options: TopicsOptions, *, describe: bool) -> Answer
 
 
 def matching(found: Iterable[Topic], names: Sequence[str] | None) -> list[Topic]:
-    """The topics whose name one of the regular expressions matches whole; all without any. Raises Invalid."""
+    """The topics whose whole name matches one of the regular expressions; all without any. Raises Invalid."""
     if not names:
         return list(found)
     patterns = list(map(_pattern, names))
@@ -43,20 +43,20 @@ def matching(found: Iterable[Topic], names: Sequence[str] | None) -> list[Topic]
 def _pattern(name: str) -> re.Pattern[str]:
     try:
         return re.compile(name)
-    # A repetition beyond what re or int() takes, and groups in groups, have errors of their own.
+    # Excessive repetition counts and deeply nested groups raise other errors.
     except (re.error, OverflowError, ValueError, RecursionError) as error:
-        raise Invalid(f"--topic {name!r}: not a regular expression: {error}") from error
+        raise Invalid(f"--topic {name!r}: not a valid regular expression: {error}") from error
 
 
 def must_match(names: Sequence[str] | None, found: Collection[Topic], if_exists: bool) -> None:
-    """Raises Refused, in Kafka's words, for a name that no topic has."""
+    """Raises Refused, in Kafka's words, for a name that matches no topic."""
     for name in () if if_exists else names or ():
         if not matching(found, [name]):
             raise Refused(f"Topic '{name}' does not exist as expected")
 
 
 def _of_id(found: list[Topic], options: TopicsOptions) -> list[Topic]:
-    """Raises Refused for an id that no topic has: Kafka's tool shows all topics then."""
+    """Raises Refused for an unknown id; Kafka's tool shows all topics then."""
     if options.topic_id is None:
         return found
     chosen = [topic for topic in found if topic.id == options.topic_id]
@@ -87,14 +87,14 @@ def _described(
 
 
 def _overrides(entries: Iterable[Entry]) -> Mapping[str, str]:
-    """The configs that are not Kafka's own default, whoever set them, as kafka-topics shows them; by key."""
+    """The configs that differ from Kafka's defaults, from any source, as kafka-topics shows them; by key."""
     return {e.key: e.value or "" for e in sorted(entries, key=lambda e: e.key) if e.source != _DEFAULT}
 
 
 def _with_partitions_in_reports(
     found: Iterable[Topic], entries: Mapping[str, Sequence[Entry]], options: TopicsOptions
 ) -> Iterator[Topic]:
-    """The topics that have partitions in one of the reports asked for, with these partitions alone."""
+    """The topics with partitions in one of the requested reports, with only these partitions."""
     for topic in found:
         of_topic = entries.get(topic.name, ())
         least = next((int(e.value) for e in of_topic if e.key == MIN_IN_SYNC and e.value), None)
@@ -103,9 +103,9 @@ def _with_partitions_in_reports(
 
 
 def _in_report(p: Partition, least: int | None, options: TopicsOptions) -> bool:
-    """Whether one of the reports asked for has it; `least` replicas are to be in sync, None: the brokers do not tell.
+    """Whether the partition is in one of the requested reports. `least` is min.insync.replicas, None if unknown.
 
-    Several reports show what any of them does, as Kafka's tool.
+    Several reports are combined, as in Kafka's tool.
     """
     few = p.leader is None or (least is not None and len(p.isr) < least)
     return (

@@ -1,4 +1,4 @@
-"""`topics --create`, `--alter`, `--delete`: what is asked for, the waiting for the quota, and what became of each."""
+"""`topics --create`, `--alter` and `--delete`: the request, the wait for the quota, and the result for each topic."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _COLLIDE: Final = (
 
 
 def mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[ChangedTopics]:
-    """Check all, then send all; what the quota rejects is sent again until --timeout is over.
+    """Check all topics, then send them. Rejected topics are sent again until --timeout.
 
-    Answers also when it is interrupted.
+    It also answers when it is interrupted.
     """
     seconds = None if options.timeout is None else duration(options.timeout, "--timeout")
     filed = [] if options.from_file is None else topics_in(options.from_file, "--from-file")
@@ -61,7 +61,7 @@ def mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[Cha
 
 
 def _already(options: TopicsOptions) -> Collection[int]:
-    """Between our look and the request another client may do the same: Kafka's tool takes that for no error, either."""
+    """Error codes that count as success, as in Kafka's tool: another client may make the same change meanwhile."""
     return (EXISTS,) if options.if_not_exists else (MISSING,) if options.if_exists else ()
 
 
@@ -101,7 +101,7 @@ def _creations(options: TopicsOptions, filed: Sequence[Line], assigned: Assignme
 
 
 def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:
-    """Of each topic in the file how many partitions it is to have; of `--topic` under the empty name."""
+    """The new total of partitions for each topic in the file; the empty name has that of `--topic`."""
     partitions = naming.count(options.partitions, "--partitions")
     if options.topic and partitions is None:
         raise Invalid('Missing required argument "[partitions]"')
@@ -109,7 +109,8 @@ def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:
     for topic, own, _ in filed:
         if own is None and partitions is None:
             raise Invalid(
-                f"{options.from_file}: {topic}: how many partitions? Write them behind it, or give --partitions"
+                f"{options.from_file}: {topic}: the number of partitions is missing. Write it after the name, or "
+                "give --partitions"
             )
         counts[topic] = own or partitions or 0
     return counts
@@ -127,7 +128,7 @@ def _config(text: str) -> tuple[str, str]:
 
 
 def _new(stage: Cluster, options: TopicsOptions, creations: Sequence[Creation]) -> tuple[Sequence[Mutation], list[str]]:
-    """What is to be created, and what exists already. Raises Refused where that is an error: nothing is sent then."""
+    """The topics to create, and those that exist. Raises Refused, before anything is sent, if that is an error."""
     names = {one.topic for one in creations}
     there = [topic.name for topic in stage.topics.topics(None) if topic.name in names]
     if there and not options.if_not_exists:
@@ -139,7 +140,10 @@ def _new(stage: Cluster, options: TopicsOptions, creations: Sequence[Creation]) 
 def _standing(
     topics: Topics, options: TopicsOptions, filed: Sequence[str], counts: dict[str, int], assigned: Assignment | None
 ) -> tuple[list[Mutation], list[str]]:
-    """What is to be grown or deleted, and what is so already. Raises Refused for what cannot be, before any is sent."""
+    """The topics to grow or delete, and those without change.
+
+    Raises Refused, before anything is sent, if one cannot be.
+    """
     every = topics.topics(None)
     found = matching(every, options.topic) if options.topic else []
     must_match(options.topic, found, options.if_exists)
@@ -155,9 +159,9 @@ def _standing(
 def _growths(wanted: dict[str, tuple[int, int]], assigned: Assignment | None) -> tuple[list[Mutation], list[str]]:
     for topic, (now, total) in wanted.items():
         if total < now:
-            raise Refused(f"topic {topic} has {now} partitions: Kafka never takes any away; nothing was sent")
+            raise Refused(f"topic {topic} has {now} partitions, and Kafka cannot remove partitions; nothing was sent")
         if assigned is not None and len(assigned) != total:
-            raise Invalid(f"--replica-assignment names {len(assigned)} partitions, and {topic} is to have {total}")
+            raise Invalid(f"--replica-assignment lists {len(assigned)} partitions, and {topic} is to have {total}")
     growths: list[Mutation] = []
     for topic, (now, total) in wanted.items():
         if total > now:
@@ -171,9 +175,9 @@ def _and_more(names: Sequence[str]) -> str:
 
 
 def _planned(todo: Sequence[Mutation], there: Sequence[str], asked: str) -> ChangedTopics:
-    """What would be sent, and what it counts against a mutation quota."""
+    """The topics that would be sent, and their cost for a mutation quota."""
     mutations = counted(sum(one.mutations for one in todo), "mutation")
-    summary = f"{counted(len(todo), 'topic')}, {mutations}; so already: {len(there):,}"
+    summary = f"{counted(len(todo), 'topic')}, {mutations}; unchanged: {len(there):,}"
     return ChangedTopics(
         topics=_topics([TopicOutcome(mutation=one, fate=Fate.NOT_SENT) for one in todo], there),
         lines=(*(_would(one, asked) for one in todo), summary),
@@ -190,7 +194,7 @@ def _changed(
     closing_notes: tuple[str, ...] = (),
     code: int = DONE,
 ) -> ChangedTopics:
-    """What --create prints is Kafka's; --alter and --delete print nothing there, and nothing here."""
+    """--create prints Kafka's sentences; --alter and --delete print nothing, as in Kafka's tool."""
     done = [one.mutation for one in outcomes if one.fate is Fate.DONE]
     lines: Sequence[str] = ()
     if options.validate_only:
@@ -213,7 +217,7 @@ def _would(one: Mutation, asked: str) -> str:
 def _topics(
     outcomes: Sequence[TopicOutcome], there: Sequence[str], *, valid: bool = False
 ) -> tuple[UnchangedTopic | ChangedTopic, ...]:
-    """For JSON; `valid`: the controller only said whether it would."""
+    """The topics for JSON. `valid`: the controller only checked the request."""
     unchanged = (UnchangedTopic(topic=name) for name in there)
     changed = (
         ChangedTopic(
@@ -233,11 +237,11 @@ def _of(fate: Fate, outcomes: Sequence[TopicOutcome]) -> list[str]:
 
 
 def _interrupted(outcomes: Sequence[TopicOutcome]) -> Iterator[str]:
-    """What exists and what does not, for the same command with --if-not-exists or --if-exists."""
+    """The state of all topics, so that the command can be repeated with --if-not-exists or --if-exists."""
     for fate, words in {
         Fate.DONE: "done",
-        Fate.UNKNOWN: "sent, and not known to be done",
-        Fate.REJECTED: "not done: the quota rejected them",
+        Fate.UNKNOWN: "sent, with unknown result",
+        Fate.REJECTED: "rejected by the quota",
         Fate.NOT_SENT: "not sent",
     }.items():
         if names := _of(fate, outcomes):
@@ -255,20 +259,20 @@ def _complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Ite
     errors = {one.fate: one.error for one in reversed(outcomes)}
     if unknown := _of(Fate.UNKNOWN, outcomes):
         yield (
-            f"error: {errors[Fate.UNKNOWN]}; whether it was done is not known: {few(unknown, _SHOWN)}; "
-            "look with --list, and run it again"
+            f"error: {errors[Fate.UNKNOWN]}. The result is unknown for {few(unknown, _SHOWN)}. "
+            "Check with --list, then run the command again"
         )
     if unsent := _of(Fate.NOT_SENT, outcomes):
-        why = "" if unknown else "--timeout is over: "
+        why = "" if unknown else "--timeout has expired: "
         yield f"error: {why}{counted(len(unsent), 'topic')} not sent: {few(unsent, _SHOWN)}"
     if rejected := _of(Fate.REJECTED, outcomes):
         violated = errors[Fate.REJECTED]
         assert isinstance(violated, QuotaViolatedException)
         when = f"in {human_duration(violated.throttle_time_ms / 1_000)}"
-        how = "run it again" if options.no_retry_quota_violated else "run it again, or give a longer --timeout"
+        how = "" if options.no_retry_quota_violated else ", or give a longer --timeout"
         yield (
-            f"error: the controller mutation quota rejects {len(rejected)} of {counted(len(outcomes), 'topic')}, "
-            f"to be tried again {when}: {how}; rejected: {few(rejected, _SHOWN)}"
+            f"error: the controller mutation quota rejects {len(rejected)} of {counted(len(outcomes), 'topic')} "
+            f"({few(rejected, _SHOWN)}). Run the command again {when}{how}"
         )
 
 

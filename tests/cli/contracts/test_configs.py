@@ -129,4 +129,4 @@ def test_a_change_that_is_never_seen_is_unknown(house: InMemory, monkeypatch: py
     monkeypatch.setattr(world, "until_seen", lambda: iter(range(2)))
     ran = kquota_here("configs", *BROKER.split(), *["--alter", "--topic", "orders", "--add-config", "retention.ms=5"])
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.endswith("sent and accepted, but not seen yet; look with --describe\n")
+    assert ran.err.endswith("sent and accepted, but not seen yet. Check with --describe\n")

@@ -240,7 +240,7 @@ FORGED = {
     "a config that is no throttle": ({"kind": "topic", "name": "t", "key": "retention.ms"}, "is not a throttle key"),
     "a planet": ({"kind": "planet", "name": "t", "key": LEADER_RATE}, "is neither a topic nor a broker"),
     "a broker's key on a topic": ({"kind": "topic", "name": "t", "key": LEADER_RATE}, "is not a throttle key"),
-    "a topic with a slash": ({"kind": "topic", "name": "../x", "key": "x"}, "is no topic's name"),
+    "a topic with a slash": ({"kind": "topic", "name": "../x", "key": "x"}, "is not a valid topic name"),
 }
 
 

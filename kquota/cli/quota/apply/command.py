@@ -1,4 +1,4 @@
-"""`kquota quota apply`: make a cluster's quotas what a document says."""
+"""`kquota quota apply`: set a cluster's quotas to what a document says."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import typer
 from kquota.cli.connection import Unrecorded
 from kquota.cli.options import Output, OutputFormat, Prune, QuotaFile, Yes
 
-EPILOG: Final = """On a terminal it shows the change and asks; elsewhere give --yes, or --change with the hash
-that was reviewed. Exit codes: 0 done, or nothing to change; 1 refused, or some entities are undone, which are named.
+EPILOG: Final = """On a terminal, it shows the change and asks for confirmation. Elsewhere, give --yes, or --change
+with the hash that was reviewed. Exit codes: 0 done, or nothing to change; 1 refused, or some entities were not
+changed (they are named).
 
 Examples:
   kquota quota apply --bootstrap-server localhost:9092 quotas.yaml --yes
@@ -20,7 +21,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOptions:
-    """Make the cluster's quotas what the document says; done again it changes nothing."""
+    """Set the cluster's quotas to what the document says. A second run changes nothing."""
 
     connection: Unrecorded
     file: QuotaFile
@@ -31,8 +32,8 @@ class ApplyOptions:
         typer.Option(
             "--change",
             metavar="HASH",
-            help="Do not ask, and make no other change than the one that `quota diff` gave this hash.",
+            help="Do not ask, and apply only the change that has this hash in `quota diff`.",
         ),
     ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent, and send nothing.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent, without sending it.")] = False
     output: OutputFormat = Output.text

@@ -1,4 +1,4 @@
-"""`kquota quota apply`: show the change, ask, write it and see it."""
+"""`kquota quota apply`: show the change, ask for confirmation, write it and read it back."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kquota.cli.progress import sending
 from kquota.cli.quota import throttles
 from kquota.cli.quota.apply.answer import applied, unsent
 from kquota.cli.quota.apply.command import ApplyOptions
-from kquota.cli.quota.comparison import QuotaCluster, compare, opened, read
-from kquota.cli.quota.diff.answer import changed, summary
+from kquota.cli.quota.comparison import QuotaCluster, compare, opened, read, warn_of
+from kquota.cli.quota.diff.answer import changed, named, summary
 from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, Refused
 from kquota.measure import counted
@@ -31,25 +31,29 @@ _SECONDS_PER_ENTITY: Final = 0.001
 
 
 def run(options: ApplyOptions) -> Answer:
-    """Raises Refused where the change is not the one that was reviewed, or is not confirmed."""
+    """Raises Refused if the change is not the reviewed one, or is not confirmed."""
     if options.change is not None and not _HASH.fullmatch(options.change):
-        raise Invalid(f"--change {options.change!r}: write it as {_diff(options)} prints it, sha256: and 16 digits")
+        raise Invalid(
+            f"--change {options.change!r}: not a change hash. Write it as {_diff(options)} prints it: sha256: and 16 "
+            "digits"
+        )
     asks = not (options.yes or options.dry_run or options.change is not None)
     if asks:
         confirmation.must_have_terminal(f"give --yes, or --change with the hash of {_diff(options)}")
     document = read(options.file, prune=options.prune)
     with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
         found = compare(cluster, document, prune=options.prune)
+        warn_of(cluster, found)
         if found.changes and options.change not in (None, found.hash):
             raise Refused(
-                f"this would now be the change {found.hash}, not {options.change}: the document or the quotas are not"
-                f" what was reviewed. Nothing was written; look with {_diff(options)}"
+                f"the change is now {found.hash}, not {options.change}: the document or the quotas were modified after"
+                f" the review. Nothing was written. Review the change again with {_diff(options)}"
             )
         if options.dry_run or not found.changes:
             return unsent(found)
         if asks:
             _ask(found, _diff(options), lambda: compare(cluster, document, prune=options.prune))
-        return applied(found, _apply(cluster, found))
+        return applied(found, _apply(cluster, found), confirmed=asks)
 
 
 def _diff(options: ApplyOptions) -> str:
@@ -58,20 +62,20 @@ def _diff(options: ApplyOptions) -> str:
 
 
 def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
-    """One confirmation. Raises Refused without it, Conflict when the quotas changed while the operator thought."""
+    """Ask for confirmation. Raises Refused without it, Conflict if the quotas changed meanwhile."""
     for one in changed(found.changes[: confirmation.MOST_SHOWN]):
         for line in one.lines():
             print(printable(line), file=sys.stderr)
     if (more := len(found.changes) - confirmation.MOST_SHOWN) > 0:
         say(f"... and {counted(more, 'entity')} more: {diff} shows them all")
-    for line in summary(found):
+    for line in (*summary(found), named(found.hash)):
         say(line)
-    confirmation.must_agree("change them?")
+    confirmation.must_agree("apply this change?")
     confirmation.must_still_be(found.hash, again().hash, "the quotas")
 
 
 def _apply(cluster: QuotaCluster, found: Difference) -> Mapping[Entity | Resource, str]:
-    """Make the change, quotas first. Returns why each entity was not changed, or is not known to be."""
+    """Make the change, quotas first. Returns the reason for each entity that was not changed, or may not be."""
     count = len(found.replacements)
     with sending(count) as sent:
         seconds = SEEN_SECONDS + count * _SECONDS_PER_ENTITY

@@ -1,4 +1,4 @@
-"""The answer of `quota diff`: a change of many quotas, as `quota apply` also shows it."""
+"""The answer of `quota diff`: a change of many quotas, which `quota apply` also shows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kquota.settings.resource import THROTTLE_KEYS, Resource
 from kquota.terms import DEFAULT, ENTITY_TYPES
 
 Value: TypeAlias = float | str | None
-"""A limit, or the text of a replication throttle; None is not set."""
+"""A limit, or the text of a replication throttle; None means not set."""
 
 _KINDS: Final = (*ENTITY_TYPES, *THROTTLE_KEYS)
 _SHOWN: Final = 5
@@ -42,7 +42,7 @@ class LimitChanged(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityChanged(Part):
-    """What changes of one entity; `sign` is + where it gets its first limits, - where it loses all, else ~."""
+    """The changes of one entity. `sign` is + if it gets its first limits, - if it loses all, otherwise ~."""
 
     entity: Entity | Resource = spread()
     pruned: bool
@@ -50,7 +50,7 @@ class EntityChanged(Part):
     sign: str = hidden()
 
     def lines(self) -> Iterator[str]:
-        """The entity, and under it old and new of each key."""
+        """The entity, followed by the old and the new value of each key."""
         yield f"{self.sign} {words(self.entity)}{' (not in the document)' if self.pruned else ''}"
         for name, limit in self.limits.items():
             yield f"    {name}: {_shown(name, limit.old)} -> {_shown(name, limit.new)}"
@@ -58,7 +58,7 @@ class EntityChanged(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reviewed(Answer):
-    """What would change; `change` is its hash. `protected` are the entities that pruning leaves."""
+    """The changes; `change` is their hash. `protected` are the entities that pruning keeps."""
 
     HEADER = (*(kind[:-1] for kind in _KINDS), "key", "old", "new")
     INDENT = 2
@@ -71,7 +71,7 @@ class Reviewed(Answer):
         for one in self.changes:
             yield from one.lines()
         if self.changes:
-            yield f"change: {self.change}"
+            yield named(self.change)
 
     def rows(self) -> Iterator[Row]:
         for one in self.changes:
@@ -91,7 +91,7 @@ def reviewed(found: Difference) -> Reviewed:
 
 
 def changed(changes: Iterable[Replacement | Throttling]) -> tuple[EntityChanged, ...]:
-    """Each entity with what changes of it."""
+    """Each entity with its changes."""
     return tuple(
         EntityChanged(
             entity=one.entity,
@@ -103,22 +103,27 @@ def changed(changes: Iterable[Replacement | Throttling]) -> tuple[EntityChanged,
     )
 
 
+def named(change: str) -> str:
+    """The line with the hash of a change."""
+    return f"change: {change}"
+
+
 def summary(found: Difference) -> tuple[str, ...]:
-    """What pruning leaves although it is in `owns`, and how much would change."""
+    """The protected entities that pruning keeps although they are in `owns`, and the number of changes."""
     kept = [f"warning: protected, so not pruned: {few(found.kept, _SHOWN)}"] if found.kept else []
     if not found.changes:
         return (*kept, "nothing to change")
     keys = sum(1 for one in found.changes for _ in one.differing())
-    return (*kept, f"{counted(keys, 'limit')} of {counted(len(found.changes), 'entity')} would change: {found.hash}")
+    return (*kept, f"{counted(keys, 'limit')} of {counted(len(found.changes), 'entity')} would change")
 
 
 def words(entity: Entity | Resource) -> str:
-    """An entity, broker or topic; the default of a kind comes after the kind."""
+    """An entity, broker or topic in words; `default` follows the kind."""
     return " ".join(f"{kind[:-1]} {'default' if name is DEFAULT else repr(name)}" for kind, name in entity.parts())
 
 
 def _shown(name: str, value: Value) -> str:
-    """A value for a person: exact, and a rate that has no unit also in round figures."""
+    """A value for people: exact, and for a rate without a unit also rounded."""
     if value is None:
         return "not set"
     if isinstance(value, str) and not value.isdecimal():
@@ -132,5 +137,5 @@ def _shown(name: str, value: Value) -> str:
 
 
 def bare(value: Value) -> str | None:
-    """A value as it is sent."""
+    """A value as it is sent to the cluster."""
     return plain(value) if isinstance(value, float) else value

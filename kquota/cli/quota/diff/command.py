@@ -1,4 +1,4 @@
-"""`kquota quota diff`: what a document would change of a cluster's quotas."""
+"""`kquota quota diff`: show what a document would change in the quotas of a cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffOptions:
-    """Show what `apply` would change, key by key, and a hash that names exactly this change."""
+    """Show what `apply` would change, key by key, and the hash that identifies this change."""
 
     connection: Unrecorded
     file: QuotaFile

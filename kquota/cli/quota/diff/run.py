@@ -1,14 +1,16 @@
-"""`kquota quota diff`: read the document and the cluster, and show what differs."""
+"""`kquota quota diff`: read the document and the cluster, and show the differences."""
 
 from __future__ import annotations
 
-from kquota.cli.quota.comparison import compare, opened, read
+from kquota.cli.quota.comparison import compare, opened, read, warn_of
 from kquota.cli.quota.diff.answer import Reviewed, reviewed
 from kquota.cli.quota.diff.command import DiffOptions
 
 
 def run(options: DiffOptions) -> Reviewed:
-    """Raises what `apply` would raise before its first write."""
+    """Raises the same errors as `apply` before its first write."""
     document = read(options.file, prune=options.prune)
     with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
-        return reviewed(compare(cluster, document, prune=options.prune))
+        found = compare(cluster, document, prune=options.prune)
+        warn_of(cluster, found)
+        return reviewed(found)

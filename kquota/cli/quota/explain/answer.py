@@ -1,4 +1,4 @@
-"""The answer of `quota explain` for one client: what holds for each key, and on which level it is set."""
+"""The answer of `quota explain` for one client: the limit of each key, and the level that sets it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kquota.quota_keys import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketShown(Part):
-    """Which clients spend from the same bucket."""
+    """The clients that share a bucket."""
 
     per: Per
     shared_by: str | None
@@ -27,7 +27,7 @@ class BucketShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelShown(Part):
-    """A level, and what is set on it."""
+    """A level, and the limit that is set on it."""
 
     level: int
     entity: Entity | None
@@ -37,14 +37,14 @@ class LevelShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityShown(Part):
-    """What a request percentage can divide, by broker; None: the brokers are unknown."""
+    """The total that a request percentage divides, by broker; None if the brokers are unknown."""
 
     capacity: Mapping[str, int | None] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyShown(Part):
-    """What holds for one key. A figure that is None is unlimited where `unlimited` says so, else unknown."""
+    """The limit of one key. A figure that is None is unlimited if `unlimited` is true, otherwise unknown."""
 
     key: str
     unit: str
@@ -65,7 +65,7 @@ class KeyShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained(Answer):
-    """All keys that can bind a client, an IP or both; `asked` has what was given of them."""
+    """All keys that can apply to a client, an IP or both; `asked` has the given ones."""
 
     HEADER = ("key", "level", *COLUMNS, "value", "state")
     INDENT = 2
@@ -82,7 +82,7 @@ class Explained(Answer):
         return reasons.lines(self.explanation)
 
     def rows(self) -> Iterator[Row]:
-        """A row for each key and level; what no level sets and a broker config does has a row without a level."""
+        """A row for each key and level. A limit from a broker config has a row without a level."""
         for one in self.keys:
             for at in one.levels:
                 value = None if at.value is None else plain(at.value)

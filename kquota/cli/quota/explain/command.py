@@ -1,4 +1,4 @@
-"""`kquota quota explain`: which quota binds a client and why, or what is wrong in the whole set."""
+"""`kquota quota explain`: which quota applies to a client and why, or the problems in the whole set."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 from kquota.cli.connection import Unrecorded
 from kquota.cli.options import Output, TableFormat
 
-EPILOG: Final = """A client that did not authenticate is --user ANONYMOUS; one that sends no client-id is --client-id
-''. Exit code 8: --all found something.
+EPILOG: Final = """Give --user ANONYMOUS for a client that does not authenticate, and --client-id '' for a client that
+sends no client-id. Exit code 8: --all found something.
 
 Examples:
   kquota quota explain --bootstrap-server localhost:9092 --user alice --client-id billing
@@ -20,12 +20,12 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainOptions:
-    """Say which quota binds a client, why, what it shares with whom, and what it comes to on this cluster."""
+    """Explain which quota limits a client and why, which clients share it, and what it allows on this cluster."""
 
     connection: Unrecorded
     user: Annotated[
         str | None,
-        typer.Option("--user", metavar="NAME", help="The client's user.  [default: any that no quota names]"),
+        typer.Option("--user", metavar="NAME", help="User of the client.  [default: any user that no quota names]"),
     ] = None
     client_id: Annotated[
         str | None,
@@ -33,9 +33,13 @@ class ExplainOptions:
             "--client-id",
             "--client",
             metavar="NAME",
-            help="Its client-id, '' for none.  [default: any that no quota names]",
+            help="Client-id, '' for none.  [default: any client-id that no quota names]",
         ),
     ] = None
-    ip: Annotated[str | None, typer.Option("--ip", metavar="ADDRESS", help="The address that it connects from.")] = None
-    all_: Annotated[bool, typer.Option("--all", help="Look through all quotas for what is in vain or wrong.")] = False
+    ip: Annotated[
+        str | None, typer.Option("--ip", metavar="ADDRESS", help="IP address that the client connects from.")
+    ] = None
+    all_: Annotated[
+        bool, typer.Option("--all", help="Check all quotas for mistakes and for limits without effect.")
+    ] = False
     output: TableFormat = Output.text

@@ -1,4 +1,4 @@
-"""The answer of `quota explain --all`: each finding with the commands that help."""
+"""The answer of `quota explain --all`: each finding with the commands that correct it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kquota.terms import DEFAULT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaFindingShown(Part):
-    """A finding, as `kquota.quota.finding` has it; `value` is the limit that it is about, None if there is none."""
+    """A finding of `kquota.quota.finding`. `value` is the limit that it concerns, None if there is none."""
 
     rule: str
     entity: Entity | None
@@ -38,7 +38,7 @@ class QuotaFindingShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings(Answer):
-    """What is in vain or wrong among the `limits` of all `entities`."""
+    """Mistakes and limits without effect among the `limits` of all `entities`."""
 
     HEADER = ("rule", *COLUMNS, "key", "value", "what", "why", "do", "commands")
     INDENT = 2
@@ -48,10 +48,13 @@ class Findings(Answer):
     findings: tuple[QuotaFindingShown, ...]
 
     def text(self) -> Iterator[str]:
-        """How many of which kind, then one paragraph each. Commands are whole lines, to be copied."""
+        """The number of findings by rule, then a paragraph for each.
+
+        Commands are on one line, so that they can be copied.
+        """
         among = f"{counted(self.limits, 'limit')} of {counted(self.entities, 'entity')}"
         if not self.findings:
-            yield f"nothing found among {among}"
+            yield f"no findings among {among}"
             return
         yield f"{counted(len(self.findings), 'finding')} among {among}"
         for rule, count in sorted(Counter(one.rule for one in self.findings).items()):
@@ -68,14 +71,14 @@ class Findings(Answer):
                 yield f"           {command}"
 
     def rows(self) -> Iterator[Row]:
-        """A row for each finding, with the commands that help as one line of shell."""
+        """A row for each finding, with its commands as one line of shell."""
         for one in self.findings:
             value, shell = None if one.value is None else plain(one.value), " && ".join(one.commands)
             yield [one.rule, *columns(one.entity), one.key, value, one.what, one.why, one.do, shell]
 
 
 def findings(found: Sequence[QuotaFinding], quotas: Quotas, given: Connection) -> Findings:
-    """The answer, with commands for the cluster that was `given` on the command line."""
+    """The answer, with commands for the cluster that was given on the command line."""
     shown = (
         QuotaFindingShown(
             rule=one.rule,
@@ -98,7 +101,7 @@ def findings(found: Sequence[QuotaFinding], quotas: Quotas, given: Connection) -
 
 
 def _command(change: QuotaChange, given: Connection) -> str:
-    """The `kquota configs` that makes this change, for a shell, on the cluster that was `given` on the command line."""
+    """The `kquota configs` command for this change, on the cluster that was given on the command line."""
     words = ["kquota", "configs"]
     for field in fields(given):
         if (value := getattr(given, field.name)) is not None:
@@ -114,7 +117,7 @@ def _command(change: QuotaChange, given: Connection) -> str:
 
 
 def _word(word: str) -> str:
-    """One word for a shell; bash's own quoting where it holds what a terminal must not get raw."""
+    """One word for a shell, with bash's own quoting for characters that must not reach a terminal."""
     if word.isprintable():
         return shlex.quote(word)
     escaped = "".join(c if c.isprintable() and c not in "\\'" else _octal(c) for c in word)

@@ -18,16 +18,16 @@ from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.terms import IPS
 
 _MOST_NAMED: Final = 5
-_NO_BROKERS: Final = "only brokers tell it, with --bootstrap-server and the right to DescribeConfigs"
+_NO_BROKERS: Final = "only brokers report it, over --bootstrap-server and with the right to DescribeConfigs"
 EXEMPT: Final = (
     "never counted: fetches of followers, WriteTxnMarkers, requests between brokers and the controller (they need"
     " ClusterAction), and producing with acks=0"
 )
-"""KIP-124 as shipped: what KafkaApis and ControllerApis answer without asking the request quota."""
+"""KIP-124 as shipped: requests that KafkaApis and ControllerApis answer without the request quota."""
 
 
 def lines(explained: Explanation) -> Iterator[str]:
-    """80 columns wide: one line of answer for each key, then for each limit why, and with whom."""
+    """At most 80 columns: one line for each key, then the reason for each limit and the clients that share it."""
     if explained.client is not None:
         yield from wrapped("", whom(explained.client))
     if explained.ip is not None:
@@ -37,12 +37,12 @@ def lines(explained: Explanation) -> Iterator[str]:
         yield from wrapped("", headline(answer, explained.cluster), indent="  ")
     if any(answer.exceptions for answer in explained.answers):
         yield ""
-        yield "It may differ for clients that quotas name: see `except` below."
+        yield "Other limits may apply to clients that quotas name: see `except` below."
     if (callback := explained.cluster.callback) is not None:
         yield ""
         yield from wrapped(
             "",
-            f"The brokers have client.quota.callback.class={callback}: it decides, and may decide otherwise.",
+            f"The brokers have client.quota.callback.class={callback}, which decides and may apply other limits.",
             indent="  ",
         )
     elif explained.client is not None and not explained.cluster.told:
@@ -50,7 +50,7 @@ def lines(explained: Explanation) -> Iterator[str]:
         yield ""
         yield from wrapped(
             "",
-            "Not known here: whether the brokers have a client.quota.callback.class, which decides in Kafka's place, or"
+            "Unknown: whether the brokers have a client.quota.callback.class, which decides instead of Kafka, or"
             f" (before Kafka 3.0) a {static}; {_NO_BROKERS}.",
             indent="  ",
         )
@@ -65,7 +65,9 @@ def _why(answer: KeyAnswer, explained: Explanation) -> Iterator[str]:
     cluster, won = explained.cluster, answer.winner
     yield from wrapped("why", _reason(answer, explained.client))
     if answer.limit is not None and not (math.isfinite(answer.limit) and answer.limit > 0):
-        yield from wrapped("warning", "this is no rate, and nobody is held to it as to one; set one, or remove it")
+        yield from wrapped(
+            "warning", "this is not a valid rate, and brokers do not enforce it as one. Set a rate, or remove it"
+        )
     elif answer.limit is not None:
         yield from wrapped("cluster", _in_the_cluster(answer, cluster))
         bucket = "one bucket, in the controller" if answer.row.model is Model.BUCKET else "a bucket on each broker"
@@ -77,7 +79,7 @@ def _why(answer: KeyAnswer, explained: Explanation) -> Iterator[str]:
         yield from wrapped("except", _exceptions(answer.exceptions))
     if IPS in answer.row.entity_types and explained.unresolved:
         names = ", ".join(map(repr, explained.unresolved[:_MOST_NAMED]))
-        yield from wrapped("unknown", f"whether {names} is this IP: each broker looks names up for itself")
+        yield from wrapped("unknown", f"whether {names} is this IP, because each broker resolves names itself")
     width = max(len(level(rung, answer)) for rung in answer.rungs)
     head = "levels"
     for rung in answer.rungs:
@@ -89,26 +91,26 @@ def _why(answer: KeyAnswer, explained: Explanation) -> Iterator[str]:
 def _reason(answer: KeyAnswer, client: Client | None) -> str:
     won = answer.winner
     nameless = client is not None and client.client_id == ""
-    quirk = "a client without a client-id is held to no level that speaks of client-ids, not even of the default"
+    quirk = "a level with a client-id, even the default one, does not apply to a client without a client-id"
     if won is None:
         reason = "nothing is set on any level that applies"
     elif won.level == 1:
-        reason = "level 1 comes before all others"
+        reason = "level 1 takes precedence over all others"
     else:
         above = {2: "level 1", 3: "levels 1 and 2"}.get(won.level, f"levels 1 to {won.level - 1}")
-        reason = f"nothing that applies is set on {above}, which would come first"
+        reason = f"nothing that applies is set on {above}, which would take precedence"
     if shadowed := [str(rung.level) for rung in answer.rungs if rung.state is LevelState.SHADOWED]:
-        reason += f"; what level{'s' * (len(shadowed) > 1)} {' and '.join(shadowed)} set is not looked at"
+        reason += f"; brokers ignore level{'s' * (len(shadowed) > 1)} {' and '.join(shadowed)}"
     return f"{reason}; {quirk}" if nameless else reason
 
 
 def _in_the_cluster(answer: KeyAnswer, cluster: Capacity) -> str:
     if answer.row.model is Model.BUCKET:
-        return "the controller alone counts: this is for the whole cluster, however many brokers"
+        return "this limit is for the whole cluster, because only the controller counts mutations"
     if cluster.size is None or answer.cluster is None:
         return f"unknown: {_NO_BROKERS}"
     brokers = "1 broker" if cluster.size == 1 else f"{cluster.size} brokers"
-    most = f"{amount(answer.key, answer.cluster)} at most, on {brokers}; each broker counts for itself"
+    most = f"at most {amount(answer.key, answer.cluster)} on {brokers}; each broker counts separately"
     return f"{most}; {_capacity(answer, cluster)}" if answer.row.model is Model.SHARE else most
 
 
@@ -144,14 +146,15 @@ def _burst(answer: KeyAnswer, cluster: Capacity) -> Iterator[str]:
         yield from wrapped(
             "burst",
             f"{answer.burst:g} partitions at once = {plain(answer.limit or 0)}/s x {window.samples}"
-            f" (controller.quota.window.num) x {window.seconds} s (controller.quota.window.size.seconds); a request is"
-            f" taken as long as the bucket is not below 0, and an empty one is full after"
+            f" (controller.quota.window.num) x {window.seconds} s (controller.quota.window.size.seconds); the "
+            "controller"
+            f" accepts requests while the bucket is not below 0, and an empty bucket is full after"
             f" {human_duration(answer.burst_seconds)}",
         )
     else:
         size = human_bytes(answer.burst) if answer.row.in_bytes else f"{answer.burst:g} {answer.row.counts}"
         yield from wrapped(
-            "burst", f"{size} at once, then delays: the rate is taken over the last {answer.burst_seconds} s"
+            "burst", f"{size} at once, then delays: brokers measure the rate over the last {answer.burst_seconds} s"
         )
 
 
@@ -160,15 +163,15 @@ def _no_mutation_window(answer: KeyAnswer, cluster: Capacity) -> str:
         return _NO_BROKERS
     shipped = f"{AS_SHIPPED.samples} x {AS_SHIPPED.seconds} s"
     example = f"with Kafka's defaults, {shipped}, it is {AS_SHIPPED.bucket_seconds * (answer.limit or 0):g} partitions"
-    return f"the controllers' own controller.quota.window settings decide, and brokers do not tell them; {example}"
+    return f"the controller.quota.window settings of the controllers decide, and brokers do not report them; {example}"
 
 
 def _exceptions(entities: Sequence[Entity]) -> str:
-    return f"another quota comes first for {few(entities, _MOST_NAMED)}; ask with both --user and --client-id"
+    return f"another quota takes precedence for {few(entities, _MOST_NAMED)}; give both --user and --client-id"
 
 
 def level(rung: Rung, answer: KeyAnswer) -> str:
-    """A level in words: its entity, or what kind of entity would stand there."""
+    """A level in words: its entity, or the kind of entity that could be set there."""
     if rung.entity is not None:
         return str(rung.entity)
     if len(answer.rungs) < len(LEVELS):

@@ -1,4 +1,4 @@
-"""`kquota quota explain`: read every quota and the brokers' settings, then explain one client or look through all."""
+"""`kquota quota explain`: read all quotas and the brokers' settings, then explain one client or check all quotas."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from kquota.quota.precedence import Client, Quotas
 
 
 def run(options: ExplainOptions) -> Answer:
-    """Raises Invalid where the options name no client, or one beside --all."""
+    """Raises Invalid if the options name no client, or a client together with --all."""
     user, client_id, ip = options.user, options.client_id, options.ip
     if options.all_:
         if user is not None or client_id is not None or ip is not None:
-            raise Invalid("--all looks at all quotas: leave --user, --client-id and --ip out")
+            raise Invalid("--all checks all quotas: leave out --user, --client-id and --ip")
         unreadable: list[str] = []
         quotas, cluster = _read(world.where(options.connection), unreadable.append)
         found = [*map(QuotaFinding.unreadable, unreadable), *lint(quotas, cluster)]
@@ -36,23 +36,23 @@ def run(options: ExplainOptions) -> Answer:
 
 
 def _client(user: str | None, client_id: str | None, ip: str | None) -> Client | None:
-    """Whom the options ask for. Raises Invalid where they name nobody."""
+    """The client of the options. Raises Invalid if they name none."""
     if user is None and client_id is None and ip is None:
-        raise Invalid("whose quotas? Give --user, --client-id, both, or --ip; or --all for the whole set")
+        raise Invalid("no client is given. Give --user, --client-id, both, or --ip; or --all to check all quotas")
     if user == "":
-        raise Invalid("--user is empty; a client that did not authenticate is --user ANONYMOUS")
+        raise Invalid("--user is empty. For a client that does not authenticate, give --user ANONYMOUS")
     if ip is not None and address(ip) is None:
         raise Invalid(f"--ip {ip!r} is not an IP address; brokers compare addresses, not names")
     return None if user is None and client_id is None else Client(user=user, client_id=client_id)
 
 
 def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[Quotas, Capacity]:
-    """Every quota, and what of the cluster decides what they come to; `unreadable` gets what cannot be read."""
+    """All quotas, and the settings that determine their effect; `unreadable` receives values that cannot be read."""
     with world.quotas(at, unreadable) as port:
         quotas, release = port.everything(), port.release()
     try:
         with world.configs(at) as configs:
             return quotas, cluster_of(configs, release)
     except Refused as error:
-        world.warn(f"{error}; what the brokers are set to is unknown")
+        world.warn(f"{error}; the settings of the brokers are unknown")
         return quotas, replace(NOTHING_KNOWN, release=release)

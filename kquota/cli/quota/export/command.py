@@ -10,7 +10,8 @@ import typer
 from kquota.cli.connection import Unrecorded
 from kquota.cli.options import Output, OutputFormat
 
-EPILOG: Final = """YAML unless --output says json; export, apply and export again give the same bytes.
+EPILOG: Final = """The document is YAML, or JSON with --output json. After `quota apply`,
+an export prints the same bytes again.
 
 Examples:
   kquota quota export --bootstrap-server localhost:9092 > quotas.yaml
@@ -19,10 +20,11 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """Print all client quotas of the cluster as one document: YAML, or the same as JSON."""
+    """Print all client quotas of the cluster as one document, in YAML or JSON."""
 
     connection: Unrecorded
     replication_throttles: Annotated[
-        bool, typer.Option("--replication-throttles", help="Also the replication throttles of brokers and topics.")
+        bool,
+        typer.Option("--replication-throttles", help="Also print the replication throttles of brokers and topics."),
     ] = False
     output: OutputFormat = Output.text

@@ -1,4 +1,4 @@
-"""`kquota quota export`: read every quota, and the replication throttles if they are asked for."""
+"""`kquota quota export`: read all quotas and, if requested, the replication throttles."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kquota.quota.document import Document, as_json, text, unfit
 
 _HEADER: Final = """\
 # Quotas of a Kafka cluster, for `kquota quota diff` and `kquota quota apply`.
-# What is named here has exactly the limits written here; what is not named is left alone, unless
-# `owns: [patterns]` speaks for it and --prune is given. Byte rates are per broker and take units.
+# An entity that is named here has exactly the limits written here. Other entities stay unchanged, unless
+# `owns: [patterns]` covers them and --prune is given. Byte rates are per broker and accept units.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported(Answer):
-    """The quotas of a cluster, as `quota diff` and `quota apply` read them."""
+    """The quotas of a cluster in the form that `quota diff` and `quota apply` read."""
 
     quotas: Document = hidden()
 
@@ -34,13 +34,13 @@ class Exported(Answer):
 
 
 def run(options: ExportOptions) -> Exported:
-    """Warns of each limit that is set and that no document may ask for."""
+    """Warns of each limit that is not valid in a document."""
     with opened(options.connection, with_configs=options.replication_throttles) as cluster:
         found = {} if cluster.configs is None else throttles.every(cluster.configs)
         document = Document(limits=cluster.quotas.everything(), throttles=found)
     for entity, key in unfit(document.limits):
         world.warn(
-            f"{entity}: {key} is {document.limits[entity][key]!r}, which no document may ask for; "
-            "correct it in the document before you apply it"
+            f"{entity}: {key} is {document.limits[entity][key]!r}, which is not valid in a document. "
+            "Correct it in the document before you apply it"
         )
     return Exported(quotas=document)

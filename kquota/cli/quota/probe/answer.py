@@ -1,4 +1,4 @@
-"""The answers of `quota probe`: what a load would be, what a client got, and what --clean-up would remove."""
+"""The answers of `quota probe`: the planned load, the result for the client, and the topics to clean up."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from kquota.terms import BrokerId
 
 _SAYS: Final[Mapping[Verdict, str]] = {
     Verdict.AS_EXPLAINED: "As explained, within 10 %.",
-    Verdict.NOT_REACHED: "As explained: it got what it asked for, and its quota was not reached.",
-    Verdict.MORE: "More than the quota lets through: is the quota newer than its brokers know, or does a"
-    " client.quota.callback.class decide?",
-    Verdict.LESS: "Less than the quota lets through, and throttled: other clients may spend from the same bucket,"
-    " another quota may hold it, or this machine is too busy to keep up.",
-    Verdict.SLOW: "Less than it asked for, and no broker throttled it: the network, the brokers or this machine are in"
-    " the way, and no quota.",
-    Verdict.THROTTLED: "Throttled, and no quota of this kind holds it: another one does.",
+    Verdict.NOT_REACHED: "As explained: the client got what it asked for, and did not reach its quota.",
+    Verdict.MORE: "More than the quota allows. The brokers may be too old for this quota, or a"
+    " client.quota.callback.class may decide.",
+    Verdict.LESS: "Less than the quota allows, and throttled. Other clients may spend from the same bucket,"
+    " another quota may apply, or this machine may be too busy.",
+    Verdict.SLOW: "Less than the client asked for, and no broker throttled it. The bottleneck is the network, the"
+    " brokers or this machine, not a quota.",
+    Verdict.THROTTLED: "Throttled, but no quota of this kind applies, so another quota does.",
 }
 
 
@@ -38,7 +38,7 @@ def _name(found: Verdict) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientShown(Part):
-    """Who is probed."""
+    """The probed client."""
 
     user: str | None
     client_id: str | None
@@ -46,7 +46,7 @@ class ClientShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadShown(Part):
-    """What is asked of each broker, or of the controller; `asked` is per second, None where connections push."""
+    """The load on each broker, or on the controller; `asked` is per second, None for requests."""
 
     kind: Kind
     topic: str
@@ -58,7 +58,7 @@ class LoadShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaShown(Part):
-    """The quota that the load is to meet, and where it is set."""
+    """The quota that the load tests, and where it is set."""
 
     key: str
     unit: str
@@ -69,7 +69,7 @@ class QuotaShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeShown(Part):
-    """A load, and what its quotas are."""
+    """A load, and its quotas."""
 
     client: ClientShown
     load: LoadShown
@@ -84,8 +84,8 @@ class ProbeShown(Part):
         assert self.explained.client is not None
         yield from wrapped("client", whom(self.explained.client))
         yield from wrapped("load", _asked(load))
-        when = "" if load.kind is Kind.CREATE_TOPICS else f", after {load.warm:g} s in which the quota's windows fill"
-        when = when or ", once a full bucket is spent" * (load.limit is not None)
+        when = "" if load.kind is Kind.CREATE_TOPICS else f", after {load.warm:g} s in which the quota windows fill"
+        when = when or ", after a full bucket is spent" * (load.limit is not None)
         yield from wrapped("measured", f"{load.seconds:g} s{when}")
         yield from wrapped("quota", headline(_answer(load, self.explained), cluster))
         for other in _others(load, self.explained):
@@ -94,7 +94,7 @@ class ProbeShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottledShown(Part):
-    """How often, and for how long, the client was asked to wait."""
+    """How often and for how long the client was asked to wait."""
 
     count: int
     mean_ms: float | None = key(form=rounded(1))
@@ -104,7 +104,7 @@ class ThrottledShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingShown(Part):
-    """What one broker, or the controller (None), let through; rates are per second."""
+    """What one broker, or the controller (None), accepted; rates are per second."""
 
     broker: BrokerId | None
     rate: float = key(form=rounded(3))
@@ -134,7 +134,7 @@ class ReadingShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPlanned(Answer):
-    """What would be done."""
+    """The load that would be run."""
 
     INDENT = 2
 
@@ -145,13 +145,13 @@ class LoadPlanned(Answer):
         yield from self.probe.lines()
         load = self.probe.of
         if load.kind is Kind.PRODUCE:
-            yield from wrapped("writes", f"{human_bytes(load.expected * load.lasting * len(load.leaders))} in all")
-        yield from wrapped("topic", f"{load.topic}, removed in the end; nothing was made")
+            yield from wrapped("writes", f"{human_bytes(load.expected * load.lasting * len(load.leaders))} in total")
+        yield from wrapped("topic", f"{load.topic}, removed at the end. Nothing was created")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probed(Answer):
-    """What the client got, and whether that is what its quota lets through."""
+    """The throughput of the client, and whether it is what its quota allows."""
 
     INDENT = 2
 
@@ -171,7 +171,7 @@ class Probed(Answer):
         yield ""
         end = _conclusion(load, self.verdict)
         if not self.as_explained and (shared := _answer(load, self.probe.explained).shared):
-            end += f" One bucket has {shared}."
+            end += f" One bucket is shared by {shared}."
         yield from wrapped("", end, indent="")
 
 
@@ -190,7 +190,7 @@ class CleanUpPlanned(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanedUp(Answer):
-    """Stdout stays empty, whatever --output says: stderr names what was removed."""
+    """Stdout stays empty with every --output; stderr names the removed topics."""
 
     interim: bool = hidden(default=True)
 
@@ -204,7 +204,7 @@ def planned(load: Load, explained: Explanation) -> LoadPlanned:
 
 
 def probed(load: Load, explained: Explanation, readings: Sequence[Reading]) -> Probed:
-    """The answer after the load; its exit code says whether the client got what is explained."""
+    """The answer after the load; the exit code states whether the client got the explained throughput."""
     result = verdict.worst([verdict.of(load, one) for one in readings])
     return Probed(
         probe=_probe(load, explained),
@@ -263,7 +263,7 @@ def _reading(load: Load, reading: Reading) -> ReadingShown:
 
 
 def _thread_ms(load: Load, reading: Reading) -> float | None:
-    """What one request cost a thread: while a client is throttled, a broker counts just its quota."""
+    """The thread time of one request: while a client is throttled, a broker counts exactly its quota."""
     limit = load.limit
     if load.kind is not Kind.REQUESTS or limit is None or not reading.throttles.count or not reading.rate:
         return None
@@ -271,7 +271,7 @@ def _thread_ms(load: Load, reading: Reading) -> float | None:
 
 
 def _answer(load: Load, explained: Explanation) -> KeyAnswer:
-    """The quota that the load is to meet."""
+    """The quota that the load tests."""
     return next(one for one in explained.answers if one.key == KEYS[load.kind])
 
 
@@ -280,10 +280,12 @@ def _conclusion(load: Load, found: Verdict) -> str:
         if load.limit is None:
             return "As explained: never throttled."
         share = f"{load.limit:g}% of one thread's time"
-        return f"As explained: throttled. A broker that throttles it counts {share}, so a request costs what is above."
+        return (
+            f"As explained: throttled. A broker that throttles a client counts {share}. The cost of a request is above."
+        )
     if load.kind is Kind.PRODUCE and found is Verdict.NOT_REACHED and load.limit is not None:
         least = human_rate(load.limit * len(load.leaders))
-        return f"{_SAYS[found]} It takes a --produce of more than {least}."
+        return f"{_SAYS[found]} To reach it, give --produce more than {least}."
     return _SAYS[found]
 
 
@@ -292,7 +294,7 @@ def _asked(load: Load) -> str:
     match load.kind:
         case Kind.REQUESTS:
             many = f"{load.rate:g} connections" if load.rate > 1 else "one connection"
-            return f"requests, as fast as {many} can, to {brokers}"
+            return f"requests to {brokers}, at the full speed of {many}"
         case Kind.CREATE_TOPICS:
             many = f"{load.partitions} partitions" if load.partitions > 1 else "one partition"
             return f"topics of {many}, created and deleted: {load.rate:.3g} mutations/s"
@@ -302,7 +304,7 @@ def _asked(load: Load) -> str:
 
 
 def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
-    """What else may throttle this client."""
+    """Other quotas that may throttle this client."""
     mattering = (KEYS[Kind.REQUESTS],) if load.kind in BYTES else (KEYS[Kind.CONSUME],)
     for one in explained.answers:
         if load.kind is not Kind.CREATE_TOPICS and one.key in mattering and one.limit is not None:
@@ -310,5 +312,5 @@ def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
 
 
 def _three(rate: float) -> str:
-    """Three figures, and never as 1.42e+03."""
+    """A rate with three digits, never in the form 1.42e+03."""
     return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"

@@ -1,4 +1,4 @@
-"""`kquota quota probe`: a real client on a topic of its own, and whether it gets what `explain` says."""
+"""`kquota quota probe`: a real client on a scratch topic, compared with what `explain` says."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kquota.measure import exact_size
 from kquota.probe import ladder, load
 from kquota.terms import SAMPLE_MS, SAMPLES
 
-EPILOG: Final = """The client loads a topic of its own, kquota-probe-..., one partition on each broker, and removes
-it, also when it is interrupted. What a killed one leaves is removed by the next, or by --clean-up, once its time is
-over.
+EPILOG: Final = """The client loads its own topic, kquota-probe-..., with one partition on each broker. The probe
+removes this topic, also after an interrupt. If a probe was killed, the next probe or --clean-up removes its topics once
+its time is over.
 
 Exit codes: 0 the client got what `kquota quota explain` says, within 10 %; 8 it got something else, or --clean-up
 left a topic that may be in use.
@@ -28,40 +28,45 @@ Examples:
 HEADINGS: Final = {
     "--produce": "The load (exactly one)",
     "--user": "The client",
-    "--seconds": "How long, how much",
+    "--seconds": "Duration and amount",
     "--most-partitions": "For --find-limit",
-    "--dry-run": "Trial and output",
+    "--dry-run": "Dry run and output",
 }
 """The first option of each part of the help, and its heading."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeOptions:
-    """Load a topic of its own for some seconds as a real client, and compare what it gets with its quota."""
+    """Load a topic with a real client for some seconds, and compare what the client gets with its quota."""
 
     connection: ThroughBrokers
     produce: Annotated[
-        str | None, typer.Option("--produce", metavar="RATE", help="Write so much, over all brokers together: 20MB/s.")
+        str | None,
+        typer.Option(
+            "--produce", metavar="RATE", help="Write at this rate over all brokers together, for example 20MB/s."
+        ),
     ] = None
-    consume: Annotated[bool, typer.Option("--consume", help="Read, faster than the quota lets it.")] = False
+    consume: Annotated[bool, typer.Option("--consume", help="Read faster than the quota allows.")] = False
     requests: Annotated[bool, typer.Option("--requests", help="Send small requests, one after the other.")] = False
     create_topics: Annotated[
-        bool, typer.Option("--create-topics", help="Create and delete topics, faster than the quota lets it.")
+        bool, typer.Option("--create-topics", help="Create and delete topics faster than the quota allows.")
     ] = False
     find_limit: Annotated[
         bool,
         typer.Option(
-            "--find-limit", help="Find what the controller can take, and suggest a controller_mutation_rate (KIP-599)."
+            "--find-limit",
+            help="Find how many mutations the controller sustains, and suggest a controller_mutation_rate (KIP-599).",
         ),
     ] = False
-    clean_up: Annotated[bool, typer.Option("--clean-up", help="Only remove what killed probes left.")] = False
+    clean_up: Annotated[bool, typer.Option("--clean-up", help="Only remove the topics of killed probes.")] = False
     user: Annotated[
         str | None,
         typer.Option(
             "--user",
             metavar="NAME",
-            help="Who the client is. No client can choose that: it is whoever its login says, ANONYMOUS without one, "
-            "and another is refused. To be given where only brokers know: certificates, tokens, tickets.",
+            help="User of the client. Its login decides it (ANONYMOUS without a login), and kquota refuses another "
+            "name. "
+            "Required for logins whose user only the brokers know: certificates, tokens, tickets.",
         ),
     ] = None
     client_id: Annotated[
@@ -70,7 +75,7 @@ class ProbeOptions:
             "--client-id",
             "--client",
             metavar="NAME",
-            help="Its client-id. [default: client.id of its login's file, else kquota]",
+            help="Client-id of the client. [default: client.id of the login file, else kquota]",
         ),
     ] = None
     client_config: Annotated[
@@ -78,7 +83,7 @@ class ProbeOptions:
         typer.Option(
             "--client-config",
             metavar="FILE",
-            help="Java properties with the client's login, where that is not --command-config's.",
+            help="Java properties with the client's login, if it differs from --command-config.",
         ),
     ] = None
     seconds: Annotated[
@@ -86,16 +91,16 @@ class ProbeOptions:
         typer.Option(
             "--seconds",
             metavar="N",
-            help="How long to measure, once two of the quota's windows have passed; a byte rate over whole windows "
-            f"({SAMPLES * SAMPLE_MS // 1_000} s as shipped). [default: two windows; "
+            help="How long to measure after the first two quota windows. A byte rate is measured over whole windows "
+            f"({SAMPLES * SAMPLE_MS // 1_000} s by default). [default: two windows; "
             f"with --find-limit 3 for each step; at most {load.MOST_SECONDS:g}]",
         ),
     ] = None
     broker_list: Annotated[
-        str | None, typer.Option("--broker-list", metavar="ID,…", help="Load these brokers only.  [default: all]")
+        str | None, typer.Option("--broker-list", metavar="ID,…", help="Load only these brokers.  [default: all]")
     ] = None
     most_bytes: Annotated[
-        str, typer.Option("--most-bytes", metavar="SIZE", help="Write no more than this, over all brokers together.")
+        str, typer.Option("--most-bytes", metavar="SIZE", help="Most bytes to write, over all brokers together.")
     ] = exact_size(load.MOST_BYTES)
     most_partitions: Annotated[
         int,
@@ -104,17 +109,20 @@ class ProbeOptions:
             metavar="N",
             min=ladder.PARTITIONS[0],
             max=ladder.PARTITIONS[-1],
-            help="No more than these exist at any one time.",
+            help="Most partitions that exist at the same time.",
         ),
     ] = ladder.MOST_PARTITIONS
     tenants: Annotated[
-        int, typer.Option("--tenants", metavar="N", min=1, help="Divide the rate that is found by so many.")
+        int, typer.Option("--tenants", metavar="N", min=1, help="Divide the suggested rate by this number of tenants.")
     ] = 1
     overcommit: Annotated[
         float,
         typer.Option(
-            "--overcommit", metavar="F", min=1, help="And multiply it by this: tenants never all work at the same time."
+            "--overcommit",
+            metavar="F",
+            min=1,
+            help="Multiply the rate of a tenant by this factor, because tenants do not all work at the same time.",
         ),
     ] = 1.0
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and touch nothing.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and change nothing.")] = False
     output: OutputFormat = Output.text

@@ -1,4 +1,4 @@
-"""`quota probe --find-limit`: what a controller can take, and the mutation quota that follows from it (KIP-599)."""
+"""`quota probe --find-limit`: the rate that a controller sustains, and a suggested mutation quota (KIP-599)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kquota.terms import CONTROLLER_MUTATION_RATE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldShown(Part):
-    """Of one size of topic: the highest rate that held, None where none did, and where and why the next one did not."""
+    """For one size of topic, the highest rate that held (None if none did), and why the next one did not hold."""
 
     partitions_per_topic: int
     rate: float | None
@@ -29,7 +29,7 @@ class HeldShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShown(Part):
-    """One operation at one rate; seconds, and mutations per second."""
+    """One operation at one rate; times in seconds, rates in mutations per second."""
 
     operation: Operation
     partitions_per_topic: int
@@ -42,7 +42,7 @@ class StepShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitPlanned(Answer):
-    """What --find-limit would do, for people only."""
+    """The plan of --find-limit, only as text."""
 
     ladder: Ladder = hidden()
 
@@ -52,12 +52,12 @@ class LimitPlanned(Answer):
 
     def document(self) -> str:
         """Raises Invalid."""
-        raise Invalid("--find-limit --dry-run writes text")
+        raise Invalid("--find-limit --dry-run prints only text: leave out --output")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitFound(Answer):
-    """What a controller was seen to take, and what follows from it; mutations per second."""
+    """The rates that a controller sustained, and the suggestion; mutations per second."""
 
     INDENT = 2
     ASCII = True
@@ -71,12 +71,12 @@ class LimitFound(Answer):
     limit: Limit = hidden()
 
     def text(self) -> Iterator[str]:
-        """80 columns wide."""
+        """At most 80 columns wide."""
         return _lines(self.limit)
 
 
 def found(limit: Limit) -> LimitFound:
-    """The answer; its exit code says whether there is something to suggest."""
+    """The answer; the exit code states whether there is a suggestion."""
     return LimitFound(
         suggested=limit.suggested,
         tenants=limit.tenants,
@@ -109,10 +109,11 @@ def found(limit: Limit) -> LimitFound:
 
 
 def plan(wanted: Ladder) -> str:
-    """What the run will do, and how long it takes."""
+    """What the probe will do, and how long it takes."""
     return (
-        f"creating, growing and deleting topics for {wanted.lasting:.0f} s or so, {wanted.alive:,} partitions at a time"
-        f" at most, replication factor {wanted.replication_factor}"
+        f"creating, growing and deleting topics for about {wanted.lasting:.0f} s, with at most {wanted.alive:,} "
+        "partitions"
+        f" at a time and replication factor {wanted.replication_factor}"
     )
 
 
@@ -124,8 +125,8 @@ def _lines(found: Limit) -> Iterator[str]:
     heads = ["partitions", "rate", *(word for one in Operation for word in (one.value, "seen"))]
     yield from aligned(list(rows.values()), heads).splitlines()
     yield ""
-    yield "95 of 100 answers came within that time; after the last one, all brokers showed"
-    yield "what was done within the time beside it."
+    yield "Each operation has two times: 95 of 100 answers came within the first one. After"
+    yield "the last answer, all brokers showed the result within the second one."
     yield ""
     for one in found.held:
         yield from wrapped("", f"{sized(one.size)}: {_said(one)}", indent="  ")
@@ -140,7 +141,7 @@ def sized(size: int) -> str:
 
 def _said(one: Held) -> str:
     if one.stopped is None:
-        return f"{one.rate:g}/s holds, the highest rate that this run tried"
+        return f"{one.rate:g}/s holds, the highest rate that this probe tried"
     at = f"at {one.stopped.rate:g}/s, {one.stopped.operation.value}: {one.stopped.why_not}"
     return f"not even the lowest rate holds; {at}" if one.rate is None else f"{one.rate:g}/s holds; {at}"
 
@@ -148,19 +149,19 @@ def _said(one: Held) -> str:
 def _advice(found: Limit, held: Sequence[Held]) -> Iterator[str]:
     rate, each = found.suggested, found.suggested_per_tenant
     if rate is None or each is None:
-        words = "Nothing to suggest: this controller is busy, or slow; look at it before you set a quota."
+        words = "No suggestion: this controller is busy or slow. Check it before you set a quota."
         yield from wrapped("", words, indent="")
         return
     least = min(one.rate for one in held if one.rate is not None)
     words = (
         f"Suggested: {CONTROLLER_MUTATION_RATE}={plain(rate)} for all clients together: the worst case, {least:g}/s,"
-        f" and {1 - ladder.SPARE:.0%} to spare."
+        f" less a reserve of {1 - ladder.SPARE:.0%}."
     )
     if all(one.stopped is None for one in held):
-        words += " Nothing gave way: the controller may take more, and a higher --most-partitions tries it."
+        words += " All rates held, so the controller may sustain more. To test this, give a higher --most-partitions."
     yield from wrapped("", words, indent="")
     if found.tenants == 1:
-        yield "Every user has a bucket of its own: divide it with --tenants."
+        yield "Each user has its own bucket: divide the rate with --tenants."
         return
     times = f", overcommitted {found.overcommit:g} times" if found.overcommit > 1 else ""
     yield f"For each of {found.tenants} tenants{times}: {CONTROLLER_MUTATION_RATE}={plain(each)}"

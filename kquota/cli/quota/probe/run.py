@@ -1,4 +1,4 @@
-"""`kquota quota probe`: check what was given, then load, look for the limit of a controller, or clean up."""
+"""`kquota quota probe`: check the options, then run the load, search for the limit, or clean up."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LOADS: Final[Mapping[str, Kind | None]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _AskedLoad:
-    """The options, understood. `kind` None: --find-limit or --clean-up; the rest None: as it takes, or all brokers."""
+    """The parsed options. `kind` is None for --find-limit and --clean-up; other fields are None for their defaults."""
 
     kind: Kind | None
     rate: float | None
@@ -52,7 +52,7 @@ class _AskedLoad:
 
 @named_by_options()
 def run(options: ProbeOptions) -> Answer:
-    """Raises Invalid for options that do not go together, and Refused for what a probe does not do."""
+    """Raises Invalid for options that cannot be combined, and Refused for a load beyond the bounds of a probe."""
     wanted = _asked(options)
     who = world.logins(world.where(options.connection), options.client_config)
     if options.clean_up:
@@ -82,14 +82,15 @@ def run(options: ProbeOptions) -> Answer:
 def _explained(stage: ProbeCluster, user: str, client_id: str) -> Explanation:
     found = stage.explained(user, client_id)
     if found.cluster.callback is not None:
-        decides = f"client.quota.callback.class={found.cluster.callback} decides on the brokers"
-        world.warn(f"{decides}, and may decide otherwise")
+        world.warn(
+            f"the brokers use client.quota.callback.class={found.cluster.callback}, which may apply other limits"
+        )
     return found
 
 
 def _readings(who: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple[Reading, ...]:
-    """What the client got: of each broker, or of the controller."""
-    say(f"loading for {load.lasting:g} s at most; a Ctrl-C ends it and removes its topics")
+    """The throughput of the client by broker, or of the controller."""
+    say(f"loading for at most {load.lasting:g} s; Ctrl-C stops the probe and removes its topics")
     with _removed(who, made), lasting(f"probing: {load.kind.value}", load.lasting) as elapsed:
         return probe.readings(who, client_id, load, made.names, elapsed)
 
@@ -97,13 +98,13 @@ def _readings(who: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple
 def _limit(
     who: ProbeLogins, stage: ProbeCluster, explained: Explanation, client_id: str, options: ProbeOptions
 ) -> Answer:
-    """Climb; the exit code says whether there is something to suggest."""
+    """Climb the ladder; the exit code states whether there is a suggestion."""
     wanted = preparation.climbing(
         explained, stage.brokers, seconds=options.seconds, most_partitions=options.most_partitions
     )
     if options.dry_run:
         return LimitPlanned(ladder=wanted)
-    say(f"{limit.plan(wanted)}; a Ctrl-C ends it and removes them")
+    say(f"{limit.plan(wanted)}; Ctrl-C stops the probe and removes its topics")
     _remove_older(stage)
     made = Made()
     with _removed(who, made):
@@ -118,11 +119,11 @@ def _say_step(step: Step) -> None:
 
 
 def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
-    """Remove what killed probes left; NOT_YET where some may still run, or are called like a probe's and are none."""
+    """Remove the topics of killed probes; NOT_YET if some may still be in use, or only have a probe's name."""
     with who.stage() as stage:
         found = probe.older(stage) if dry_run else _remove_older(stage)
     running = [
-        f"topic {topic.name}: its probe may run until {scratch.ends(topic.name):%H:%M:%S} UTC; left alone"
+        f"topic {topic.name}: kept, because its probe may run until {scratch.ends(topic.name):%H:%M:%S} UTC"
         for topic in found.running
     ]
     code = NOT_YET if found.foreign or found.running else DONE
@@ -133,22 +134,21 @@ def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
 
 
 def _asked(given: ProbeOptions) -> _AskedLoad:
-    """What is asked for. Raises Invalid for no load or more than one, and for options that it does not take."""
+    """The requested load. Raises Invalid for no load or more than one, and for options without effect."""
     named = [name for name in _LOADS if getattr(given, name) not in (None, False)]
     if len(named) != 1:
-        said = f"not {' and '.join(map(_option, named))}" if named else "none is given"
         raise Invalid(
-            "which load? Exactly one of --produce RATE, --consume, --requests, --create-topics, --find-limit or"
-            f" --clean-up; {said}"
+            "give exactly one of --produce RATE, --consume, --requests, --create-topics, --find-limit or --clean-up"
+            f" (given: {' and '.join(map(_option, named)) or 'none'})"
         )
     if not given.find_limit and (given.tenants != 1 or given.overcommit != 1):
-        raise Invalid("--tenants and --overcommit go with --find-limit")
+        raise Invalid("--tenants and --overcommit have an effect only with --find-limit")
     _must_have_effect(given, named[0])
     ladder.must_divide(given.tenants, given.overcommit)
     if given.user == "":
-        raise Invalid("--user is empty; a client that did not authenticate is --user ANONYMOUS")
+        raise Invalid("--user is empty. For a client that does not authenticate, give --user ANONYMOUS")
     if given.client_id == "":
-        raise Invalid("--client-id is empty: this client (librdkafka) always sends one")
+        raise Invalid("--client-id is empty, but this client (librdkafka) always sends a client-id")
     return _AskedLoad(
         kind=_LOADS[named[0]],
         rate=None if given.produce is None else byte_rate(given.produce, "--produce"),
@@ -159,7 +159,7 @@ def _asked(given: ProbeOptions) -> _AskedLoad:
 
 
 def _must_have_effect(given: ProbeOptions, load: str) -> None:
-    """Raises Invalid for an option that this load passes over."""
+    """Raises Invalid for an option that has no effect on this load."""
     every, unsaid = set(_LOADS), ProbeOptions(connection=given.connection)
     takes = {
         "broker_list": every - {"find_limit", "clean_up"},
@@ -178,39 +178,44 @@ def _option(name: str) -> str:
 
 @dataclass(slots=True)
 class Made:
-    """The topics that were asked for, named before they are; `left` when they could not be removed in the end."""
+    """The topics of a probe, named before they are created; `left` if they could not be removed."""
 
     names: list[str] = field(default_factory=list)
     left: bool = False
 
     def complain(self, error: KquotaError) -> None:
-        """Say why something of it stays."""
+        """Report why a topic is left."""
         self.left = True
         complain(str(worded(error)))
 
 
 @contextmanager
 def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
-    """Whatever happens, all that was made is removed in the end; what a person should know of that goes to stderr."""
+    """Always remove all topics at the end, and report problems on stderr."""
     try:
-        with probe.removed(who, made.names, removing=lambda: say("removing its topics"), left=made.complain):
+        with probe.removed(
+            who, made.names, removing=lambda: say("removing the topics of the probe"), left=made.complain
+        ):
             yield
     except KeyboardInterrupt:
         if made.names and not made.left:
-            say("interrupted again: what is left of its topics the next probe removes, or --clean-up")
+            say("interrupted again: topics may be left. The next probe or `kquota quota probe --clean-up` removes them")
         raise
 
 
 def _remove_older(stage: ProbeCluster) -> Found:
-    """Remove what older probes left whose time is over."""
+    """Remove the topics of older probes whose time is over."""
     found, names = probe.remove_older(stage)
     if names:
-        say(f"removed what an older probe left: {', '.join(names[:5])}{' …' * (len(names) > 5)}")
+        say(f"removed topics of an older probe: {', '.join(names[:5])}{' …' * (len(names) > 5)}")
     for line in _foreign(found):
         world.warn(line)
     return found
 
 
 def _foreign(found: Found) -> list[str]:
-    """A line for each topic that only looks like that of a probe."""
-    return [f"topic {name} has a probe's name and not its seal ({scratch.SEAL}): left alone" for name in found.foreign]
+    """A line for each topic that only has the name of a probe."""
+    return [
+        f"topic {name}: kept, because it has the name but not the seal ({scratch.SEAL}) of a probe"
+        for name in found.foreign
+    ]

@@ -1,4 +1,4 @@
-"""The errors of a probe in the words of the command line."""
+"""The errors of a probe, with the options of the command line."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from kquota.probe.refusals import (
 )
 
 _INSTEAD: Final[Mapping[type[KquotaError], str]] = {
-    LimitedClient: ", or give --client-config or --client-id of a client that has none",
-    RejectedClient: ", or give --client-config with a login that has none",
-    TooManyMutations: ", so give fewer --seconds",
+    LimitedClient: ", or give --client-config or --client-id of a client without this quota",
+    RejectedClient: ", or give --client-config with a login without this quota",
+    TooManyMutations: ". Give fewer --seconds",
 }
 
 
@@ -40,7 +40,7 @@ def named_by_options() -> Iterator[None]:
 
 
 def worded(error: KquotaError) -> KquotaError:
-    """The same error for a person; one that names no argument stays as it is."""
+    """The same error with options; an error that names no argument stays unchanged."""
     match error:
         case ArgumentError():
             name = "broker-list" if error.argument == "brokers" else error.argument.replace("_", "-")
@@ -49,14 +49,14 @@ def worded(error: KquotaError) -> KquotaError:
         case UnknownUser():
             return Invalid(f"--user is missing: {error}")
         case OtherUser():
-            return Invalid(f"--user {error.user}: {error}; give {error.user}'s own login with --client-config")
+            return Invalid(f"--user {error.user}: {error}. Give the login of {error.user} with --client-config")
         case TooManyBytes():
             return Refused(
-                f"this would write {human_bytes(error.written)}, and --most-bytes allows {human_bytes(error.allowed)}:"
-                " ask for a lower rate, fewer --seconds or fewer brokers (--broker-list), or allow more"
+                f"this would write {human_bytes(error.written)}, and --most-bytes allows {human_bytes(error.allowed)}."
+                " Give a lower rate, fewer --seconds, fewer brokers (--broker-list) or more --most-bytes"
             )
         case NotRemoved():
-            return NotRemoved(f"{error}; {suggested('quota probe --clean-up')} does it later", error.done, error.undone)
+            return NotRemoved(f"{error}. Run {suggested('quota probe --clean-up')} later", error.done, error.undone)
         case LimitedClient() | RejectedClient() | TooManyMutations():
             return Refused(f"{error}{_INSTEAD[type(error)]}")
         case _:

@@ -1,4 +1,4 @@
-"""The answers of `quota simulate`: a deploy's rounds, a client's figures, those of a trace; with a plot for the eye."""
+"""The answers of `quota simulate`: rounds of topics, the figures of a client or of a trace, and a plot."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from kquota.simulate.trace import TraceStream
 from kquota.terms import SAMPLE_MS
 
 UNFINISHED: Final = (
-    "under this quota the load takes more than 30 days, or a fetch never gets an answer: is a unit missing, or the "
-    "load too long?"
+    "under this quota the load takes more than 30 days, or a fetch never gets an answer. Check the unit of the quota "
+    "and the length of the load"
 )
-_UNKNOWN: Final = "unknown: that is measured after two windows, over one more at least"
+_UNKNOWN: Final = "unknown, because the load is shorter than three quota windows"
 _ROWS: Final = 12
 _CELLS: Final = 60
-"""Of a plot that is not on a terminal."""
+"""The width of a plot that is not on a terminal."""
 _FEWEST: Final = 10
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 
 
 def _quotas(held: Quotas) -> dict[str, object]:
-    """A limit for each key that is simulated, null without one."""
+    """A limit for each simulated key, null without one."""
     limits = {key: held.limits.get(key) for key, row in QUOTA_KEYS.items() if row.simulated}
     return {**limits, "window_num": held.samples}
 
@@ -66,7 +66,7 @@ def _cells(curve: Curve) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundShown(Part):
-    """One request of a deploy: when, what it got, and how long the client then waits."""
+    """One request for topics: its time, what was accepted, and how long the client then waits."""
 
     ms: int
     topics: int
@@ -76,7 +76,7 @@ class RoundShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed(Answer):
-    """A deploy under a mutation rate, `sought` when the smallest was looked for; `items`: the partitions by topic."""
+    """Topics under a mutation rate. `sought`: the smallest rate was searched. `items` are the partitions by topic."""
 
     ASCII = True
 
@@ -96,9 +96,9 @@ class Deployed(Answer):
 
     def text(self) -> Iterator[str]:
         rate, window = self.controller_mutation_rate, self.window_num * SAMPLE_MS / 1_000
-        smallest = ", the smallest that is fast enough" if self.sought else ""
-        burst = f"{rate * window:g} at once, {window:g} s of it"
-        client = "" if self.strict else ", to a client that is only delayed"
+        smallest = ", the smallest rate that is fast enough" if self.sought else ""
+        burst = f"{rate * window:g} at once, the quota of {window:g} s"
+        client = "" if self.strict else ", for a client that is only delayed"
         yield f"Quota        {_per_second(rate)}{smallest}; {burst} ({self.model}{client})"
         if self.request_percentage is not None:
             yield f"             and {self.request_percentage:g} % of one thread's time"
@@ -106,7 +106,7 @@ class Deployed(Answer):
         yield f"Load         {counted(self.topics, 'topic')}{each} = {counted(sum(self.items), 'mutation')}"
         yield f"Done         {_time(self.ms)} after the first request, {counted(self.requests, 'request')}"
         if self.next_wait_ms:
-            yield f"And then     whoever comes next waits {_time(self.next_wait_ms)}"
+            yield f"And then     the next request waits {_time(self.next_wait_ms)}"
         yield ""
         yield from _rounds(self.rounds)
         curve = Curve()
@@ -116,7 +116,7 @@ class Deployed(Answer):
 
 
 def deployed(found: Deploy, items: Sequence[int], held: Quotas, rate: float, model: str, *, sought: bool) -> Deployed:
-    """The answer to a deploy of `items` under a mutation rate, in the arithmetic of a model."""
+    """The answer for these topics under a mutation rate, in the arithmetic of a model."""
     return Deployed(
         model=model,
         strict=held.strict,
@@ -139,7 +139,7 @@ def deployed(found: Deploy, items: Sequence[int], held: Quotas, rate: float, mod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streamed(Answer):
-    """A client that sends or fetches evenly."""
+    """A client with a steady load."""
 
     ASCII = True
 
@@ -163,7 +163,7 @@ class StreamShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traced(Answer):
-    """The clients of a trace; people see first those that wait longest."""
+    """The clients of a trace; in the text, those with the longest waits come first."""
 
     ASCII = True
 
@@ -212,7 +212,7 @@ def _quota_line(held: Quotas) -> str:
 
 def _flow_lines(flow: Flow) -> Iterator[str]:
     took = _time(flow.end - flow.begin)
-    yield f"Load         {counted(flow.admitted, 'request')}, {human_bytes(flow.bytes)}, through in {took}"
+    yield f"Load         {counted(flow.admitted, 'request')}, {human_bytes(flow.bytes)}, done in {took}"
     if flow.first_wait is None:
         yield "Throttled    never"
     else:
@@ -230,21 +230,21 @@ def _trace_lines(found: Sequence[StreamShown]) -> Iterator[str]:
     begin, end = min(flow.begin for flow in flows), max(flow.end for flow in flows)
     delayed = [flow for flow in flows if flow.delayed]
     requests = counted(sum(flow.admitted for flow in flows), "request")
-    yield f"Load         {counted(len(found), 'client')}, {requests}, through in {_time(end - begin)}"
+    yield f"Load         {counted(len(found), 'client')}, {requests}, done in {_time(end - begin)}"
     if not delayed:
         yield "Throttled    never"
         return
     waited = sum(flow.total_wait for flow in flows)
     waits = sum(flow.delayed for flow in flows)
-    yield f"Throttled    {len(delayed):,} of them; {counted(waits, 'wait')} of {_time(waited)} in all"
+    yield f"Throttled    {len(delayed):,} of them; {counted(waits, 'wait')} of {_time(waited)} in total"
     yield ""
     worst = sorted((one for one in found if one.flow.delayed), key=lambda one: -one.flow.total_wait)
     rows = [_row(one, begin) for one in worst[:_ROWS]]
-    # A column that says nothing would only make the lines longer.
+    # An empty column would only make the lines longer.
     heads = [head for head in rows[0] if head != "rejected" or any(row[head] for row in rows)]
     yield from aligned([[row[head] for head in heads] for row in rows], heads, left=[0]).splitlines()
     if len(worst) > _ROWS:
-        yield f"... and {len(worst) - _ROWS:,} more; --output json has all"
+        yield f"... and {len(worst) - _ROWS:,} more; --output json shows all"
 
 
 def _row(one: StreamShown, begin: int) -> dict[str, object]:
@@ -271,13 +271,13 @@ def _steady(flow: Flow) -> str:
 
 
 def name(stream: TraceStream) -> str:
-    """A client as people know it; what nobody said is left out."""
+    """A client in words; unknown parts are left out."""
     who = "/".join(part for part in (stream.user, stream.client_id) if part) or "the client"
     return printable(f"{who} on broker {stream.broker}" if stream.broker else who)
 
 
 def _plot(curve: Curve, what: str) -> Iterator[str]:
-    """One cell a second, or several seconds where there are many."""
+    """One cell per second, or several seconds per cell for a long load."""
     shown = curve.within(_width())
     rates = [cell / shown.seconds for cell in shown.cells]
     most = max(rates, default=0.0)

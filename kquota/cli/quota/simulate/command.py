@@ -16,7 +16,7 @@ from kquota.cli.options import Each, Output, OutputFormat
 from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.terms import HIGHEST_ID
 
-EPILOG: Final = """No cluster is asked: the brokers' own arithmetic, to the millisecond.
+EPILOG: Final = """kquota contacts no cluster. It uses the brokers' own arithmetic, to the millisecond.
 
 Examples:
   kquota quota simulate --controller-mutation-rate 5 --topics 7 --partitions 80
@@ -27,7 +27,7 @@ HEADINGS: Final = {
     "--topics": "Topics created, grown or deleted",
     "--load": "Or a steady load",
     "--trace": "Or a trace",
-    "--spark-master": "Where Spark runs a large trace; by default here",
+    "--spark-master": "Where Spark processes a large trace (by default on this machine)",
     "--output": "Output",
 }
 """The first option of each part of the help, and its heading."""
@@ -40,7 +40,7 @@ _MOST_SAMPLES: Final = 3_600
 
 
 class Arithmetic(StrEnum):
-    """How mutations are counted: as Kafka ships it, or as one of KIP-599's drafts had it."""
+    """How mutations are counted: as shipped by Kafka, or as in a draft of KIP-599."""
 
     shipped = "shipped"
     draft_even = "draft-even"
@@ -61,12 +61,12 @@ LIMITS: Final = {
     for key, row in sorted(QUOTA_KEYS.items(), key=lambda item: item[1].model is not Model.BUCKET)
     if row.simulated is not None
 }
-"""An option for each quota key that is simulated; that of `--topics`, the first load, is the first."""
+"""An option for each simulated quota key; that of `--topics`, the first load, comes first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulateOptions:
-    """Reckon what a load gets under quotas, request by request, exactly as a broker does."""
+    """Calculate what a load gets under quotas, request by request, exactly as a broker does."""
 
     limits: Annotated[Mapping[str, str], Each(LIMITS)]
     window_num: Annotated[
@@ -80,54 +80,58 @@ class SimulateOptions:
     ] = None
 
     topics: Annotated[
-        int | None, _count("topics", "How many topics are created, grown or deleted.", 1, _MOST_TOPICS)
+        int | None, _count("topics", "Number of topics that are created, grown or deleted.", 1, _MOST_TOPICS)
     ] = None
     partitions: Annotated[
         int | None,
-        _count("partitions", "Partitions that each of them gains or loses. [default: 1]", 1, HIGHEST_ID),
+        _count("partitions", "Partitions that each topic gains or loses. [default: 1]", 1, HIGHEST_ID),
     ] = None
     from_file: Annotated[
-        Path | None, value("from-file", "FILE", "The topics as `kquota topics` takes them: NAME [PARTITIONS] a line.")
+        Path | None,
+        value("from-file", "FILE", "File of topics as for `kquota topics`, one NAME [PARTITIONS] per line."),
     ] = None
     within: Annotated[
-        str | None, value("within", "TIME", "Find the smallest mutation rate that takes no longer: 10m.")
+        str | None,
+        value("within", "TIME", "Find the smallest mutation rate that takes at most this time, for example 10m."),
     ] = None
     model: Annotated[
         Arithmetic,
         typer.Option(
             "--model",
             metavar="[shipped|draft-even|draft-front]",
-            help="As Kafka ships it, or as a draft of KIP-599 had it.",
+            help="Arithmetic that Kafka ships, or that of a draft of KIP-599.",
         ),
     ] = Arithmetic.shipped
     permissive: Annotated[
-        bool, flag("permissive", "The client is one that brokers cannot reject, as librdkafka: it is delayed instead.")
+        bool,
+        flag(
+            "permissive", "Simulate a client that brokers delay because they cannot reject it, for example librdkafka."
+        ),
     ] = False
-    per_request: Annotated[
-        int | None, _count("per-request", "Topics in each request.  [default: all that are left]")
-    ] = None
+    per_request: Annotated[int | None, _count("per-request", "Topics in each request.  [default: all that remain]")] = (
+        None
+    )
 
     load: Annotated[
-        str | None, value("load", "RATE", "What the client would send or fetch without a quota: 25MB/s.")
+        str | None,
+        value("load", "RATE", "Rate at which the client would send or fetch without a quota, for example 25MB/s."),
     ] = None
     request_size: Annotated[
-        str | None, value("request-size", "SIZE", f"The size of each request. [default: {REQUEST_SIZE}]")
+        str | None, value("request-size", "SIZE", f"Size of each request. [default: {REQUEST_SIZE}]")
     ] = None
     for_: Annotated[str | None, value("for", "TIME", f"How long the load lasts. [default: {LASTING}]")] = None
     thread_time: Annotated[
-        str | None, value("thread-time", "TIME", "What each request costs a broker's threads: 2ms.")
+        str | None, value("thread-time", "TIME", "Thread time that each request costs a broker, for example 2ms.")
     ] = None
     trace: Annotated[
         list[str] | None,
-        value(
-            "trace", "FILE", "A load as CSV or JSON lines, a file or glob, repeatable: ms and bytes of each request."
-        ),
+        value("trace", "FILE", "File or glob with ms and bytes of each request, as CSV or JSON lines. Repeatable."),
     ] = None
     closed_loop: Annotated[
         bool,
         flag(
             "closed-loop",
-            "With --load and --trace: the client sends only what was answered before, so each wait moves the rest.",
+            "With --load and --trace: the client waits for each answer, so each delay also delays later requests.",
         ),
     ] = False
 

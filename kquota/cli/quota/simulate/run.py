@@ -1,4 +1,4 @@
-"""`kquota quota simulate`: check what was given, and walk through a deploy, an even load or a trace."""
+"""`kquota quota simulate`: check the options, and simulate topics, a steady load or a trace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_REQUESTS: Final = 2_000_000
 
 
 def run(options: SimulateOptions) -> Answer:
-    """Raises Invalid for no load, for two, and for a quota that the load does not have."""
+    """Raises Invalid for no load, for two, and for a quota that does not apply to the load."""
     held = _quotas(options)
     kinds = {
         "--topics": options.topics,
@@ -35,19 +35,19 @@ def run(options: SimulateOptions) -> Answer:
     }
     loads = [option for option, value in kinds.items() if value is not None]
     if not loads:
-        raise Invalid("which load? Give --topics N, --from-file FILE, --load RATE or --trace FILE")
+        raise Invalid("no load is given. Give --topics N, --from-file FILE, --load RATE or --trace FILE")
     if len(loads) > 1:
-        raise Invalid(f"{' and '.join(loads)} are two loads: give one, or write both as one --trace")
+        raise Invalid(f"{' and '.join(loads)} are two loads. Give only one, or write both as one --trace")
     _check(options, held, loads[0])
     if options.topics is not None or options.from_file is not None:
         return _deployed(options, held)
     if not held.limits:
-        raise Invalid("which quota? Give --producer-byte-rate, --consumer-byte-rate or --request-percentage")
+        raise Invalid("no quota is given. Give --producer-byte-rate, --consumer-byte-rate or --request-percentage")
     return _streamed(options, held) if options.trace is None else trace.answer(options, held)
 
 
 def _quotas(given: SimulateOptions) -> Quotas:
-    """The quotas that are given. Raises Invalid for none, for what is no rate, and for both sides at once."""
+    """The given quotas. Raises Invalid for none, for an invalid rate, and for both producing and consuming."""
     if len(sides := [option(key) for key in QUOTA_KEYS if key in given.limits and QUOTA_KEYS[key].in_bytes]) > 1:
         raise Invalid(f"one connection produces or consumes: give {' or '.join(sides)}")
     limits = {key: value(key, text, option(key)) for key, text in given.limits.items()}
@@ -55,7 +55,7 @@ def _quotas(given: SimulateOptions) -> Quotas:
 
 
 def _check(given: SimulateOptions, held: Quotas, load: str) -> None:
-    """Raises Invalid for an option that this kind of load passes over."""
+    """Raises Invalid for an option that has no effect on this kind of load."""
     deploys = load in ("--topics", "--from-file")
     useless = {
         "--partitions": given.partitions is not None and not deploys,
@@ -83,7 +83,10 @@ def _check(given: SimulateOptions, held: Quotas, load: str) -> None:
 
 def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
     if held.limit(Model.RATE) is not None:
-        raise Invalid("a deploy has no bytes: give --controller-mutation-rate and --request-percentage, or a --trace")
+        raise Invalid(
+            "byte rates do not apply to --topics. Give --controller-mutation-rate and --request-percentage, or a "
+            "--trace"
+        )
     rate, within = held.limit(Model.BUCKET), given.within
     if (rate is None) == (within is None):
         raise Invalid("give --controller-mutation-rate N, or --within TIME to find one, not both")
@@ -101,7 +104,7 @@ def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
 
 
 def quota(model: Arithmetic, rate: float, samples: int) -> Admission:
-    """A mutation quota of that rate, in the model's arithmetic; a draft's burst is what the shipped one has."""
+    """A mutation quota of this rate, in the arithmetic of the model; a draft has the same burst as the shipped one."""
     if model is Arithmetic.shipped:
         return Mutations(Bucket(rate=rate, samples=samples))
     return Draft(spread=Spread(model.value), rate=rate, samples=samples)
@@ -114,7 +117,7 @@ def _items(given: SimulateOptions) -> Sequence[int]:
     found: dict[str, int] = {}
     for topic, partitions, _ in topics_in(given.from_file, "--from-file"):
         if topic in found:
-            raise Invalid(f"--from-file {given.from_file}: topic {topic} is named twice")
+            raise Invalid(f"--from-file {given.from_file}: topic {topic} is listed twice")
         found[topic] = partitions or each
     return list(found.values())
 
@@ -134,17 +137,17 @@ def _steady(given: SimulateOptions, held: Quotas) -> Iterable[Request]:
     count = int(duration(lasting, "--for") * each / size)
     if count < 1:
         raise Invalid(
-            f"--load {given.load} for {lasting} is less than one request of {of_size}: give a smaller --request-size "
+            f"--load {given.load} for {lasting} is less than one request of {of_size}. Give a smaller --request-size "
             "or a longer --for"
         )
     if count > MOST_REQUESTS:
         raise Invalid(
-            f"{count:,} requests: give a larger --request-size or a shorter --for (at most {MOST_REQUESTS:,})"
+            f"{count:,} requests are more than {MOST_REQUESTS:,}. Give a larger --request-size or a shorter --for"
         )
     return (Request(n * size * 1_000 // each, size, cost) for n in range(count))
 
 
 def _thread_ms(given: SimulateOptions, held: Quotas) -> float:
     if held.limit(Model.SHARE) is not None and given.thread_time is None:
-        raise Invalid("--request-percentage needs what a request costs: give --thread-time TIME")
+        raise Invalid("--request-percentage needs the cost of a request. Give --thread-time TIME")
     return 0.0 if given.thread_time is None else duration(given.thread_time, "--thread-time") * 1_000

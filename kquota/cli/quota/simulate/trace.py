@@ -1,4 +1,4 @@
-"""What `quota simulate --trace` does: each client of a trace by itself, here or, where there is much, on Spark."""
+"""`quota simulate --trace`: simulates each client of a trace, on this machine or, for a large trace, on Spark."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ from kquota.spark.session import session
 from kquota.spark.trace_files import Bad, TraceFiles
 
 _MUCH: Final = 20_000_000
-"""Bytes of text that take as long here as Spark needs to start."""
+"""Bytes of text that take as long here as the start of Spark."""
 _LONGEST_SHOWN: Final = 200
 
 
 def answer(given: SimulateOptions, held: Quotas) -> Traced:
-    """Bad rows are left out, and told on stderr.
+    """Invalid rows are left out and reported on stderr.
 
-    Raises Invalid for files that are no trace, for no good row, and for a quota whose column a header does not name.
+    Raises Invalid for files that are not a trace, for a trace without a valid row, and for a quota whose column is
+    missing in a header.
     """
     where = engine(given.spark_master, given.spark_remote, given.conf)
     with world.workspace() as scratch:
@@ -45,18 +46,18 @@ def answer(given: SimulateOptions, held: Quotas) -> Traced:
             link, line = bad.example
             shown = line[:_LONGEST_SHOWN] + ("..." if len(line) > _LONGEST_SHOWN else "")
             say(
-                f"rows left out: {bad.count}; a number is missing, or is none, or bytes and mutations stand in one; "
-                f"as in {trace.files.name(link)}: {shown!r}"
+                f"rows left out: {bad.count}, for example in {trace.files.name(link)}: {shown!r}. "
+                "A number is missing or not valid, or one row has both bytes and mutations"
             )
     if not found:
-        raise Invalid("--trace: holds no good row")
+        raise Invalid("--trace: contains no valid row")
     costs = {cost for one in found for cost in one.flow.costs}
     for key, column in columns.items():
         if column not in costs:
             say(f"warning: {option(key)} has no effect: no row has {column}")
     for one in found:
         if one.flow.unfinished:
-            say(f"warning: {name(one.stream)}: {UNFINISHED}; told is what came before")
+            say(f"warning: {name(one.stream)}: {UNFINISHED}. The figures cover the time before")
     return Traced(
         held=held,
         streams=tuple(StreamShown(stream=one.stream, flow=one.flow) for one in found),
@@ -71,7 +72,7 @@ def _answered(
     if not _asks_for_spark(where, given) and trace.text_size() < _MUCH:
         return traces.answered(trace_files.rows(trace, bad), held, closed_loop=given.closed_loop)
     with stages() as told, session(scratch, trace.files, say, engine=where, told=told) as spark:
-        # Only a trace of this size waits for PySpark.
+        # Only a trace of this size needs PySpark.
         from kquota.spark.reader import Reader
         from kquota.spark.trace import answered
 

@@ -1,12 +1,12 @@
-"""`kquota sandbox demo`: the whole story on a fresh sandbox."""
+"""`kquota sandbox demo`: a demo on a fresh sandbox."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-EPILOG: Final = """It takes about 90 seconds, and removes its sandbox in the end. Exit codes: 0 all of it held, 8 as
-much as could be shown without Kafka, where that cannot be downloaded.
+EPILOG: Final = """The demo takes about 90 seconds and removes its sandbox at the end. Exit codes: 0 all steps worked,
+8 only the steps without Kafka were shown, because Kafka cannot be downloaded.
 
 Examples:
   kquota sandbox demo
@@ -15,4 +15,4 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoOptions:
-    """Tell the whole story on a fresh sandbox: a throttled client, a predicted move, and no throttle left behind."""
+    """Show kquota on a fresh sandbox: a throttled client, a predicted move, and no throttle left behind."""

@@ -19,4 +19,4 @@ class DownOptions:
     """Stop the servers of a sandbox and remove its data, also after a crash."""
 
     name: Name = "default"
-    all_of_them: Annotated[bool, typer.Option("--all", help="Every sandbox there is.")] = False
+    all_of_them: Annotated[bool, typer.Option("--all", help="All sandboxes.")] = False

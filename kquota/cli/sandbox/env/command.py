@@ -1,4 +1,4 @@
-"""`kquota sandbox env`: what makes a shell use a sandbox."""
+"""`kquota sandbox env`: the variables that make a shell use a sandbox."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Final
 
 from kquota.cli.sandbox.up.command import Name
 
-EPILOG: Final = """It sets KQUOTA_BOOTSTRAP_SERVER and KQUOTA_ZOOKEEPER, so that commands need not name the cluster.
-Exit code 1: it does not run.
+EPILOG: Final = """It sets KQUOTA_BOOTSTRAP_SERVER and KQUOTA_ZOOKEEPER, so that you can leave out the cluster options.
+Exit code 1: the sandbox is not running.
 
 Examples:
   eval "$(kquota sandbox env)"
@@ -17,6 +17,6 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvOptions:
-    """Print what makes a shell use a sandbox."""
+    """Print the variables that make a shell use a sandbox."""
 
     name: Name = "default"

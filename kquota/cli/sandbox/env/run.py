@@ -1,4 +1,4 @@
-"""`kquota sandbox env`: two variables, as a shell sets them."""
+"""`kquota sandbox env`: print two variables for a shell."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from kquota.sandbox import cluster
 
 
 def run(options: EnvOptions) -> Lines:
-    """Nothing for a sandbox that does not run."""
+    """Prints nothing for a sandbox that is not running."""
     found = cluster.find(options.name)
     if found is None or not found.running:
-        hint = f"sandbox {options.name} does not run; start it with: kquota sandbox up {options.name}"
+        hint = f"sandbox {options.name} is not running. Start it with: kquota sandbox up {options.name}"
         return Lines(lines=(), notes=(hint,), code=FAILED)
     variables = {"KQUOTA_BOOTSTRAP_SERVER": found.bootstrap, "KQUOTA_ZOOKEEPER": found.zookeeper}
     return Lines(lines=tuple(f"export {name}={value}" for name, value in variables.items() if value))

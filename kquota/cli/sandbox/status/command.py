@@ -1,4 +1,4 @@
-"""`kquota sandbox status`: which sandboxes run, and where."""
+"""`kquota sandbox status`: which sandboxes are running, and their addresses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from kquota.cli.options import Output, OutputFormat
 
-EPILOG: Final = """Exit code 1: the sandbox that is named does not run.
+EPILOG: Final = """Exit code 1: the named sandbox is not running.
 
 Examples:
   kquota sandbox status
@@ -18,9 +18,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxStatusOptions:
-    """Show which sandboxes run, and where."""
+    """Show which sandboxes are running, and their addresses."""
 
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The sandbox's name.  [default: all of them]")] = (
-        None
-    )
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of the sandbox.  [default: all]")] = None
     output: OutputFormat = Output.text

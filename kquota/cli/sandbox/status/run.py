@@ -1,4 +1,4 @@
-"""`kquota sandbox status`: the servers of sandboxes, whether they run or not."""
+"""`kquota sandbox status`: the servers of sandboxes, running or not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _log_dirs(broker: SandboxBroker | None) -> dict[str, object] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerShown(Part):
-    """A ZooKeeper or a broker; `pid` None: it does not run."""
+    """A ZooKeeper or a broker; `pid` is None if it is not running."""
 
     server: str
     broker: SandboxBroker | None = spread(_of_broker)
@@ -36,7 +36,7 @@ class ServerShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxShown(Part):
-    """A sandbox, and how a client reaches it."""
+    """A sandbox, and its addresses."""
 
     name: str
     kafka: str | None
@@ -69,7 +69,7 @@ class Sandboxes(Answer):
 
 
 def run(options: SandboxStatusOptions) -> Sandboxes:
-    """The sandbox that is named, else all of them."""
+    """The named sandbox, or all of them."""
     name = options.name
     found = [c for each in ([name] if name else places.names()) if (c := cluster.find(each)) is not None]
     none = f"there is no sandbox {name}" if name else "there is no sandbox"
@@ -81,7 +81,7 @@ def run(options: SandboxStatusOptions) -> Sandboxes:
 
 
 def shown(found: Sandbox) -> SandboxShown:
-    """What is told of a sandbox."""
+    """The description of a sandbox."""
     return SandboxShown(
         name=found.name,
         kafka=found.kafka,
@@ -106,7 +106,7 @@ def _servers(found: Sandbox) -> Iterator[ServerShown]:
 
 
 def addresses(found: Sandbox) -> str:
-    """For people: what runs, and where."""
+    """The running servers and their addresses, as text."""
     kafka = f"Kafka {found.kafka} on {found.bootstrap}" if found.kafka else ""
     zookeeper = f"ZooKeeper on {found.zookeeper}" if found.zookeeper else ""
     return ", ".join(filter(None, (kafka, zookeeper)))

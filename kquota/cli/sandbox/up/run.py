@@ -1,4 +1,4 @@
-"""`kquota sandbox up`: start the servers; JSON says where they are, people read it on stderr."""
+"""`kquota sandbox up`: start the servers; JSON on stdout has their addresses, and stderr has them as text."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class StartedSandbox(Sandboxes):
 
 
 def run(options: UpOptions) -> StartedSandbox:
-    """Raises Invalid for options of Kafka without Kafka."""
+    """Raises Invalid for options of Kafka together with --zookeeper-only."""
     if options.zookeeper_only and (options.kafka is not None or options.brokers is not None or options.properties):
-        raise Invalid("--zookeeper-only starts no Kafka: leave out --kafka, --brokers and --property")
+        raise Invalid("--zookeeper-only starts no Kafka. Leave out --kafka, --brokers and --property")
     with downloading() as tell:
         started = cluster.up(
             name=options.name,
