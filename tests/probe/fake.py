@@ -1,4 +1,4 @@
-"""A controller in memory that is slow, or whose brokers lag."""
+"""A slow controller in memory, or one whose brokers lag."""
 
 from __future__ import annotations
 

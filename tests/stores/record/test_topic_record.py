@@ -368,7 +368,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize(("forge", "why"), FORGED.values(), ids=FORGED)
-def test_a_forged_record_is_named_and_left_alone(team: Team, forge: object, why: str) -> None:
+def test_a_forged_record_is_reported_and_left_unchanged(team: Team, forge: object, why: str) -> None:
     """B7: and the run beside it is seen."""
     runs = team.process("a")
     with runs.hold("execute"):

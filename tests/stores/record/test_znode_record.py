@@ -144,7 +144,7 @@ def test_two_at_once_and_the_second_is_told_who_is_first(hosts: tuple[Host, Host
         pass
 
 
-def test_a_twin_that_was_paused_writes_no_more(hosts: tuple[Host, Host], tree: str) -> None:
+def test_a_paused_twin_writes_nothing_after_a_takeover(hosts: tuple[Host, Host], tree: str) -> None:
     """Its session ended while it was stopped, and with it its lock; another kquota took the run over."""
     one, other = hosts
     with pytest.raises(Busy, match="nothing more is written"), one.runs.hold("execute"):
@@ -245,7 +245,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize(("setting", "why"), FORGED.values(), ids=FORGED)
-def test_a_forged_record_is_named_and_left_alone(
+def test_a_forged_record_is_reported_and_left_unchanged(
     hosts: tuple[Host, Host], tree: str, setting: dict[str, str], why: str
 ) -> None:
     """B7: the other run beside it is still seen."""
