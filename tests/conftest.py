@@ -94,7 +94,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _servers(item: pytest.Item) -> Iterator[str]:
-    """The fixtures of the servers that a test asks for, or will when it runs: then a parameter names them, or a way."""
+    """The fixtures of the servers that a test requests, directly or through a parameter."""
     params = item.callspec.params.values() if hasattr(item, "callspec") else ()
     for name in (*getattr(item, "fixturenames", ()), *(value for value in params if isinstance(value, str))):
         if name in WAYS:

@@ -143,7 +143,7 @@ class Stage:
         return None
 
     def _environment(self) -> dict[str, str]:
-        """A user's who has just installed kquota: no setting of ours, but what this machine has downloaded before."""
+        """The environment after an installation of kquota, with this machine's downloads."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("KQUOTA_", "XDG_", "PYTEST_"))}
         kept |= {key: value for key in ("KQUOTA_OFFLINE", "KQUOTA_JAVA") if (value := os.environ.get(key))}
         return {

@@ -12,7 +12,7 @@ from tests.mutation.fake import MemoryTopics
 
 @dataclass
 class Controller(MemoryTopics):
-    """One that works mutations off one after the other, and whose brokers show each `lag` seconds later."""
+    """A controller that runs mutations one by one, and whose brokers show each one `lag` seconds later."""
 
     cost: float = 0.0
     lag: float = 0.0

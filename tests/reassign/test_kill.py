@@ -178,7 +178,7 @@ class TestKilledAtEveryStep:
 
 
 def test_verify_after_a_kill_restores_all_throttles_once_nothing_moves(tmp_path: Path) -> None:
-    """A cron job does not know that a kquota died: it gives back, and the run can still go on or back."""
+    """A cron job restores throttles although a kquota died, and the run can still be resumed or aborted."""
     for n, stage in enumerate(fates(tmp_path, "execute", None, Death.AFTER), 1):
         stage.finish()
         verify(stage.cluster, stage.runs, stage.clock, PLAN)

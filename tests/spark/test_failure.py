@@ -1,4 +1,4 @@
-"""Spark dies, runs out of memory or finds no room: one line that says what and what to do, with no frame of the JVM."""
+"""Spark crashes, runs out of memory or has no disk space: kquota prints one line with the next step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots rolled into Parquet: growth as the reference says, whole or not at all; and what an estimate reads."""
+"""Snapshots rolled into Parquet: growth equals the reference, batches are complete or absent."""
 
 from __future__ import annotations
 
