@@ -323,7 +323,7 @@ O	kquota reassign-partitions	--cancel	once	flag	Stop the moves
 O	kquota reassign-partitions	--list	once	flag	Show every running move of the cluster
 O	kquota reassign-partitions	--reassignment-json-file	once	files	The plan, as --generate and `kquota move plan` print it
 O	kquota reassign-partitions	--topics-to-move-json-file	once	files	For --generate, the topics: {"topics":[{"topic":"foo"}],"version":1}
-O	kquota reassign-partitions	--broker-list	once	brokers,	For --generate, the brokers to place them on
+O	kquota reassign-partitions	--broker-list	once	brokers,	For --generate, the brokers to place the topics on
 O	kquota reassign-partitions	--disable-rack-aware	once	flag	For --generate: ignore the racks of the brokers
 O	kquota reassign-partitions	--seed	once	free	For --generate: repeat the proposal that printed this seed on stderr
 O	kquota reassign-partitions	--throttle	once	free	Limit for what each broker sends and receives, for example 50MB/s
@@ -388,47 +388,47 @@ O	kquota log-dirs	--output	once	text|json	How stdout is written
 O	kquota log-dirs	--help	once	flag	Show this message and exit
 C	kquota move	Plan, estimate, follow, resume and undo partition moves
 O	kquota move	--help	once	flag	Show this message and exit
-C	kquota move plan	Plan the fewest bytes to move: drain or add brokers, set replication factors, repair racks, balance
+C	kquota move plan	Plan a move of the fewest bytes: drain or add brokers, set replication factors, repair racks, balance
 O	kquota move plan	--bootstrap-server	once	free	Kafka brokers
 O	kquota move plan	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota move plan	--command-config	once	files	Java properties with the client'\''s security settings
-O	kquota move plan	--drain	once	brokers,	Leave no replica on these brokers, alive or dead
-O	kquota move plan	--add	once	brokers,	Bring these brokers their fair share of the bytes
-O	kquota move plan	--replication-factor	once	free	Give each partition N replicas
-O	kquota move plan	--repair-racks	once	flag	Put each partition on as many racks as there are
+O	kquota move plan	--drain	once	brokers,	Move all replicas off these brokers, alive or dead
+O	kquota move plan	--add	once	brokers,	Move a fair share of the bytes to these brokers
+O	kquota move plan	--replication-factor	once	free	Set N replicas for each partition
+O	kquota move plan	--repair-racks	once	flag	Spread each partition over as many racks as possible
 O	kquota move plan	--balance	once	flag	Bring every broker'\''s bytes within --tolerance of the mean
-O	kquota move plan	--tolerance	once	free	How far from the mean of bytes --add and --balance leave a broker
-O	kquota move plan	--topics	many	topics,	Only these topics, repeatable
-O	kquota move plan	--brokers	once	brokers,	Replicas come to these brokers only
-O	kquota move plan	--disk-limit	once	free	How full the plan may make a broker'\''s disks
-O	kquota move plan	--disk	once	free	How large every broker'\''s disk is, where brokers do not tell (before Kafka 3.3): 2TB
-O	kquota move plan	--history	many	files	Sizes from the newest snapshot of a file or folder, in place of the live ones
-O	kquota move plan	--explain	once	flag	Show every move on stderr, not just the first 20
+O	kquota move plan	--tolerance	once	free	Largest distance from the mean bytes with --add and --balance
+O	kquota move plan	--topics	many	topics,	Move only these topics, repeatable
+O	kquota move plan	--brokers	once	brokers,	Place new replicas only on these brokers
+O	kquota move plan	--disk-limit	once	free	Highest disk usage of a broker that the plan may cause
+O	kquota move plan	--disk	once	free	Disk size of brokers that do not report it (before Kafka 3.3), for example 2TB
+O	kquota move plan	--history	many	files	Use sizes from the newest snapshot of a file or folder instead of the live sizes
+O	kquota move plan	--explain	once	flag	Show all moves on stderr, not only the first 20
 O	kquota move plan	--output	once	text|json	How stdout is written
 O	kquota move plan	--help	once	flag	Show this message and exit
-C	kquota move estimate	Say how long a throttled move takes, which broker is the bottleneck, and whether it can ever finish
+C	kquota move estimate	Estimate how long a throttled move takes, whether it can finish, and which broker is the bottleneck
 O	kquota move estimate	--bootstrap-server	once	free	Kafka brokers
 O	kquota move estimate	--cluster	once	clusters	A cluster of ~/.config/kquota/config.toml
 O	kquota move estimate	--command-config	once	files	Java properties with the client'\''s security settings
-O	kquota move estimate	--reassignment-json-file	once	files	The plan, as kafka-reassign-partitions'\''; also JSON lines or Parquet, a file or a folder
-O	kquota move estimate	--throttle	once	free	The replication throttle of each broker: 50MB/s; bare: bytes per second
-O	kquota move estimate	--deadline	once	free	When the move has to be done: 6h
-O	kquota move estimate	--nic	once	free	What each broker'\''s network carries: 10Gbit/s
-O	kquota move estimate	--max-impact	once	free	The most of --nic that the throttle may be: 30%
-O	kquota move estimate	--log-dirs	many	files	Sizes from kafka-log-dirs'\'' output; a file or glob, repeatable
-O	kquota move estimate	--history	many	files	Write rates and unknown sizes, from snapshots: file, glob, folder; repeatable
-O	kquota move estimate	--history-window	once	free	Only the newest part of the history: 7d
-O	kquota move estimate	--cluster-id	once	free	Which of the clusters that a history holds
-O	kquota move estimate	--bytes-in	many	files	What clients write to a broker, repeatable; or a file: CSV, JSON, a Prometheus query result
-O	kquota move estimate	--sample	once	free	How long to measure write rates on the live cluster
-O	kquota move estimate	--assume-size	once	free	How big partitions are that nobody tells of: 10GB
-O	kquota move estimate	--waves	once	free	Cut the move into so many waves of about the same bytes
-O	kquota move estimate	--max-in-flight	once	free	The most that one wave may copy: 500GB
+O	kquota move estimate	--reassignment-json-file	once	files	The plan in the format of kafka-reassign-partitions, JSON lines or Parquet; a file or a folder
+O	kquota move estimate	--throttle	once	free	Replication throttle of each broker, for example 50MB/s
+O	kquota move estimate	--deadline	once	free	Time in which the move must finish, for example 6h
+O	kquota move estimate	--nic	once	free	Network rate of each broker, for example 10Gbit/s
+O	kquota move estimate	--max-impact	once	free	Largest share of --nic for the throttle, for example 30%
+O	kquota move estimate	--log-dirs	many	files	Sizes from the output of kafka-log-dirs; a file or glob, repeatable
+O	kquota move estimate	--history	many	files	Write rates, and sizes if no other source is given, from snapshots: a file, glob or folder, repeatable
+O	kquota move estimate	--history-window	once	free	Use only the newest part of the history, for example 7d
+O	kquota move estimate	--cluster-id	once	free	Cluster to use, if the history contains several
+O	kquota move estimate	--bytes-in	many	files	Write rate of a broker, repeatable; or a file with write rates: CSV, JSON or a Prometheus query result
+O	kquota move estimate	--sample	once	free	Time to measure write rates on the live cluster
+O	kquota move estimate	--assume-size	once	free	Size to assume for partitions that have no known size, for example 10GB
+O	kquota move estimate	--waves	once	free	Split the move into N waves of about the same size
+O	kquota move estimate	--max-in-flight	once	free	Largest size of a wave, for example 500GB
 O	kquota move estimate	--spark-master	once	free	A cluster that does the work: spark://HOST:PORT, yarn, k8s://URL, local[N]
 O	kquota move estimate	--spark-remote	once	free	A Spark Connect server that does the work
 O	kquota move estimate	--conf	many	free	One of Spark'\''s own settings, repeatable
 O	kquota move estimate	--debug	once	flag	Show where an error comes from, with Spark'\''s frames
-O	kquota move estimate	--report	once	files	Write the answer as a page for a change ticket, too
+O	kquota move estimate	--report	once	files	Also write the estimate as an HTML page, for example for a change ticket
 O	kquota move estimate	--output	once	text|json	How stdout is written
 O	kquota move estimate	--help	once	flag	Show this message and exit
 C	kquota move status	Show which runs are open, how far each is, and who began it
@@ -450,7 +450,7 @@ O	kquota move resume	--command-config	once	files	Java properties with the client
 O	kquota move resume	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move resume	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota move resume	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
-O	kquota move resume	--run	once	free	The run, as `move status` names it
+O	kquota move resume	--run	once	free	Id of the run, as `kquota move status` shows it
 O	kquota move resume	--reassignment-json-file	once	files	Select the open run of this plan
 O	kquota move resume	--state-dir	once	folders	Where runs are on record
 O	kquota move resume	--dry-run	once	flag	Print what would be written, and write nothing
@@ -468,7 +468,7 @@ O	kquota move abort	--command-config	once	files	Java properties with the client'
 O	kquota move abort	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move abort	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota move abort	--record	once	topics	Topic with the runs that all hosts share; none: use this host'\''s journals only
-O	kquota move abort	--run	once	free	The run, as `move status` names it
+O	kquota move abort	--run	once	free	Id of the run, as `kquota move status` shows it
 O	kquota move abort	--reassignment-json-file	once	files	Select the open run of this plan
 O	kquota move abort	--state-dir	once	folders	Where runs are on record
 O	kquota move abort	--dry-run	once	flag	Print what would be written, and write nothing

@@ -21,6 +21,12 @@ class NextStep(StrEnum):
     ABORT = "aborting"
     END_THROTTLE = "ending run"
     EXAMINE_THROTTLES = "examine the throttles"
+    SHOW_THROTTLES = "showing the throttles"
+    SHOW_MOVES = "showing the moves"
+    SHOW_TOPICS = "showing the topics"
+    SHOW_CONFIGS = "describing it"
+    SHARE_RECORD = "sharing the record"
+    UNSHARE_RECORD = "unsharing the record"
 
 
 class KquotaError(Exception):

@@ -74,19 +74,19 @@ RIGHT: dict[str, tuple[str, Mapping[str, str]]] = {
 }
 
 WRONG: dict[str, tuple[str, Mapping[str, str], str]] = {
-    "an expired certificate": ("EXPIRED", SSL, "the server's certificate is too old (certificate has expired)"),
+    "an expired certificate": ("EXPIRED", SSL, "the server's certificate is no longer valid (certificate has expired)"),
     "a certificate for another name": ("ELSEWHERE", SSL, "the server's certificate is for another name (IP address mi"),
     "an authority nobody knows": (
         "TLS",
         {**SSL, "ssl.truststore.location": "stranger.pem"},
-        "comes from nobody in the trust store",
+        "is not signed by an authority in the trust store",
     ),
     "the machine's authorities do not know it": (
         "TLS",
         {"security.protocol": "SSL"},
-        "comes from nobody in the trust store",
+        "is not signed by an authority in the trust store",
     ),
-    "no client certificate": ("MTLS", SSL, "the server wants a client certificate"),
+    "no client certificate": ("MTLS", SSL, "the server requires a client certificate"),
     "a stranger's client certificate": (
         "MTLS",
         {**SSL, **CLIENT, "ssl.keystore.location": "stranger-client.pem"},
@@ -105,7 +105,7 @@ WRONG: dict[str, tuple[str, Mapping[str, str], str]] = {
     "a login where none is taken": (
         "PLAINTEXT",
         {"security.protocol": "SASL_PLAINTEXT", **plain()},
-        "that port takes no login",
+        "the port does not accept a login",
     ),
     "TLS 1.3 where only 1.2 is": (
         "TLS12",
@@ -118,7 +118,7 @@ WRONG: dict[str, tuple[str, Mapping[str, str], str]] = {
     "a mechanism that the port does not take": (
         "BEARER",
         {**plain(), "security.protocol": "SASL_PLAINTEXT"},
-        "does not take this",
+        "does not support this sasl.mechanism",
     ),
     "a token that has ended": (
         "BEARER",

@@ -14,6 +14,14 @@ from man.command import every, root
 ROOT = Path(__file__).parents[1]
 HOUSE = ROOT / "kquota"
 COMMANDS = HOUSE / "cli"
+# Rooms below `cli` whose strings name options all the same, and why.
+NAMES_OPTIONS = {
+    "placement/generate.py",  # a sentence of Kafka's own tool
+    "reassign/words.py",  # sentences of Kafka's own tool
+    "sandbox/cluster.py",  # says how to use and to stop a sandbox
+    "sandbox/demo.py",  # prints the commands that it runs
+    "spark/archive.py",  # runs kquota itself, as the rehearsal of a JVM
+}
 
 
 def of_others(source: str) -> set[str]:
@@ -60,6 +68,30 @@ def test_a_class_name_has_one_meaning() -> None:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(str(path.relative_to(HOUSE)))
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
+def strings(tree: ast.Module) -> list[str]:
+    """The strings of a module that a program can print: neither docstrings nor those that document a constant."""
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in documentation]
+    return [node.value for node in constants if isinstance(node.value, str)]
+
+
+def test_only_cli_knows_options_and_commands() -> None:
+    """Other rooms name parameters and next steps (decision 41): a program that calls them has no command line."""
+    found = list(every(root()))
+    spelled = [name for command in found for parameter in command.context.command.params for name in parameter.opts]
+    options = {name for name in spelled if name.startswith("--")}
+    commands = {command.context.command_path for command in found} - {"kquota"}
+    named = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, sorted(options | commands)))})(?![\w-])")
+    names = {
+        path.relative_to(HOUSE).as_posix()
+        for path in HOUSE.rglob("*.py")
+        if not path.is_relative_to(COMMANDS)
+        for string in strings(ast.parse(path.read_text()))
+        if named.search(string)
+    }
+    assert names == NAMES_OPTIONS
 
 
 def test_a_folder_of_cli_is_a_command_or_is_on_the_map() -> None:

@@ -25,7 +25,7 @@ PAGE: Final = (920, 1235)
 
 _CUT: Final = {
     "record share": "created topic",
-    "move estimate": "90 % band",
+    "move estimate": "Bottleneck",
     "reassign-partitions --execute": "on record",
 }
 """The line of each command after which its output is cut, up to a line in `_BEGUN`."""

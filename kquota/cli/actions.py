@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from kquota.cli.options import Output, hints
+from kquota.cli.options import TABLES, WITHOUT_TABLES, hints
 from kquota.errors import Invalid
 
 
@@ -67,8 +67,10 @@ def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) 
             raise Invalid(
                 f'Option "[{option}]" can\'t be used with action "[{asked[0]}]": it goes with {_listed(rule.actions)}'
             )
-    if tables and asked[0] not in tables and getattr(options, "output", None) is Output.tsv:
-        raise Invalid(f"--output tsv goes with {_listed(tables)}; --{asked[0]} writes text or json")
+    output = getattr(options, "output", None)
+    if tables and asked[0] not in tables and output in TABLES:
+        written = " or ".join(WITHOUT_TABLES)
+        raise Invalid(f"--output {output} goes with {_listed(tables)}; --{asked[0]} writes {written}")
     return asked[0]
 
 

@@ -22,6 +22,12 @@ _COMMANDS: Final = {
     NextStep.ABORT: "kquota move abort",
     NextStep.END_THROTTLE: "kquota throttle clear --run",
     NextStep.EXAMINE_THROTTLES: "kquota throttle doctor",
+    NextStep.SHOW_THROTTLES: "kquota throttle show",
+    NextStep.SHOW_MOVES: "kquota move status",
+    NextStep.SHOW_TOPICS: "kquota topics",
+    NextStep.SHOW_CONFIGS: "kquota configs --describe",
+    NextStep.SHARE_RECORD: "kquota record share",
+    NextStep.UNSHARE_RECORD: "kquota record unshare",
 }
 
 

@@ -44,25 +44,28 @@ def hints(options: type[Any]) -> Mapping[str, Any]:
     return _HINTS[options]
 
 
-_WITHOUT_TABLE: Final = tuple(output for output in Output if output is not Output.tsv)
+TABLES: Final = (Output.tsv,)
+"""The formats of rows: only commands whose answer is a table write them."""
+WITHOUT_TABLES: Final = tuple(output for output in Output if output not in TABLES)
+"""The formats that every command writes."""
 
 
 def _no_table(output: Output) -> Output:
-    if output is Output.tsv:
-        raise typer.BadParameter(f"this command writes {' or '.join(_WITHOUT_TABLE)}.")
+    if output in TABLES:
+        raise typer.BadParameter(f"this command writes {' or '.join(WITHOUT_TABLES)}.")
     return output
 
 
 OutputFormat: TypeAlias = Annotated[
     Output,
     typer.Option(
-        "--output", metavar=f"[{'|'.join(_WITHOUT_TABLE)}]", help="How stdout is written.", callback=_no_table
+        "--output", metavar=f"[{'|'.join(WITHOUT_TABLES)}]", help="How stdout is written.", callback=_no_table
     ),
 ]
 TableFormat: TypeAlias = Annotated[
     Output, typer.Option("--output", metavar=f"[{'|'.join(Output)}]", help="How stdout is written.")
 ]
-"""For the commands whose document is a table, and so goes into tsv as well."""
+"""For the commands whose document is a table, and so goes into `TABLES` as well."""
 
 StateDir: TypeAlias = Annotated[
     Path | None,

@@ -1,4 +1,4 @@
-"""Why a move never ends, in words: an estimate says it, and what refuses to start such a move."""
+"""Why a move can never finish, in words: for an estimate, and for the refusal to start such a move."""
 
 from __future__ import annotations
 
@@ -10,22 +10,33 @@ from kquota.pace.waves import Waves
 
 
 def why_never(judged: Pace | Waves) -> str:
-    """Which broker's copies can never catch up, with its numbers, and the throttle that would do."""
+    """Which broker's copies can never catch up, with its numbers, and the throttle that the move needs."""
+    return f"{never_because(judged)}; the move can finish with a --throttle {throttle_needed(judged)}"
+
+
+def never_because(judged: Pace | Waves) -> str:
+    """Which broker's copies can never catch up, with its numbers."""
     share = judged.bottleneck
     assert share is not None
-    if share.side is Side.LEADER:
-        left = f"broker {share.broker} has {rate_or_unknown(share.left)} left for the copies it sends "
-        left += f"({human_rate(share.throttle)} throttle - {rate_or_unknown(share.keep_up)} for in-sync followers)"
-    else:
-        left = f"broker {share.broker} may receive {human_rate(share.throttle)}"
-    least = judged.least_throttle
-    enough = f"above {human_rate(least)}" if least is not None else f"well above {rate_or_unknown(share.needed)}"
     wave = f"in {named_wave(judged)} " if isinstance(judged, Waves) else ""
-    rate = rate_or_unknown(share.writes)
-    return f"{wave}{left}, but its copies are written to at {rate}; it can finish with a --throttle {enough}"
+    writes = rate_or_unknown(share.writes)
+    if share.side is Side.DESTINATION:
+        allowed = human_rate(share.throttle)
+        return f"{wave}broker {share.broker} may receive {allowed}, but producers write {writes} to its copies"
+    terms = f"{human_rate(share.throttle)} throttle - {rate_or_unknown(share.keep_up)} follower traffic"
+    left = f"broker {share.broker} has {rate_or_unknown(share.left)} left for the copies that it sends ({terms})"
+    return f"{wave}{left}, but producers write {writes} to them"
+
+
+def throttle_needed(judged: Pace | Waves) -> str:
+    """The throttle that a move that never finishes needs, for example `above 6 MB/s`."""
+    if judged.least_throttle is not None:
+        return f"above {human_rate(judged.least_throttle)}"
+    assert judged.bottleneck is not None
+    return f"well above {rate_or_unknown(judged.bottleneck.needed)}"
 
 
 def named_wave(waves: Waves) -> str:
-    """The wave that the whole waits for, by its number and its first and last partition."""
+    """The wave that never finishes, or takes longest: its number, and its first and last partition."""
     wave, _ = waves.each[waves.worst]
     return f"wave {waves.worst + 1} ({printable(wave.first)} to {printable(wave.last)})"

@@ -16,9 +16,9 @@ from kquota import folders, library
 from kquota.cli.connection import Connection
 from kquota.cli.connection import Where as Where
 from kquota.cli.connection import where as where
-from kquota.cli.contract import say
+from kquota.cli.contract import say, worded
 from kquota.cli.progress import throttled
-from kquota.errors import Invalid, Refused
+from kquota.errors import Invalid, KquotaError, Refused
 from kquota.stores.login.names import ArgumentNames
 from kquota.stores.login.zookeeper_login import Access
 from kquota.terms import SEEN_SECONDS
@@ -214,7 +214,7 @@ def _choice(at: Where, holding: Hold | None) -> Choice:
 
     waiting = say if holding is not None and holding.patient else None
     cautious = holding is not None and holding.cautious
-    return Choice(name=at.record, writes=holding is not None, cautious=cautious, warned=warn, waiting=waiting)
+    return Choice(name=at.record, writes=holding is not None, cautious=cautious, warned=_warn_of, waiting=waiting)
 
 
 def _over_brokers(stack: ExitStack, at: Where, root: Path, holding: Hold | None) -> _MoveStores:
@@ -445,14 +445,18 @@ def completion_file(named: Sequence[str]) -> CompletionFile:
     return completion_file(os.environ, named)
 
 
-def unseen(alone: str | None) -> tuple[str, ...]:
+def unseen(alone: KquotaError | None) -> tuple[str, ...]:
     """A note where runs of other hosts are not seen; `alone` is why, None where they are."""
-    return () if alone is None else (f"note: runs of other hosts are not seen: {alone}",)
+    return () if alone is None else (f"note: runs of other hosts are not seen: {worded(alone)}",)
 
 
 def warn(line: str) -> None:
     """What a person should know, and a script need not."""
     say(f"warning: {line}")
+
+
+def _warn_of(reason: KquotaError) -> None:
+    warn(worded(reason))
 
 
 class SystemClock:

@@ -1,1 +1,1 @@
-"""HOW FAST CAN A MOVE GO: KIP-73's formulas and who gets which share of a throttle. Pure."""
+"""How fast a move goes: KIP-73's formulas, and how brokers share their throttles. Pure."""

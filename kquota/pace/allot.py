@@ -1,4 +1,4 @@
-"""How a broker's rate of writes is allotted to the partitions that it leads."""
+"""How the write rate of a broker is divided among the partitions that it leads."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Led:
-    """What one broker leads, or a part of it: partitions, their bytes, and what is known to be written to them.
+    """Partitions that one broker leads: their number, their bytes, and the known write rate.
 
-    `writes` is in bytes per second; None when any of the partitions has an unknown rate.
+    `writes` is in bytes per second. It is None if the rate of any of the partitions is unknown.
     """
 
     partitions: int
@@ -19,8 +19,10 @@ class Led:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allotment:
-    """What some of a broker's partitions get of its rate: `factor` x their own rates, or where that is None,
-    `a_byte` x their bytes + `each` x their number, in bytes per second.
+    """How partitions share the rate of their broker, in bytes per second.
+
+    A part gets `factor` x its own rate. If `factor` is None, it gets `a_byte` x its bytes + `each` x its number of
+    partitions.
     """
 
     factor: float | None
@@ -28,7 +30,7 @@ class Allotment:
     each: float
 
     def of(self, part: Led) -> float:
-        """The rate of a part of what the broker leads, with the writes that were known of it so far."""
+        """The rate of some of the partitions that the broker leads."""
         if self.factor is not None:
             assert part.writes is not None
             return self.factor * part.writes
@@ -36,10 +38,11 @@ class Allotment:
 
 
 def allotment(rate: float, led: Led) -> Allotment:
-    """How `rate` spreads over what a broker leads; the parts sum up to it.
+    """How `rate` is divided among the partitions that a broker leads. The parts add up to it.
 
-    By the partitions' own rates where all of them are known, else by size: a history tells who is busy, and `rate` how
-    busy today. Where all is empty, size says nothing, and each partition gets the same.
+    It is divided by the partitions' own rates if all of them are known, because a history shows which partitions are
+    busy, and `rate` how busy they are today. Otherwise it is divided by size. If all partitions are empty, each gets
+    the same rate.
     """
     if led.writes:
         return Allotment(factor=rate / led.writes, a_byte=0.0, each=0.0)

@@ -1,4 +1,4 @@
-"""The smallest throttle under which a move is done in time."""
+"""The smallest throttle with which a move meets its deadline."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _FINE: Final = 10_000
 
 
 def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcement = AS_SHIPPED) -> ByteRate | None:
-    """The smallest throttle under which `works`, one after the other, are expected to take at most `seconds`.
+    """The smallest throttle with which `works`, one after the other, take at most `seconds`.
 
-    To a ten-thousandth; None when a rate is unknown. Raises Refused where no throttle helps: starting and ending alone
-    take as long.
+    It is exact to a ten-thousandth, and None if a rate is unknown. Raises Refused if no throttle is enough, because
+    starting and ending alone take as long.
     """
     waves = [work for work in works if work.links]
     if not waves:
@@ -33,7 +33,7 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
         return None
 
     def alone(throttle: int, of_wave: Iterable[Share]) -> float | None:
-        """How long a wave's slowest side takes, were it the only narrow one."""
+        """How long the slowest side of a wave takes if no other side slows it down."""
         times = [replace(side, throttle=ByteRate(throttle)).seconds for side in of_wave]
         known = [time for time in times if time is not None]
         return START_SECONDS + max(known) if len(known) == len(times) else None
@@ -46,13 +46,13 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
         expected = total(pace(work, ByteRate(throttle), enforcement).seconds for work in waves)
         return expected is None or expected > seconds
 
-    # No move is faster than its slowest side alone; most are not slower, either.
+    # A move is never faster than its slowest side alone, and most moves are not slower.
     least = _smallest(one_is_late, 0)
     return ByteRate(_smallest(late, least - 1, least, fine=_FINE) if late(least) else least)
 
 
 def _smallest(late: Callable[[int], bool], low: int, most: int = 1, fine: int = sys.maxsize) -> int:
-    """The smallest number above `low`, which is late, that is not; or one that exceeds it by a `fine`-th part."""
+    """The smallest number above `low`, which is late, that is not late; it may be too large by a `fine`-th part."""
     while late(most):
         low, most = most, most * 2
     while most - low > max(1, most // fine):

@@ -1,4 +1,4 @@
-"""Does what arrives fit on the disks? The worst moment is the end, when old and new copies lie side by side."""
+"""The disk space that copies need. Disks are fullest at the end of a move, when they hold old and new replicas."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TypeAlias
 from kquota.pace.work import total
 
 Figures: TypeAlias = tuple[int | None, int | None]
-"""The total and the usable bytes of one log dir's volume, None where they are not told."""
+"""The total and the usable bytes of the volume of one log dir, None if the broker does not report them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """The volume of one log dir: total and usable bytes as DescribeLogDirs tells (KIP-827); None below Kafka 3.3."""
+    """The volume of one log dir: total and usable bytes as in DescribeLogDirs (KIP-827), None below Kafka 3.3."""
 
     broker: int
     log_dir: str
@@ -25,10 +25,10 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """What comes to one broker, or to one of its log dirs where the plan names it (`log_dir` None: the broker chooses).
+    """The copies for one broker, or for one of its log dirs if the plan names it (None: the broker chooses).
 
-    `bytes` is the size of the copies, `writes` what producers add to them, `grows` what producers add to the replicas
-    that the broker holds already: bytes per second, None is unknown, never 0.
+    `bytes` is the size of the copies and `writes` the rate at which producers add to them. `grows` is the rate at which
+    producers add to replicas that the broker holds already. Rates are in bytes per second; None means unknown, never 0.
     """
 
     broker: int
@@ -41,11 +41,11 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """One volume at the end of the move, in bytes; `log_dir` None: all volumes of the broker together.
+    """One volume at the end of the move, in bytes. `log_dir` None means all volumes of the broker together.
 
-    `arriving` is all that comes to the volume. `written` is what producers write until then, to old and new copies, as
-    if retention deleted nothing; None is unknown, and so is `usable`. Log dirs with the very same figures are taken for
-    one volume; `apart` is what is left if each has its own, as the empty disks of a new broker may.
+    `arriving` is the size of all copies for the volume. `written` is what producers write until the end to old and new
+    replicas, if retention deletes nothing. None means unknown, also for `usable`. Log dirs with equal sizes count as
+    one volume. `apart` is the space left if each log dir has its own volume, as on the empty disks of a new broker.
     """
 
     broker: int
@@ -57,25 +57,25 @@ class Room:
 
     @property
     def left(self) -> int | None:
-        """What is usable when all copies have come and nothing else was written: below 0 they may not fit."""
+        """The usable bytes when all copies are complete, without writes. Below 0 the copies may not fit."""
         return None if self.usable is None else self.usable - self.arriving
 
     @property
     def worst(self) -> float | None:
-        """What is usable at the worst moment, with what was written."""
+        """The usable bytes when the volume is fullest, with writes."""
         return None if self.left is None or self.written is None else self.left - self.written
 
     @property
     def least(self) -> float | None:
-        """What is usable at the worst moment, as far as writes are known; None where `usable` is."""
+        """The usable bytes when the volume is fullest, with writes if they are known; None if `usable` is None."""
         return self.left if self.worst is None else self.worst
 
 
 def rooms(volumes: Iterable[Volume], arrivals: Iterable[Arrival], seconds: float | None) -> tuple[Room, ...]:
-    """Of every log dir that the plan names, and of every broker that chooses one; `seconds` is the move's time.
+    """The room of each log dir that the plan names, and of each broker that chooses one; `seconds` is the move's time.
 
-    Where the broker chooses among its volumes, they and all that comes to them are taken together: it may yet choose a
-    full one.
+    If the broker chooses among its volumes, its volumes and all its copies count together, so one volume may still
+    become full.
     """
     held: defaultdict[int, list[Volume]] = defaultdict(list)
     for volume in volumes:
@@ -91,7 +91,7 @@ def rooms(volumes: Iterable[Volume], arrivals: Iterable[Arrival], seconds: float
 
 
 def _room(volumes: Sequence[Volume], arrivals: Sequence[Arrival], log_dir: str | None, seconds: float | None) -> Room:
-    """A log dir's room, or that of the broker with all that comes to it; of one broker's volumes and arrivals."""
+    """The room of one log dir, or of the whole broker with all its copies, from one broker's volumes and arrivals."""
     own = {(v.total, v.usable) for v in volumes if v.log_dir == log_dir and v.total is not None}
     one_volume = {v.log_dir for v in volumes if (v.total, v.usable) in own} | {log_dir}
     coming = [a for a in arrivals if log_dir is None or a.log_dir in one_volume]
@@ -110,7 +110,7 @@ def _room(volumes: Sequence[Volume], arrivals: Sequence[Arrival], log_dir: str |
 
 
 def disks(volumes: Iterable[Volume]) -> dict[int, int]:
-    """The bytes that each broker's volumes hold, used or not; without the brokers that do not tell all of them."""
+    """The total bytes of each broker's volumes, without brokers that do not report all of them."""
     held: defaultdict[int, list[Figures]] = defaultdict(list)
     for volume in volumes:
         held[volume.broker].append((volume.total, volume.usable))
@@ -118,9 +118,9 @@ def disks(volumes: Iterable[Volume]) -> dict[int, int]:
 
 
 def together(figures: Iterable[Figures], *, apart: bool = False) -> tuple[int, int] | None:
-    """The total and the usable bytes of the volumes of several log dirs; None where one is not told, or there is none.
+    """The total and usable bytes of the volumes of several log dirs; None if one of them is unknown, or there is none.
 
-    Log dirs with the very same figures count once unless `apart`: to count a disk twice would fill it.
+    Log dirs with equal sizes count once, unless `apart` is set, because counting a disk twice could fill it.
     """
     found = list(figures) if apart else list(set(figures))
     known = [(whole, usable) for whole, usable in found if whole is not None and usable is not None]
@@ -130,6 +130,6 @@ def together(figures: Iterable[Figures], *, apart: bool = False) -> tuple[int, i
 
 
 def _written(arrivals: Sequence[Arrival], seconds: float | None) -> float | None:
-    """What the broker's own replicas grow by counts once, whatever comes, on whichever of its volumes."""
+    """The bytes written until the end. The growth of the broker's own replicas counts only once."""
     written = total((arrivals[0].grows, *(arrival.writes for arrival in arrivals)))
     return None if seconds is None or written is None else seconds * written

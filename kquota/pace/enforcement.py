@@ -1,8 +1,8 @@
-"""How brokers enforce a replication throttle, and so how much of it flows: less than all of it, for a reason.
+"""How brokers enforce a replication throttle, and which part of the throttle can be used.
 
-A quota looks back over a window of samples and stops a fetch once the window's bytes are spent. Whoever was stopped
-comes back only after a pause, and a window is followed by one pause of which nothing is made up for: what flows is
-window / (window + pause). Read in SampledStat and SimpleRate, simulated, and seen on real brokers (`bench truth`).
+A quota counts the bytes in a window of samples, and stops fetches when the bytes of the window are spent. A stopped
+fetcher continues only after a pause. The pause is lost, so the usable part is window / (window + pause). This was read
+in SampledStat and SimpleRate, simulated, and measured on real brokers (`bench truth`).
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from typing import Final
 from kquota.terms import SAMPLE_MS, SAMPLES
 
 START_SECONDS: Final = 4.0
-"""The controller's start, the first fetches, the last ones, and joining the ISR."""
+"""Time for the controller to start, for the first and the last fetches, and for joining the ISR."""
 AT_ONCE_SECONDS: Final = 2.0
-"""Of each throttle so many seconds' worth pass at once: the first sample counts as a whole one from its first moment,
-and the fetch that finds the quota spent was under way before.
+"""The bytes of this many seconds of a throttle are copied at once.
+
+The first sample counts as a whole sample from its first moment, and a fetch that exceeds the quota was already running.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enforcement:
-    """The brokers' settings that shape a throttled fetch, in bytes and seconds; as Kafka ships them unless `told`."""
+    """The broker settings that affect a throttled fetch, in bytes, seconds. Kafka's defaults unless `told` is set."""
 
     window_num: int = SAMPLES
     window_seconds: float = SAMPLE_MS / 1_000
@@ -35,26 +36,26 @@ class Enforcement:
 
     @property
     def window(self) -> float:
-        """How far a quota looks back: replication.quota.window.num x replication.quota.window.size.seconds."""
+        """The length of the quota window: replication.quota.window.num x replication.quota.window.size.seconds."""
         return self.window_num * self.window_seconds
 
     @property
     def into_destination(self) -> float:
-        """The share of a destination's throttle that flows: one that is stopped sleeps replica.fetch.backoff.ms."""
+        """The usable part of a destination's throttle. A stopped fetcher sleeps replica.fetch.backoff.ms."""
         return self.window / (self.window + self.fetch_backoff)
 
     @property
     def out_of_quiet_leader(self) -> float:
-        """The share of a leader's throttle that flows: a fetch that it stops waits replica.fetch.wait.max.ms there.
+        """The usable part of a leader's throttle. A stopped fetch waits replica.fetch.wait.max.ms there.
 
-        Unless somebody writes to the partitions: that ends the wait, and then all of it flows.
+        If producers write to the partitions, each write ends the wait, and the whole throttle can be used.
         """
         return self.window / (self.window + self.fetch_wait)
 
     def beyond(self, throttle: float, copies: int) -> float:
-        """By how much a fetch of so many partitions exceeds a leader's throttle, bytes per second: half of it a window.
+        """By how much a fetch of `copies` partitions exceeds a leader's throttle on average, in bytes per second.
 
-        No fetch is stopped under way (KIP-73): the quota is spent before one in the middle, and after it.
+        A running fetch is not stopped (KIP-73), so the quota is spent in the middle of one fetch for each window.
         """
         fetch = min(self.response_bytes, copies * self.fetch_bytes, throttle * self.window_seconds)
         return fetch / (2 * self.window)
@@ -67,9 +68,9 @@ _WINDOW: Final = "replication.quota.window."
 
 
 def enforcement(brokers: Iterable[Mapping[str, str | None]]) -> Enforcement:
-    """What the brokers' configs come to, as DescribeConfigs tells them; where brokers differ, what makes moves slower.
+    """The enforcement by the brokers' configs. If brokers differ, the setting that makes moves slower counts.
 
-    As shipped where one of them does not tell.
+    It is Kafka's default if a broker does not report a setting.
     """
     found = list(brokers)
 

@@ -1,6 +1,7 @@
-"""Streams that share ports, each as fast as the fullest of its ports lets it: when one ends, the others get its share.
+"""Streams that share ports. Each runs as fast as its busiest port allows; when one ends, the others get its share.
 
-Max-min fair, as Kafka's fetchers are: each takes its turn at a throttle until it is spent. Pure, and in no unit.
+The shares are max-min fair, like those of Kafka's fetchers, which take turns until a throttle is spent. Pure, and
+without units.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from typing import Final, TypeAlias
 Port: TypeAlias = Hashable
 
 MOST_STREAMS: Final = 400
-"""Beyond it no stream is followed, which takes their number squared: among so many the busiest port hardly ever waits
-for another. With 200 streams of any size it does for less than 1 % of the time.
+"""The largest number of streams that are simulated, because the cost is their number squared.
+
+With more streams, the busiest port hardly ever waits for another: with 200 streams, less than 1 % of the time.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """What goes through two ports at once."""
+    """An amount that passes through two ports at once."""
 
     amount: float
     ports: tuple[Port, Port]
@@ -30,21 +32,21 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEnds:
-    """When each stream ends, in the order given. `exact` False: when its busiest port does, a lower bound."""
+    """When each stream ends, in the given order. If `exact` is False, all ends are a lower bound."""
 
     ends: tuple[float, ...]
     exact: bool
 
     @property
     def end(self) -> float:
-        """When the last stream ends; 0 when there is none."""
+        """When the last stream ends; 0 without streams."""
         return max(self.ends, default=0.0)
 
 
 def run(streams: Sequence[Stream], capacity: Mapping[Port, float], at_once: Mapping[Port, float]) -> StreamEnds:
-    """Let all streams flow until each has moved its amount: first what each port lets through at once, then the rest.
+    """Run all streams until each has moved its amount. Each port first passes an amount at once, then its capacity.
 
-    Every port's capacity, an amount a second, is above 0.
+    The capacity of a port is an amount per second, and is above 0.
     """
     if len(streams) > MOST_STREAMS:
         bound = busiest(streams, capacity, at_once)
@@ -59,7 +61,7 @@ def run(streams: Sequence[Stream], capacity: Mapping[Port, float], at_once: Mapp
 def _flow(
     left: dict[int, float], streams: Sequence[Stream], capacity: Mapping[Port, float], until: float = math.inf
 ) -> dict[int, float]:
-    """When the streams end that do; `left` keeps the others with what is left of them."""
+    """The streams that end, with their times. `left` keeps the remaining amounts of the others."""
     ended, now = {}, 0.0
     while left and now < until:
         flowing = rates({n: streams[n].ports for n in left}, capacity)
@@ -76,7 +78,7 @@ def _flow(
 
 
 def _time(amount: float, rate: float) -> float:
-    """Seconds; also of nothing, which is there, and at no rate: a port may let nothing through at once."""
+    """The seconds for an amount at a rate; 0 seconds for an amount of 0 at a rate of 0."""
     if not amount:
         return 0.0
     return amount / rate if rate else math.inf
@@ -85,7 +87,7 @@ def _time(amount: float, rate: float) -> float:
 def busiest(
     streams: Sequence[Stream], capacity: Mapping[Port, float], at_once: Mapping[Port, float]
 ) -> dict[Port, float]:
-    """How long each port would take for what goes through it, were it the only narrow one: a lower bound."""
+    """How long each port needs for its streams if no other port slows them down: a lower bound."""
     through: defaultdict[Port, list[float]] = defaultdict(list)
     for stream in streams:
         for port in stream.ports:
@@ -94,9 +96,10 @@ def busiest(
 
 
 def rates(routes: Mapping[int, tuple[Port, Port]], capacity: Mapping[Port, float]) -> dict[int, float]:
-    """Each stream's max-min fair rate: no stream can have more without one that has no more than it having less.
+    """The max-min fair rate of each stream: a stream can only get more if a slower or equal stream gets less.
 
-    The port that has least for each of its streams is filled first; what its streams take is gone at their other ports.
+    The port with the smallest share for each of its streams is filled first. The rates of its streams are then
+    subtracted from their other ports.
     """
     waiting: dict[Port, dict[int, None]] = {}
     for n, ports in routes.items():

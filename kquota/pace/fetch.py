@@ -1,4 +1,4 @@
-"""KIP-73's condition on the size of a fetch (Q&A 5): the first fetches must fit into the quota's window."""
+"""KIP-73's condition on the size of a fetch (Q&A 5): the first fetches must fit into the quota window."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from kquota.pace.enforcement import AS_SHIPPED
 class Fetch:
     """#brokers x replica.fetch.response.max.bytes / min(T x #brokers, N) < window.
 
-    `throttle` is the leaders' and `network` the NIC's rate, bytes per second; None when nobody told the NIC's.
+    `throttle` is the leaders' rate and `network` the rate of the NIC, in bytes per second; None means that the NIC is
+    unknown.
     """
 
     brokers: int
@@ -22,7 +23,7 @@ class Fetch:
 
     @property
     def rate(self) -> float:
-        """The narrow place, in bytes per second: all leaders' throttles together, or the follower's network."""
+        """The lower rate in bytes per second: the throttles of all leaders together, or the network of the follower."""
         together = self.throttle * self.brokers
         return together if self.network is None else min(together, self.network)
 
@@ -33,10 +34,10 @@ class Fetch:
 
     @property
     def holds(self) -> bool:
-        """Whether they fit; else the throttle is exceeded before it is noticed, and the copies come in bursts."""
+        """True if the first fetches fit. Otherwise they exceed the throttle before it takes effect, in bursts."""
         return self.seconds < self.window_seconds
 
     @property
     def largest(self) -> float:
-        """replica.fetch.response.max.bytes must be below this."""
+        """The upper limit of replica.fetch.response.max.bytes."""
         return self.window_seconds * self.rate / self.brokers

@@ -1,4 +1,4 @@
-"""KIP-73's own estimate of a move: MoveRatio and MoveTime, every term kept. Serial: it looks at no single broker."""
+"""KIP-73's own estimate of a move: MoveRatio and MoveTime with their terms. It does not look at single brokers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def move_ratio(partitions_to_be_moved: int, total_partition_count: int) -> float
 class MoveTime:
     """MoveTime = MoveRatio x TotalLogSizePerBroker x #Brokers / (replication-quota - max(BytesInPerSec)).
 
-    Sizes in bytes, rates in bytes per second. `max_bytes_in` None is "nobody told", and then no time is known, either.
-    Source: KIP-73, Q&A 1; Kafka never shipped it.
+    Sizes are in bytes, rates in bytes per second. If `max_bytes_in` is None, it is unknown, and so is the time. Source:
+    KIP-73, Q&A 1; Kafka never shipped it.
     """
 
     partitions_to_be_moved: int
@@ -39,12 +39,12 @@ class MoveTime:
 
     @property
     def in_below_throttle(self) -> bool | None:
-        """KIP-73's IN < T (Q&A 4): necessary and, as `pace.share` shows, not sufficient. None when IN is unknown."""
+        """KIP-73's IN < T (Q&A 4). It is necessary, but not sufficient, see `pace.share`. None if IN is unknown."""
         return None if self.max_bytes_in is None else self.max_bytes_in < self.replication_quota
 
     @property
     def seconds(self) -> float | None:
-        """MoveTime; None when BytesIn is unknown and when the move never ends (`in_below_throttle` is False)."""
+        """MoveTime; None if BytesIn is unknown, and if the move never ends (`in_below_throttle` is False)."""
         if self.max_bytes_in is None or not self.in_below_throttle:
             return None
         return self.move_ratio * self.total_log_size / (self.replication_quota - self.max_bytes_in)

@@ -1,7 +1,8 @@
-"""Who gets which share of a throttle, broker by broker, and so how long a move takes and whether it can ever end.
+"""How each broker's throttle is shared, and therefore how long a move takes and whether it can finish.
 
-A leader's throttle carries the copies *and* the in-sync followers that fetch listed partitions: these are counted, not
-delayed (KAFKA-4313). A destination's throttle is shared by its new replicas. Each copy must outrun its own writes.
+A leader's throttle carries the copies *and* in-sync followers that fetch listed partitions. These followers are
+counted, but not delayed (KAFKA-4313). A destination's throttle is shared by its new replicas. A copy must be faster
+than the writes to it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _TIE: Final = 1e-9
 
 
 class Side(enum.Enum):
-    """Which of a broker's two replication throttles."""
+    """One of the two replication throttles of a broker."""
 
     LEADER = "leader"
     DESTINATION = "destination"
@@ -28,11 +29,11 @@ class Side(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """What one side of one broker must carry during the move, under `throttle`.
+    """The load of one side of one broker during the move, under `throttle`.
 
-    `bytes` is the size of all its copies. `keep_up` is the traffic of in-sync followers that spends this throttle (0 on
-    a destination); `writes` is what producers add to its copies meanwhile, counted once a copy. Bytes per second; None
-    is unknown, never 0.
+    `bytes` is the size of all its copies. `keep_up` is the follower traffic that uses this throttle (0 on a
+    destination). `writes` is the rate at which producers write to its copies, counted for each copy. Rates are in bytes
+    per second; None means unknown, never 0.
     """
 
     broker: int
@@ -46,60 +47,62 @@ class Share:
 
     @property
     def flows(self) -> float:
-        """How much of the throttle flows for certain, in bytes per second."""
+        """The usable part of the throttle, in bytes per second."""
         if self.side is Side.DESTINATION:
             return self.throttle * self.enforcement.into_destination
         return self.throttle * (1.0 if self.needed else self.enforcement.out_of_quiet_leader)
 
     @property
     def left(self) -> float | None:
-        """The rate that is left for copies: what flows - keep_up. May be negative."""
+        """The rate that is left for copies: `flows` - `keep_up`. It can be negative."""
         return None if self.keep_up is None else self.flows - self.keep_up
 
     @property
     def needed(self) -> float | None:
-        """The throttle must be greater than this, or the copies of this side never catch up.
+        """The throttle must be above this rate, otherwise the copies of this side never catch up.
 
-        The sum is enough: a copy that has caught up is in sync and keeps spending w, so the last one still gets
-        T - keep_up - (all the others' w), and must outrun its own.
+        The sum is enough. A copy that has caught up is in sync and keeps using its write rate w, so the last copy still
+        gets T - keep_up - (the w of all others), and must be faster than its own w.
         """
         return None if self.keep_up is None or self.writes is None else self.keep_up + self.writes
 
     @property
     def finishes(self) -> bool | None:
-        """Whether the copies outrun their writes; None when a rate is unknown."""
+        """True if the copies are faster than their writes; None if a rate is unknown."""
         return None if self.needed is None else self.throttle > self.needed
 
     @property
     def spare(self) -> float | None:
-        """The rate at which what is missing shrinks, in bytes per second; None when a rate is unknown or too high."""
+        """How fast the missing bytes shrink, in bytes per second; None if a rate is unknown or the throttle too low."""
         if self.needed is None or self.throttle <= self.needed:
             return None
         if self.side is Side.DESTINATION or not self.needed:
-            # Where writes need all that flows, the least bit of luck decides: a copy creeps.
+            # If writes need the whole usable part, a copy still makes a little progress, because the usable part
+            # varies.
             creep = (self.throttle - self.needed) * (1 - self.flows / self.throttle)
             return max(self.flows - self.needed, creep)
-        # Stopped fetches go on with the next write, and exceed the quota by some of it: never by more than is written.
+        # A stopped fetch continues with the next write, and exceeds the quota a little, but never by more than is
+        # written.
         return self.flows - max(0.0, self.needed - self.enforcement.beyond(self.throttle, self.copies))
 
     @property
     def at_once(self) -> float:
-        """The bytes that pass before the quota binds."""
+        """The bytes that are copied before the quota takes effect."""
         return self.throttle * AT_ONCE_SECONDS
 
     @property
     def seconds(self) -> float | None:
-        """How long this side's copies take once they flow, were it the only narrow one; None as `spare` is."""
+        """Time for the copies of this side if no other side slows them down; None if `spare` is None."""
         return None if self.spare is None else max(0.0, self.bytes - self.at_once) / self.spare
 
     @property
     def least_seconds(self) -> float:
-        """bytes / T: no move is faster, whatever the traffic."""
+        """bytes / T. No move is faster."""
         return self.bytes / self.throttle
 
 
 def shares(work: Work, throttle: ByteRate, enforcement: Enforcement) -> tuple[Share, ...]:
-    """The share of every broker that sends or receives, leader first, under `throttle` on both sides of each."""
+    """The share of every broker that sends or receives, leaders first, under `throttle` on both sides."""
     sides: defaultdict[tuple[int, bool], list[Link]] = defaultdict(list)
     for link in work.links:
         sides[link.leader, False].append(link)
@@ -121,10 +124,9 @@ def shares(work: Work, throttle: ByteRate, enforcement: Enforcement) -> tuple[Sh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How fast a move goes under `throttle`: the share of every broker that sends or receives, leader first.
+    """The pace of a move under `throttle`: the share of every broker that sends or receives, leaders first.
 
-    `run` is when each of the work's links ends, `START_SECONDS` not counted; None while a rate is unknown and when the
-    move never finishes.
+    `run` has the end of each link, without `START_SECONDS`. It is None if a rate is unknown or the move never finishes.
     """
 
     work: Work
@@ -135,7 +137,7 @@ class Pace:
 
     @property
     def feasible(self) -> bool | None:
-        """False when any side can never finish; None when no side is known to fail but a rate is unknown."""
+        """False if any side can never finish; None if no side is known to fail, but a rate is unknown."""
         verdicts = {share.finishes for share in self.shares}
         if False in verdicts:
             return False
@@ -143,9 +145,10 @@ class Pace:
 
     @property
     def bottleneck(self) -> Share | None:
-        """The side that the whole move waits for: one that never finishes, else the narrower side of the last copies.
+        """The side that the move waits for: one that never finishes, otherwise the slower side of the last copies.
 
-        While rates are unknown, the slowest if nothing were written. None when nothing moves; a tie goes to the first.
+        If rates are unknown, it is the slowest side without writes. It is None if nothing moves. If sides are equal,
+        the first one is used.
         """
         if not self.shares:
             return None
@@ -164,7 +167,7 @@ class Pace:
 
     @property
     def ends(self) -> dict[tuple[int, Side], float]:
-        """When each side has its last copy done, in seconds from the start; empty where no time is expected."""
+        """When each side finishes its last copy, in seconds from the start; empty without an expected time."""
         if self.run is None:
             return {}
         found: dict[tuple[int, Side], float] = {}
@@ -175,16 +178,16 @@ class Pace:
 
     @property
     def least_throttle(self) -> float | None:
-        """The move can finish under any throttle above this (bytes per second); None when a rate is unknown."""
+        """The move can finish with any throttle above this rate (bytes per second); None if a rate is unknown."""
         needed = [share.needed for share in self.shares]
         known = [rate for rate in needed if rate is not None]
         return max(known, default=0.0) if len(known) == len(needed) else None
 
     @property
     def seconds(self) -> float | None:
-        """The expected time: start-up and tail, then what the copies take side by side; 0 when nothing moves.
+        """The expected time: start, end and the parallel copies; 0 if nothing moves.
 
-        None when a rate is unknown and when the move never finishes.
+        It is None if a rate is unknown or the move never finishes.
         """
         if not self.shares:
             return 0.0
@@ -192,12 +195,12 @@ class Pace:
 
     @property
     def works(self) -> tuple[Work, ...]:
-        """What is carried at once: all of it."""
+        """The works that run one after the other: only this one."""
         return (self.work,)
 
     @property
     def followed(self) -> bool | None:
-        """Whether the time is more than a lower bound (`fluid.MOST_STREAMS`); None where none is expected."""
+        """False if the time is only a lower bound (`fair_rates.MOST_STREAMS`); None without an expected time."""
         return None if self.run is None else self.run.exact
 
     def under(self, throttle: ByteRate) -> Pace:
@@ -206,7 +209,7 @@ class Pace:
 
     @property
     def seconds_without_writes(self) -> float:
-        """The expected time if nobody writes to the moving partitions."""
+        """The expected time if nothing is written to the moving partitions."""
         if self.seconds is not None and not any(share.needed for share in self.shares):
             return self.seconds
         silent = replace(
@@ -218,7 +221,7 @@ class Pace:
 
     @property
     def least_seconds(self) -> float:
-        """bytes / T of the busiest side: a lower bound."""
+        """bytes / T of the busiest side, a lower bound."""
         return max((share.least_seconds for share in self.shares), default=0.0)
 
 

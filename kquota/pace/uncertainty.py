@@ -1,4 +1,4 @@
-"""How sure an expected time is: the traffic that was seen, calm and busy, and what the model itself may miss by."""
+"""How certain an expected time is: the variation of write rates, and the error of the model."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from kquota.pace.share import Pace, Side, pace
 from kquota.pace.work import Link, total
 
 MODEL: Final = 0.1
-"""The share within which nine of ten real moves are met: with 20 on quiet brokers the error was 3 % (one sigma), on a
-machine with eight times as much to do as cores up to 11 %.
+"""The error of the model in nine of ten real moves.
+
+In 20 moves on quiet brokers the error was 3 % (one sigma); on a machine with eight times more work than cores it was up
+to 11 %.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """From where to where the time will be, nine times of ten, in seconds; `high` None: in busy times it never ends.
+    """The time in nine of ten moves, in seconds. If `high` is None, the move never ends while producers are busiest.
 
-    `writes` is whether the traffic's own ups and downs are in it, or the model's alone.
+    `writes` is true if the band includes the variation of write rates, and false if it is only the error of the model.
     """
 
     low: float
@@ -29,14 +31,15 @@ class Band:
 
 
 def band(expected: Pace, calm: Mapping[int, float], busy: Mapping[int, float]) -> Band | None:
-    """The 90 % band of a pace; None where no time is expected.
+    """The 90 % band of a pace; None without an expected time.
 
-    `calm` and `busy` say of each leader by how much less and more than usual is written to what it leads: its 5th and
-    95th percentile over its mean. All leaders at once, so it is rather too wide than too narrow.
+    `calm` and `busy` are factors for each leader: the 5th and the 95th percentile of its write rate over the mean. They
+    apply to all leaders at once, so the band is rather too wide than too narrow.
     """
     if expected.seconds is None:
         return None
-    # Traffic with rare spikes has a mean above its 95th percentile: whatever is told, the band holds what is expected.
+    # Write rates with rare peaks can have a mean above their 95th percentile. The band always contains the expected
+    # time.
     quick = _seconds(expected, {leader: min(1.0, factor) for leader, factor in calm.items()})
     slow = _seconds(expected, {leader: max(1.0, factor) for leader, factor in busy.items()})
     return Band(
@@ -47,7 +50,7 @@ def band(expected: Pace, calm: Mapping[int, float], busy: Mapping[int, float]) -
 
 
 def together(bands: Iterable[Band | None]) -> Band | None:
-    """The band of moves that come one after the other, rather too wide than too narrow; None where one has none."""
+    """The band of moves that run one after the other, rather too wide than too narrow; None if one of them has none."""
     found = list(bands)
     known = [band for band in found if band is not None]
     if not known or len(known) < len(found):
@@ -60,9 +63,9 @@ def together(bands: Iterable[Band | None]) -> Band | None:
 
 
 def stuck_at_peak(expected: Pace, peak: Mapping[int, float]) -> tuple[int, ...]:
-    """The leaders that could each, by its own peak alone, keep the move from ever ending, lowest first.
+    """The leaders whose peak alone could prevent the end of the move, lowest id first.
 
-    `peak` says by how much more than usual is written then: its 99th percentile over its mean.
+    `peak` has the factor of each leader: the 99th percentile of its write rate over the mean.
     """
     needed = {(share.broker, share.side): share.needed or 0.0 for share in expected.shares}
     links: defaultdict[int, list[Link]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""A move in parts, one after the other: what each carries, how long it takes, and what that makes of the whole."""
+"""A move in waves, one after the other: the work and time of each wave, and of all waves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kquota.pace.work import Work, total
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wave:
-    """One part of a move: its `partitions` moving partitions, the first and the last by name, and their work."""
+    """One wave of a move: the number of its `partitions`, the names of the first and the last one, and its work."""
 
     first: str
     last: str
@@ -22,17 +22,17 @@ class Wave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waves:
-    """A move wave by wave, each with its pace; at least one. What `Pace` says of a move at once, it says of them all.
+    """A move in waves, at least one, each with its pace. It has the same properties as `Pace`, for all waves together.
 
-    A wave starts when the one before is in sync: brokers carry the writes of one wave at a time, and a throttle that
-    the whole move could never outrun may do for each of its waves.
+    A wave starts when the previous one is in sync, so brokers carry the writes of only one wave. A throttle that is too
+    low for the whole move at once can therefore be enough for each wave.
     """
 
     each: tuple[tuple[Wave, Pace], ...]
 
     @property
     def works(self) -> tuple[Work, ...]:
-        """What each wave carries."""
+        """The work of each wave."""
         return tuple(wave.work for wave, _ in self.each)
 
     @property
@@ -42,35 +42,35 @@ class Waves:
 
     @property
     def seconds(self) -> float | None:
-        """All of them, one after the other; None when the time of one is unknown or endless."""
+        """The time of all waves, one after the other; None if the time of a wave is unknown or it never finishes."""
         return total(pace.seconds for _, pace in self.each)
 
     @property
     def seconds_without_writes(self) -> float:
-        """The expected time if nobody writes to the moving partitions."""
+        """The expected time if nothing is written to the moving partitions."""
         return sum(pace.seconds_without_writes for _, pace in self.each)
 
     @property
     def least_seconds(self) -> float:
-        """A lower bound: that of each wave, one after the other."""
+        """A lower bound: the sum of the lower bounds of the waves."""
         return sum(pace.least_seconds for _, pace in self.each)
 
     @property
     def feasible(self) -> bool | None:
-        """The whole is when every wave is: False when one can never finish, None when of none but unknown ones."""
+        """True if every wave can finish, False if one never finishes; otherwise None, because one is unknown."""
         verdicts = {pace.feasible for _, pace in self.each}
         return False if False in verdicts else None if None in verdicts else True
 
     @property
     def least_throttle(self) -> float | None:
-        """Every wave can finish under any throttle above this (bytes per second); None when a rate is unknown."""
+        """Every wave can finish with any throttle above this rate (bytes per second); None if a rate is unknown."""
         least = [pace.least_throttle for _, pace in self.each]
         known = [rate for rate in least if rate is not None]
         return max(known) if len(known) == len(least) else None
 
     @property
     def worst(self) -> int:
-        """The place in `each` of the first wave that can never finish, else of the longest."""
+        """The index in `each` of the first wave that can never finish, otherwise of the longest wave."""
         stuck = [n for n, (_, pace) in enumerate(self.each) if pace.feasible is False]
         if stuck:
             return stuck[0]
@@ -80,12 +80,12 @@ class Waves:
 
     @property
     def bottleneck(self) -> Share | None:
-        """That of the worst wave."""
+        """The bottleneck of the worst wave."""
         return self.each[self.worst][1].bottleneck
 
     @property
     def followed(self) -> bool | None:
-        """Whether the times are more than a lower bound; None where none is expected."""
+        """False if the times are only a lower bound; None without an expected time."""
         found = {pace.followed for _, pace in self.each}
         return None if None in found else all(found)
 
@@ -95,5 +95,5 @@ class Waves:
 
 
 def in_waves(waves: Iterable[Wave], like: Pace) -> Waves:
-    """The waves of a move under the throttle, and the enforcement, of the move as a whole."""
+    """The waves of a move, with the throttle and the enforcement of the whole move."""
     return Waves(each=tuple((wave, pace(wave.work, like.throttle, like.enforcement)) for wave in waves))

@@ -1,4 +1,4 @@
-"""KIP-73's window for a throttle, IN < T < N - IN/R (Q&A 4), and what an operator's own limits leave of it."""
+"""KIP-73's window for a throttle, IN < T < N - IN/R (Q&A 4), within the operator's own limits."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """A rate in bytes per second, None when nobody knows it, and what sets it; the throttle may be a `closed` one.
+    """A rate in bytes per second (None means unknown) and its reason. If `closed`, the throttle may be equal to it.
 
-    One that does not bind is told, and forbids nothing.
+    A bound that does not bind is only shown, and forbids nothing.
     """
 
     rate: float | None
@@ -19,7 +19,7 @@ class Bound:
     binds: bool = True
 
     def kept(self, throttle: float, *, above: bool) -> bool | None:
-        """Whether a throttle, in bytes per second, is on its right side; None when its rate is unknown."""
+        """True if a throttle in bytes per second is on the right side of the bound; None if its rate is unknown."""
         if self.rate is None:
             return None
         room = throttle - self.rate if above else self.rate - throttle
@@ -28,24 +28,24 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The throttle must be above every bound of `above` and below every one of `below` that binds."""
+    """The throttle must be above every bound in `above`, and below every bound in `below` that binds."""
 
     above: tuple[Bound, ...]
     below: tuple[Bound, ...]
 
     @property
     def least(self) -> Bound | None:
-        """The bound from below that binds; None when none is known. Of equals an open one, of these the first."""
+        """The highest lower bound that binds; None if none is known. Of equal bounds, an open one, then the first."""
         return max(_known(self.above), key=lambda bound: (bound.rate or 0.0, not bound.closed), default=None)
 
     @property
     def most(self) -> Bound | None:
-        """The bound from above that binds; None when none is known. Of equals an open one, of these the first."""
+        """The lowest upper bound that binds; None if none is known. Of equal bounds, an open one, then the first."""
         return min(_known(self.below), key=lambda bound: (bound.rate or 0.0, bound.closed), default=None)
 
     @property
     def empty(self) -> bool:
-        """Whether what is known leaves no throttle at all."""
+        """True if the known bounds leave no throttle."""
         least, most = self.least, self.most
         if most is None or most.rate is None:
             return False
@@ -54,16 +54,17 @@ class Window:
         return most.rate < least.rate or (most.rate == least.rate and not (most.closed and least.closed))
 
     def broken(self, throttle: float) -> tuple[Bound, ...]:
-        """The known bounds that bind and that a throttle, in bytes per second, does not keep."""
+        """The known and binding bounds that a throttle, in bytes per second, does not keep."""
         low = [bound for bound in _known(self.above) if not bound.kept(throttle, above=True)]
         high = [bound for bound in _known(self.below) if not bound.kept(throttle, above=False)]
         return (*low, *high)
 
 
 def network_bound(network: float, bytes_in: float | None, replication_factor: int) -> float | None:
-    """N - IN/R: what the throttle must leave to clients when all leaders have moved; None while IN is unknown.
+    """N - IN/R: the throttle must leave the rest to clients when all leaders have moved; None if IN is unknown.
 
-    All in bytes per second. May be negative: then the network is full without a move. Source: KIP-73, Q&A 4.
+    All rates are in bytes per second. A negative result means that the network is full without a move. Source: KIP-73,
+    Q&A 4.
     """
     return None if bytes_in is None else network - bytes_in / replication_factor
 

@@ -1,4 +1,4 @@
-"""What a move has to carry, from which broker to which, whatever the throttle."""
+"""The work of a move: what is copied from which broker to which, independent of the throttle."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 class Link:
     """All copies that one leader sends to one destination.
 
-    `bytes` is their size; `writes` is what producers add to them meanwhile, counted once a copy, in bytes per second.
-    None is unknown, never 0.
+    `bytes` is their size. `writes` is the rate at which producers write to them, counted for each copy, in bytes per
+    second. None means unknown, never 0.
     """
 
     leader: int
@@ -25,8 +25,8 @@ class Link:
 class Work:
     """The links of a move, ordered by leader and destination.
 
-    `keep_up` is, of each leader in them, the traffic of in-sync followers of the moving partitions: it spends the
-    leader's throttle and is not delayed (KAFKA-4313). Bytes per second; None is unknown, never 0.
+    `keep_up` has the follower traffic of each leader: fetches of in-sync followers of the moving partitions. It uses
+    the leader's throttle and is not delayed (KAFKA-4313). Rates are in bytes per second; None means unknown, never 0.
     """
 
     links: tuple[Link, ...]
@@ -34,16 +34,16 @@ class Work:
 
     @property
     def copies(self) -> int:
-        """How many replicas are to be made."""
+        """The number of replicas to create."""
         return sum(link.copies for link in self.links)
 
     @property
     def bytes(self) -> int:
-        """What is to be copied, in bytes."""
+        """The bytes to copy."""
         return sum(link.bytes for link in self.links)
 
     def scaled(self, factors: Mapping[int, float]) -> Work:
-        """The same move where producers write more or less to what a leader leads: times its factor, 1 unless given."""
+        """The same move with other write rates: those of each leader's partitions, times its factor (default 1)."""
         return Work(
             links=tuple(replace(k, writes=_times(k.writes, factors.get(k.leader, 1.0))) for k in self.links),
             keep_up={leader: _times(rate, factors.get(leader, 1.0)) for leader, rate in self.keep_up.items()},
@@ -51,13 +51,13 @@ class Work:
 
 
 def work(links: Iterable[Link], keep_up: Mapping[int, float | None]) -> Work:
-    """The work of `links` in any order; a leader that `keep_up` does not name has no follower in sync."""
+    """The work of `links` in any order. A leader that is not in `keep_up` has no in-sync followers."""
     ordered = tuple(sorted((link for link in links if link.copies), key=lambda link: (link.leader, link.destination)))
     return Work(links=ordered, keep_up={link.leader: keep_up.get(link.leader, 0.0) for link in ordered})
 
 
 def total(rates: Iterable[float | None]) -> float | None:
-    """The sum of rates; one that is unknown makes it unknown."""
+    """The sum of rates; None if one of them is unknown."""
     known = list(rates)
     return None if None in known else sum(rate for rate in known if rate is not None)
 

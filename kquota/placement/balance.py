@@ -1,8 +1,8 @@
-"""Bytes from full brokers to empty ones, until each is within a band around the mean. As few bytes as it takes.
+"""Moves bytes from full brokers to empty ones until each is in a band around the mean, with as few bytes as possible.
 
-A move is made only if it brings the brokers nearer to the band in sum, and taken back where it does so no more: so
-this ends, and on its own result it does nothing. Followers go before leaders, moves that push nobody out of the band
-before those that do, large before small; where no move helps, two replicas change places.
+A move is made only if it brings the brokers closer to the band in sum, and undone if it does not help any more. So the
+algorithm ends, and does nothing on its own result. Followers move before leaders, and large partitions before small
+ones. Moves that push no broker out of the band come first. If no move helps, two replicas change places.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from kquota.terms import BrokerId
 _PARTNERS: Final = 10
 _GIVEN: Final = 50
 _NEAR: Final = 4
-"""How many brokers, replicas of one and of the other an exchange looks at: stuck brokers must not cost minutes."""
+"""The most brokers, and replicas of either broker, that an exchange considers, to limit its time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceBand:
-    """The bytes that a broker should hold at least and at most."""
+    """The fewest and the most bytes that a broker should hold."""
 
     low: int
     high: int
@@ -34,17 +34,17 @@ class BalanceBand:
 
     @classmethod
     def around(cls, loads: Sequence[int], tolerance: Fraction) -> BalanceBand:
-        """The mean of these brokers' bytes, and as far from it as the tolerance lets them be, rounded outwards."""
+        """The mean of these brokers' bytes, plus and minus the tolerance, rounded outwards."""
         mean = Fraction(sum(loads), len(loads))
         return cls(low=floor(mean * (1 - tolerance)), high=ceil(mean * (1 + tolerance)), mean=round(mean))
 
     def off(self, load: int) -> int:
-        """By how many bytes a broker is outside; 0 inside."""
+        """How many bytes a broker is outside the band; 0 inside."""
         return max(0, load - self.high, self.low - load)
 
 
 def level(draft: PlacementDraft, goal: Goal, movable: Sequence[int], band: BalanceBand) -> None:
-    """Every broker into the band, as far as partitions can be parted."""
+    """Bring every broker into the band, as far as the sizes of partitions allow it."""
     scales = _Scales(draft, goal, movable, band, Why.BALANCE)
     while scales.relieve() or scales.feed(goal.destinations) or scales.swap() or scales.take_back():
         pass
@@ -58,16 +58,16 @@ def fill(
     receivers: Collection[BrokerId],
     why: Why,
 ) -> None:
-    """Each of `receivers` into the band from below, from the fullest of the others; nothing moves between others."""
+    """Bring each of `receivers` up into the band, from the fullest other brokers, which exchange no replicas."""
     scales = _Scales(draft, goal, movable, band, why)
     while scales.feed(receivers) or scales.take_back():
         pass
 
 
 class _Scales:
-    """The brokers that even out, with what each could give: its followers and its leaders, by size.
+    """The brokers that are balanced, with the followers and leaders that each could give, by size.
 
-    All orders follow from the assignment alone, never from the way that led to it.
+    All orders depend only on the assignment, never on the steps that led to it.
     """
 
     def __init__(self, draft: PlacementDraft, goal: Goal, movable: Sequence[int], band: BalanceBand, why: Why) -> None:
@@ -88,7 +88,7 @@ class _Scales:
                 held.sort()
 
     def relieve(self) -> bool:
-        """Moves from brokers above the band; whether there was one."""
+        """Move replicas from brokers above the band. Returns True if one was moved."""
         above = [broker for load, broker in reversed(self.ranking.ordered) if load > self.band.high]
         moved = False
         for broker in above:
@@ -97,7 +97,7 @@ class _Scales:
         return moved
 
     def feed(self, receivers: Collection[BrokerId]) -> bool:
-        """Moves to those of `receivers` that are below the band; whether there was one."""
+        """Move replicas to those of `receivers` that are below the band. Returns True if one was moved."""
         below = [broker for load, broker in self.ranking.ordered if load < self.band.low and broker in receivers]
         moved = False
         for broker in below:
@@ -107,7 +107,7 @@ class _Scales:
         return moved
 
     def swap(self) -> bool:
-        """Exchanges a replica with a smaller one where nothing else helps; whether it did. Looks at near sizes only."""
+        """Exchange a replica for a smaller one of similar size. Returns True if that helped."""
         ordered = [broker for _, broker in self.ranking.ordered]
         load, band = self.draft.bytes, self.band
         pairs = [(of, to) for of in reversed(ordered) if load[of] > band.high for to in ordered[:_PARTNERS]]
@@ -127,7 +127,7 @@ class _Scales:
         return False
 
     def take_back(self) -> bool:
-        """Undoes moves that others have made needless, the largest first; whether there was one."""
+        """Undo moves that later moves made unnecessary, the largest first. Returns True if one was undone."""
         draft, band = self.draft, self.band
         made = [
             (p, destination, source)
@@ -152,7 +152,7 @@ class _Scales:
         source: BrokerId,
         destination: BrokerId,
     ) -> Iterator[tuple[int, int]]:
-        """Pairs of partitions whose difference in size brings both brokers nearer to the band; the smallest first."""
+        """Pairs of partitions whose exchange brings both brokers closer to the band, the smallest difference first."""
         of, to, off = self.draft.bytes[source], self.draft.bytes[destination], self.band.off
         wanted = min(max(off(of), off(to)), (of - to) // 2)
         if wanted <= 0:
@@ -179,7 +179,7 @@ class _Scales:
         return False
 
     def _fetch(self, destination: BrokerId, spent: set[tuple[bool, bool, BrokerId]]) -> bool:
-        """One replica to a broker. A source that had none for it is `spent`: as it fills, it can take fewer still."""
+        """Move one replica to a broker. A source without one is `spent`: a fuller broker accepts even less."""
         low, lack = self.band.low, self.band.low - self.draft.bytes[destination]
         for clean in (True, False):
             for leading in (False, True):
@@ -196,7 +196,7 @@ class _Scales:
         return False
 
     def _receivers(self, p: int, source: BrokerId, clean: bool) -> Iterator[BrokerId]:
-        """Where one replica could go to bring the sum nearer to the band, emptiest first."""
+        """The brokers to which a replica can move so that the sum comes closer to the band, emptiest first."""
         for broker in self.ranking:
             if not self._gains(p, source, broker, clean):
                 return  # the fuller it is, the less there is to gain
@@ -204,7 +204,7 @@ class _Scales:
                 yield broker
 
     def _gains(self, p: int, source: BrokerId, destination: BrokerId, clean: bool) -> bool:
-        """Whether the two are nearer to the band afterwards; `clean`: and neither is pushed out at its other end."""
+        """True if both brokers come closer to the band and, if `clean`, neither leaves it on the other side."""
         size, band = self.draft.sizes[p], self.band
         of, to = self.draft.bytes[source], self.draft.bytes[destination]
         if clean:
@@ -235,7 +235,7 @@ class _Scales:
 
 
 def _nearest(held: Sequence[tuple[int, int]], size: int) -> Iterator[int]:
-    """Partitions of at most this size, the largest first; then the larger ones, the smallest first."""
+    """Partitions of at most this size, the largest first, then the larger ones, the smallest first."""
     cut = bisect_right(held, (size, inf))
     yield from (held[n][1] for n in range(cut - 1, -1, -1))
     yield from (held[n][1] for n in range(cut, len(held)))

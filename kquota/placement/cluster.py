@@ -1,4 +1,4 @@
-"""What the planner looks at: brokers with racks and disks, partitions with their replicas and one size each."""
+"""The planner's view of a cluster: brokers with racks and disks, partitions with their replicas and one size each."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kquota.sizes.replica import LogDir
 from kquota.terms import BrokerId, TopicPartition
 
 INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
-"""The topics that Kafka makes for itself."""
+"""The topics that Kafka creates for itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    """A broker's volumes together, in bytes. `used` counts everything on them, where volumes are told."""
+    """All volumes of a broker together, in bytes. `used` includes other files, if the broker reports its volumes."""
 
     total: int
     used: int
@@ -27,7 +27,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """A broker that lives, or that still stands in some partition's replicas. `disk` None: nobody told."""
+    """A broker that is alive or in the replicas of a partition. `disk` is None if unknown."""
 
     rack: str | None = None
     alive: bool = True
@@ -36,9 +36,9 @@ class Broker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLayout:
-    """One reading. A partition has one size, its leader's log: what each new replica must copy.
+    """One reading of a cluster. The size of a partition is its leader's log, which each new replica must copy.
 
-    A partition without an entry in `sizes` has a size that nobody told. Both mappings are ordered by name.
+    A partition without an entry in `sizes` has an unknown size. Both mappings are sorted by name.
     """
 
     brokers: Mapping[BrokerId, Broker]
@@ -47,7 +47,7 @@ class ClusterLayout:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "brokers", dict(sorted(self.brokers.items())))
-        # To compare names as values costs a second of 100,000 partitions; as pairs it costs nothing to speak of.
+        # Comparing names as values takes a second for 100,000 partitions. Comparing them as pairs is much faster.
         ordered = sorted(self.partitions.items(), key=lambda item: (item[0].topic, item[0].partition))
         object.__setattr__(self, "partitions", dict(ordered))
 
@@ -57,19 +57,19 @@ class ClusterLayout:
         return tuple(broker for broker, found in self.brokers.items() if found.alive)
 
     def racks(self) -> dict[BrokerId, str]:
-        """The rack of each broker whose rack counts: none when all live brokers stand in one.
+        """The rack of each broker whose rack counts; empty if all live brokers are in one rack.
 
-        Live brokers without a rack stand together, beside the others: two of them may well share a switch. Where a
-        dead broker stood, the cluster does not tell.
+        Live brokers without a rack count as one additional rack, because two of them may share a switch. The rack of a
+        dead broker is unknown.
         """
         found = {broker: self.brokers[broker].rack or "" for broker in self.alive}
         return found if len(set(found.values())) > 1 else {}
 
 
 def cluster(snapshot: Snapshot, log_dirs: Iterable[LogDir], disk: int | None = None) -> ClusterLayout:
-    """The cluster of one reading. `disk`: the bytes of every broker's volumes, in place of what the brokers tell.
+    """The cluster from one reading. `disk` replaces the reported size of every broker's volumes, in bytes.
 
-    A partition's size is its leader's log, else the largest of its replicas' logs: followers may lag behind.
+    The size of a partition is its leader's log, otherwise the largest log of its replicas, because followers may lag.
     """
     logs: dict[TopicPartition, dict[BrokerId, int]] = defaultdict(dict)
     dirs: dict[BrokerId, list[LogDir]] = defaultdict(list)
@@ -101,6 +101,6 @@ def cluster(snapshot: Snapshot, log_dirs: Iterable[LogDir], disk: int | None = N
 
 
 def _volumes(dirs: Iterable[LogDir]) -> Disk | None:
-    """All volumes of one broker as one; None when one of them is not told (Kafka before 3.3, a failed log dir)."""
+    """All volumes of one broker as one; None if one of them is unknown (Kafka before 3.3, a failed log dir)."""
     both = together((log_dir.volume_total, log_dir.volume_usable) for log_dir in dirs)
     return None if both is None else Disk(total=both[0], used=both[0] - both[1])

@@ -1,4 +1,4 @@
-"""The working copy of an assignment: replicas come and go, the sums of every broker follow. Not a place to decide."""
+"""The working copy of an assignment. It adds and removes replicas and updates each broker's sums."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 
 class Why(enum.StrEnum):
-    """The goal that a replica moves for."""
+    """The goal for which a replica moves."""
 
     DRAIN = "drain"
     REPLICATION_FACTOR = "replication-factor"
@@ -23,13 +23,13 @@ class Why(enum.StrEnum):
 
 
 class Ranking:
-    """Brokers from the emptiest to the fullest; of equals the lower id first."""
+    """Brokers from the emptiest to the fullest; the lower id first if they are equal."""
 
     def __init__(self, loads: Mapping[BrokerId, int]) -> None:
         self.ordered = sorted((load, broker) for broker, load in loads.items())
 
     def change(self, broker: BrokerId, before: int, after: int) -> None:
-        """The load of one broker is another now."""
+        """Update the order after a change of the broker's load."""
         del self.ordered[bisect_left(self.ordered, (before, broker))]
         insort(self.ordered, (after, broker))
 
@@ -38,11 +38,12 @@ class Ranking:
 
 
 class PlacementDraft:
-    """Partitions by number, in the order of their names; a size that nobody told counts as 0.
+    """Partitions by number, in the order of their names. An unknown size counts as 0.
 
-    `copies[p]` maps each broker that gets a replica to the one whose replica it takes over (None: one more replica)
-    and why; its keys are always exactly the brokers of `replicas[p]` that do not hold the partition now. `drops[p]`
-    are the replicas that go without another in their place. `incoming` are the bytes that each broker must take.
+    `copies[p]` maps each broker that gets a replica to the broker whose replica it replaces (None: an additional
+    replica) and the goal. Its keys are always exactly the brokers of `replicas[p]` that do not hold the partition now.
+    `drops[p]` are replicas that are removed without a replacement. `incoming` has the bytes that each broker must
+    receive.
     """
 
     def __init__(self, cluster: ClusterLayout, goal: Goal) -> None:
@@ -58,7 +59,8 @@ class PlacementDraft:
         self.loads: dict[BrokerId, int] = dict.fromkeys(cluster.brokers, 0)
         self.incoming: dict[BrokerId, int] = dict.fromkeys(cluster.brokers, 0)
         self.room = {broker: _room(cluster, broker, goal.disk_limit) for broker in cluster.brokers}
-        # An empty partition weighs a tenth of an average one, or all empty ones would come to the emptiest broker.
+        # An empty partition weighs a tenth of an average one. Otherwise all empty partitions would go to the emptiest
+        # broker.
         held = sum(map(len, self.replicas))
         every = sum(size * len(replicas) for size, replicas in zip(self.sizes, self.replicas, strict=True))
         self.least_weight = max(1, every // (10 * held)) if held else 1
@@ -74,18 +76,18 @@ class PlacementDraft:
         }
 
     def spread(self, replicas: list[BrokerId]) -> int:
-        """On how many racks these replicas are."""
+        """The number of racks of these replicas."""
         return len({self.racks[broker] for broker in replicas if broker in self.racks})
 
     def fits(self, p: int, broker: BrokerId) -> bool:
-        """Whether the broker has room for a replica of `p` while everything that it holds now is still there."""
+        """True if the broker has room for a replica of `p` in addition to everything that it holds now."""
         room = self.room[broker]
         if room is None or broker in self.now[p].replicas or not self.sizes[p]:
             return True
         return self.incoming[broker] + self.sizes[p] <= room
 
     def emptiest(self, p: int, barred: Collection[str | None] = ()) -> BrokerId | None:
-        """The destination of the least load for another replica of `p`, in a rack that is not barred; None: no room."""
+        """The broker with the least load for a replica of `p`, in a rack that is not barred; None without room."""
         replicas = self.replicas[p]
         best: tuple[int, BrokerId] | None = None
         for rack, ranking in self.rankings.items():
@@ -100,23 +102,23 @@ class PlacementDraft:
         return None if best is None else best[1]
 
     def leads(self, p: int, broker: BrokerId) -> bool:
-        """Whether it is the leader, or the preferred one."""
+        """True if the broker is the leader or the preferred leader."""
         return broker == self.now[p].leader or broker == self.replicas[p][0]
 
     def add(self, p: int, broker: BrokerId, why: Why) -> None:
-        """One replica more."""
+        """Add a replica."""
         self.replicas[p].append(broker)
         self._weigh(p, broker, 1)
         self._note(p, broker, None, why)
 
     def drop(self, p: int, broker: BrokerId) -> None:
-        """One replica less."""
+        """Remove a replica."""
         self.replicas[p].remove(broker)
         self._weigh(p, broker, -1)
         self.drops.setdefault(p, []).append(broker)
 
     def move(self, p: int, source: BrokerId, destination: BrokerId, why: Why) -> None:
-        """One replica elsewhere, in the same place of the order."""
+        """Move a replica to another broker, at the same position."""
         replicas = self.replicas[p]
         replicas[replicas.index(source)] = destination
         self._weigh(p, source, -1)
@@ -136,7 +138,8 @@ class PlacementDraft:
             if source is not None:
                 self.drops[p].append(source)
         elif (freed := next((to for to, (of, _) in copies.items() if of == destination), None)) is not None:
-            # Its replica was to go to `freed`; now it stays, and what comes to `freed` comes in place of `source`.
+            # Its replica should move to `freed`. Now it stays, and the new replica on `freed` replaces the one on
+            # `source`.
             copies[freed] = (source, copies[freed][1])
         else:
             copies[destination] = (source, why)
@@ -155,6 +158,6 @@ class PlacementDraft:
 
 
 def _room(cluster: ClusterLayout, broker: BrokerId, limit: Fraction) -> int | None:
-    """How many bytes may come; None when nobody told how big the disk is. A disk over the limit takes nothing."""
+    """How many bytes fit; None if the disk size is unknown. A disk above the limit has no room."""
     disk = cluster.brokers[broker].disk
     return None if disk is None else int(disk.total * limit) - disk.used

@@ -1,6 +1,6 @@
-"""Kafka's own rule for a random placement: what kafka-reassign-partitions --generate proposes, made repeatable.
+"""Kafka's own rule for a random placement: the proposal of kafka-reassign-partitions --generate, but repeatable.
 
-The rule is AdminUtils.assignReplicasToBrokers (KIP-36). The tool of 4.3 draws by KRaft's StripedReplicaPlacer instead.
+The rule is AdminUtils.assignReplicasToBrokers (KIP-36). Kafka's tool 4.3 uses KRaft's StripedReplicaPlacer instead.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """Where the partitions are and where they would go.
+    """The current and the proposed replicas of partitions.
 
-    `gaining` are those that get a new replica, and so are copied; the others keep theirs, in another order at most.
-    `mixed` are the topics whose partitions have no one replication factor: each with how many partitions have it.
+    `gaining` are the partitions that get a new replica and must copy it. The others keep their replicas, possibly in
+    another order. `mixed` has the topics with several replication factors, each factor with its number of partitions.
     """
 
     current: Plan
@@ -35,11 +35,11 @@ class Proposal:
 def proposal(
     partitions: Mapping[TopicPartition, PartitionReplicas], racks: Mapping[BrokerId, str | None], seed: int
 ) -> Proposal:
-    """A place on the brokers of `racks` for each partition of some topics; one that moves is taken for where it goes.
+    """A proposal on the brokers of `racks` for the partitions of some topics. Moving ones count with their targets.
 
-    Today's places have no influence. A topic gets the replication factor of its first partition (Kafka: of any). The
-    same seed, brokers and partitions make the same proposal, whatever other topics are in it. Raises Refused as
-    `placed` does, and where only some brokers have a rack.
+    The current replicas have no influence. A topic gets the replication factor of its first partition (Kafka: of any
+    partition). The same seed, brokers and partitions give the same proposal, whatever other topics are in it. Raises
+    Refused like `placed`, and if only some brokers have a rack.
     """
     check_racks(racks)
     current = Plan(targets={name: now.target for name, now in partitions.items()})
@@ -51,7 +51,7 @@ def proposal(
         if those[0] > len(racks):
             raise Refused(
                 f"topic {topic}: Replication factor: {those[0]} larger than available brokers: {len(racks)}; "
-                "name more brokers in ",
+                "give more brokers in ",
                 Parameter("broker_list"),
             )
         start, shift = _begin(seed, topic, len(racks))
@@ -66,7 +66,7 @@ def proposal(
 
 
 def check_racks(racks: Mapping[BrokerId, str | None]) -> None:
-    """Raises Refused where some brokers have a rack and some have none."""
+    """Raises Refused if some brokers have a rack and some do not."""
     without = sorted(broker for broker, rack in racks.items() if rack is None)
     if without and len(without) < len(racks):
         raise Refused(
@@ -84,11 +84,11 @@ def placed(
     shift: int,
     first: int = 0,
 ) -> dict[int, Replicas]:
-    """The replicas of so many partitions, numbered from `first`, over the brokers of `racks`, the leader first.
+    """The replicas of partitions numbered from `first`, over the brokers of `racks`, the leader first.
 
-    Leaders go round the brokers, beginning at `start`; followers stand `shift` further on, one more with every round,
-    so that a broker's followers are spread over all others. Without racks it is the rule of one rack. The
-    replication factor must not be larger than the number of brokers. Source: KIP-36, AdminUtils.
+    Leaders go around the brokers from `start`. Followers are `shift` brokers further, plus one for every round, so that
+    the followers of a broker are spread over all others. Without racks, all brokers count as one rack. The replication
+    factor must not exceed the number of brokers. Source: KIP-36, AdminUtils.
     """
     order = alternated(racks)
     found: dict[int, Replicas] = {}
@@ -110,7 +110,7 @@ def alternated(racks: Mapping[BrokerId, str | None]) -> tuple[BrokerId, ...]:
     members: defaultdict[str, list[BrokerId]] = defaultdict(list)
     for broker, rack in sorted(racks.items()):
         members[rack or ""].append(broker)
-    # As Java sorts text, by its UTF-16 units.
+    # Java sorts text by its UTF-16 units.
     by_rack = [members[rack] for rack in sorted(members, key=lambda rack: rack.encode("utf-16-be", "surrogatepass"))]
     return tuple(broker for turn in zip_longest(*by_rack) for broker in turn if broker is not None)
 
@@ -118,9 +118,9 @@ def alternated(racks: Mapping[BrokerId, str | None]) -> tuple[BrokerId, ...]:
 def _followers(
     order: Sequence[BrokerId], racks: Mapping[BrokerId, str | None], leader: int, shift: int
 ) -> Iterator[BrokerId]:
-    """Brokers after the leader's, without end.
+    """The brokers after the leader's broker, without end.
 
-    A rack that has a replica waits until every rack has one, and a broker until every broker has one.
+    A rack with a replica is used again only when every rack has one, and a broker only when every broker has one.
     """
     every_rack = set(racks.values())
     taken, taken_racks = {order[leader]}, {racks[order[leader]]}
@@ -134,9 +134,9 @@ def _followers(
 
 
 def _begin(seed: int, topic: str, brokers: int) -> tuple[int, int]:
-    """Where a topic's leaders begin and its followers' first shift, both below the number of brokers.
+    """The start of a topic's leaders and the first shift of its followers, both below the number of brokers.
 
-    By a hash, not by a random generator: Python may change the numbers of its own.
+    They come from a hash instead of a random generator, because Python may change the numbers of its generator.
     """
     digest = hashlib.sha256(f"{seed} {topic}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % brokers, int.from_bytes(digest[8:16], "big") % brokers

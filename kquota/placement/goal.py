@@ -1,4 +1,4 @@
-"""What a plan is to reach, and what of it cannot be meant for this cluster."""
+"""The goals of a plan, and the check that they are possible on this cluster."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ DISK_LIMIT: Final = Fraction(85, 100)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """Goals of one plan; all of them hold at its end.
+    """The goals of one plan. All of them hold at its end.
 
-    `drain` concerns `drained_topics`; every other goal concerns `topics`. Replicas come to `brokers` only. `tolerance`
-    is how far from the mean a broker's bytes may stay; `disk_limit` is the share of its volumes that may be used at
-    the worst moment, when all copies have come and nothing has gone.
+    `drain` concerns `drained_topics`; every other goal concerns `topics`. New replicas go only to `brokers`.
+    `tolerance` is the largest distance of a broker's bytes from the mean. `disk_limit` is the largest used fraction of
+    its volumes when they are fullest: all copies are complete and no old replica is deleted.
     """
 
     brokers: frozenset[BrokerId]
@@ -37,29 +37,29 @@ class Goal:
 
     @property
     def destinations(self) -> tuple[BrokerId, ...]:
-        """Where replicas may come to, sorted."""
+        """The brokers that may get replicas, sorted."""
         return tuple(sorted(self.brokers - self.drain))
 
 
 def check(goal: Goal, cluster: ClusterLayout) -> None:
-    """Raises Invalid for brokers that do not exist, do not live, or are to be drained and filled at once."""
+    """Raises Invalid for brokers that do not exist or are dead, and for brokers that are both drained and added."""
     if unknown := sorted(goal.drain - set(cluster.brokers)):
         raise Invalid(
             Parameter("drain"),
-            f" {joined(unknown)}: no such broker, and no partition names one; live are {joined(cluster.alive)}",
+            f" {joined(unknown)}: no such broker, also not in any partition. Live brokers: {joined(cluster.alive)}",
         )
     for means, brokers in {Parameter("add"): goal.add, Parameter("brokers"): goal.brokers}.items():
         if dead := sorted(brokers - set(cluster.alive)):
-            raise Invalid(means, f" {joined(dead)}: not alive; live are {joined(cluster.alive)}")
+            raise Invalid(means, f" {joined(dead)}: dead. Live brokers: {joined(cluster.alive)}")
     if both := sorted(goal.drain & goal.add):
-        raise Invalid(f"brokers {joined(both)}: to be drained and to be added at once")
+        raise Invalid(f"brokers {joined(both)}: both drained and added. Give each broker only one goal")
     if outside := sorted(goal.add - goal.brokers):
         among = f" {joined(sorted(goal.brokers))}"
         raise Invalid(Parameter("add"), f" {joined(outside)}: not among ", Parameter("brokers"), among)
     if not goal.destinations:
         raise Invalid(
-            "no broker is left that replicas may come to: give ",
+            "no broker is left for replicas; give ",
             Parameter("brokers"),
-            " others than those of ",
+            " that are not in ",
             Parameter("drain"),
         )

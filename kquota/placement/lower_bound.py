@@ -1,4 +1,4 @@
-"""The fewest bytes that any plan for the goal must copy. What a plan copies above that is its own doing."""
+"""The fewest bytes that any plan for the goal must copy."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forced:
-    """The bytes that drain, replication factor and racks make new, and what of today's replicas each broker may keep.
+    """The bytes of new replicas for drain, replication factor and racks, and the replicas that each broker may keep.
 
-    Which replicas go for a lower replication factor or for a rack is the planner's choice: `most` holds all of them,
-    `fewest` none of these partitions.
+    The planner chooses which replicas a lower replication factor or a rack removes: `most` includes all of these
+    partitions, `fewest` none of them.
     """
 
     bytes: int
@@ -26,10 +26,10 @@ class Forced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Least:
-    """The lower bound: the largest of its terms, in bytes. A term of a goal that was not asked for is 0.
+    """The lower bound: the largest of its terms, in bytes. The term of a goal that is not set is 0.
 
-    `forced`: each partition's size, times the replicas that it must get because of drain, replication factor or racks.
-    `lack`: what brokers lack below the band. `excess`: what brokers hold above it, and besides all that is `forced`.
+    `forced`: the size of each partition x its new replicas for drain, replication factor or racks. `lack`: the bytes
+    that brokers lack below the band. `excess`: the bytes that brokers hold above it, plus all of `forced`.
     """
 
     forced: int
@@ -38,12 +38,12 @@ class Least:
 
     @property
     def bytes(self) -> int:
-        """The bound itself."""
+        """The lower bound in bytes."""
         return max(self.forced, self.lack, self.excess)
 
 
 def forced(draft: PlacementDraft, goal: Goal, free: Iterable[int]) -> Forced:
-    """What the goals that look at single partitions ask for. `draft` has reached them, and is not evened out yet."""
+    """The terms of goals for single partitions. `draft` has reached them, and is not balanced yet."""
     total = 0
     most, fewest = dict(draft.bytes), dict(draft.bytes)
     reachable = {draft.racks[broker] for broker in goal.destinations if broker in draft.racks}
@@ -71,7 +71,7 @@ def forced(draft: PlacementDraft, goal: Goal, free: Iterable[int]) -> Forced:
 
 
 def least(goal: Goal, must: Forced, band: BalanceBand | None) -> Least:
-    """The bound for all goals together."""
+    """The lower bound for all goals together."""
     lack = excess = 0
     if band is not None:
         fed = goal.destinations if goal.balance else tuple(goal.add)

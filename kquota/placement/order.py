@@ -1,4 +1,4 @@
-"""The order of replicas: who is the preferred leader. It is kept wherever it can be."""
+"""The order of replicas, which decides the preferred leader. It stays unchanged if possible."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from kquota.terms import BrokerId
 
 
 def ordered(draft: PlacementDraft) -> dict[int, tuple[BrokerId, ...]]:
-    """The replicas of every partition that changed, the preferred leader first; in the order of names.
+    """The replicas of every changed partition, the preferred leader first, in the order of names.
 
-    The first replica stays first while it keeps its replica, and a new replica stands where the old one stood. If the
-    first goes, the leader becomes first, and nobody has to be elected. If the leader goes, too, one election cannot be
-    avoided: the replica whose broker leads fewest partitions becomes first; of equals one that holds the data already.
+    The preferred leader does not change as long as it keeps its replica, and a new replica takes the position of the
+    old one. If the preferred leader loses its replica, the current leader becomes the first, so that no election is
+    necessary. If both lose it, the replica on the broker that leads the fewest partitions becomes the first; if brokers
+    are equal, one that has the data already.
     """
     leading = Counter(now.leader for now in draft.now if now.leader is not None)
     found: dict[int, tuple[BrokerId, ...]] = {}
@@ -36,7 +37,7 @@ def ordered(draft: PlacementDraft) -> dict[int, tuple[BrokerId, ...]]:
 
 
 def leader_after(draft: PlacementDraft, p: int, replicas: tuple[BrokerId, ...]) -> BrokerId:
-    """Who leads once the replicas are these: the leader of today, else the first that is in sync (new ones are)."""
+    """The leader with these replicas: the current one, otherwise the first in-sync one (new replicas are in sync)."""
     now = draft.now[p]
     if now.leader is not None and now.leader in replicas:
         return now.leader

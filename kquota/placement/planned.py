@@ -1,4 +1,4 @@
-"""What a plan comes to: each change and why, each broker before and after, what could not be reached."""
+"""The result of the planner: each change and its reason, each broker before and after, and unreached goals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """A new replica; `source` is whose place it takes, None where it is one more."""
+    """A new replica. `source` is the broker whose replica it replaces, None for an additional replica."""
 
     source: BrokerId | None
     destination: BrokerId
@@ -27,7 +27,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChange:
-    """One partition that the plan names. `size` in bytes, of each copy."""
+    """One partition in the plan. `size` is the bytes of each copy."""
 
     partition: TopicPartition
     before: Replicas
@@ -40,13 +40,13 @@ class PartitionChange:
 
     @property
     def bytes(self) -> int:
-        """What is copied."""
+        """The bytes to copy."""
         return self.size * len(self.copies)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """A partition that stays as it is, or that got less than the goal, and why."""
+    """A partition that stays as it is, or does not reach the goal, and the reason."""
 
     partition: TopicPartition
     why: str
@@ -54,7 +54,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """What a broker holds: replicas, partitions that it leads, bytes of replicas."""
+    """The contents of a broker: replicas, partitions that it leads, bytes of replicas."""
 
     replicas: int
     leaders: int
@@ -63,7 +63,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerChange:
-    """One broker before and after; `incoming` are the bytes that it must take before anything goes."""
+    """One broker before and after the move. `incoming` is received before old replicas are deleted, in bytes."""
 
     rack: str | None
     alive: bool
@@ -74,19 +74,19 @@ class BrokerChange:
 
     @property
     def disk_before(self) -> float | None:
-        """The share of its disk in use."""
+        """The used fraction of its disk."""
         return None if self.disk is None or not self.disk.total else self.disk.used / self.disk.total
 
     @property
     def disk_worst(self) -> float | None:
-        """The share in use when every copy has come and nothing has gone."""
+        """The used fraction when all copies are complete and no old replica is deleted."""
         if self.disk is None or not self.disk.total:
             return None
         return (self.disk.used + self.incoming) / self.disk.total
 
     @property
     def disk_after(self) -> float | None:
-        """The share in use once old replicas are deleted."""
+        """The used fraction when old replicas are deleted."""
         if self.disk is None or not self.disk.total:
             return None
         return max(0, self.disk.used + self.after.bytes - self.before.bytes) / self.disk.total
@@ -94,7 +94,7 @@ class BrokerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The answer. `changes` are ordered by topic, then partition; `brokers` by id."""
+    """The result. `changes` are ordered by topic, then partition; `brokers` by id."""
 
     changes: tuple[PartitionChange, ...]
     left: tuple[Left, ...]
@@ -104,27 +104,27 @@ class Planned:
 
     @property
     def bytes(self) -> int:
-        """What is copied in all."""
+        """The bytes to copy in all."""
         return sum(change.bytes for change in self.changes)
 
     @property
     def ratio(self) -> float | None:
-        """Bytes copied to the fewest possible; None where the fewest is nothing."""
+        """Bytes to copy / the fewest possible bytes; None if the fewest is 0."""
         return self.bytes / self.least.bytes if self.least.bytes else None
 
     @property
     def plan(self) -> Plan:
-        """As kafka-reassign-partitions takes it."""
+        """The plan in the format of kafka-reassign-partitions."""
         return Plan(targets={change.partition: change.after for change in self.changes})
 
     @property
     def rollback(self) -> Plan:
-        """The way back."""
+        """The plan that moves everything back."""
         return Plan(targets={change.partition: change.before for change in self.changes})
 
 
 def changes(draft: PlacementDraft, ordered: Mapping[int, Replicas]) -> tuple[PartitionChange, ...]:
-    """Every partition whose replicas, or their order, are others than now."""
+    """Every partition whose replicas or their order change."""
     return tuple(
         PartitionChange(
             partition=draft.names[p],
@@ -146,7 +146,7 @@ def changes(draft: PlacementDraft, ordered: Mapping[int, Replicas]) -> tuple[Par
 def shares(
     cluster: ClusterLayout, draft: PlacementDraft, changed: tuple[PartitionChange, ...]
 ) -> dict[BrokerId, BrokerChange]:
-    """Every broker, before and after."""
+    """Every broker, before and after the move."""
     replicas: Counter[BrokerId] = Counter()
     leaders: Counter[BrokerId] = Counter()
     held: Counter[BrokerId] = Counter()

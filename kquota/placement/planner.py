@@ -1,7 +1,7 @@
-"""From a goal to a draft: replicas that must go, that must come, and racks; then the sums of bytes. Same in, same out.
+"""From goals to a draft: removed replicas, new replicas and racks, then the balance of bytes. Deterministic.
 
-Large partitions first: small ones then fill what is uneven. Each new replica comes to the emptiest broker that a rack
-and a disk allow.
+Large partitions are first; small ones then even out the differences. Each new replica goes to the emptiest broker that
+racks and disks allow.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _SHOWN: Final = 8
 
 
 def plan(cluster: ClusterLayout, goal: Goal) -> Planned:
-    """The plan that reaches the goal and moves the fewest bytes that this planner finds; never half of a plan.
+    """The plan that reaches the goal with the fewest bytes that this planner finds. It is never incomplete.
 
-    A partition that no goal concerns, that moves already, or that has no leader to copy from stays as it is. Raises
-    Invalid where the goal cannot be meant for this cluster, Refused where brokers or disks do not suffice.
+    A partition stays as it is if no goal concerns it, if it is already moving, or if it has no leader to copy from.
+    Raises Invalid if the goal is not possible on this cluster, Refused if brokers or disks are not sufficient.
     """
     check(goal, cluster)
     draft = PlacementDraft(cluster, goal)
@@ -50,7 +50,7 @@ def plan(cluster: ClusterLayout, goal: Goal) -> Planned:
 
 
 def _untouchable(draft: PlacementDraft, goal: Goal, p: int) -> Left | None:
-    """Why a partition that a goal may concern stays where it is."""
+    """Why a partition that a goal concerns stays where it is; None if it can move."""
     name, now = draft.names[p], draft.now[p]
     if not now.moving and now.leader is not None:
         return None
@@ -58,12 +58,12 @@ def _untouchable(draft: PlacementDraft, goal: Goal, p: int) -> Left | None:
     if not drained and name.topic not in goal.topics:
         return None
     if now.moving:
-        return Left(partition=name, why="is being moved already; plan again when that move has ended")
+        return Left(partition=name, why="is already being moved; plan again when that move has finished")
     return Left(partition=name, why="has no leader, so nothing can be copied; bring one of its replicas back first")
 
 
 def _concerned(draft: PlacementDraft, goal: Goal, p: int) -> bool:
-    """Whether more than a sum of bytes asks for this partition."""
+    """True if drain, replication factor or racks concern this partition."""
     topic, replicas = draft.names[p].topic, draft.replicas[p]
     if topic in goal.drained_topics and not goal.drain.isdisjoint(replicas):
         return True
@@ -73,7 +73,7 @@ def _concerned(draft: PlacementDraft, goal: Goal, p: int) -> bool:
 
 
 def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
-    """Replication factor, drain and racks of one partition; what could not be reached."""
+    """Apply replication factor, drain and racks to one partition. Yields what could not be reached."""
     name, replicas = draft.names[p], draft.replicas[p]
     chosen = name.topic in goal.topics
     before = draft.spread(replicas)
@@ -88,11 +88,12 @@ def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
     if chosen and goal.repair_racks:
         yield from _repair(draft, goal, p)
     if (after := draft.spread(replicas)) < min(before, wanted):
-        yield Left(partition=name, why=f"comes down from {before} racks to {after}: no broker with room in another")
+        reason = "because no broker in another rack has room"
+        yield Left(partition=name, why=f"is reduced from {before} racks to {after}, {reason}")
 
 
 def _destination(draft: PlacementDraft, goal: Goal, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
-    """The emptiest broker in a rack without a replica that stays, else the emptiest of all. Raises Refused."""
+    """The emptiest broker in a rack without a replica that stays, otherwise the emptiest of all. Raises Refused."""
     staying = [broker for broker in draft.replicas[p] if broker not in leaving]
     used = {draft.racks.get(broker) for broker in staying} if draft.racks else set()
     found = draft.emptiest(p, used)
@@ -104,26 +105,25 @@ def _destination(draft: PlacementDraft, goal: Goal, p: int, leaving: frozenset[B
 
 
 def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
-    """Why no broker can take another replica of this partition."""
+    """The error if no broker can hold another replica of this partition."""
     name, size = draft.names[p], draft.sizes[p]
     full = [broker for broker in goal.destinations if broker not in draft.replicas[p]]
     if not full:
         return Refused(
-            f"{name} is to have {goal.replication_factor or len(draft.replicas[p])} replicas, and only "
-            f"{len(goal.destinations)} brokers may hold one ({few(goal.destinations, _SHOWN, ',')}); no plan is made: "
-            "name more ",
+            f"{name} needs {goal.replication_factor or len(draft.replicas[p])} replicas, but only "
+            f"{len(goal.destinations)} brokers may hold one ({few(goal.destinations, _SHOWN, ',')}). There is no "
+            "plan. Give more ",
             Parameter("brokers"),
             ", drain fewer, or give a lower ",
             Parameter("replication_factor"),
         )
-    # The one that has most room is the one that an operator would try by hand.
+    # The broker with the most room, because an operator would try it by hand.
     best = max(full, key=lambda broker: ((draft.room[broker] or 0) - draft.incoming[broker], -broker))
     room = (draft.room[best] or 0) - draft.incoming[best]
     return Refused(
-        f"no broker has room for a replica of {name}, {human_bytes(size)} ({size} bytes): broker {best} has most, "
-        f"and {'that is nothing' if room <= 0 else f'may take {human_bytes(room)} ({room} bytes)'} more below "
-        f"{float(goal.disk_limit):.0%} of its disk, beside the {human_bytes(draft.incoming[best])} that this plan "
-        "brings; no plan is made: name more ",
+        f"no broker has room for a replica of {name}, {human_bytes(size)} ({size} bytes). Broker {best} has the most: "
+        f"{'none' if room <= 0 else f'{human_bytes(room)} ({room} bytes)'} below {float(goal.disk_limit):.0%} of its "
+        f"disk, after the {human_bytes(draft.incoming[best])} of this plan. There is no plan. Give more ",
         Parameter("brokers"),
         ", or raise ",
         Parameter("disk_limit"),
@@ -131,7 +131,7 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
 
 
 def _dispensable(draft: PlacementDraft, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
-    """The replica that is missed least: drained, dead, not leading, sharing a rack, out of sync, on the fullest."""
+    """The replica to remove first: drained, dead, not leading, sharing a rack, out of sync, on the fullest broker."""
     replicas, now = draft.replicas[p], draft.now[p]
     spread = draft.spread(replicas)
 
@@ -152,7 +152,7 @@ def _dispensable(draft: PlacementDraft, p: int, leaving: frozenset[BrokerId]) ->
 
 
 def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
-    """Moves replicas that share a rack into racks without one, as long as there are such."""
+    """Move replicas that share a rack into racks without one, as long as there are any."""
     replicas, racks = draft.replicas[p], draft.racks
     reachable = {racks[broker] for broker in goal.destinations if broker in racks}
     while True:
@@ -161,18 +161,18 @@ def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
         missing = reachable - set(used)
         if not sharing or not missing:
             return
-        # In one rack at most one replica leads, so that a leader never has to go.
+        # At most one replica of a rack leads, so a leader never has to move.
         source = min(sharing, key=lambda b: (b == draft.now[p].leader, b == replicas[0], -draft.bytes[b], b))
         destination = draft.emptiest(p, set(used))
         if destination is None:
-            why = f"stays on {len(set(used))} racks: no broker in rack {', '.join(sorted(missing))} has room for it"
+            why = f"stays on {len(set(used))} racks, because no broker in rack {', '.join(sorted(missing))} has room"
             yield Left(partition=draft.names[p], why=why)
             return
         draft.move(p, source, destination, Why.RACKS)
 
 
 def _even(draft: PlacementDraft, goal: Goal, movable: Sequence[int]) -> BalanceBand | None:
-    """Adds brokers and balances, by bytes; the band that the brokers were to come into."""
+    """Add brokers and balance by bytes. Returns the band that the brokers should reach."""
     if not goal.add and not goal.balance:
         return None
     band = BalanceBand.around([draft.bytes[broker] for broker in goal.destinations], goal.tolerance)

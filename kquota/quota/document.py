@@ -37,12 +37,6 @@ _ORDER: Final = ("default-user", "users", "default-client", "clients", "default-
 _THROTTLES: Final = "replication-throttles"
 _KNOWN: Final = ("version", "owns", "protect", *_ORDER, _THROTTLES)
 
-HEADER: Final = """\
-# Quotas of a Kafka cluster, for `kquota quota diff` and `kquota quota apply`.
-# What is named here has exactly the limits written here; what is not named is left alone, unless
-# `owns: [patterns]` speaks for it and --prune is given. Byte rates are per broker and take units.
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
@@ -215,7 +209,7 @@ def text(document: Document) -> str:
         elif scope is not None and key == "owns":
             lines.append("owns: []")
     _write(lines, _tree(document.limits) | _throttles_tree(document.throttles), "")
-    return HEADER + "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def as_json(document: Document) -> str:

@@ -29,9 +29,9 @@ from kquota.reassign.throttle_writes import (
 from kquota.reassign.wave import first_full, lists_of, no_room, wanted, wave
 from kquota.terms import SEEN_SECONDS, TopicPartition
 
-_GO_ON: Final = (NextStep.RESUME, " continues it, ", NextStep.ABORT, " undoes it")
+_GO_ON: Final = (NextStep.RESUME, " continues it, and ", NextStep.ABORT, " undoes it")
 _BETWEEN_WAVES: Final = 2.0
-"""Seconds between two checks whether the next wave fits."""
+"""Seconds between two looks for room for the next wave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from kquota.errors import Invalid, Parameter, Refused
@@ -107,7 +107,7 @@ def current(reading: LogDirReading, those: Iterable[ReplicaId]) -> dict[ReplicaI
 
 def with_dirs(plan: Plan, reading: LogDirReading) -> Plan:
     """Return the plan with all known log dirs, as a rollback plan."""
-    return Plan(targets=plan.targets, log_dirs=current(reading, replicas(plan)))
+    return replace(plan, log_dirs=current(reading, replicas(plan)))
 
 
 def unsettled(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:

@@ -21,7 +21,7 @@ from kquota.settings.resource import Setting
 from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, BrokerId, ReplicaId, TopicPartition
 
 _LOOKS: Final = 10
-"""Snapshots that may differ from the one before, until it is not worth another."""
+"""How many snapshots may differ from the one before, until kquota gives up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,8 @@ def prepare_again(
     targets = {
         name: target for name, target in run.goal.targets.items() if name.topic not in gone and name in found.partitions
     }
-    left = Plan(targets=targets, log_dirs={r: path for r, path in run.goal.log_dirs.items() if r[0] in targets})
+    chosen = {r: path for r, path in run.goal.log_dirs.items() if r[0] in targets}
+    left = replace(run.goal, targets=targets, log_dirs=chosen)
     whole = any(EVERY_REPLICA in taken.ours for taken in run.taken.values())
     asked = Asked(
         throttle=run.rate, log_dir_throttle=run.log_dir_rate, additional=True, whole_topics=whole, force=force
@@ -117,10 +118,10 @@ def prepare_again(
 
 
 def _confirmed(cluster: MoveCluster, clock: Clock, plan: Plan, found: Snapshot, began: float) -> Snapshot:
-    """A second snapshot that shows the plan's partitions where `found`, read from `began` on, shows them.
+    """Return a second snapshot with the same replicas of the plan's partitions as `found`, read from `began` on.
 
-    The replicas are recorded as the way back. Right after a move they may be old and new ones together, so the two
-    snapshots are `stale_seconds` apart. Raises Refused if a partition's replicas change from each one to the next.
+    The replicas are recorded as the rollback plan. Right after a move, they may be old and new ones together, so the
+    two snapshots are `stale_seconds` apart. Raises Refused if the replicas of a partition differ in each snapshot.
     """
     if not cluster.stale_seconds:
         return found

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan
-from kquota.reassign.throttle import Taken, maybe_unseen, passed_on, restored_value, take
+from kquota.reassign.throttle import Taken, changed_by_another, passed_on, repeated, restored_value, take
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries, replica
@@ -132,13 +132,10 @@ def repeat_changes(run: Run, now: Mapping[Setting, str | None], others: Sequence
     The kquota that wrote them may have died before it saw them. A broker that is slow to replay the KRaft log still
     shows the earlier values (20 s on a busy machine).
     """
-    return tuple(
-        Change(setting=setting, before=now[setting], after=now[setting])
-        for setting, taken in run.taken.items()
-        if setting in now
-        and maybe_unseen(taken, now[setting], held(others, setting))
-        and restored_value(taken, now[setting], held(others, setting)) == now[setting]
+    changes = (
+        repeated(taken, now[setting], held(others, setting)) for setting, taken in run.taken.items() if setting in now
     )
+    return tuple(change for change in changes if change is not None)
 
 
 def part_of(run: Run, ended: Collection[TopicPartition]) -> Run:
@@ -171,7 +168,7 @@ def held_on(run: Run, brokers: Collection[BrokerId]) -> dict[Setting, Taken]:
 
 
 def without_topics(run: Run, topics: Collection[str]) -> Run:
-    """Return the run without its settings of `topics`. These were deleted, and later topics are not its own."""
+    """Return the run without settings of `topics`, which were deleted. New topics of these names are not its own."""
     taken = {s: mine for s, mine in run.taken.items() if s.kind != "topic" or s.name not in topics}
     return replace(run, taken=taken)
 
@@ -186,11 +183,7 @@ def changed_by_others(run: Run, now: Mapping[Setting, str | None], others: Seque
     return tuple(
         setting
         for setting, taken in run.taken.items()
-        if not setting.is_list
-        and taken.ours
-        and setting in now
-        and now[setting] not in (*taken.ours, taken.prior)
-        and not any(other.ours for other in held(others, setting))
+        if setting in now and changed_by_another(taken, now[setting], held(others, setting))
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries, without
 from kquota.terms import EVERY_REPLICA
@@ -75,8 +76,21 @@ def passed_on(taken: Taken, now: str | None, other: Taken) -> Taken:
     return replace(other, prior=prior, ours=tuple(dict.fromkeys((*other.ours, *taken.ours))))
 
 
-def maybe_unseen(taken: Taken, now: str | None, others: Sequence[Taken]) -> bool:
-    """Return whether a read without the values of the run may be stale, so that the old value is written again."""
+def changed_by_another(taken: Taken, now: str | None, others: Sequence[Taken]) -> bool:
+    """Return whether a rate of the run is now one that another client has set, so that it stays."""
+    if taken.setting.is_list or not taken.ours or any(other.ours for other in others):
+        return False
+    return now not in (*taken.ours, taken.prior)
+
+
+def repeated(taken: Taken, now: str | None, others: Sequence[Taken]) -> Change | None:
+    """Return the write that repeats the old value, if a read that shows nothing of the run may be stale."""
+    if not _maybe_unseen(taken, now, others) or restored_value(taken, now, others) != now:
+        return None
+    return Change(setting=taken.setting, before=now, after=now)
+
+
+def _maybe_unseen(taken: Taken, now: str | None, others: Sequence[Taken]) -> bool:
     if not taken.setting.is_list:
         free = taken.ours and not any(other.ours for other in others)
         return bool(free) and now == taken.prior and now not in taken.ours

@@ -1,1 +1,1 @@
-"""HOW BIG EVERY REPLICA IS: the row that snapshots, kafka-log-dirs' JSON and the Spark job share."""
+"""Replica sizes: the row that snapshots, kafka-log-dirs' JSON and the Spark job share."""

@@ -1,4 +1,4 @@
-"""What producers write to the partitions that a broker leads, as far as somebody told: the value, and files of it."""
+"""The write rate of the partitions that a broker leads: the value, and files with rates."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from kquota.sizes import prometheus
 from kquota.terms import BrokerId, is_id
 
 ENOUGH: Final = 20
-"""Of fewer rates than these no percentile is told."""
+"""With fewer rates, percentiles are unknown."""
 _REST: Final = ("low", "high", "peak")
-_CSV: Final = "write a header broker,bytes_in and lines as 1,3MB/s"
+_CSV: Final = "write a header broker,bytes_in and lines like 1,3MB/s"
 _JSON: Final = 'write {"1":"3MB/s"}, or [{"broker":1,"bytes_in":"3MB/s"}], or save a Prometheus query result'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BytesIn:
-    """Bytes per second: the mean and, where it was looked at for long enough, the 5th, 95th and 99th percentile.
+    """Bytes per second: the mean and, if enough rates are known, the 5th, 95th and 99th percentile.
 
-    None is "nobody told", never 0.
+    None means unknown, never 0.
     """
 
     mean: float
@@ -37,7 +37,7 @@ class BytesIn:
 
 
 def bytes_in(rates: Sequence[float]) -> BytesIn:
-    """What rates that were taken one after the other come to; of fewer than ENOUGH only the mean."""
+    """The mean and the percentiles of rates in order of time; only the mean of fewer than ENOUGH rates."""
     mean = statistics.fmean(rates)
     if len(rates) < ENOUGH:
         return BytesIn(mean=mean)
@@ -46,12 +46,12 @@ def bytes_in(rates: Sequence[float]) -> BytesIn:
 
 
 def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
-    """Each broker's rate, written `3=12MB/s`. Raises Invalid for another form and for a broker named twice."""
+    """The rate of each broker, written `3=12MB/s`. Raises Invalid for another format or a repeated broker."""
     rates: dict[BrokerId, BytesIn] = {}
     for text in texts:
         broker, equals, rate = text.partition("=")
         if not equals or not is_id(broker):
-            raise Invalid(Parameter("bytes_in"), f" {text!r}: write a broker's id and a rate, as 1=3MB/s")
+            raise Invalid(Parameter("bytes_in"), f" {text!r}: write a broker id and a rate, for example 1=3MB/s")
         if BrokerId(int(broker)) in rates:
             raise Invalid(Parameter("bytes_in"), f" {text!r}: broker {int(broker)} has a rate already")
         try:
@@ -62,16 +62,16 @@ def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
 
 
 def parse(text: str, where: str) -> dict[BrokerId, BytesIn]:
-    """Each broker's rate in a file: CSV with a header, JSON by broker or in rows, or Prometheus' answer to a query.
+    """The rate of each broker in a file: CSV with a header, JSON by broker or in rows, or a Prometheus answer.
 
-    Raises Invalid beginning with `where`, the file's name. Source of the last: Prometheus' HTTP API, `/api/v1/query`
-    (one value a broker) and `/api/v1/query_range` (mean and percentiles of its values).
+    Raises Invalid beginning with `where`, the name of the file. Source: Prometheus' HTTP API, `/api/v1/query` (one
+    value for each broker) and `/api/v1/query_range` (mean and percentiles of its values).
     """
     if not text.strip():
         raise Invalid(f"{where}: is empty; {_CSV}")
     rates = _from_json(text, where) if text.lstrip().startswith(("{", "[")) else _from_csv(text, where)
     if not rates:
-        raise Invalid(f"{where}: tells no broker's rate")
+        raise Invalid(f"{where}: contains no rate of a broker")
     return rates
 
 
@@ -89,7 +89,7 @@ def _from_table(table: csv.DictReader[str], where: str) -> dict[BrokerId, BytesI
     if missing := [name for name in ("broker", "bytes_in") if name not in names]:
         raise Invalid(f"{where}: has no column {' and '.join(missing)}; {_CSV}")
     table.fieldnames = names
-    # A line that is too short leaves None, an empty cell an empty text: nobody told.
+    # A short line gives None, an empty cell an empty text. Both mean unknown.
     rows = [{name: cell.strip() for name, cell in row.items() if name and cell and cell.strip()} for row in table]
     return _from_rows(rows, where)
 
@@ -115,11 +115,11 @@ def _from_rows(rows: Iterable[Mapping[str, object]], where: str) -> dict[BrokerI
     for row in rows:
         broker = str(row.get("broker"))
         if isinstance(row.get("broker"), bool) or not is_id(broker):
-            raise Invalid(f"{where}: {broker!r} is no broker's id; {_JSON}")
+            raise Invalid(f"{where}: {broker!r} is not a broker id; {_JSON}")
         if BrokerId(int(broker)) in rates:
-            raise Invalid(f"{where}: broker {int(broker)} stands there twice")
+            raise Invalid(f"{where}: broker {int(broker)} is listed twice")
         if row.get("bytes_in") is None:
-            raise Invalid(f"{where}: broker {int(broker)} has no bytes_in; leave out brokers of which nothing is known")
+            raise Invalid(f"{where}: broker {int(broker)} has no bytes_in; leave out brokers with an unknown rate")
         told = {name: _rate(row[name], f"{where}: broker {broker}, {name}") for name in _REST if _told(row, name)}
         rate = _rate(row["bytes_in"], f"{where}: broker {broker}")
         rates[BrokerId(int(broker))] = _in_order(BytesIn(mean=rate, **told), f"{where}: broker {broker}")
@@ -131,25 +131,25 @@ def _told(row: Mapping[str, object], name: str) -> bool:
 
 
 def _in_order(told: BytesIn, what: str) -> BytesIn:
-    """Columns that were mixed up would make a band that does not hold what is expected."""
+    """Check the order of the values. Exchanged columns would give a band that does not contain the expected time."""
     rates = [("low", told.low), ("bytes_in", told.mean), ("high", told.high), ("peak", told.peak)]
     known = [(name, rate) for name, rate in rates if rate is not None]
     for (name, rate), (above, most) in itertools.pairwise(known):
         if rate > most:
-            raise Invalid(f"{what}: {name} is above {above}; they go up: low, bytes_in, high, peak")
+            raise Invalid(f"{what}: {name} is above {above}; the order is low, bytes_in, high, peak")
     return told
 
 
 def _rate(told: object, what: str) -> float:
     if isinstance(told, bool) or not isinstance(told, int | float | str):
-        raise Invalid(f"{what}: {told!r} is no rate; write for example 3MB/s")
+        raise Invalid(f"{what}: {told!r} is not a valid rate; write for example 3MB/s")
     if isinstance(told, str):
-        # Unlike a throttle, traffic may well be nothing.
+        # Unlike a throttle, a write rate can be 0.
         return 0.0 if told.strip() == "0" else float(byte_rate(told, what))
     try:
         rate = float(told)
     except OverflowError:
         rate = math.inf
     if not math.isfinite(rate) or rate < 0:
-        raise Invalid(f"{what}: {told if math.isfinite(rate) else rate} is no rate; write bytes per second, 0 or more")
+        raise Invalid(f"{what}: {told if math.isfinite(rate) else rate} is not a valid rate; write 0 or more")
     return rate

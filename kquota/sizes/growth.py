@@ -1,4 +1,4 @@
-"""How much was written between two readings of the logs: the reference for Spark, and rates on a live cluster."""
+"""How much was written between two readings of the logs: the reference for Spark, and write rates of a live cluster."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import TopicPartition
 
 MOST: Final = 2**63 - 1
-"""More bytes than a column can hold are not believed."""
+"""Larger values are rejected, because a column cannot hold them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaReading:
-    """One replica in one snapshot. Size in bytes; None is "nobody told"."""
+    """One replica in one snapshot. Size in bytes; None means unknown."""
 
     size: int
     start_offset: int | None = None
@@ -24,11 +24,12 @@ class ReplicaReading:
 
 
 def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
-    """Bytes written to the replica since the snapshot before, never negative; None where that cannot be told.
+    """Bytes written to the replica since the previous snapshot, never negative; None if unknown.
 
-    A shrink is retention, not traffic. What a replica gains while it catches up is a copy's traffic, not producers'.
-    Where the log was cut meanwhile, or where it starts is not known of both, an offset takes the mean of those that
-    are there now: on a compacted topic an upper bound. Without a start offset the gain in size is a lower bound.
+    A smaller log comes from retention, not from writes. The growth of a replica that is catching up is copy traffic,
+    not writes of producers. If the log was truncated at its start, or a start offset is unknown, each new offset counts
+    with the mean size of the existing ones. On a compacted topic this is an upper bound. Without a start offset, the
+    growth in size is a lower bound.
     """
     if before is None or before.in_sync is False:
         return None
@@ -37,7 +38,7 @@ def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
         return gained
     written = now.end_offset - before.end_offset
     if written <= 0:
-        # An end that went back: made anew, or truncated.
+        # The end offset went back: the log was created again, or truncated.
         return 0 if written == 0 else None
     if now.start_offset is None or (gained is not None and now.start_offset == before.start_offset):
         return gained
@@ -51,8 +52,8 @@ def write_rates(
 ) -> dict[TopicPartition, float | None]:
     """Bytes per second written to each partition that has a leader in the second of two detailed readings.
 
-    `seconds` lie between the readings. What was written is `grown` of the log that leads now; None, not
-    0, where that cannot be told.
+    `seconds` is the time between the readings. The bytes written are `grown` of the current leader's log; None, not 0,
+    if unknown.
     """
     leaders = {
         (log_dir.broker, replica.partition): replica

@@ -1,4 +1,4 @@
-"""What a history consists of: snapshots, each of one cluster at one time, and batches of them rolled into Parquet."""
+"""The contents of a history: snapshots, each of one cluster at one time, and batches of them rolled into Parquet."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from kquota.errors import Invalid, NextStep, Parameter
 from kquota.sizes.snapshot import STAMP
 
 VERSION: Final = 1
-"""Of the columns and folders; it is the name of the folder, `rolled/v1`, and a column of every row."""
+"""The version of the columns and folders. It is in the name of the folder, `rolled/v1`, and in a column of every row.
+"""
 
 ROLLED: Final = f"rolled/v{VERSION}"
-"""Where a history's batches lie in its folder."""
+"""The subfolder with the batches of a history."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SnapshotKey:
-    """Which cluster a snapshot shows, and when it was taken: UTC, to the second."""
+    """The cluster of a snapshot, and the time when it was taken: UTC, to the second."""
 
     cluster: str
     time: datetime
 
     @property
     def stamp(self) -> str:
-        """The time as a snapshot's rows write it."""
+        """The time as rows of a snapshot write it."""
         return self.time.strftime(STAMP)
 
 
 def taken(row: str | bytes, where: str) -> SnapshotKey:
-    """What a snapshot's first row tells of the whole. Raises Invalid, naming `where`, for what is no such row."""
+    """The key of a snapshot by its first row. Raises Invalid, naming `where`, if that is not a valid row."""
     try:
         told = json.loads(row)
         return _taken(told)
@@ -44,21 +45,23 @@ def taken(row: str | bytes, where: str) -> SnapshotKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """The time that a snapshot tells of: since the one before of its cluster, None for a cluster's first."""
+    """The time that a snapshot covers: since the previous one of its cluster, None for the first one."""
 
     taken: SnapshotKey
     before: SnapshotKey | None
 
     @property
     def seconds(self) -> int | None:
-        """How long it is."""
+        """The length of the span in seconds."""
         return None if self.before is None else int((self.taken.time - self.before.time).total_seconds())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """A history as it lies: `rolled` folders of Parquet, what those hold as far as it is known without reading them,
-    and the snapshots that nobody has rolled yet. `late` ones are older than what is rolled of their cluster.
+    """The files of a history.
+
+    `rolled` are folders of Parquet, `held` the snapshots in them that are known without reading them, `waiting` the
+    snapshots that are not rolled yet. `late` snapshots are older than the rolled ones of their cluster.
     """
 
     rolled: tuple[str, ...]
@@ -67,11 +70,11 @@ class Listing:
     late: tuple[Path, ...] = ()
 
     def clusters(self) -> list[str]:
-        """Those that are known without reading a table."""
+        """The snapshots that are known without reading a table."""
         return sorted({each.cluster for each in (*self.held, *self.waiting.values())})
 
     def of(self, asked: str | None) -> Listing:
-        """The part of one cluster. Raises Invalid unless it is the only one, or the one that is `asked` for."""
+        """The part of one cluster. Raises Invalid if it is missing, or if several exist and none is `asked` for."""
         cluster = chosen(self.clusters(), asked)
         return replace(
             self,
@@ -80,11 +83,11 @@ class Listing:
         )
 
     def newest(self) -> dict[str, SnapshotKey]:
-        """The last snapshot of each cluster that is rolled."""
+        """The last rolled snapshot of each cluster."""
         return {each.cluster: each for each in sorted(self.held)}
 
     def spans(self) -> list[Span]:
-        """Of each waiting snapshot, in order."""
+        """The span of each waiting snapshot, in order."""
         before, spans = self.newest(), []
         for each in sorted(set(self.waiting.values())):
             spans.append(Span(taken=each, before=before.get(each.cluster)))
@@ -93,21 +96,21 @@ class Listing:
 
 
 def chosen(clusters: Collection[str], asked: str | None) -> str:
-    """The one cluster of a history, or the one `asked` for. Raises Invalid where that is none."""
+    """The only cluster of a history, or the one that is `asked` for. Raises Invalid if it is missing or ambiguous."""
     known = ", ".join(clusters)
     if not clusters:
-        raise Invalid("the history holds no snapshot; ", NextStep.TAKE_SNAPSHOT)
+        raise Invalid("the history contains no snapshot; ", NextStep.TAKE_SNAPSHOT)
     if asked is None and len(clusters) > 1:
         raise Invalid(
-            f"the history holds {len(clusters)} clusters; name one with ", Parameter("cluster_id"), f": {known}"
+            f"the history contains {len(clusters)} clusters; name one with ", Parameter("cluster_id"), f": {known}"
         )
     if asked is not None and asked not in clusters:
-        raise Invalid(Parameter("cluster_id"), f" {asked}: the history holds {known}")
+        raise Invalid(Parameter("cluster_id"), f" {asked}: not in the history, which contains {known}")
     return asked or next(iter(clusters))
 
 
 def listing(rolled: Iterable[str], held: Collection[SnapshotKey], snapshots: Mapping[Path, SnapshotKey]) -> Listing:
-    """Snapshots that `held` lacks, told into waiting and late. Raises Invalid where two files show the same."""
+    """The snapshots not in `held`, divided into waiting and late. Raises Invalid if two files have the same key."""
     rolled_to = {each.cluster: each.time for each in sorted(held)}
     waiting: dict[Path, SnapshotKey] = {}
     late: list[Path] = []
@@ -116,7 +119,7 @@ def listing(rolled: Iterable[str], held: Collection[SnapshotKey], snapshots: Map
         if each in held:
             continue
         if (other := first.setdefault(each, path)) != path:
-            raise Invalid(f"{path}: shows the same cluster and time as {other}; keep one of the two")
+            raise Invalid(f"{path}: has the same cluster and time as {other}; keep only one of them")
         if each.cluster in rolled_to and each.time < rolled_to[each.cluster]:
             late.append(path)
         else:
@@ -125,26 +128,26 @@ def listing(rolled: Iterable[str], held: Collection[SnapshotKey], snapshots: Map
 
 
 def batch_name(snapshots: Collection[SnapshotKey]) -> str:
-    """A batch's folder: when its last snapshot was taken, and a mark of what it holds: histories can be merged."""
+    """The folder of a batch: the time of its last snapshot, and a hash, so that histories can be merged."""
     mark = hashlib.sha256("\n".join(f"{each.cluster} {each.stamp}" for each in sorted(snapshots)).encode())
     return f"batch={max(each.time for each in snapshots):%Y%m%dT%H%M%SZ}-{mark.hexdigest()[:8]}"
 
 
 def manifest(snapshots: Collection[SnapshotKey]) -> str:
-    """What a batch holds, as one JSON object."""
+    """The snapshots of a batch, as one JSON object."""
     rows = [{"cluster": each.cluster, "time": each.stamp} for each in sorted(snapshots)]
     return json.dumps({"version": VERSION, "snapshots": rows}, indent=1) + "\n"
 
 
 def manifested(text: str, where: str) -> frozenset[SnapshotKey]:
-    """The snapshots that a manifest names. Raises Invalid, naming `where`, for what is none."""
+    """The snapshots that a manifest lists. Raises Invalid, naming `where`, if it is not a valid manifest."""
     try:
         found = json.loads(text)
         if found["version"] == VERSION:
             return frozenset(map(_taken, found["snapshots"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise Invalid(f"{where}: does not say which snapshots its batch holds; is it damaged?") from error
-    raise Invalid(f"{where}: version {found['version']} is newer than this kquota; use a newer one")
+        raise Invalid(f"{where}: does not list the snapshots of its batch; restore it from a backup") from error
+    raise Invalid(f"{where}: version {found['version']} is newer than this kquota; use a newer kquota")
 
 
 def _taken(row: Mapping[str, str]) -> SnapshotKey:

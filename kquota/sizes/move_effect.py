@@ -1,4 +1,4 @@
-"""What a move does: the bytes that each broker holds before and after it, and what each topic copies."""
+"""The effect of a move: the bytes on each broker before and after it, and the bytes that each topic copies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerBytes:
-    """The bytes of all replicas on one broker, before a move and after it."""
+    """The bytes of all replicas on one broker, before and after a move."""
 
     broker: int
     before: int
@@ -16,7 +16,7 @@ class BrokerBytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovingTopic:
-    """One topic's moving partitions, the replicas that are made of them, and these replicas' bytes."""
+    """The moving partitions of one topic, the number of their new replicas, and the bytes of these replicas."""
 
     topic: str
     partitions: int
@@ -26,7 +26,7 @@ class MovingTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """Brokers in ascending order; the topics that copy most, the largest first, and how many more `topics_in_all`."""
+    """Brokers in ascending order, the topics that copy most, the largest first, and the number of all moving topics."""
 
     held: tuple[BrokerBytes, ...]
     topics: tuple[MovingTopic, ...]

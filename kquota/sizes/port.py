@@ -1,4 +1,4 @@
-"""What this room needs of a cluster. `tests/sizes/contract.py` defines it; the fake and the real store pass it."""
+"""The cluster as this room needs it. `tests/sizes/contract.py` defines it; the fake and the real store pass it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class LogDirs(Protocol):
         ...
 
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
-        """The log dirs of `brokers` with the replicas of `topics` (None: of all), ordered; no leaders, no offsets.
+        """The log dirs of `brokers` with the replicas of `topics` (None: of all), sorted, without leaders and offsets.
 
-        Raises Unreachable when one of the brokers does not answer.
+        Raises Unreachable if one of the brokers does not answer.
         """
         ...
 
     def detailed(self, log_dirs: list[LogDir]) -> list[LogDir]:
-        """The same with what the brokers tell besides: each end offset, who leads and from where, who is in sync."""
+        """The same with details that brokers report: end and start offsets, leaders and in-sync replicas."""
         ...

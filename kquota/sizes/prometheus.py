@@ -1,4 +1,4 @@
-"""Prometheus' answer to a query, saved as JSON: which series is which broker's, and its values."""
+"""The answer of Prometheus to a query, saved as JSON: the broker of each series, and its values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SAVE: Final = "save the answer of /api/v1/query or /api/v1/query_range"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Series:
-    """One line of a graph: its labels, and by time its values; what was not a number is left out."""
+    """One series: its labels, and its values by time without NaN."""
 
     broker: int
     labels: Mapping[str, str]
@@ -27,27 +27,27 @@ class _Series:
 
 
 def is_answer(found: object) -> bool:
-    """Whether a JSON document is what Prometheus answers, whole or the `data` in it."""
+    """True if a JSON document is an answer of Prometheus, or the `data` of one."""
     return isinstance(found, dict) and (found.keys() >= {"status"} or found.keys() >= {"resultType", "result"})
 
 
 def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
-    """The values of each broker, one after the other; none where all of them were NaN.
+    """The values of each broker in order of time; none if all of them are NaN.
 
-    A broker's series may differ in their topic: then their sum counts, or the one without a topic, which holds them
-    all. Raises Invalid, beginning with `where`, for series that differ in more (which of them is the broker's?), for
-    one of which no label tells a broker, and for a counter.
+    The series of a broker may differ in their topic. Then their sum counts, or the series without a topic, which is the
+    total. Raises Invalid, beginning with `where`, for series that differ in other labels, for a series without a label
+    for the broker, and for a counter.
     """
     if answer.get("status", "success") != "success":
         raise Invalid(f"{where}: Prometheus answered: {answer.get('error') or answer['status']}; ask again")
     data = answer.get("data", answer)
     kind = data.get("resultType") if isinstance(data, dict) else None
     if kind not in ("vector", "matrix"):
-        raise Invalid(f"{where}: holds no vector and no matrix, but {kind or 'nothing'}; {_SAVE}")
+        raise Invalid(f"{where}: contains neither a vector nor a matrix ({kind or 'nothing'}); {_SAVE}")
     try:
         series = [_series(each, kind, where) for each in data["result"]]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise Invalid(f"{where}: is not as Prometheus answers; {_SAVE}") from error
+        raise Invalid(f"{where}: is not a valid answer of Prometheus; {_SAVE}") from error
     of_broker: defaultdict[int, list[_Series]] = defaultdict(list)
     for each in series:
         of_broker[each.broker].append(each)
@@ -62,7 +62,7 @@ def _series(found: Mapping[str, Any], kind: str, where: str) -> _Series:
     told = {float(time): float(value) for time, value in pairs}
     broker = _broker(labels, where)
     if wrong := [value for value in told.values() if value < 0 or math.isinf(value)]:
-        raise Invalid(f"{where}: broker {broker}: {wrong[0]:g} is no rate")
+        raise Invalid(f"{where}: broker {broker}: {wrong[0]:g} is not a valid rate")
     return _Series(
         broker=broker, labels=labels, values={at: value for at, value in told.items() if not math.isnan(value)}
     )
@@ -76,11 +76,11 @@ def _broker(labels: Mapping[str, str], where: str) -> int:
         if (number := _only_number(labels.get(label, ""))) is not None:
             return number
     shown = ", ".join(f'{key}="{value}"' for key, value in sorted(labels.items())) or "no label"
-    raise Invalid(f"{where}: which broker is {{{shown}}}? Add a label broker_id, with label_replace() for example")
+    raise Invalid(f"{where}: no label names the broker ({{{shown}}}); add one, broker_id, with label_replace()")
 
 
 def _only_number(name: str) -> int | None:
-    """The number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`; None in an address or where there are two numbers."""
+    """The number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`; None for an address or a name with two numbers."""
     host = re.sub(r":[0-9]+$", "", name)
     if re.fullmatch(r"[0-9.]+\.[0-9.]+|.*:.*", host):
         return None
@@ -89,7 +89,7 @@ def _only_number(name: str) -> int | None:
 
 
 def _checked(series: list[_Series], where: str) -> list[_Series]:
-    """Those whose sum is the broker's: the one of all topics, else one of each topic."""
+    """The series whose sum is the broker's rate: the one of all topics, otherwise one for each topic."""
     differing = sorted(
         label
         for label in {label for each in series for label in each.labels}
@@ -99,7 +99,7 @@ def _checked(series: list[_Series], where: str) -> list[_Series]:
     topics = [each.labels.get(_TOPIC) for each in series]
     if differing or len(set(topics)) < len(topics):
         by = f" that differ in {', '.join(differing)}" if differing else ""
-        raise Invalid(f"{where}: broker {series[0].broker} has {len(series)} series{by}: narrow the query to one")
+        raise Invalid(f"{where}: broker {series[0].broker} has {len(series)} series{by}; narrow the query to one")
     return whole or series
 
 

@@ -1,4 +1,4 @@
-"""One log dir of one broker and the replicas in it, as DescribeLogDirs tells them (KIP-113, KIP-827)."""
+"""One log dir of one broker and its replicas, as in DescribeLogDirs (KIP-113, KIP-827)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """One replica's log. Sizes in bytes; None is always "the cluster did not tell", never zero.
+    """The log of one replica. Sizes in bytes; None always means that the cluster did not report it, never zero.
 
-    Only a leader tells where its log starts.
+    Only leaders report where their log starts.
     """
 
     partition: TopicPartition
@@ -39,7 +39,7 @@ class LogDir:
 
 
 def hidden(log_dirs: Iterable[LogDir]) -> Iterator[str]:
-    """A warning for each log dir of which its broker tells nothing: to whoever counts, its replicas are nowhere."""
+    """A warning for each log dir that its broker cannot read, because its replicas are missing in all sums."""
     for log_dir in log_dirs:
         if log_dir.error is not None:
-            yield f"broker {log_dir.broker} does not tell what lies in {log_dir.path}: {log_dir.error}"
+            yield f"broker {log_dir.broker} cannot read {log_dir.path}, so its replicas are missing: {log_dir.error}"

@@ -1,4 +1,4 @@
-"""A snapshot's lines: one flat JSON object per replica, so that years of them stay readable by anything."""
+"""The lines of a snapshot: one flat JSON object for each replica, so that any tool can still read it in years."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from kquota.terms import BrokerId, TopicPartition
 
 VERSION: Final = 1
 STAMP: Final = "%Y-%m-%dT%H:%M:%SZ"
-"""The time as a row writes it: UTC, to the second."""
+"""The format of times in rows: UTC, to the second."""
 
 
 def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterator[str]:
-    """One line per replica, ordered by broker, log dir, topic, partition. Sizes in bytes, time in UTC to the second.
+    """One line for each replica, sorted by broker, log dir, topic, partition. Sizes in bytes, time in UTC.
 
-    null is "the broker did not tell", never zero.
+    null means that the broker did not report the value, never zero.
     """
     stamp = time.astimezone(UTC).strftime(STAMP)
     for log_dir in sorted(log_dirs, key=lambda found: (found.broker, found.path)):
@@ -47,9 +47,9 @@ def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterat
 
 
 def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
-    """The log dirs that a snapshot's lines tell, ordered; one that held no replica left no line.
+    """The log dirs in the lines of a snapshot, sorted. A log dir without replicas has no line.
 
-    Raises Invalid, naming `where` and the line, for what is no row of a snapshot.
+    Raises Invalid, naming `where` and the line, for an invalid row.
     """
     volumes: dict[tuple[BrokerId, str], tuple[str | None, int | None, int | None]] = {}
     held: dict[tuple[BrokerId, str], list[Replica]] = defaultdict(list)
@@ -64,7 +64,7 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
                     size=int(row["size"]),
                     offset_lag=0,
                     future=bool(row["future"]),
-                    # Snapshots of kquota 0.1.0 do not tell it.
+                    # Snapshots of kquota 0.1.0 do not contain it.
                     start_offset=row.get("start_offset"),
                     end_offset=row["end_offset"],
                     leader=row["leader"],

@@ -1,1 +1,1 @@
-"""THE ONLY ROOM THAT IMPORTS PYSPARK: starts it, and says the jobs as DataFrames."""
+"""Spark jobs as DataFrames. This is the only room that imports PySpark."""

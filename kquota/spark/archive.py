@@ -1,8 +1,8 @@
-"""Spark's classes as a JVM has them in memory, kept in one file: starting from it takes half the time.
+"""An archive of Spark's loaded classes in one file. The JVM starts from it in half the time.
 
-The file fits one JVM and one class path only. It is made by a process of its own, once, after a command that went well,
-and never in anybody's way; without it everything works, only later. One that is cut off is not used; of a whole one the
-JVM checks the sums, and goes on without it where they do not fit.
+The file fits one JVM and one class path. A separate process creates it once, after a successful command, without
+delaying any command. Everything works without it, only slower. An incomplete file is not used. The JVM checks the
+checksums of a complete one, and ignores it if they do not match.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from kquota.spark import jvm
 
 SETTING: Final = "KQUOTA_SPARK_ARCHIVE"
 _AOT: Final = 25
-"""The first Java that makes the newer kind of file in one run."""
+"""The first Java that creates the newer kind of archive in one run."""
 _SPARE: Final = 2 << 30
 _DAY: Final = 86_400
 _MAKE: Final = "make:"
 _END: Final = b"\nkquota: whole\n"
-"""Behind what the JVM wrote, which it passes over."""
+"""A mark after the data of the JVM, which ignores it. It shows that the file is complete."""
 EXIT_SECONDS: Final = 300
 _WORDS: Final = (
     *("--history", "sizes.jsonl.gz", "--reassignment-json-file", "plan.json"),
@@ -53,7 +53,7 @@ _ROW: Final = {
 
 
 def flags() -> tuple[str, ...]:
-    """The options with which the JVM starts from the file, where it is there; or with which it makes one."""
+    """The JVM options to start from the archive if it exists, or to create it."""
     if _setting() == "off":
         return ()
     found = java.find()
@@ -62,29 +62,29 @@ def flags() -> tuple[str, ...]:
     file = place(found)
     if not _whole(file):
         return ()
-    # The newer kind does not start beside -Xshare.
+    # The newer kind of archive does not work with -Xshare.
     use = (f"-XX:AOTCache={file}",) if found.version >= _AOT else (f"-XX:SharedArchiveFile={file}", "-Xshare:auto")
-    # Sums that do not fit are no reason to say anything.
+    # Wrong checksums are not worth a message.
     return (*use, "-XX:+VerifySharedSpaces", "-Xlog:disable", "-Xlog:all=off")
 
 
 def making() -> Path | None:
-    """The file that this command is the rehearsal for: its JVM writes it when it ends, and must be let."""
+    """The archive that this command creates: its JVM writes the file at its end, and must not be killed before."""
     return Path(_setting().removeprefix(_MAKE)) if _setting().startswith(_MAKE) else None
 
 
 def wanted(environment: Mapping[str, str], *, terminal: bool) -> bool:
-    """Whether a command may leave a process behind that makes the file.
+    """True if a command may start a process in the background that creates the archive.
 
-    One at a terminal may; what cron, a build server or a container starts may not. There KQUOTA_SPARK_ARCHIVE=on asks
-    for it, and `off` neither makes nor uses one anywhere.
+    A command at a terminal may; a command from cron, a build server or a container may not. KQUOTA_SPARK_ARCHIVE=on
+    allows it there, and `off` prevents both creating and using an archive.
     """
     setting = environment.get(SETTING) or "auto"
     return setting == "on" or (setting == "auto" and terminal and not environment.get("CI"))
 
 
 def build_later() -> None:
-    """Starts the making of the file, unless it is there or not wanted; returns at once."""
+    """Start to create the archive in the background, unless it exists or is not wanted."""
     if not wanted(os.environ, terminal=sys.stderr.isatty()):
         return
     with contextlib.suppress(OSError, Refused):
@@ -96,9 +96,9 @@ def build_later() -> None:
 
 
 def build() -> Path | None:
-    """Makes the file and returns it; None when another process is at it. Raises Refused when there is no Spark or Java.
+    """Create the archive and return it; None if another process creates it. Raises Refused without Spark or Java.
 
-    Older ones of the same Java and PySpark go.
+    Older archives of the same Java and PySpark are deleted.
     """
     file = place(java.find())
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -127,9 +127,10 @@ def _setting() -> str:
 
 
 def place(found: Java) -> Path:
-    """Where the file is, or will be.
+    """The path of the archive, whether it exists or not.
 
-    It is named for where the Java and PySpark are, so that an older one is found, and for all that it depends on.
+    Its name contains a hash of the places of Java and PySpark, so that older archives are found, and one of everything
+    else that it depends on.
     """
     spark = jvm.home()
     where = [str(found.home), str(spark)]
@@ -142,7 +143,7 @@ def place(found: Java) -> Path:
 
 
 def _whole(file: Path) -> bool:
-    """Whether it is there to its end: the JVM maps it as it is, and one that is cut off would kill it (SIGBUS)."""
+    """True if the file is complete. The JVM maps the file, and an incomplete one would kill it (SIGBUS)."""
     try:
         with file.open("rb") as found:
             found.seek(-len(_END), os.SEEK_END)
@@ -164,13 +165,13 @@ def _digest(texts: list[str]) -> str:
 
 
 def _rehearsed(folder: Path, made: Path) -> str:
-    """The command itself on two rows: the JVM remembers just what it needs. Returns what it said."""
+    """Run the command on two rows, so that the JVM records the classes that it needs. Returns its stderr."""
     (folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": [{**_PARTITION, "replicas": [1, 3]}]}))
     with gzip.open(folder / "sizes.jsonl.gz", "wt") as file:
         file.writelines(json.dumps({**_ROW, **_PARTITION, "broker": b, "leader": b == 1}) + "\n" for b in (1, 2))
     command = [sys.executable, "-m", "kquota", "move", "estimate", *_WORDS]
     own = {key: value for key, value in os.environ.items() if not key.startswith("KQUOTA_") or key == "KQUOTA_JAVA"}
-    # A folder on the class path is not for archives; one that is made without fits a command that has it.
+    # An archive cannot be made with a folder on the class path. One that is made without also fits a command with one.
     own.pop("HADOOP_CONF_DIR", None)
     own |= {SETTING: f"{_MAKE}{made}", "TMPDIR": str(folder)}
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -184,7 +185,7 @@ def _tried_mark(file: Path) -> Path:
 
 
 def _tried(file: Path) -> bool:
-    """Whether it failed, or somebody began, less than a day ago."""
+    """True if an attempt started less than a day ago."""
     mark = _tried_mark(file)
     return mark.exists() and time.time() - mark.stat().st_mtime < _DAY
 
@@ -196,7 +197,7 @@ def _room(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[bool]:
-    """Whether no other process makes one now."""
+    """Yields True if no other process creates an archive now."""
     with (folder / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -208,6 +209,6 @@ def _alone(folder: Path) -> Iterator[bool]:
 
 if __name__ == "__main__":
     os.nice(19)
-    # Nobody looks at this process: what it could not do costs nothing but time.
+    # This process runs in the background. If it fails, only time is lost.
     with contextlib.suppress(OSError, Refused):
         build()

@@ -1,4 +1,4 @@
-"""The job that rolls a history: in one pass over snapshots, the two tables of a history."""
+"""The job that rolls a history: one pass over snapshots gives the two tables of the history."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BYTES_A_TASK: Final = 4_000_000
 _LAYOUT: Final = {
     "compression": "zstd",
     "maxRecordsPerFile": "8000000",
-    # Small enough that whole groups hold nothing but followers, and are passed over where only leaders are asked for.
+    # Small enough that some row groups contain only followers. Jobs that need only leaders skip these groups.
     "parquet.block.row.count.limit": "250000",
     "parquet.page.row.count.limit": "50000",
 }
@@ -29,7 +29,7 @@ _ORDER: Final = ("cluster", "date", "follows", "time", "broker", "topic", "parti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """The folders of the two tables, and how many rows the larger one has."""
+    """The folders of the two tables, and the number of rows of the larger one."""
 
     replicas: Path
     brokers: Path
@@ -37,8 +37,9 @@ class Tables:
 
 
 def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> Tables:
-    """Write what `listing` has waiting, which `files` lays out, into `folder`. Raises Invalid, naming the file, for a
-    row that is none: a history keeps only whole snapshots.
+    """Write the waiting snapshots of `listing`, which `files` lays out, into `folder`.
+
+    Raises Invalid, naming the file, for an invalid row, because a history contains only complete snapshots.
     """
     spark = reader.spark
     tasks = max(2, files.size() // _BYTES_A_TASK)
@@ -61,10 +62,10 @@ def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> Tabl
     )
     write(ordered, folder / "replicas")
     if found := seen.get["first"]:
-        raise Invalid(f"{files.name(found['file'])}: {found['bad']}; move it out of the history, and try again")
+        raise Invalid(f"{files.name(found['file'])}: {found['bad']}; move it out of the history and try again")
     if found := twice.get["first"]:
         where = f"{found['topic']}-{found['partition']} on broker {found['broker']} at {found['time']}"
-        raise Invalid(f"a snapshot holds {where} twice; move it out of the history, and try again")
+        raise Invalid(f"a snapshot lists {where} twice; move it out of the history and try again")
     replicas = spark.read.schema(schema(REPLICAS)).parquet(str(folder / "replicas"))
     brokers = by_broker(replicas).coalesce(1).sortWithinPartitions("cluster", "date", "time", "broker")
     write(brokers, folder / "brokers")
@@ -72,6 +73,6 @@ def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> Tabl
 
 
 def write(table: DataFrame, folder: Path) -> None:
-    """Write a table as a history keeps it. Its rows come in order: those of leaders first, then by time and broker."""
+    """Write a table in the format of a history. Its rows are sorted: leaders first, then by time and broker."""
     table.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     table.write.partitionBy("cluster", "date").options(**_LAYOUT).parquet(str(folder))

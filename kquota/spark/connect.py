@@ -1,4 +1,4 @@
-"""A Spark Connect server, through its small client: no JVM here, and no file of ours over there."""
+"""A Spark Connect server through its small client: without a local JVM, and without local files on the server."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _OURS: Final = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOT
 
 @contextlib.contextmanager
 def starting(engine: Engine, options: Mapping[str, str]) -> Iterator[Callable[[], SparkSession]]:
-    """Yields what connects, and sets `options` for the session; nothing of it stays behind.
+    """Yields a function that connects, and sets `options` for the session. Everything is undone at the end.
 
-    Raises Refused when the client is not installed.
+    Raises Refused if the client is not installed.
     """
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise Refused(
             Parameter("spark_remote"),
-            f" needs Spark Connect's client ({', '.join(missing)} missing): in an environment of its own "
-            "pip install 'kquota[connect]'; beside Spark itself pip install 'pyspark[connect]'",
+            f" needs the client of Spark Connect ({', '.join(missing)} missing): in a separate environment run "
+            "pip install 'kquota[connect]'; next to Spark run pip install 'pyspark[connect]'",
         )
-    # Somebody's Spark, set up in the environment, must not change which server this is.
+    # A Spark configuration in the environment must not change the server.
     before = {name: os.environ.pop(name) for name in _OURS if name in os.environ}
     opened: list[SparkSession] = []
 
@@ -58,7 +58,7 @@ def _connected(engine: Engine, options: Mapping[str, str]) -> SparkSession:
 
     assert engine.remote is not None
     logging.getLogger("pyspark.sql.connect").setLevel(logging.CRITICAL)
-    # Its opinion of the pandas beside it is nothing that an operator could act on.
+    # Its warnings about the pandas version are of no use to an operator.
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     try:
         _await(engine.remote, engine.name)
@@ -68,14 +68,14 @@ def _connected(engine: Engine, options: Mapping[str, str]) -> SparkSession:
         spark: SparkSession = SparkSession.builder.remote(engine.remote).create()
     except PySparkException as error:
         raise Invalid(Parameter("spark_remote"), f" {engine.name!r}: {str(error).splitlines()[0]}") from error
-    # One that dies must not be waited for any longer than one that is not there.
+    # A server that dies must not take longer than one that does not exist.
     spark.client.set_retry_policies([DefaultPolicy(max_retries=6)])
     _set(spark, {"spark.sql.session.timeZone": "UTC", **options, **engine.conf})
     return spark
 
 
 def _await(remote: str, name: str) -> None:
-    """Until the server answers: the client itself would try for ten minutes. Raises Unreachable."""
+    """Wait until the server answers, because the client would retry for ten minutes. Raises Unreachable."""
     import grpc
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
@@ -85,7 +85,7 @@ def _await(remote: str, name: str) -> None:
     except grpc.FutureTimeoutError as error:
         raise Unreachable(
             f"no Spark Connect server answers at {name} within {READY_SECONDS:.0f} s: check the address and port "
-            "(15002 unless set), that it runs, whether it wants TLS (;use_ssl=true), and that no firewall lies between"
+            "(default 15002), that it runs, that TLS matches (;use_ssl=true), and that no firewall is in the way"
         ) from error
     finally:
         channel.close()

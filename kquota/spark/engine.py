@@ -1,4 +1,4 @@
-"""Where a job runs: Spark inside this process's own JVM, a cluster with the driver here, or a Spark Connect server."""
+"""Where a job runs: in the JVM of this command, on a cluster with the driver here, or on a Spark Connect server."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _CONF: Final = Parameter("conf")
 _OURS: Final = {
     "spark.master": ("give ", _MASTER),
     "spark.remote": ("give ", _REMOTE),
-    "spark.submit.deployMode": ("the driver is here",),
+    "spark.submit.deployMode": ("the driver runs on this machine",),
     "spark.driver.extraClassPath": ("give spark.jars or spark.jars.packages",),
-    "spark.driver.extraJavaOptions": ("kquota starts the JVM itself; JDK_JAVA_OPTIONS in the environment reaches it",),
-    "spark.local.dir": ("it is in a folder that goes with the command; TMPDIR says where",),
+    "spark.driver.extraJavaOptions": ("kquota starts the JVM itself; set JDK_JAVA_OPTIONS in the environment",),
+    "spark.local.dir": ("it is in a folder that exists only during the command; set TMPDIR to move it",),
 }
 _FIXED_ON_A_SERVER: Final = ("spark.driver.", "spark.executor.", "spark.jars", "spark.local.", "spark.hadoop.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """`master` as Spark names it, or the `remote` address of a Spark Connect server; neither: inside this process.
+    """`master` in Spark's format, or `remote`, the address of a Spark Connect server; neither means in this process.
 
     `conf` are Spark's own settings, as the operator gave them.
     """
@@ -37,17 +37,17 @@ class Engine:
 
     @property
     def local(self) -> bool:
-        """Whether the work is done on this machine, in our own JVM."""
+        """True if the work is done on this machine, in the JVM of this command."""
         return self.remote is None and (self.master or EMBEDDED_MASTER).partition("[")[0] == "local"
 
     @property
     def name(self) -> str:
-        """For people: without what follows a server's address, which may be a token."""
+        """The name for people, without the part after a server's address, which can contain a token."""
         return self.master or EMBEDDED_MASTER if self.remote is None else self.remote.partition(";")[0].rstrip("/")
 
     @property
     def uploads(self) -> bool:
-        """Whether what lies on this machine must be sent to it."""
+        """True if local files must be sent to the engine."""
         return not self.local
 
 
@@ -55,7 +55,7 @@ EMBEDDED: Final = Engine()
 
 
 def engine(master: str | None, remote: str | None, conf: Iterable[str]) -> Engine:
-    """The engine that the options name. Raises Invalid for two of them, and for a setting that has no effect there."""
+    """The engine that the options name. Raises Invalid for two engines, and for a setting without effect there."""
     if master is not None and remote is not None:
         raise Invalid("give ", _MASTER, " or ", _REMOTE, ", not both")
     if master is not None and not _names_a_master(master):
@@ -67,7 +67,7 @@ def engine(master: str | None, remote: str | None, conf: Iterable[str]) -> Engin
         key, equals, value = (part.strip() for part in text.partition("="))
         _check(text, key, equals, remote)
         if key in settings:
-            raise Invalid(_CONF, f" {text!r}: {key} is given already")
+            raise Invalid(_CONF, f" {text!r}: {key} is given twice")
         settings[key] = value
     return Engine(master=master, remote=remote, conf=settings)
 
@@ -78,8 +78,8 @@ def _names_a_master(text: str) -> bool:
 
 def _check(text: str, key: str, equals: str, remote: str | None) -> None:
     if not equals or not key.startswith("spark."):
-        raise Invalid(_CONF, f" {text!r}: write one of Spark's settings, as spark.sql.shuffle.partitions=64")
+        raise Invalid(_CONF, f" {text!r}: write a setting of Spark, for example spark.sql.shuffle.partitions=64")
     if key in _OURS:
         raise Invalid(_CONF, f" {key}: cannot be set: ", *_OURS[key])
     if remote is not None and key.startswith(_FIXED_ON_A_SERVER):
-        raise Invalid(_CONF, f" {key}: is fixed when a Spark Connect server starts: set it there")
+        raise Invalid(_CONF, f" {key}: is fixed when a Spark Connect server starts; set it on the server")

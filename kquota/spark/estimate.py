@@ -1,4 +1,4 @@
-"""The job behind `move estimate`: replica sizes and a plan in, the few sums per broker out that `pace` reckons with."""
+"""The job of `move estimate`: it calculates the few sums for each broker that `pace` needs, from sizes and a plan."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writes:
-    """What producers write, in bytes per second: by broker, and by partition as a DataFrame (topic, partition, w).
+    """Write rates in bytes per second: by broker, and by partition as a DataFrame (topic, partition, w).
 
-    A broker's rate is allotted to the partitions it leads (`pace.allot`); neither is given: unknown.
+    The rate of a broker is divided among the partitions that it leads (`pace.allot`). Without either, rates are
+    unknown.
     """
 
     by_broker: Mapping[BrokerId, float]
@@ -43,7 +44,7 @@ class Writes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsized:
-    """Partitions of the plan that the sizes do not hold: how many, and the first of their names."""
+    """Partitions of the plan that the sizes do not contain: their number, and the first names."""
 
     partitions: int
     named: tuple[str, ...]
@@ -55,14 +56,15 @@ class Unsized:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A move's sums. Sizes in bytes.
+    """The sums of a move. Sizes in bytes.
 
-    `max_bytes_in` is the greatest rate of writes to one leader, None unless that of every leader is known; `rates_told`
-    is whether any is; `unallotted` are brokers whose rate went to no partition. `leaders_assumed` and `in_sync_assumed`
-    count moving partitions on which the input is mute; `lagging` counts current followers out of sync: their catching
-    up shares the throttle, and is in no sum. Each partition of `assumed` is taken to hold the size that the operator
-    gave, to stand on the plan's first replica alone, and to be led there. `unseen` are brokers of the plan that the
-    sizes do not name: empty ones, or another cluster's. `least_replicas` is the plan's smallest replication factor.
+    `max_bytes_in` is the highest write rate of one leader, None unless the rates of all leaders are known. `rates_told`
+    is true if any rate is known. `unallotted` are brokers whose rate no partition got. `leaders_assumed` and
+    `in_sync_assumed` count moving partitions without this information. `lagging` counts current followers out of sync:
+    they use the throttle while they catch up, and no sum includes that. Each partition of `assumed` is assumed to have
+    the size that the operator gave, and the plan's first replica as its only replica and leader. `unseen` are brokers
+    of the plan that the sizes do not contain: they are empty, or from another cluster. `least_replicas` is the plan's
+    smallest replication factor.
     """
 
     health: Health
@@ -85,7 +87,7 @@ class Measured:
 
     @property
     def works(self) -> tuple[Work, ...]:
-        """What is carried one after the other: each wave's work, or all of it at once."""
+        """The works that run one after the other: each wave's work, or the whole work at once."""
         return tuple(wave.work for wave in self.waves) or (self.work,)
 
 
@@ -100,12 +102,12 @@ def measure(
     split: Split | None = None,
     detailed: bool = False,
 ) -> Measured:
-    """The sums of `plan` over `replicas` (`spark.sizes`' columns). Raises Invalid for unusable input, naming it.
+    """The sums of `plan` over `replicas` (columns of `spark.sizes`). Raises Invalid, naming it, for unusable input.
 
-    `assumed_size`, in bytes, is for partitions that the sizes do not hold. `moved`, which only a report shows, costs
-    two jobs more: it is looked for where `detailed` asks for it; so do `waves`, where a `split` does.
+    `assumed_size`, in bytes, is for partitions that the sizes do not contain. `moved` is only calculated if `detailed`
+    is set, because it needs two more jobs and only a report shows it. So are `waves`, if a `split` is given.
     """
-    # What is rolled is read twice in no time; to parse text twice would be dear.
+    # Rolled files are read twice quickly. Parsing text twice would be slow.
     rows = judged(replicas).persist() if files.told() else judged(replicas)
     looking = _beside(lambda: health(rows, files))
     told = partitions(rows, plan, writes.by_partition, assumed_size, detailed=detailed)
@@ -141,9 +143,9 @@ def measure(
 
 
 def _beside(work: Callable[[], _T]) -> Callable[[], _T]:
-    """Begins `work` in a thread of its own and returns what waits for its result: one job is planned while one runs.
+    """Start `work` in a thread, and return a function that waits for its result, so that two jobs run in parallel.
 
-    Nobody waits for it who does not ask: a job ends with its session.
+    If the function is not called, nothing waits for the work. A job ends with its session.
     """
     done: Future[_T] = Future()
 
@@ -168,16 +170,16 @@ def _waves(told: DataFrame, plan: PlanFrame, split: Split, rate: Rate, reader: R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WaveFrames:
-    """Moving partitions with their `wave`, from 1; and by its number the first and the last partition of each."""
+    """Moving partitions with their `wave`, from 1, and the first and the last partition of each wave by its number."""
 
     moving: DataFrame
     ends: Mapping[int, tuple[str, str]]
 
 
 def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
-    """The partitions that move, in the order of topic and partition, cut by `split`."""
+    """The moving partitions in the order of topic and partition, split into waves."""
     ordered = moving.withColumn("n", F.row_number().over(Window.orderBy(*KEY)) - 1)
-    # Only bytes leave Spark, as one list: a million names would be a hundred times as much.
+    # Only bytes leave Spark, as one list. A million names would be a hundred times larger.
     copied = F.struct("n", (F.col("size") * F.size("adds")).alias("bytes"))
     listed = ordered.agg(F.sort_array(F.collect_list(copied)).alias("every"))
     sizes = listed.select("every.bytes").collect()[0][0]
@@ -198,7 +200,7 @@ def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
 
 
 def _rows(cuts: Iterable[tuple[int, int]], step: int) -> Iterator[str]:
-    """Each wave in every step that it touches: a join finds it by the step, however many waves there are."""
+    """Each wave, once for every step that it touches, so that the join finds it by the step."""
     for wave, (start, stop) in enumerate(cuts, 1):
         for touched in range(start // step, (stop - 1) // step + 1):
             yield f'{{"step":{touched},"start":{start},"stop":{stop},"wave":{wave}}}'
@@ -212,10 +214,10 @@ def _refuse(leaders: Collection[Row], told: DataFrame, plan: PlanFrame) -> None:
     if not (unknown := _sum((row for row in leaders if row["leader"] is None), "planned")):
         return
     if unknown == planned:
-        raise Invalid(f"the sizes hold none of the plan's {planned} partitions: are they of another cluster?")
+        raise Invalid(f"the sizes contain none of the plan's {planned} partitions; give sizes of the same cluster")
     named = _unsized(told, F.col("leader").isNull(), unknown)
     raise Invalid(
-        f"the plan names partitions that the sizes do not hold: {named}; give ", Parameter("assume_size"), ", as 10GB"
+        f"the plan names partitions that the sizes do not contain: {named}; give ", Parameter("assume_size"), " 10GB"
     )
 
 
@@ -229,14 +231,14 @@ def _sum(rows: Iterable[Row], column: str) -> int:
 
 
 def _max_bytes_in(leaders: Iterable[Row], writes: Writes) -> float | None:
-    """A broker that leads nothing does not count; one of which a single partition is unknown may be the busiest."""
+    """Brokers that lead nothing do not count. If a partition of a broker is unknown, that broker may be the busiest."""
     rates = [writes.by_broker.get(row["leader"], part(row).writes) for row in leaders]
     known = [rate for rate in rates if rate is not None]
     return max(known, default=None) if len(known) == len(rates) else None
 
 
 def _rate(leaders: Iterable[Row], writes: Writes) -> Rate:
-    """A part of a broker's told rate, else what is known of the partitions themselves."""
+    """The given rate of a broker, divided among its partitions; otherwise the known rates of the partitions."""
     allotted: dict[int, Allotment] = {}
     for row in leaders:
         if (rate := writes.by_broker.get(row["leader"])) is not None:

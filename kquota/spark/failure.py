@@ -1,4 +1,4 @@
-"""What went wrong in Spark, in one line: what, why, and what to do; the JVM's frames only as the cause."""
+"""A failure of Spark in one line: problem, cause and next step. The stack trace of the JVM is kept as the cause."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.spark.engine import Engine
 from kquota.spark.jvm import MORE_MEMORY, Jvm
 
-_ROOM: Final = ("Spark's scratch files are in TMPDIR (else /tmp): name a folder with more room",)
-_LIMIT: Final = ("Spark's scratch files are in TMPDIR (else /tmp), where files may not grow any more (ulimit -f)",)
-_VERSIONS: Final = ("the cluster's Spark is another version than the PySpark here",)
+_ROOM: Final = ("Spark's temporary files are in TMPDIR (default /tmp); set it to a folder with more space",)
+_LIMIT: Final = ("Spark's temporary files are in TMPDIR (default /tmp) and exceed the largest file size (ulimit -f)",)
+_VERSIONS: Final = ("the Spark of the cluster and the local PySpark have different versions",)
 _ADVICE: Final[Mapping[str, tuple[str, ...]]] = {
     "No space left on device": _ROOM,
     "File too large": _LIMIT,
@@ -28,11 +28,11 @@ _ADVICE: Final[Mapping[str, tuple[str, ...]]] = {
 
 @contextlib.contextmanager
 def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
-    """Makes Refused of what Spark, py4j or gRPC raise, and Unreachable of a server that went away."""
+    """Turn errors of Spark, py4j and gRPC into Refused, and those of a lost server into Unreachable."""
     try:
         yield
     except Exception as error:
-        # Imported only now: two threads that import PySpark at once stumble over its circular imports.
+        # Imported late, because two threads that import PySpark at the same time fail on its circular imports.
         if isinstance(error, KquotaError) or not isinstance(error, _errors()):
             raise
         if _interrupted(error):
@@ -41,7 +41,7 @@ def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Whether it came of a Ctrl-C: the answer that was not read then is an error to the next one who asks the JVM."""
+    """True if the error comes from a Ctrl-C: an unread answer of the JVM is an error for the next request."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
@@ -53,22 +53,22 @@ def _told(error: Exception, jvm: Jvm | None, engine: Engine) -> KquotaError:
     text = str(error)
     gone = jvm.ended() if jvm is not None and not isinstance(error, PySparkException) else None
     if gone is not None:
-        return Refused("Spark's JVM went away: ", *gone, "; nothing was written")
+        return Refused("Spark's JVM ended: ", *gone, "; nothing was written")
     if engine.remote is not None and "UNAVAILABLE" in text:
-        return Unreachable(f"the Spark Connect server {engine.name} went away; nothing was written")
+        return Unreachable(f"the Spark Connect server {engine.name} does not answer any more; nothing was written")
     advice = next((("; ", *advice) for mark, advice in _ADVICE.items() if mark in text), ())
     return Refused(f"Spark could not finish: {cause(_details(error) or text)}", *advice, "; nothing was written")
 
 
 def _details(error: Exception) -> str | None:
-    """What a server said: gRPC's own text has it on its third line."""
+    """The message of a server. In gRPC's own text it is on the third line."""
     details = getattr(error, "details", None)
     said = details() if callable(details) else None
     return said if isinstance(said, str) else None
 
 
 def answered() -> tuple[type[Exception], ...]:
-    """What is raised where Spark is there, and says no."""
+    """The errors that Spark raises when it runs and rejects a request."""
     from pyspark.errors import PySparkException
 
     with contextlib.suppress(ImportError):
@@ -79,7 +79,7 @@ def answered() -> tuple[type[Exception], ...]:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    """What the libraries raise that are installed: py4j comes with Spark, gRPC with Connect's client."""
+    """The errors of the installed libraries: py4j comes with Spark, gRPC with the client of Spark Connect."""
     from pyspark.errors import PySparkException
 
     found: list[type[Exception]] = [PySparkException, ConnectionError]
@@ -90,12 +90,12 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 def cause(text: str) -> str:
-    """What a Python worker raised, else the innermost "Caused by" of a Java stack trace, else the first line."""
+    """The error of a Python worker, otherwise the innermost "Caused by" of a stack trace, otherwise the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     if (python := _python(lines)) is not None:
         return python
-    return (causes or lines or ["it gave no reason"])[-1 if causes else 0]
+    return (causes or lines or ["no reason was reported"])[-1 if causes else 0]
 
 
 def _python(lines: Sequence[str]) -> str | None:

@@ -1,6 +1,6 @@
-"""Which files of sizes a job reads: checked and laid out in one folder before Spark starts, which takes seconds.
+"""The files with sizes that a job reads. They are checked and laid out in one folder before Spark starts.
 
-Spark reads links of our own naming: so no glob, colon or leading underscore in an operator's file name means anything.
+Spark reads links with names of kquota, so special characters in the operator's file names have no meaning.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ MUCH: Final = 2**40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """A folder that holds only what the job reads; `names` gives the operator's name of each link in it.
+    """A folder with only the files that the job reads. `names` maps each link in it to the operator's name.
 
-    `elsewhere` are places that Spark reads for itself, `s3a://` and the like: nothing is known of them before.
+    `elsewhere` are places that Spark reads itself, such as `s3a://`. Nothing is known about them in advance.
     """
 
     folder: Path
@@ -35,15 +35,15 @@ class Files:
     elsewhere: tuple[str, ...] = ()
 
     def name(self, link: str) -> str:
-        """The operator's own name for the file behind `link`."""
+        """The operator's name of the file behind `link`."""
         return self.names.get(link, link)
 
     def told(self) -> tuple[str, ...]:
-        """The operator's names of all there is."""
+        """The operator's names of all files."""
         return (*self.names.values(), *self.elsewhere)
 
     def size(self) -> int:
-        """How much there is to read, in bytes as stored; of what lies elsewhere it is taken to be much."""
+        """The stored size of the files in bytes. Files elsewhere are assumed to be large."""
         here = sum((self.folder / link).stat().st_size for link in self.names)
         return here + len(self.elsewhere) * MUCH
 
@@ -52,12 +52,12 @@ NOTHING: Final = Files(folder=Path(), names={})
 
 
 def is_elsewhere(path: str) -> bool:
-    """Whether a path names where it lies, `s3a://`, `hdfs://` or `file://`: then it is Spark's to open."""
+    """True if a path has a scheme (`s3a://`, `hdfs://` or `file://`), so that Spark must open it."""
     return _SCHEME.match(path) is not None
 
 
 def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
-    """kafka-log-dirs' output in files or globs, plain or gzipped. Raises Invalid for none, and for one without JSON."""
+    """Output of kafka-log-dirs in files or globs, plain or gzipped. Raises Invalid without a file or without JSON."""
     given = list(dict.fromkeys(patterns))
     paths = dict.fromkeys(
         path for pattern in given if not is_elsewhere(pattern) for path in matching(pattern, Parameter("log_dirs"))
@@ -65,20 +65,20 @@ def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
     files = laid_out(paths, scratch / "log-dirs", ".json", elsewhere=filter(is_elsewhere, given))
     for link, name in files.names.items():
         if not any(line.lstrip().startswith(b"{") for line in _lines(files.folder / link, name)):
-            raise Invalid(f"{name}: holds no line of kafka-log-dirs' JSON; ", NextStep.TAKE_SIZES)
+            raise Invalid(f"{name}: contains no JSON line of kafka-log-dirs; ", NextStep.TAKE_SIZES)
     return files
 
 
 def matching(pattern: str, name: Parameter, what: str = "file") -> list[Path]:
-    """The files that a name or a glob means, or what else is wanted. Raises Invalid, naming the parameter, for none."""
+    """The files (or `what` else) of a name or a glob. Raises Invalid, naming the parameter, if there is none."""
     try:
-        # A name that exists is itself, though it may look like a glob.
+        # The name of an existing file is not a glob, even if it looks like one.
         known = bool(pattern) and is_folder(Path(pattern)) is not None
     except Invalid as error:
         raise Invalid(name, f" {error}") from error
     paths = [Path(pattern)] if known else [Path(p) for p in sorted(glob.glob(pattern))]  # noqa: PTH207
     if not paths:
-        raise Invalid(name, f" {pattern}: there is no such {what}")
+        raise Invalid(name, f" {pattern}: the {what} does not exist")
     return paths
 
 
@@ -91,13 +91,13 @@ def _lines(path: Path, name: str) -> Iterator[bytes]:
 
 
 def is_packed(path: Path) -> bool:
-    """Whether a file begins as gzip does."""
+    """True if a file starts like gzip."""
     with path.open("rb") as file:
         return file.read(len(_GZIP)) == _GZIP
 
 
 def laid_out(paths: Iterable[Path], folder: Path, suffix: str, elsewhere: Iterable[str] = ()) -> Files:
-    """The files under links of our own naming. Raises Invalid for one that cannot be read."""
+    """The files, as links with names of kquota. Raises Invalid for a file that cannot be read."""
     folder.mkdir()
     names = {}
     for number, path in enumerate(paths):
@@ -110,7 +110,7 @@ def laid_out(paths: Iterable[Path], folder: Path, suffix: str, elsewhere: Iterab
 
 
 def _laid(path: Path, place: Path) -> Path:
-    """A link to a file, or the copy of a pipe, `<(zcat ...)`; named .gz when packed: Spark looks at nothing else."""
+    """A link to a file, or a copy of a pipe, `<(zcat ...)`. The suffix .gz tells Spark that it is gzipped."""
     if path.is_file():
         place.symlink_to(path.resolve())
     else:

@@ -1,4 +1,4 @@
-"""What flows from which broker to which: the sums that a move's partitions come to, wave by wave and in all."""
+"""The sums of a move's partitions: how much goes from which broker to which, for each wave and in all."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ COPIED: Final = 1
 HELD: Final = 2
 
 Rate = Callable[[int, Led], float | None]
-"""What producers write to a part of what a broker leads, in bytes per second; None is unknown."""
+"""The write rate of some of the partitions that a broker leads, in bytes per second; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flows:
-    """A move's work, that of each wave by its number, the moving partitions of each, and what comes to each broker."""
+    """The work of a move, the work and moving partitions of each wave by its number, and each broker's copies."""
 
     work: Work
     waves: Mapping[int, Work]
@@ -34,19 +34,20 @@ class Flows:
 
     @property
     def destinations(self) -> set[int]:
-        """The brokers that a copy comes to."""
+        """The brokers that receive a copy."""
         return {link.destination for link in self.work.links}
 
 
 def summed(partitions: DataFrame, places: DataFrame | None) -> list[Row]:
-    """The sums of partitions that know their `wave`, in one pass: what each broker leads, is sent, and holds.
+    """The sums of partitions that have a `wave`, in one pass: what each broker leads, receives and holds.
 
-    `kind` is LED, COPIED or HELD; `broker` the leader, the destination or the holder, and `leader` the leader of those
-    partitions, null where nobody holds them; `led` is what only a leader's row has. Writes are linear: so a leader's
-    rate can be allotted to sums afterwards. `places` are the log dirs that a plan names.
+    `kind` is LED, COPIED or HELD. `broker` is the leader, the destination or the holder, and `leader` is the leader of
+    these partitions, null if no broker holds them. Only the row of a leader has `led`. The rate of a leader can be
+    divided among sums afterwards, because it is linear. `places` are the log dirs that a plan names.
     """
     kind = F.when(F.col("at") == 0, LED).when(F.col("at") <= F.size("adds"), COPIED).otherwise(HELD)
-    # Told apart by their place in one list, for a lambda would run uncompiled on each of a million partitions.
+    # The kind depends on the position in one list, because a lambda would run uncompiled for each of a million
+    # partitions.
     brokers = F.posexplode(F.concat(F.array("leader"), "adds", "holders")).alias("at", "broker")
     rows = partitions.select("*", brokers).withColumns({"kind": kind, "moving": F.size("adds") > 0})
     if places is not None:
@@ -86,13 +87,13 @@ def _led() -> dict[str, Column]:
 
 
 def part(row: Row) -> Led:
-    """A row of `summed` as a part of what its leader leads."""
+    """A row of `summed` as some of the partitions that its leader leads."""
     known = row["written"] == row["partitions"]
     return Led(partitions=row["partitions"], bytes=row["bytes"], writes=row["writes"] if known else None)
 
 
 def flows(rows: Iterable[Row], rate: Rate) -> Flows:
-    """The flows of `summed` rows, of whose leaders `rate` knows the writes."""
+    """The flows of rows of `summed`. `rate` knows the write rates of their leaders."""
     by_kind = _by("kind", rows)
     copies, leading = by_kind[COPIED], [row for row in by_kind[LED] if row["led"]["moving"]]
     copies_by_wave, leading_by_wave = _by("wave", copies), _by("wave", leading)
@@ -105,7 +106,7 @@ def flows(rows: Iterable[Row], rate: Rate) -> Flows:
 
 
 def _by(column: str, rows: Iterable[Row]) -> defaultdict[int, list[Row]]:
-    """In order: of waves there may be a hundred thousand."""
+    """Rows by a column, sorted once, because there may be a hundred thousand waves."""
     found: defaultdict[int, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row[column]):
         found[row[column]].append(row)
@@ -136,7 +137,7 @@ def _written(rows: Iterable[Row], rate: Rate) -> float | None:
 
 
 def _kept_up(row: Row, rate: Rate) -> float | None:
-    """What the in-sync followers of a leader's moving partitions fetch: each partition's writes, once a follower."""
+    """The follower traffic of a leader's moving partitions: each partition's write rate x its in-sync followers."""
     led = row["led"]
     if not led["follow"]:
         return 0.0
@@ -156,7 +157,7 @@ def _arrivals(copies: Iterable[Row], held: Iterable[Row], rate: Rate) -> tuple[A
             copies=sum(row["partitions"] for row in rows),
             bytes=sum(row["bytes"] for row in rows),
             writes=_written(rows, rate),
-            # A broker that holds nothing is not written to.
+            # A broker without replicas has no writes.
             grows=_written(grows[broker], rate),
         )
         for (broker, log_dir), rows in sorted(places.items(), key=lambda item: item[0])

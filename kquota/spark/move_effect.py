@@ -1,4 +1,4 @@
-"""What a report shows besides a move's sums: brokers before and after, and the topics that copy most."""
+"""Contents of a report besides a move's sums: brokers before and after, and the topics that copy most."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pyspark.sql import functions as F
 from kquota.sizes.move_effect import BrokerBytes, Moved, MovingTopic
 
 TOPICS: Final = 20
-"""How many topics are named: a fleet's plan may hold ten thousand."""
+"""The most topics that are named, because a plan can contain ten thousand."""
 
 
 def moved(partitions: DataFrame) -> Moved:
-    """Of `spark.estimate`'s partitions: each broker's bytes before and after, and the topics that copy most."""
+    """The effect of a move on `spark.estimate`'s partitions: bytes on each broker, and the topics that copy most."""
     topics = (
         partitions.where(F.size("adds") > 0)
         .groupBy("topic")
@@ -34,7 +34,7 @@ def moved(partitions: DataFrame) -> Moved:
 
 def _held(partitions: DataFrame) -> tuple[BrokerBytes, ...]:
     def now(replica: Column) -> Column:
-        # A partition that the plan does not name has no targets, and stays.
+        # A partition that is not in the plan has no targets and stays.
         stays = F.coalesce(F.array_contains("targets", replica["broker"]), F.lit(True))
         return _row(replica["broker"], replica["size"], F.when(stays, replica["size"]).otherwise(F.lit(0)))
 

@@ -1,4 +1,4 @@
-"""Replica rows and a plan joined: one row a partition, who holds it, who leads it, how large it is, where it goes."""
+"""Replica rows joined with a plan: one row for each partition, with its holders, leader, size and targets."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _JOINED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What the input was, and how many of its rows were left out: nothing goes silently.
+    """The source of the input, and the number of rows that were left out.
 
-    `bad` rows have no broker, topic or partition, or no size of 0 or more; `future` ones are copies between two log
-    dirs of one broker; of a replica that stands there twice the largest row is kept, the others are `duplicate`.
-    `offline` counts log dirs that their broker could not read: their replicas are missing here.
+    `bad` rows lack a broker, topic, partition or valid size. `future` rows are copies between two log dirs of one
+    broker. If a replica is listed twice, the largest row is kept, and the others are `duplicate`. `offline` counts log
+    dirs that their broker could not read, so that their replicas are missing.
     """
 
     cluster: str | None
@@ -46,9 +46,9 @@ class Health:
 
 
 def judged(replicas: DataFrame) -> DataFrame:
-    """The rows, only with what a sum needs, and `why` one is left out.
+    """The rows with only the columns of sums, and `why` a row is left out.
 
-    Null for a replica that counts, `empty` for a row that only tells that its broker exists.
+    It is null for a replica that counts, and `empty` for a row that only shows that its broker exists.
     """
     whole = F.col("broker").isNotNull() & (F.col("topic") != "") & (F.col("partition") >= 0) & (F.col("size") >= 0)
     empty = F.col("broker").isNotNull() & F.col("topic").isNull() & F.col("size").isNull()
@@ -62,22 +62,22 @@ def judged(replicas: DataFrame) -> DataFrame:
 
 
 def health(rows: DataFrame, files: Files) -> Health:
-    """What is to be said of judged rows as they are. Raises Invalid for unusable ones, naming the file."""
-    # Grouped by what few values have: sets of them, row by row, would take ten times as long.
+    """The health of rows from `judged`. Raises Invalid for unusable rows, naming the file."""
+    # Grouped by columns with few values. Sets of these values would take ten times as long.
     counts = [F.count_if(F.col("why") == why).alias(why) for why in ("bad", "future", "offline")]
     good, problems = F.count_if(F.col("why").isNull()), F.count("problem")
     told = rows.groupBy("cluster", "time", *_VOLUME).agg(*counts, good.alias("good"), problems.alias("problems"))
     found = told.collect()
     if any(row["problems"] for row in found):
         file, problem = rows.where(F.col("problem").isNotNull()).agg(F.max(F.struct("file", "problem"))).collect()[0][0]
-        cure = ("; name its folder with ", Parameter("history")) if problem == SNAPSHOT else ()
+        cure = ("; give its folder with ", Parameter("history")) if problem == SNAPSHOT else ()
         raise Invalid(f"{files.name(file)}: {problem}", *cure)
     everything = ", ".join(files.told()) or "the history"
     if not any(row["good"] for row in found):
-        raise Invalid(f"{everything}: holds no replica")
+        raise Invalid(f"{everything}: contains no replica")
     taken = {(row["cluster"], row["time"]) for row in found}
     if len(taken) > 1:
-        raise Invalid(f"{everything}: holds rows of {len(taken)} snapshots; give one of them in each file")
+        raise Invalid(f"{everything}: contains rows of {len(taken)} snapshots; give files with one snapshot")
     ((cluster, time),) = taken
     return Health(
         cluster=cluster,
@@ -92,7 +92,7 @@ def health(rows: DataFrame, files: Files) -> Health:
 
 
 def _volumes(found: Iterable[Row]) -> tuple[Volume, ...]:
-    """The volume of each log dir; one that its broker could not read in one row and could in another is known."""
+    """The volume of each log dir. If one row has an error and another has its sizes, the sizes count."""
     known: dict[tuple[int, str], Volume] = {}
     for row in found:
         place = (row["broker"], row["log_dir"])
@@ -105,30 +105,30 @@ def _volumes(found: Iterable[Row]) -> tuple[Volume, ...]:
 def partitions(
     rows: DataFrame, plan: PlanFrame, rates: DataFrame | None, assumed_size: int | None, *, detailed: bool
 ) -> DataFrame:
-    """One row a partition of the judged rows and of the plan; `rates` has `w`, the writes in bytes per second.
+    """One row for each partition of the judged rows and the plan. `rates` has `w`, the write rate in bytes per second.
 
-    Who leads: whom the input names, else the first of the plan's replicas that holds the partition already, else the
-    lowest broker that holds it. Who is in sync: whom the input names, else every current replica. A partition of the
-    plan that nobody holds has no leader; with an `assumed_size`, in bytes, the plan's first replica holds and leads it.
-    `replicas` and `targets`, lists that are long to keep, are there where `detailed` asks for them.
+    The leader is the one in the input, otherwise the plan's first replica that holds the partition already, otherwise
+    the lowest broker that holds it. In sync are the replicas in the input, otherwise all current ones. A partition of
+    the plan without replicas has no leader; with an `assumed_size`, in bytes, the plan's first replica holds and leads
+    it. `replicas` and `targets` need much memory, and are only included if `detailed` is set.
     """
     found = _standing(_joined(rows, plan, rates), assumed_size)
     return found if detailed else found.drop("replicas", "targets")
 
 
 def _joined(rows: DataFrame, plan: PlanFrame, rates: DataFrame | None) -> DataFrame:
-    """All that is told of a partition, side by side. One exchange of rows: a join would sort both of its sides."""
+    """All values of a partition in one row. This takes one exchange of rows; a join would sort both of its sides."""
     held = rows.where(F.col("why").isNull()).withColumn("replica", F.struct("broker", "size", "leader", "in_sync"))
-    # An entry that breaks a rule wants no replicas: no other does.
+    # Only an entry that breaks a rule has an empty list of replicas.
     wanted = F.when(F.col("wrong").isNull(), F.col("targets")).otherwise(_no_brokers())
     told = [held, plan.frame.withColumn("targets", wanted), *([] if rates is None else [rates])]
     columns = list(_JOINED)[: len(told)]
     silent = F.col("replica").isNotNull() & F.col("replica.in_sync").isNull()
     return (
         reduce(lambda one, other: one.unionAll(other), map(partial(_shaped, columns), told, columns))
-        # Sorted by a number first: topics' names begin alike, and would be compared to their ends.
+        # Sorted by a number first, because names of topics often have the same beginning and are slow to compare.
         .withColumn("hash", F.xxhash64(*KEY))
-        # Else each of the many groups would be begun before the exchange, and again behind it.
+        # Otherwise Spark would aggregate before the exchange and again after it.
         .repartition("hash")
         .groupBy("hash", *KEY)
         .agg(
@@ -137,11 +137,11 @@ def _joined(rows: DataFrame, plan: PlanFrame, rates: DataFrame | None) -> DataFr
             F.count_if(~F.col("replica.in_sync")).alias("lags"),
             F.count_if(silent).alias("silent"),
             F.sum("replica.size").alias("sizes"),
-            # `first` and `min` would copy a list or a row for every row that they are asked about.
+            # `first` and `min` would copy a list or a row for each row.
             F.collect_list("targets").alias("plans"),
             (F.lit(None).cast("double") if rates is None else F.max("w")).alias("w"),
         )
-        # A rate alone is of a partition that is not there any more.
+        # A partition with only a rate does not exist any more.
         .where((F.size("every") > 0) | (F.size("plans") > 0))
         .withColumns(
             {
@@ -164,8 +164,8 @@ def _no_brokers() -> Column:
 
 
 def _standing(told: DataFrame, assumed_size: int | None) -> DataFrame:
-    """Column upon column, in few steps: each is analysed anew with all below it, a tenth of a second at first."""
-    # Lambdas run uncompiled: they are kept to the few partitions that need one.
+    """Columns in few steps. Each step is analysed again with all steps below it, which takes a tenth of a second."""
+    # Lambdas run uncompiled, so they are used only for the few partitions that need one.
     once = F.filter("every", lambda row, n: (n == 0) | (F.get("every", n - 1)["broker"] != row["broker"]))
     lagging = F.filter("replicas", lambda r: ~r["in_sync"] & (r["broker"] != F.col("leader")))
     mute = F.exists("replicas", lambda r: r["in_sync"].isNull() & (r["broker"] != F.col("leader")))
@@ -174,7 +174,7 @@ def _standing(told: DataFrame, assumed_size: int | None) -> DataFrame:
     steps = (
         {"holders": F.array_distinct("every.broker")},
         {
-            # The largest of equals comes first; where no replica stands twice there is no order to make.
+            # If a replica is listed twice, the largest row comes first. Otherwise no order is needed.
             "every": F.when(twice, F.sort_array("every", asc=False)).otherwise(F.col("every")),
             "leader": F.coalesce(
                 "told", F.get(F.array_intersect("targets", "holders"), F.lit(0)), F.array_min("holders")

@@ -1,4 +1,4 @@
-"""Which kind of plan a file is, found by what it holds: before Spark starts, which takes seconds."""
+"""The kind of a plan, found by the contents of its files before Spark starts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIRST_LINE: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFiles:
-    """A plan that Spark reads: Parquet, else JSON lines; `name` is what its operator calls it."""
+    """A plan that Spark reads: Parquet, otherwise JSON lines. `name` is the operator's name for it."""
 
     name: str
     parquet: bool
@@ -31,10 +31,10 @@ class PlanFiles:
 
 
 def opened(name: str, scratch: Path) -> Plan | PlanFiles:
-    """kafka-reassign-partitions' JSON read and judged; or where to find the JSON lines or the Parquet.
+    """The plan of a JSON file of kafka-reassign-partitions, or the files of JSON lines or Parquet.
 
-    A folder holds files of one kind. What lies elsewhere (s3a://, hdfs://) is told by its name only: JSON lines when it
-    ends as such, else Parquet. Raises Invalid for what is no plan.
+    A folder must contain files of one kind. The kind of a place elsewhere (s3a://, hdfs://) follows from its name: JSON
+    lines by its ending, otherwise Parquet. Raises Invalid for an invalid plan.
     """
     if is_elsewhere(name):
         lines = name.removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json"))
@@ -44,7 +44,7 @@ def opened(name: str, scratch: Path) -> Plan | PlanFiles:
     parts = _parts(path) if folder else [path]
     kinds = {_is_parquet(part) for part in parts if part.is_file()}
     if len(kinds) > 1:
-        raise Invalid(f"{name}: the folder holds Parquet and other files; keep one kind")
+        raise Invalid(f"{name}: the folder contains Parquet and other files; keep one kind")
     if True in kinds:
         return PlanFiles(name=name, parquet=True, files=files.laid_out(parts, scratch / "plan-files", ".parquet"))
     if folder or _is_lines(path):
@@ -53,11 +53,11 @@ def opened(name: str, scratch: Path) -> Plan | PlanFiles:
 
 
 def _parts(folder: Path) -> list[Path]:
-    # Spark and others leave _SUCCESS and checksums beside what they write.
+    # Spark and other programs add _SUCCESS and checksums to their files.
     with looking_at(folder):
         found = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(("_", ".")))
     if not found:
-        raise Invalid(f"{folder}: the folder holds no file of a plan")
+        raise Invalid(f"{folder}: the folder contains no file of a plan")
     return found
 
 
@@ -70,7 +70,7 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _is_lines(path: Path) -> bool:
-    """Whether the first line is a whole entry, or the file packed, which Kafka's own tools do not read."""
+    """True if the first line is a complete entry, or the file is gzipped, because Kafka's tools do not read gzip."""
     if not path.is_file():
         return False
     try:

@@ -1,6 +1,6 @@
-"""Plans as DataFrames: kafka-reassign-partitions' JSON as `reassign.plan` read it, or JSON lines and Parquet in Spark.
+"""Plans as DataFrames: JSON of kafka-reassign-partitions from `reassign.plan`, or JSON lines and Parquet in Spark.
 
-A plan of millions of partitions never becomes Python's. The rules are those of `reassign.plan`.
+A plan of millions of partitions never becomes Python objects. The rules are those of `reassign.plan`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ _READ: Final = "the plan"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFrame:
-    """A plan's columns: topic, partition, targets, and in an entry that breaks a rule `wrong`: its place, and why.
+    """The columns of a plan: topic, partition, targets, and for an invalid entry `wrong`: its place and the reason.
 
-    `name` is what its operator calls it. `places`, where it names log dirs: topic, partition, broker, log_dir.
+    `name` is the operator's name for the plan. `places` has its log dirs, if it names any: topic, partition, broker,
+    log_dir.
     """
 
     name: str
@@ -41,7 +42,7 @@ class PlanFrame:
 
 
 def planned(reader: Reader, plan: Plan) -> PlanFrame:
-    """A plan that was read and judged already."""
+    """A plan that is already read and checked."""
     frame = reader.objects("plan", _rows(plan), _PLAN).withColumn("wrong", _no_complaint())
     if not plan.log_dirs:
         return PlanFrame(name=_READ, frame=frame)
@@ -54,7 +55,7 @@ def planned(reader: Reader, plan: Plan) -> PlanFrame:
 
 
 def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
-    """A plan that only Spark reads; `measure` raises Invalid for its first entry that is wrong.
+    """A plan that only Spark reads. `measure` raises Invalid for its first invalid entry.
 
     Raises Invalid at once for Parquet without the columns topic, partition and replicas.
     """
@@ -62,7 +63,7 @@ def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
         found = reader.parquet(plan.files, plan.name)
         if missing := [name for name in _COLUMNS if name not in found.columns]:
             has = ", ".join(found.columns)
-            raise Invalid(f"{plan.name}: has no column {', '.join(missing)}; its columns are {has}")
+            raise Invalid(f"{plan.name}: lacks the column {', '.join(missing)}; its columns are {has}")
         entries = found.select(
             F.col("topic").cast("string"),
             F.col("partition").try_cast("bigint"),
@@ -73,7 +74,7 @@ def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
         entries = reader.json_lines(plan.files, _ENTRY, "corrupt")
     place = F.monotonically_increasing_id().alias("place")
     judged = entries.select("topic", "partition", "replicas", _complaint().alias("why"), place)
-    # What is no number of a partition or a broker is wrong, whatever a cast makes of it.
+    # A number that is not valid for a partition or a broker stays wrong, even if a cast changes it.
     fine = F.col("why").isNull()
     frame = judged.select(
         "topic",
@@ -85,7 +86,7 @@ def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
 
 
 def _rows(plan: Plan) -> Iterator[str]:
-    """JSON as it is, for there may be a million."""
+    """JSON is written directly, because there may be a million entries."""
     names = {topic: json.dumps(topic) for topic in plan.topics}
     for (topic, number), replicas in plan.targets.items():
         yield f'{{"topic":{names[topic]},"partition":{number},"targets":[{",".join(map(str, replicas))}]}}'
@@ -96,10 +97,10 @@ def _no_complaint() -> Column:
 
 
 def _complaint() -> Column:
-    """What is wrong with an entry, in the words of `reassign.plan`; null where nothing is."""
+    """The reason why an entry is invalid, in the words of `reassign.plan`; null if it is valid."""
     name = F.concat_ws("-", "topic", "partition")
     shown = F.col("replicas").cast("string")
-    # A lambda would run uncompiled on each of a million entries. Nothing is known of what a list with a null holds.
+    # A lambda would run uncompiled for each of a million entries. A check of a list with null gives null.
     out_of_range = (F.array_min("replicas") < 0) | (F.array_max("replicas") > HIGHEST_ID)
     out_of_range |= F.array_contains("replicas", F.lit(-1)).isNull()
     entry = F.substring("corrupt", 1, 60)
@@ -123,7 +124,7 @@ def _complaint() -> Column:
 
 
 def first_wrong(partitions: DataFrame, plan: PlanFrame) -> Invalid:
-    """The error to raise for partitions of which some break a rule: that of the plan's first entry that does."""
+    """The error for partitions that break a rule: the error of the plan's first such entry."""
     wrong = plan.frame.agg(F.min("wrong")).collect()[0][0]
     if wrong is not None:
         return Invalid(f"{plan.name}: {wrong['why']}")

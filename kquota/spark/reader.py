@@ -1,6 +1,6 @@
-"""How a job gets at what lies on this machine: the engine reads our files itself, or their lines go to it.
+"""How a job gets local files: the engine reads them, or their lines are sent to it.
 
-A local engine reads; a cluster or a Spark Connect server sees no folder of ours.
+A local engine reads them. A cluster or a Spark Connect server cannot see local folders.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 _HISTORY: Final = Parameter("history")
 _MOST_SENT: Final = 100_000_000
-"""Bytes of Parquet as stored; a client and a driver hold their rows several times over."""
+"""The most bytes of stored Parquet that are sent, because client and driver hold the rows several times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Makes DataFrames of files and rows; what it must lay down on the way lies in `scratch`.
+    """Makes DataFrames from files and rows. Its temporary files are in `scratch`.
 
-    `uploads` when the engine cannot read this machine's files.
+    `uploads` is true if the engine cannot read local files.
     """
 
     spark: SparkSession
@@ -38,7 +38,7 @@ class Reader:
     uploads: bool = False
 
     def lines(self, files: Files) -> DataFrame:
-        """Every line of text files, packed or not, as `value`, and the link it came from as `file`."""
+        """Every line of text files, gzipped or not, as `value`, and its link as `file`."""
         from pyspark.sql import functions as F
 
         frames = []
@@ -52,14 +52,14 @@ class Reader:
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def json_lines(self, files: Files, schema: str, corrupt: str) -> DataFrame:
-        """The objects of JSON in the lines of files, by `schema`, and `file`; a line that is none is in `corrupt`."""
+        """The JSON objects in the lines of files, by `schema`, and `file`. An invalid line is in `corrupt`."""
         from pyspark.sql import functions as F
 
         if self.uploads:
             lines = self.lines(files).where(F.trim("value") != "")
             told = F.from_json("value", schema, {"columnNameOfCorruptRecord": corrupt})
             return lines.select("file", told.alias("told")).select("file", "told.*")
-        # Read at once: `from_json` makes a decoder of 8 kB for each line.
+        # Read directly, because `from_json` creates a decoder of 8 kB for each line.
         reading = self.spark.read.schema(schema).option("columnNameOfCorruptRecord", corrupt)
         frames = []
         if files.names:
@@ -69,7 +69,7 @@ class Reader:
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def parquet(self, files: Files, name: str) -> DataFrame:
-        """The rows of Parquet files, with all their columns. Raises Invalid, naming `name`, where they differ."""
+        """The rows of Parquet files with all their columns. Raises Invalid, naming `name`, if the columns differ."""
         if self.uploads and files.names:
             return self._sent(str(files.folder), (name,))
         try:
@@ -79,16 +79,16 @@ class Reader:
             raise Invalid(f"{name}: cannot be read as Parquet: {cause(str(error))}") from error
 
     def hive(self, folder: Path, pattern: str, partitions: Iterable[str]) -> DataFrame:
-        """The rows of the Parquet files of a history on this machine, and the columns that its folders tell.
+        """The rows of the Parquet files of a local history, with the columns in its folder names.
 
-        For an engine that is sent them. Raises Refused for more than can be sent.
+        They are sent to the engine. Raises Refused if they are too large.
         """
         files = sorted(folder.rglob(pattern))
         if sum(file.stat().st_size for file in files) > _MOST_SENT:
             raise Refused(
                 _HISTORY,
-                f" {folder}: more than {human_bytes(_MOST_SENT)} of Parquet is not sent to Spark elsewhere: copy "
-                "it to a place that it reads, and name that (s3a://BUCKET/history), or leave out ",
+                f" {folder}: more than {human_bytes(_MOST_SENT)} of Parquet is not sent to a remote Spark; copy "
+                "it to a place that Spark can read, and give that (s3a://BUCKET/history), or leave out ",
                 Parameter("spark_master"),
                 " and ",
                 Parameter("spark_remote"),
@@ -98,15 +98,15 @@ class Reader:
     def _sent(
         self, files: str | list[str], name: tuple[str, ...], *, base: Path | None = None, partitions: Iterable[str] = ()
     ) -> DataFrame:
-        """Raises Refused without pyarrow, which reads Parquet here: only Spark Connect's client brings it."""
+        """Send rows with pyarrow. Raises Refused without pyarrow, which only the client of Spark Connect installs."""
         try:
             import pyarrow
             from pyarrow import dataset
         except ImportError as error:
             raise Refused(
                 *name,
-                ": Parquet that lies here is sent to Spark with pyarrow, which is not installed: pip install "
-                "pyarrow, give the same as JSON lines, or name a place that Spark reads itself (s3a://, hdfs://)",
+                ": local Parquet is sent to Spark with pyarrow, which is not installed. Run pip install pyarrow, "
+                "give JSON lines, or give a place that Spark can read (s3a://, hdfs://)",
             ) from error
         told = pyarrow.schema([(column, pyarrow.string()) for column in partitions])
         hive = dataset.partitioning(told, flavor="hive")
@@ -119,11 +119,11 @@ class Reader:
         return self.spark.createDataFrame(found)
 
     def table(self, name: str, rows: Iterable[Mapping[str, object]], schema: str) -> DataFrame:
-        """A table of our own rows. Through lines of JSON: so it may be large, and no Python runs inside Spark."""
+        """A table from rows of kquota. They go through JSON lines, so it can be large, and no Python runs in Spark."""
         return self.objects(name, map(json.dumps, rows), schema)
 
     def objects(self, name: str, rows: Iterable[str], schema: str) -> DataFrame:
-        """The same of rows that are objects of JSON already."""
+        """The same for rows that are JSON objects already."""
         from pyspark.sql import functions as F
 
         folder = self.scratch / name

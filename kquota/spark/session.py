@@ -1,6 +1,7 @@
-"""One Spark session for one command: silent, and gone without a trace afterwards.
+"""One Spark session for one command: silent, and without leftovers.
 
-It starts beside whatever the command does first: a JVM needs seconds, and so does a live cluster's sample.
+It starts in parallel with the first work of the command, because a JVM needs seconds, and so do write rates of a live
+cluster.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _OPTIONS: Final = {
     "spark.ui.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
 }
-# The defaults, 200 partitions and a plan that adapts itself, cost seconds on small inputs.
+# The defaults, 200 partitions and an adaptive plan, cost seconds on small inputs.
 _SMALL_OPTIONS: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
@@ -41,24 +42,24 @@ _SMALL_OPTIONS: Final = {
 _LARGE_OPTIONS: Final = {
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.adaptive.enabled": "false",
-    # A million partitions with their lists are sorted in less time than they are hashed as objects: 13 s against 16.
+    # Sorting a million partitions with their lists takes less time than hashing them as objects: 13 s, not 16 s.
     "spark.sql.execution.useObjectHashAggregateExec": "false",
-    # What is kept between two jobs is read once or twice: less than packing it takes.
+    # Rows between two jobs are read only once or twice, so compressing them takes more time than it saves.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    # They find a task that answers otherwise when it is done again; here none is, and each row would pay for it.
+    # These settings detect tasks that give other results when repeated. There are none, and each row would cost time.
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     "spark.shuffle.checksum.enabled": "false",
 }
-# Bytes of input (gzipped, ten times as much text) up to which a job is small.
+# A job is small up to this many bytes of input (gzipped, which is ten times as much text).
 _SMALL: Final = 16_000_000
 _END_SECONDS: Final = 2.0
 Told: TypeAlias = Callable[[int, int, int], None]
-"""Is told of the newest stage: its number, how many of its tasks are done, and how many it has."""
+"""Receives the newest stage: its number, its finished tasks and all its tasks."""
 _LOOK_SECONDS: Final = 0.2
 
 
 class Start:
-    """A session on its way up, in a thread of its own."""
+    """A session that is starting, in a separate thread."""
 
     def __init__(self, connect: Callable[[], SparkSession], jvm: Jvm | None) -> None:
         self._connect, self.jvm = connect, jvm
@@ -74,7 +75,7 @@ class Start:
             self._failure = error
 
     def session(self) -> SparkSession:
-        """The session, as soon as it is there. Raises what kept it from coming up."""
+        """The session, as soon as it is ready. Raises the error if it cannot start."""
         self._thread.join()
         if self._failure is not None:
             raise self._failure
@@ -82,26 +83,26 @@ class Start:
         return self._session
 
     def ended(self) -> None:
-        """Waits for the thread, whose JVM is gone; one that still waits for a server is left behind."""
+        """Wait for the thread, whose JVM has ended. A thread that still waits for a server is left behind."""
         self._thread.join(_END_SECONDS)
 
 
 @contextlib.contextmanager
 def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED, *, scanned: int = 0) -> Iterator[Start]:
-    """Begins to start Spark for an input of `size` bytes, and returns at once; hand what it yields to `session`.
+    """Start Spark for an input of `size` bytes, and return at once. Give the yielded value to `session`.
 
-    Of a history `scanned` bytes more are only summed up: the first compiler is enough for them.
+    `scanned` is the size of the part of a history that is only summed up, for which the first compiler is enough.
 
-    Nothing may import PySpark until `session` is there: two threads at that stumble over its circular imports. What is
-    started ends with the block, whether it is ready or not. Its files lie in the folder `scratch`. Raises Refused when
-    there is no Spark or Java, Unreachable when a master does not answer.
+    Nothing may import PySpark before `session` returns, because two threads fail on its circular imports. Everything
+    ends with the block, also a session that is not ready. Files are in the folder `scratch`. Raises Refused without
+    Spark or Java, Unreachable if a master does not answer.
     """
     tuned = _SMALL_OPTIONS if size + scanned < _SMALL else _LARGE_OPTIONS if engine.local else {}
     if engine.remote is not None:
         with connect.starting(engine, tuned) as opened, _begun(opened, None) as start:
             yield start
         return
-    # Before a Java is looked for: where both are missing, Spark's extra is the first step.
+    # Checked before Java, because Spark's extra is the first step if both are missing.
     home()
     address = LOOPBACK if engine.local else master.own_address(engine)
     options = _OPTIONS | tuned
@@ -144,11 +145,11 @@ def session(
     told: Told | None = None,
     start: Start | None = None,
 ) -> Iterator[SparkSession]:
-    """A Spark session, tuned to the size of `inputs`, which keeps all its files in the folder `scratch`.
+    """A Spark session, tuned for the size of `inputs`, with all its files in the folder `scratch`.
 
-    `start` is one that is on its way already. `say` is told in one line that Spark starts: that takes seconds; `told`
-    how far its stages are. Raises Refused when there is no Spark or Java, and when a job fails in Spark: a damaged
-    gzip, a full disk, a JVM that was killed; Unreachable when a master or a server does not answer.
+    `start` is a session that is starting already. `say` gets one line when Spark starts, which takes seconds, and
+    `told` the progress of stages. Raises Refused without Spark or Java, and if a job fails in Spark: a damaged gzip, a
+    full disk, a killed JVM. Raises Unreachable if a master or a server does not answer.
     """
     with contextlib.ExitStack() as stack:
         if start is None:
@@ -165,7 +166,7 @@ def session(
 
 @contextlib.contextmanager
 def _watched(spark: SparkSession, told: Told, *, remote: bool) -> Iterator[None]:
-    """Tells `told`, from another thread, as long as the block runs."""
+    """Report stages to `told` from another thread, as long as the block runs."""
     if remote:
 
         def handler(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001 - by name
@@ -188,7 +189,7 @@ def _watched(spark: SparkSession, told: Told, *, remote: bool) -> Iterator[None]
 
 def _look(spark: SparkSession, told: Told, over: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
-    # The JVM may go away meanwhile, and then whoever waits for the job hears why.
+    # The JVM may end in the meantime. Then the thread that waits for the job gets the error.
     with contextlib.suppress(Exception):
         while not over.wait(_LOOK_SECONDS):
             if active := tracker.getActiveStageIds():
@@ -198,22 +199,22 @@ def _look(spark: SparkSession, told: Told, over: threading.Event) -> None:
 
 
 def _connected(process: Jvm, engine: Engine) -> SparkSession:
-    # Beside the JVM's own start.
+    # In parallel with the start of the JVM.
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    # When a JVM is killed under it, py4j tells the log what our own error already says; once also the root's.
+    # If a JVM is killed, py4j logs what kquota reports as its own error, once also as the root logger.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_not_of_py4j)
     with _told_to_pyspark(process.gateway()):
         link = launch_gateway()  # type: ignore[no-untyped-call]
     context = SparkContext(gateway=link)
     spark = SparkSession(context)
-    # What listens to Python that runs inside Spark would print a traceback when the JVM goes.
+    # The server for Python in Spark would print a traceback when the JVM ends.
     context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     if engine.local:
-        # Else that Python is whatever the machine calls python3.
+        # Otherwise Spark would use the python3 of the machine.
         context.pythonExec = sys.executable
     else:
         master.await_executors(spark)
@@ -226,7 +227,7 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
 
 @contextlib.contextmanager
 def _python_side() -> Iterator[None]:
-    """PySpark keeps its gateway for the life of the process; ours dies with the block, and a next one needs its own."""
+    """PySpark keeps its gateway while the process lives. Here it ends with the block; the next session gets its own."""
     try:
         yield
     finally:

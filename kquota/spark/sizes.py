@@ -1,7 +1,8 @@
-"""Replica sizes as one DataFrame, whichever way they came: kafka-log-dirs' output as printed, or snapshots.
+"""Replica sizes as one DataFrame, from printed output of kafka-log-dirs or from snapshots.
 
-Columns: those of a snapshot's row (`ROW`), and three more: `file`, `problem` (what makes the whole file unusable, else
-null) and `offline` (the broker could not read this log dir). A row without a topic tells only that its broker exists.
+The columns are those of a snapshot's row (`ROW`) and three more: `file`, `problem` (why the whole file is unusable,
+otherwise null) and `offline` (the broker could not read this log dir). A row without a topic only shows that its broker
+exists.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ _COLUMNS: Final = {
     "volume_usable": "bigint",
 }
 ROW: Final = tuple(_COLUMNS)
-"""The columns of a replica, in order; null is "nobody told", never zero. Sizes in bytes."""
+"""The columns of a replica, in order. null means unknown, never zero. Sizes in bytes."""
 
 _CORRUPT: Final = "corrupt"
 _SNAPSHOT: Final = ", ".join(
     f"`{name}` {kind}" for name, kind in {"version": "int", **_COLUMNS, _CORRUPT: "string"}.items()
 )
-SNAPSHOT: Final = "is a snapshot of kquota log-dirs"
+SNAPSHOT: Final = "is a snapshot of replica sizes"
 _PARTITION: Final = "struct<`partition`: string, size: bigint, offsetLag: bigint, isFuture: boolean>"
 _LOG_DIR: Final = f"struct<logDir: string, error: string, partitions: array<{_PARTITION}>>"
 _LOG_DIRS: Final = f"version int, brokers array<struct<broker: int, logDirs: array<{_LOG_DIR}>>>, {_CORRUPT} string"
 
 
 def from_snapshots(reader: Reader, files: Files) -> DataFrame:
-    """The rows of gzipped JSON lines, one flat object a replica, written by `kquota log-dirs`."""
+    """The rows of gzipped JSON lines from `kquota log-dirs`, one flat object for each replica."""
     rows = reader.json_lines(files, _SNAPSHOT, _CORRUPT)
     return rows.select(
         *ROW, "file", _problem(F.col(_CORRUPT), F.col("version")).alias("problem"), F.lit(False).alias("offline")
@@ -53,10 +54,10 @@ def from_snapshots(reader: Reader, files: Files) -> DataFrame:
 
 
 def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
-    """The replicas in kafka-log-dirs' output: its two header lines are passed over, the one line of JSON is read.
+    """The replicas in the output of kafka-log-dirs. Its two header lines are skipped, and its one line of JSON is read.
 
-    It tells no cluster, time, leader, end offset or in-sync set (KIP-113). A topic's name may hold dashes: the number
-    is what follows the last.
+    It has no cluster, time, leader, end offset or in-sync set (KIP-113). The name of a topic can contain dashes, so the
+    partition is the number after the last dash.
     """
     lines = reader.lines(files).where(F.ltrim("value").startswith("{"))
     told = F.from_json("value", _LOG_DIRS, {"columnNameOfCorruptRecord": _CORRUPT})
@@ -85,7 +86,7 @@ def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
 
 def _problem(corrupt: Column, version: Column, *missing: Column) -> Column:
     unknown = F.concat(F.lit("unknown version "), F.coalesce(version.cast("string"), F.lit("(none)")))
-    problem = F.when(corrupt.isNotNull(), F.lit("is not the JSON that was expected, or it is cut off"))
+    problem = F.when(corrupt.isNotNull(), F.lit("is not the expected JSON, or it is cut off"))
     for column in missing:
-        problem = problem.when(column, F.lit("names no brokers"))
+        problem = problem.when(column, F.lit("contains no brokers"))
     return problem.when(version.isNull() | (version != 1), unknown)

@@ -1,8 +1,8 @@
-"""The job of a large trace: each of its streams is walked through in order, all of them side by side.
+"""The job of a large trace: each stream is simulated in order, all streams in parallel.
 
-What a broker answers depends on all that it answered before, and what it rejects comes again: no sum over columns says
-that. So here alone Python runs inside Spark: the very walk that a small trace takes. It goes there by value, and a
-worker needs no kquota.
+The answer of a broker depends on its previous answers, and rejected requests are sent again, so sums over columns are
+not enough. Therefore only this job runs Python in Spark, with the code for small traces. The code is sent by value, so
+workers do not need kquota.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _CORRUPT: Final = "corrupt"
 _CHUNK_MS: Final = 60_000
-"""A row on its way to Python costs ten times what its answer does: so a minute of a stream is one row."""
+"""A row that goes to Python costs ten times its calculation, so one minute of a stream is one row."""
 _CURVE: Final = "struct<seconds: bigint, first: bigint, cells: array<bigint>>"
 _FLOW: Final = {
     **dict.fromkeys(("begin", "end", "admitted", "rejected", "delayed", "bytes", "mutations", "total_wait"), "bigint"),
@@ -45,25 +45,25 @@ _ANSWER: Final = ", ".join(
 
 
 def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, closed_loop: bool) -> list[Answered]:
-    """What `simulate.trace.answered` says of the same rows, to the millisecond; bad rows are told to `bad`."""
+    """The result of `simulate.trace.answered` for the same rows, to the millisecond. Invalid rows go to `bad`."""
     rows = _rows(reader, trace)
     streams, requests = TraceStream._fields, Request._fields
     minute = F.expr(f"at div {_CHUNK_MS}").alias("minute")
     in_order = F.sort_array(F.collect_list(F.struct(*requests))).alias("told")
-    # Shuffled once, by stream: what follows needs nothing else.
+    # Shuffled once, by stream. The next steps need no other shuffle.
     good = rows.where(~F.col("bad")).repartition(*streams)
     minutes = good.groupBy(*streams, minute).agg(in_order)
     apart = minutes.select(*streams, "minute", *(F.col("told")[name].alias(name) for name in requests))
     walking = _walking(quotas, closed_loop=closed_loop)
     found = walking(apart.asTable().partitionBy(*streams).orderBy("minute")).collect()
-    # By itself: over Spark Connect nothing is observed of rows on their way to Python.
+    # In a separate query, because Spark Connect cannot observe rows on their way to Python.
     bad.count, example = rows.where("bad").agg(F.count("*"), F.min(F.struct("file", "value"))).collect()[0]
     bad.example = None if example is None else (example["file"], example["value"])
     return sorted(map(_answered, found), key=lambda one: one.stream)
 
 
 def _rows(reader: Reader, trace: TraceFiles) -> DataFrame:
-    """A stream's columns and a request's, `file` and `value` as they stand there, and whether they are `bad`."""
+    """The columns of a stream and a request, the original `file` and `value`, and whether the row is `bad`."""
     lines = reader.lines(trace.files)
     skipped = F.trim("value") == ""
     if trace.header is None:

@@ -1,4 +1,4 @@
-"""The files of a trace, and their rows one by one: before Spark starts, or where a trace is too small for it."""
+"""The files of a trace, and their rows one by one: before Spark starts, or if a trace is too small for Spark."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ from kquota.spark import files
 from kquota.spark.files import Files, is_elsewhere, is_packed
 
 _PACKED: Final = 10
-"""As many bytes of text are in one that is packed, about."""
+"""About how many bytes of text are in one gzipped byte."""
 
 _TRACE: Final = Parameter("trace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFiles:
-    """Files of one kind: CSV with the columns `names`, and `header` as it stands there; JSON lines where it is None."""
+    """Files of one kind: CSV with the columns `names` and the original `header`, or JSON lines if `header` is None."""
 
     files: Files
     names: tuple[str, ...] = ()
     header: str | None = None
 
     def text_size(self) -> int:
-        """Bytes to be read, about."""
+        """About how many bytes of text are to be read."""
         packed = [link for link in self.files.names if link.endswith(".gz")]
         more = sum((self.files.folder / link).stat().st_size for link in packed)
         return self.files.size() + (_PACKED - 1) * more
 
     def skipped(self, line: str) -> bool:
-        """Whether a line is none of a row: empty, or the header."""
+        """True if a line is not a row: empty, or the header."""
         return not line.strip(" ") or line == self.header
 
 
 @dataclass(slots=True)
 class Bad:
-    """The rows that are left out: how many, and of those the first by the order of files and text."""
+    """The rows that are left out: their number, and the first of them by file and text."""
 
     count: int = 0
     example: tuple[str, str] | None = None
 
     def add(self, link: str, line: str) -> None:
-        """One more."""
+        """Add a row."""
         self.count += 1
         self.example = min(self.example or (link, line), (link, line))
 
 
 def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
-    """Files or globs, plain or gzipped, and stdin (`-`); what lies elsewhere (s3a://, hdfs://) is taken for JSON lines.
+    """Files or globs, plain or gzipped, or stdin (`-`). Places elsewhere (s3a://, hdfs://) must be JSON lines.
 
-    Raises Invalid for none, for an empty one, for kinds that differ, and for CSV without a header.
+    Raises Invalid for no file, for an empty file, for files of different kinds, and for CSV without a header.
     """
     given = list(dict.fromkeys("/dev/stdin" if pattern == "-" else pattern for pattern in patterns))
     here = [pattern for pattern in given if not is_elsewhere(pattern)]
@@ -68,7 +68,7 @@ def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
     if not tables:
         return TraceFiles(files=found)
     if len(tables) < len(heads) or found.elsewhere or len(set(tables.values())) > 1:
-        raise Invalid(_TRACE, ": these files differ: give JSON lines only, or CSV with the same first line")
+        raise Invalid(_TRACE, ": different formats; give only JSON lines, or only CSV with the same first line")
     name, line = next(iter(tables.items()))
     try:
         names = trace.header(line, name)
@@ -78,7 +78,7 @@ def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
 
 
 def rows(found: TraceFiles, bad: Bad) -> Iterator[tuple[TraceStream, Request]]:
-    """Every good row; the others are told to `bad`. Raises Invalid for a file that is damaged."""
+    """Every valid row. The others go to `bad`. Raises Invalid for a damaged file."""
     for link in found.files.names:
         for line in _lines(found.files, link):
             if found.skipped(line):
@@ -94,13 +94,13 @@ def rows(found: TraceFiles, bad: Bad) -> Iterator[tuple[TraceStream, Request]]:
 def _first(found: Files, link: str) -> str:
     line = next((line for line in _lines(found, link) if line.strip(" ")), None)
     if line is None:
-        raise Invalid(_TRACE, f" {found.name(link)}: holds no row")
+        raise Invalid(_TRACE, f" {found.name(link)}: contains no row")
     return line
 
 
 def _lines(found: Files, link: str) -> Iterator[str]:
     path = found.folder / link
-    # As Spark reads text: UTF-8 whatever the locale, and without the byte order mark that some programs write.
+    # Like Spark reads text: UTF-8 in any locale, and without the byte order mark that some programs write.
     opening = gzip.open if is_packed(path) else open
     try:
         with opening(path, "rt", encoding="utf-8-sig", errors="replace") as file:

@@ -1,4 +1,4 @@
-"""Lines of ours, sent to an engine that cannot read this machine's files: no path goes there, nor runs Python there."""
+"""Local lines for an engine that cannot read local files. No path is sent, and no Python runs there."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = "file string, value string"
 _CHUNK: Final = 8_000_000
-"""Characters that go in one statement, unless a single line is longer."""
+"""The most characters in one statement, unless a single line is longer."""
 _ROWS: Final = "SELECT inline(from_json(:rows, 'array<struct<file string, value string>>'))"
 
 _Row = tuple[str, str]
 
 
 def uploaded(spark: SparkSession, files: Files) -> DataFrame:
-    """Every line of the files as `value`, and the link that it came from as `file`.
+    """Every line of the files as `value`, and its link as `file`.
 
-    Raises Invalid, naming the file, for one that is damaged or is no text.
+    Raises Invalid, naming it, for a file that is damaged or not a text.
     """
     from pyspark.sql.utils import is_remote
 
     rows = _rows(files)
-    # Spark Connect's client cuts what it sends into messages; of a driver that is here, the plan carries the rows.
+    # The client of Spark Connect splits what it sends into messages. With a local driver, the plan contains the rows.
     if is_remote():
         return spark.createDataFrame(list(rows), SCHEMA)
     frames = (spark.sql(_ROWS, args={"rows": text}) for text in _texts(rows))
@@ -46,13 +46,13 @@ def _rows(files: Files) -> Iterator[_Row]:
             with gzip.open(path, "rt", encoding="utf-8-sig") if packed else path.open(encoding="utf-8-sig") as file:
                 for line in file:
                     yield link, line.rstrip("\n")
-        # What unpacks and decodes says no in four ways.
+        # Unpacking and decoding raise four kinds of errors.
         except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
             raise Invalid(f"{files.name(link)}: cannot be read: {error}") from error
 
 
 def _texts(rows: Iterable[_Row]) -> Iterator[str]:
-    """The rows as arrays of JSON; at least one, and be it empty."""
+    """The rows as arrays of JSON; at least one array, which may be empty."""
     chunk: list[dict[str, str]] = []
     size = 0
     for link, line in rows:

@@ -1,1 +1,1 @@
-"""THE ONLY ROOM THAT TALKS TO A CLUSTER OR KEEPS STATE: implements the ports of the rooms below."""
+"""Stores: connections to clusters, and the files that kquota keeps. Implements the ports of the rooms below."""

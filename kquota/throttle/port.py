@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from kquota.errors import KquotaError
 from kquota.reassign.port import Clock, MoveCluster, Runs
 from kquota.settings.port import Configs
 from kquota.sizes.port import LogDirs
@@ -35,5 +36,5 @@ class Ports:
     runs: Runs
     memory: Memory
     clock: Clock
-    alone: str | None = None
+    alone: KquotaError | None = None
     hidden: bool = False

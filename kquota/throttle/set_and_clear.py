@@ -241,9 +241,9 @@ def _enforced(world: World, run: Run, wanted: Wanted) -> Run:
 def _stays(run: Run) -> tuple[str, ...]:
     """Return the end of the error message for a run that stays open."""
     return (
-        f"; run {run.id} stays open. The same command continues it, ",
+        f"; run {run.id} stays open. The same command continues it, and ",
         NextStep.END_THROTTLE,
-        f" {run.id} restores it",
+        f" {run.id} ends it",
     )
 
 

@@ -140,7 +140,7 @@ REFUSED: dict[str, tuple[Connection, dict[str, str], str]] = {
         {"KQUOTA_CLUSTER": "prod", "KQUOTA_BOOTSTRAP_SERVER": "b:1"},
         "KQUOTA_CLUSTER and KQUOTA_BOOTSTRAP_SERVER both name a cluster",
     ),
-    "unknown": (Connection(cluster="prd"), {}, "there is no [clusters.prd] in "),
+    "unknown": (Connection(cluster="prd"), {}, " has no [clusters.prd]; it has "),
     "unknown, and what there is": (Connection(cluster="prd"), {}, "; it has old, prod"),
     "a record that no topic can be called": (
         Connection(bootstrap_server="b:1", record="a/b"),
@@ -171,25 +171,25 @@ def test_arguments_that_name_no_cluster_or_two_clusters(
 CANARY = "CANARY-7f3a"
 WRONG_FILES = {
     "no TOML": ("[clusters", "is not TOML"),
-    "another table": ("[prod]\n", "'prod' is not known here; write [clusters.NAME]"),
+    "another table": ("[prod]\n", "'prod' is not a valid key; write [clusters.NAME]"),
     "no table": ("clusters = 3\n", "clusters must be tables"),
     "no table either": ("clusters.prod = 3\n", "[clusters.prod] must be a table"),
     "an unknown key": ('[clusters.prod]\nbootstrap-servers = "b:1"\n', "'bootstrap-servers' is not one of boot"),
     "a password": (
         f'[clusters.prod]\nbootstrap-server = "b:1"\nsasl-password = "{CANARY}"\n',
-        "'sasl-password': no secrets here; put them into the file of command-config",
+        "'sasl-password': this file must not hold secrets. Put them into the file of command-config",
     ),
     "a password of another cluster": (
         f'[clusters.prod]\nbootstrap-server = "b:1"\n[clusters.x]\nsasl.jaas.config = "{CANARY}"\n',
         "[clusters.x]: 'sasl' is not one of",
     ),
-    "a number": ("[clusters.prod]\nbootstrap-server = 9092\n", "bootstrap-server must be a text"),
-    "an empty address": ('[clusters.prod]\nbootstrap-server = ""\n', "must be a text that is not empty"),
+    "a number": ("[clusters.prod]\nbootstrap-server = 9092\n", "bootstrap-server must be a non-empty string"),
+    "an empty address": ('[clusters.prod]\nbootstrap-server = ""\n', "must be a non-empty string"),
     "no address": ('[clusters.prod]\ncommand-config = "f"\n', "needs either bootstrap-server or zookeeper"),
     "two addresses": ('[clusters.prod]\nbootstrap-server = "b:1"\nzookeeper = "z:1"\n', "needs either"),
     "a file of the other way": (
         '[clusters.prod]\nbootstrap-server = "b:1"\nzk-tls-config-file = "f"\n',
-        "zk-tls-config-file goes with zookeeper",
+        "zk-tls-config-file is valid only with zookeeper",
     ),
 }
 
@@ -204,7 +204,8 @@ def test_invalid_config_toml(tmp_path: Path, text: str, reason: str) -> None:
 
 def test_a_missing_config_toml_is_reported_with_its_path(tmp_path: Path) -> None:
     ran = kquota("log-dirs", "--describe", "--cluster", "prod", env={"XDG_CONFIG_HOME": str(tmp_path)})
-    wanted = f"kquota: error: --cluster needs {tmp_path}/kquota/config.toml, which is not there; write [clusters.NAME]"
+    path = tmp_path / "kquota" / "config.toml"
+    wanted = f"kquota: error: --cluster: {path} does not exist. Create it with a table [clusters.NAME]"
     assert (ran.code, ran.out, ran.err.startswith(wanted)) == (2, "", True)
 
 

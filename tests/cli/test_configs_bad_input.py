@@ -82,7 +82,7 @@ def test_names_and_values_that_no_broker_reads_are_reported(tree: Tree) -> None:
     tree.put("/config/clients/c", b'{"version":1,"config":{"producer_byte_rate":"fast","consumer_byte_rate":"7"}}')
     ran = tree.kquota("--describe", "--entity-type", "clients")
     assert (ran.code, ran.out) == (0, "Configs for client-id 'c' are consumer_byte_rate=7\n")
-    assert "'%FF' is not percent-coded UTF-8" in ran.err
+    assert "'%FF' is not percent-encoded UTF-8" in ran.err
     assert "producer_byte_rate is 'fast', not a number" in ran.err
 
 

@@ -304,7 +304,7 @@ def test_ipv6_in_zookeeper_is_refused_before_any_write(
     document = 'version: 1\nusers: {eve: {request_percentage: 5}}\nips: {"2001:db8::1": {connection_creation_rate: 5}}'
     for ran in (way.kquota("diff", document=document), way.apply(document)):
         assert (ran.code, ran.out) == (2, "")
-        assert "no IPv6 address" in ran.err
+        assert "an IPv6 address cannot have a quota" in ran.err
     assert "eve" not in way.kquota("export").out
 
 

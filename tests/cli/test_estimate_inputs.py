@@ -49,7 +49,7 @@ def test_a_pipe_is_read_as_a_file(tmp_path: Path) -> None:
 
 
 def test_a_value_that_is_neither_a_file_nor_a_rate_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="write a broker's id and a rate"):
+    with pytest.raises(Invalid, match="write a broker id and a rate"):
         given(str(tmp_path))
 
 
@@ -57,7 +57,7 @@ WRONG = {
     "a name that is too long": (None, "cannot be read: File name too long"),
     "latin-1": (b"broker,bytes_in\n1,\xe4", "line 2 column 3: is not UTF-8; save the file as UTF-8"),
     "utf-16": (RATES.encode("utf-16"), "is UTF-16, not UTF-8; save it as UTF-8"),
-    "empty": (b"", "is empty; name a file of rates (--bytes-in)"),
+    "empty": (b"", "is empty; name a file with rates (--bytes-in)"),
 }
 
 

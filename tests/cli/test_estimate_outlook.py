@@ -48,16 +48,16 @@ BANDS: dict[str, tuple[Band | None, str | None]] = {
     "no time expected": (None, None),
     "the model's own": (
         Band(low=90, high=110, writes=False),
-        "90 % band    90 s to 110 s (the model's own error alone: the write rates' percentiles are not known)",
+        "90 % band    90 s to 110 s (error of the model only, because the percentiles of the write rates are unknown)",
     ),
     "with traffic": (
         Band(low=3600, high=7200, writes=True),
-        "90 % band    1 h 00 min to 2 h 00 min (the model's own error, and write rates from their 5th to their 95th "
+        "90 % band    1 h 00 min to 2 h 00 min (error of the model, and write rates from their 5th to their 95th "
         "percentile)",
     ),
     "open": (
         Band(low=3600, high=None, writes=True),
-        "90 % band    1 h 00 min to never, at the 95th percentile of the write rates (the model's own error, and write "
+        "90 % band    1 h 00 min to never, at the 95th percentile of the write rates (error of the model, and write "
         "rates from their 5th to their 95th percentile)",
     ),
 }
@@ -72,11 +72,11 @@ DISKS: dict[str, tuple[Sequence[Room], str]] = {
     "nothing arrives": ((), ""),
     "not told": (
         (room(None), room(None, broker=4)),
-        "Disk         not checked on brokers 3,4: the sizes do not tell it",
+        "Disk         not checked on brokers 3,4, because the sizes do not contain disk sizes",
     ),
     "told": (
         (room(150 * GB, 20e9), room(110 * GB, 20e9, broker=4, log_dir="/d1"), room(90 * GB, None, broker=5)),
-        "Disk         at the end of the move, when old and new copies lie side by side\n"
+        "Disk         at the end of the move, with old and new replicas\n"
         "  broker  log dir      usable    copies    written                left\n"
         "       3           150 GB  100 GB    20 GB             30 GB\n"
         "       4  /d1      110 GB  100 GB    20 GB  10 GB TOO LITTLE\n"
@@ -96,12 +96,12 @@ def test_only_copies_that_cannot_fit_are_refused() -> None:
     found = told(tight, short, fine)
     assert found.full == (short,)
     assert why_full(found) == (
-        "the copies do not fit: /d1 of broker 4 has 90 GB usable and 100 GB would come; old and new copies lie side by "
-        "side until the end, so make room, or move to other brokers"
+        "the copies do not fit: /d1 of broker 4 gets 100 GB (90 GB usable). A disk holds old and new replicas until "
+        "the end: free disk space, or move to other brokers"
     )
     assert list(warnings(found)) == [
-        "warning: broker 3 has 110 GB usable; 100 GB of copies fit, but not with the 20 GB that producers write until "
-        "the end, unless retention deletes as much"
+        "warning: broker 3: 100 GB of copies fit (110 GB usable), but not together with the 20 GB that producers write "
+        "until the end, unless retention deletes as much"
     ]
 
 
@@ -109,8 +109,8 @@ def test_log_dirs_that_may_be_one_volume_are_a_warning() -> None:
     found = told(room(60 * GB, apart=120 * GB))
     assert found.full == ()
     assert list(warnings(found)) == [
-        "warning: broker 3 has 60 GB usable if its log dirs with the very same figures are one volume, and 100 GB "
-        "would come: the copies fit only if each is a volume of its own"
+        "warning: broker 3: 100 GB of copies do not fit if its log dirs with equal sizes are one volume (60 GB "
+        "usable). They fit if each log dir is a separate volume"
     ]
     assert "40 GB TOO LITTLE IF ONE VOLUME" in "\n".join(disk_lines(found))
     assert told(room(60 * GB, apart=90 * GB)).full
@@ -118,8 +118,8 @@ def test_log_dirs_that_may_be_one_volume_are_a_warning() -> None:
 
 def test_a_leader_whose_peak_exceeds_the_throttle_is_a_warning() -> None:
     assert list(warnings(replace(NOTHING, at_peak=(7,)))) == [
-        "warning: at the peak (p99) of what is written to leader 7 the copies would not catch up: the move would not "
-        "finish as long as that lasts"
+        "warning: leader 7: at the peak of its write rate (p99) the copies cannot catch up, and the move does not "
+        "finish while the peak lasts"
     ]
 
 

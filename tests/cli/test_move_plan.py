@@ -64,7 +64,7 @@ def test_the_text_and_the_json_document(name: str, capsys: pytest.CaptureFixture
 
 
 WRONG = {
-    "no goal": ([], "plan for what?"),
+    "no goal": ([], "no goal is given"),
     "no percentage": (["--balance", "--tolerance", "10"], "--tolerance '10': write a percentage"),
     "more than all of a disk": (["--balance", "--disk-limit", "101%"], "--disk-limit '101%': write a percentage"),
     "a disk that is none": (["--balance", "--disk", "2TBit"], "--disk '2TBit': unknown unit"),

@@ -119,7 +119,7 @@ def test_a_paused_twin_writes_nothing_after_a_takeover(desk: Desk, n: int) -> No
     before = desk.standing(topic), desk.hand.replicas(name)
     paused.wake()
     woken = paused.end()
-    assert (woken.code, "nothing more is written" in woken.err) == (75, True), woken
+    assert (woken.code, "Nothing more is written" in woken.err) == (75, True), woken
     assert (desk.standing(topic), desk.hand.replicas(name)) == before
     must_end(twin, plan, topic, (1, 3))
 

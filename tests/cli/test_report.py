@@ -27,18 +27,18 @@ from tests.cli.run import kquota, run
 PLOTS = [
     "Bytes stored on each broker, before and after the move",
     "Bytes that each broker sends and receives",
-    "What each broker's throttle has to carry",
+    "How each broker's throttle is used",
     "Expected time against the throttle",
 ]
 SECTIONS = [
     "What moves",
     "Brokers before and after",
-    "What each broker carries",
+    "What each broker copies",
     "Time against throttle",
     "Limits of the throttle",
     "KIP-73's own estimate",
     "Where the numbers come from",
-    "Commands, in their order",
+    "Commands in their order",
 ]
 FLEET = tuple(
     Link(leader=1001 + n, destination=1001 + (n * 7 + 3) % 90, copies=2, bytes=n * MB, writes=1.0) for n in range(90)
@@ -94,39 +94,43 @@ def numbers(found: object) -> set[float]:
 
 def test_the_summary_of_the_page() -> None:
     told = shown(Case(deadline="3m")).text[""]
-    assert "The move can finish, in about" in told
+    assert "Expected time: about 41 s. The move can finish." in told
+    assert told.index("Expected time") < told.index("The bottleneck is") < told.index("Sizes as of")
     assert "The bottleneck is broker 1, which sends 91 MB." in told
     never = shown(Case(throttle="5MB/s"))
     assert "The move can never finish." in never.text[""]
-    assert (never.commands, "None yet" in never.text["Commands, in their order"]) == ([], True)
+    assert (
+        never.commands,
+        "None, because the move cannot be done as asked" in never.text["Commands in their order"],
+    ) == ([], True)
     unknown = shown(Case(writes=None)).text[""]
-    assert "How long it takes is not known" in unknown
-    assert "Whether it can finish was not checked" in unknown
+    assert "The expected time is unknown" in unknown
+    assert "Whether the move can finish was not checked" in unknown
     impossible = shown(Case(throttle="8MB/s", nic="50MB/s", impact="10%"))
-    assert "Do not run it: no throttle is below 5 MB/s" in impossible.text[""]
+    assert "Do not run it: no throttle is within the limits: it must be below 5 MB/s" in impossible.text[""]
     assert impossible.commands == []
-    assert "Nothing moves" in shown(Case(links=())).text[""]
+    assert "Nothing to move" in shown(Case(links=())).text[""]
 
 
 def test_disk_sizes_are_in_the_plot_or_next_to_it() -> None:
     stored = "Brokers before and after"
     assert "disk size" in shown(Case(disk=200 * MB)).text[stored]
     far = shown(Case(disk=10**12)).text[stored]
-    assert ("disk size" in far, "Disk sizes, 1 TB and more, are outside of the picture." in far) == (False, True)
-    assert "Disk sizes are not known." in shown(Case()).text[stored]
+    assert ("disk size" in far, "Disk sizes, 1 TB and more, are outside the plot." in far) == (False, True)
+    assert "The disk sizes are unknown." in shown(Case()).text[stored]
 
 
 def test_uncertainty_and_disk_space() -> None:
     alone = shown(Case(throttle="20MB/s", disk=200 * MB))
-    assert "(the model's own error alone" in alone.text[""]
+    assert "(the error of the model only" in alone.text[""]
     assert "90 % band" in alone.text["Time against throttle"]
     busy = shown(Case(throttle="20MB/s", traffic=BytesIn(mean=3 * MB, low=MB, high=6 * MB, peak=12 * MB)))
-    assert "(the write rates' 5th to 95th percentile, and the model's own error)" in busy.text[""]
-    assert "Warning: at the peak (p99) of what is written to leader 1" in busy.text[""]
-    untold = "Disks not checked, since the sizes do not tell of them: on broker 3."
+    assert "(the error of the model, and write rates from their 5th to their 95th percentile)" in busy.text[""]
+    assert "Warning: leader 1: at the peak of its write rate (p99)" in busy.text[""]
+    untold = "Disks are not checked on broker 3, because the sizes do not contain disk sizes."
     assert untold in busy.text["Brokers before and after"]
     full = shown(Case(throttle="20MB/s", disk=50 * MB))
-    assert "Do not run it: the copies do not fit: broker 3 has 50 MB usable and 91 MB would come" in full.text[""]
+    assert "Do not run it: the copies do not fit: broker 3 gets 91 MB (50 MB usable)" in full.text[""]
     assert full.commands == []
     assert {50 * MB, 91 * MB} <= set(full.values["Brokers before and after"])
 
@@ -134,7 +138,7 @@ def test_uncertainty_and_disk_space() -> None:
 def test_the_waves_and_their_sum() -> None:
     told = shown(Case(throttle="20MB/s", waves=25))
     assert told.sections.index("Waves, one after the other") == SECTIONS.index("Limits of the throttle") + 1
-    assert "In 25 waves, one after the other:" in told.text[""]
+    assert "25 waves, one after the other." in told.text[""]
     assert "my-topic-19" in told.text["Waves, one after the other"]
     assert "my-topic-20" not in told.text["Waves, one after the other"]
     waves = json.loads(document(ticket(Case(throttle="20MB/s", waves=25)).answer))
@@ -152,10 +156,10 @@ def test_a_plan_in_a_format_of_estimate_only_is_named_as_such(tmp_path: Path) ->
 def test_commands_are_shown_only_if_they_do_what_the_page_says() -> None:
     lines = shown(Case(runnable=False, plan="plan.jsonl"))
     assert lines.commands == []
-    assert "kquota reassign-partitions does not take" in lines.text["Commands, in their order"]
+    assert "kquota reassign-partitions does not accept" in lines.text["Commands in their order"]
     waves = shown(Case(throttle="20MB/s", waves=3))
     assert len(waves.commands) == 6
-    assert "These commands move the whole plan at once." in waves.text["Commands, in their order"]
+    assert "These commands move the whole plan at once." in waves.text["Commands in their order"]
 
 
 HOSTILE = [
@@ -250,4 +254,6 @@ def test_an_unwritable_report_path_is_reported_before_spark_starts(tmp_path: Pat
     words = ("--reassignment-json-file", str(plan), "--log-dirs", str(plan), "--throttle", "8MB/s")
     ran = kquota("move", "estimate", *words, "--report", str(plan))
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"kquota: error: --report {plan}: exists, and is no report of kquota; name another file\n"
+    assert (
+        ran.err == f"kquota: error: --report {plan}: already exists and is not a kquota report. Choose another file\n"
+    )

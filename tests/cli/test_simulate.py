@@ -160,7 +160,7 @@ WRONG = {
     "a time beyond all": (("--topics", "3", "--within", "1e999"), "--within '1e999': must be at most 36500d"),
     "no wait that ends": (("--topics", "1", "--controller-mutation-rate", "1e-9"), "waits more than 30 days"),
     "no number": (("--topics", "3", "--controller-mutation-rate", "0"), "must be more than 0"),
-    "no trace": (("--producer-byte-rate", "1MB/s", "--trace", "/no/such"), "--trace /no/such: there is no such file"),
+    "no trace": (("--producer-byte-rate", "1MB/s", "--trace", "/no/such"), "--trace /no/such: the file does not exist"),
     "two loads": (("--topics", "3", "--load", "1MB/s"), "--topics and --load are two loads"),
     "Spark for what takes no time": (
         ("--topics", "3", "--within", "9s", "--spark-master", "spark://h:7077"),
@@ -203,7 +203,7 @@ def test_wrong_input_prints_one_line_and_exits_2(words: tuple[str, ...], complai
     ("text", "complaint"),
     [
         ("a,b\n", "its first line must name the columns: ms, and bytes, thread_ms or mutations"),
-        ("", "holds no row"),
+        ("", "contains no row"),
         ("ms,bytes\n5,x\n", "holds no good row"),
         ("ms,mutations\n5,1\n", "--producer-byte-rate has no effect: --trace"),
         ('{"ms": ' + "[" * 100_000 + "\n", "holds no good row"),

@@ -78,7 +78,7 @@ def test_host_names_are_checked_unless_switched_off(
 WRONG: dict[str, tuple[Mapping[str, str], str]] = {
     "an authority nobody knows": (
         {**TLS, "zookeeper.ssl.truststore.location": "stranger.pem"},
-        "the server's certificate comes from nobody in the trust store",
+        "the server's certificate is not signed by an authority in the trust store",
     ),
     "a stranger's client certificate": (
         {**TLS, "zookeeper.ssl.keystore.location": "stranger-client.pem"},
@@ -88,7 +88,7 @@ WRONG: dict[str, tuple[Mapping[str, str], str]] = {
         {**TLS, "zookeeper.ssl.enabled.protocols": "TLSv1.2"},
         "server and client have no TLS version in common",
     ),
-    "no client certificate": (without(TLS, "keystore"), "the server wants a client certificate"),
+    "no client certificate": (without(TLS, "keystore"), "the server requires a client certificate"),
 }
 
 
@@ -108,7 +108,7 @@ def test_tls_against_a_port_without_tls(secured_zookeeper: SecuredZooKeeper) -> 
     assert "the port speaks TLS: give --zk-tls-config-file" in bare.err
     ran = describe(secured_zookeeper.plain, "--zk-tls-config-file", str(tls_file(secured_zookeeper, TLS)))
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
-    assert "most likely that port does not speak TLS" in ran.err
+    assert "the port probably does not speak TLS" in ran.err
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
@@ -130,7 +130,7 @@ def test_tls_and_a_login_together(secured_zookeeper: SecuredZooKeeper) -> None:
 def test_a_wrong_login_prints_one_line(secured_zookeeper: SecuredZooKeeper, login: dict[str, str]) -> None:
     ran = describe(secured_zookeeper.plain, "--zk-sasl-config-file", str(secured_zookeeper.login(**login)))
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
-    assert ": the login was not taken; check the user and the password in the file of" in ran.err
+    assert ": the login was refused; check the user and the password in the file of" in ran.err
     assert CANARY not in ran.err
 
 
@@ -139,7 +139,7 @@ def test_a_login_to_a_server_without_logins_prints_one_line(
 ) -> None:
     ran = describe(str(zookeeper.zookeeper), "--zk-sasl-config-file", str(secured_zookeeper.login()))
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
-    assert "and that this ZooKeeper takes logins" in ran.err
+    assert "and that this ZooKeeper accepts logins" in ran.err
 
 
 @pytest.fixture

@@ -180,17 +180,17 @@ def test_the_plan(case: Case) -> None:
 
 
 REFUSED = {
-    "too few brokers": ([[1, 2, 3]], {}, {"drain": ids(3)}, Refused, "t-0 is to have 3 replicas, and only 2 brokers"),
+    "too few brokers": ([[1, 2, 3]], {}, {"drain": ids(3)}, Refused, "t-0 needs 3 replicas, but only 2 brokers"),
     "no room": (
         [[1, 3]],
         {"disks": {2: (1000, 800)}},
         {"drain": ids(3)},
         Refused,
-        "no broker has room for a replica of t-0, 100 B (100 bytes): broker 2 has most, and may take 50 B (50 bytes)",
+        "no broker has room for a replica of t-0, 100 B (100 bytes). Broker 2 has the most: 50 B (50 bytes) below 85%",
     ),
     "an unknown broker": ([[1]], {}, {"drain": ids(9)}, Invalid, "drain 9: no such broker"),
-    "add a dead broker": ([[1]], {"dead": [3]}, {"add": ids(3)}, Invalid, "add 3: not alive; live are 1,2"),
-    "in and out": ([[1]], {}, {"add": ids(3), "drain": ids(3)}, Invalid, "to be drained and to be added at once"),
+    "add a dead broker": ([[1]], {"dead": [3]}, {"add": ids(3)}, Invalid, "add 3: dead. Live brokers: 1,2"),
+    "in and out": ([[1]], {}, {"add": ids(3), "drain": ids(3)}, Invalid, "both drained and added"),
     "all out": ([[1]], {}, {"drain": ids(1, 2, 3)}, Invalid, "no broker is left"),
     "add outside": ([[1]], {}, {"add": ids(3), "brokers": ids(1)}, Invalid, "add 3: not among brokers 1"),
 }
@@ -215,10 +215,12 @@ def test_an_unreachable_goal_is_reported_with_the_reason() -> None:
     ]
     racks = small([[1, 4]], brokers=(1, 2, 4), racks={1: "a", 2: "a", 4: "b"})
     found = plan(racks, goal(racks, drain=ids(4)))
-    assert [left.why for left in found.left] == ["comes down from 2 racks to 1: no broker with room in another"]
+    assert [left.why for left in found.left] == [
+        "is reduced from 2 racks to 1, because no broker in another rack has room"
+    ]
     full = small([[1, 2]], brokers=(1, 2, 4), racks={1: "a", 2: "a", 4: "b"}, disks={4: (1000, 849)})
     found = plan(full, goal(full, repair_racks=True))
-    assert [left.why for left in found.left] == ["stays on 1 racks: no broker in rack b has room for it"]
+    assert [left.why for left in found.left] == ["stays on 1 racks, because no broker in rack b has room"]
     assert not found.changes
 
 

@@ -81,7 +81,7 @@ WRONG = {
     ),
     "an entry alone": (
         '{"topic":"t","partition":0,"replicas":[1]}',
-        "the document: is a single entry; put it in a list, " + EXAMPLE[6:],
+        "the document: a single entry is not a plan; put it in a list, " + EXAMPLE[6:],
     ),
     "too deep": ("[" * 100_000, f"is nested too deeply; {EXAMPLE}"),
     "objects too deep": ('{"a":' * 100_000, f"is nested too deeply; {EXAMPLE}"),

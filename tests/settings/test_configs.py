@@ -106,7 +106,7 @@ def test_a_broker_that_does_not_answer_hides_no_other() -> None:
 def test_no_broker_answers() -> None:
     class Gone(FakeConfigs):
         def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-            raise Unreachable("no broker answers any more")
+            raise Unreachable("no broker answers")
 
     kinds: tuple[Kind, ...] = (TOPICS, BROKERS)
     for kind in kinds:

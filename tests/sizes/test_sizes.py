@@ -49,7 +49,7 @@ DIRS = [
 
 
 def test_a_log_dir_that_its_broker_does_not_describe_is_reported() -> None:
-    assert list(hidden(DIRS)) == ["broker 2 does not tell what lies in /b: KafkaStorage (56)"]
+    assert list(hidden(DIRS)) == ["broker 2 cannot read /b, so its replicas are missing: KafkaStorage (56)"]
 
 
 def test_a_snapshot_is_read_back_unchanged() -> None:
@@ -94,7 +94,7 @@ class TestSnapshotFile:
 
     def test_a_snapshot_is_not_written_twice(self, tmp_path: Path) -> None:
         path = write_snapshot(tmp_path, "c", TIME, ["1"])
-        with pytest.raises(Refused, match="exists already"):
+        with pytest.raises(Refused, match="already exists"):
             write_snapshot(tmp_path, "c", TIME, ["2"])
         assert gzip.decompress(path.read_bytes()) == b"1\n"
 
@@ -109,7 +109,7 @@ class TestSnapshotFile:
 
     def test_a_folder_that_cannot_be_created(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        with pytest.raises(Invalid, match="cannot make the folder"):
+        with pytest.raises(Invalid, match="cannot create the folder"):
             write_snapshot(tmp_path / "file" / "folder", "c", TIME, [])
 
 

@@ -82,14 +82,14 @@ def test_a_refused_setting_and_a_job_that_needs_the_full_client(
     assert "error: --conf spark.sql.warehouse.dir: the server refuses it: [CANNOT_MODIFY_STATIC_CONFIG]" in fixed.err
     here = estimate(small_client, tmp_path, *words)
     assert (here.code, here.out) == (1, "")
-    assert here.err.endswith("install Spark itself in an environment of its own with: pip install 'kquota[spark]'\n")
+    assert here.err.endswith("install Spark in a separate environment with: pip install 'kquota[spark]'\n")
 
 
 @pytest.mark.skipif(find_spec("grpc") is not None, reason="Spark Connect's client is here")
 def test_without_the_small_client_the_extra_is_named(tmp_path: Path) -> None:
     ran = estimate(sys.executable, tmp_path, *stored(tmp_path), "--spark-remote", "sc://127.0.0.1:1")
     assert (ran.code, ran.out) == (1, "")
-    assert "error: --spark-remote needs Spark Connect's client (grpc, pandas, pyarrow missing): " in ran.err
+    assert "error: --spark-remote needs the client of Spark Connect (grpc, pandas, pyarrow missing): " in ran.err
     assert "pip install 'kquota[connect]'" in ran.err
 
 
@@ -98,7 +98,7 @@ def test_an_unreachable_master_prints_one_line(tmp_path: Path) -> None:
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
         "kquota: error: no Spark master answers at spark://127.0.0.1:1 (127.0.0.1:1: Connection refused): "
-        "check the address, that it runs, and that no firewall lies between\n"
+        "check the address, that it runs, and that no firewall blocks the connection\n"
     )
 
 
@@ -134,9 +134,9 @@ WRONG = {
     "both": (("spark://h:1", "sc://h"), [], "give --spark-master or --spark-remote, not both"),
     "no master": (("h:7077", None), [], "--spark-master 'h:7077': write spark://HOST:PORT"),
     "no server": ((None, "h:15002"), [], "--spark-remote 'h:15002': write sc://HOST:PORT"),
-    "no setting": ((None, None), ["spark.x"], "--conf 'spark.x': write one of Spark's settings"),
-    "not Spark's": ((None, None), ["x=1"], "--conf 'x=1': write one of Spark's settings"),
-    "twice": ((None, None), ["spark.x=1", "spark.x=2"], "spark.x is given already"),
+    "no setting": ((None, None), ["spark.x"], "--conf 'spark.x': write a setting of Spark"),
+    "not Spark's": ((None, None), ["x=1"], "--conf 'x=1': write a setting of Spark"),
+    "twice": ((None, None), ["spark.x=1", "spark.x=2"], "spark.x is given twice"),
     "ours": ((None, None), ["spark.master=local"], "--conf spark.master: cannot be set: give --spark-master"),
     "a server's": ((None, "sc://h"), ["spark.driver.memory=8g"], "is fixed when a Spark Connect server starts"),
 }

@@ -46,15 +46,15 @@ with session(folder, Files(folder=folder, names={}), lambda _: None):
     logging.error("another's")
 """
 FAILURES = {
-    "killed": "Spark's JVM went away: it was killed (SIGKILL), by somebody or by a kernel that is short of memory; ",
-    "memory": "Spark's JVM went away: it ran out of memory; give it more, as conf spark.driver.memory=8g; ",
-    "disk": "File too large; Spark's scratch files are in TMPDIR (else /tmp), where files may not grow any more",
+    "killed": "Spark's JVM ended: it was killed (SIGKILL), by a user or by a kernel without free memory; ",
+    "memory": "Spark's JVM ended: it ran out of memory; give it more with conf spark.driver.memory=8g; ",
+    "disk": "File too large; Spark's temporary files are in TMPDIR (default /tmp) and exceed the largest file size",
 }
 
 
 CAUSES = {
     "one line": ("no such table", "no such table"),
-    "nothing": ("", "it gave no reason"),
+    "nothing": ("", "no reason was reported"),
     "Java": ("a: b\n\tat x.Y\nCaused by: c: d\n\tat x.Z\nCaused by: e: f\n\t... 9 more\n", "e: f"),
     "Python in Java": (
         "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"

@@ -24,7 +24,11 @@ def test_globs_plain_and_packed_and_odd_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
-    [(b"", "holds no line"), (b"Querying brokers\n", "holds no line"), (b"\x1f\x8bnot gzip", "cannot be read")],
+    [
+        (b"", "contains no JSON line"),
+        (b"Querying brokers\n", "contains no JSON line"),
+        (b"\x1f\x8bnot gzip", "cannot be read"),
+    ],
 )
 def test_a_file_that_is_not_log_dirs_output(tmp_path: Path, content: bytes, complaint: str) -> None:
     (tmp_path / "x").write_bytes(content)
@@ -33,7 +37,7 @@ def test_a_file_that_is_not_log_dirs_output(tmp_path: Path, content: bytes, comp
 
 
 def test_no_such_file(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="there is no such file"):
+    with pytest.raises(Invalid, match="the file does not exist"):
         files.log_dirs([str(tmp_path / "*.json")], tmp_path)
     with pytest.raises(Invalid, match=r"^log_dirs xxx.*: cannot be read: File name too long$"):
         files.log_dirs(["x" * 300], tmp_path)

@@ -177,7 +177,7 @@ def test_an_estimate_reads_rolled_and_pending_snapshots_together(
     roll(spark, tmp_path / "roll", folder)
     for path in sorted(fleet.glob("*.gz"))[20:]:
         shutil.copy(path, folder)
-    with pytest.raises(Invalid, match="the history holds 2 clusters"):
+    with pytest.raises(Invalid, match="the history contains 2 clusters"):
         read(spark, tmp_path / "none", folder)
     both, waiting = read(spark, tmp_path / "both", folder, "c"), read(spark, tmp_path / "waiting", fleet)
     assert (both.cluster, both.first, both.last) == ("c", FIRST, FIRST + timedelta(hours=HOURS - 1))
@@ -230,7 +230,7 @@ def test_remote_batches_and_local_snapshots_are_one_history(spark: SparkSession,
         assert both.by_broker(window) == twin.by_broker(window)
     newest, same = ({str(r.asDict() | {"file": ""}) for r in each.newest.collect()} for each in (both, twin))
     assert newest == same
-    with pytest.raises(Invalid, match=r"c-000.jsonl.gz: is older than what is rolled of its cluster in file:"):
+    with pytest.raises(Invalid, match=r"c-000.jsonl.gz: is older than the rolled history of its cluster in file:"):
         together("late", paths[0])
 
 
@@ -241,7 +241,7 @@ def test_a_history_that_is_too_large_to_send_is_refused(tmp_path: Path) -> None:
         file.truncate(100_000_001)
     here = Listing(rolled=(str(tmp_path),), held=frozenset({SnapshotKey("c", FIRST)}), waiting={})
     reader: Any = Reader(spark=None, scratch=tmp_path, uploads=True)  # type: ignore[arg-type]
-    told = f"history {tmp_path}: more than 100 MB of Parquet is not sent to Spark elsewhere: copy it to a place"
+    told = f"history {tmp_path}: more than 100 MB of Parquet is not sent to a remote Spark; copy it to a place"
     with pytest.raises(Refused, match=re.escape(told)):
         opened(reader, here, NOTHING)
 
@@ -261,10 +261,10 @@ def test_an_estimate_omits_bad_rows_and_counts_them(spark: SparkSession, tmp_pat
 
 
 BAD = {
-    "a negative size": (row(1, "t", 1, -5), "c-001.jsonl.gz: holds a row that names no replica, or no size of 0"),
-    "no broker": (row(None, "t", 1, 5), "c-001.jsonl.gz: holds a row that names no replica, or no size of 0"),
+    "a negative size": (row(1, "t", 1, -5), "c-001.jsonl.gz: contains a row without a replica or a valid size"),
+    "no broker": (row(None, "t", 1, 5), "c-001.jsonl.gz: contains a row without a replica or a valid size"),
     "another version": (row(1, "t", 1, 5, version=7), "c-001.jsonl.gz: unknown version 7"),
-    "a replica twice": (row(1, "t", 0, 6), r"a snapshot holds t-0 on broker 1 at .* twice"),
+    "a replica twice": (row(1, "t", 0, 6), r"a snapshot lists t-0 on broker 1 at .* twice"),
 }
 
 

@@ -71,10 +71,10 @@ def test_a_dead_broker_and_an_unknown_topic_are_refused_at_once(
 ) -> None:
     dead = estimate(kafka_431, tmp_path, [ids[1], 99])
     assert (dead.code, dead.out) == (2, "")
-    assert dead.err.startswith("kquota: error: the plan names brokers that are not alive: 99; alive are ")
+    assert dead.err.startswith("kquota: error: the plan names dead brokers: 99. Live brokers: ")
     unknown = estimate(kafka_431, tmp_path, [ids[0]], topic="no-such")
     assert (unknown.code, unknown.out, unknown.err) == (
         2,
         "",
-        "kquota: error: the plan names partitions that the cluster does not hold: no-such-0\n",
+        "kquota: error: the plan names partitions that the cluster does not have: no-such-0\n",
     )

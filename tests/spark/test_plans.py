@@ -64,11 +64,11 @@ def test_a_name_that_is_too_long(tmp_path: Path) -> None:
 def test_a_folder_of_two_formats_and_an_empty_folder(tmp_path: Path) -> None:
     folder = tmp_path / "plan"
     folder.mkdir()
-    with pytest.raises(Invalid, match="/plan: the folder holds no file of a plan"):
+    with pytest.raises(Invalid, match="/plan: the folder contains no file of a plan"):
         plan_files.opened(str(folder), tmp_path)
     (folder / "a").write_bytes(b"PAR1")
     (folder / "b").write_text(ENTRY)
-    with pytest.raises(Invalid, match="/plan: the folder holds Parquet and other files; keep one kind"):
+    with pytest.raises(Invalid, match="/plan: the folder contains Parquet and other files; keep one kind"):
         plan_files.opened(str(folder), tmp_path)
 
 
@@ -132,7 +132,7 @@ def test_the_first_entry_that_breaks_a_rule_is_reported(spark: SparkSession, tmp
 @pytest.mark.spark
 def test_parquet_that_is_not_a_plan(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(3).coalesce(1).write.parquet(str(tmp_path / "ids"))
-    with pytest.raises(Invalid, match=r"/ids: has no column topic, partition, replicas; its columns are id"):
+    with pytest.raises(Invalid, match=r"/ids: lacks the column topic, partition, replicas; its columns are id"):
         of_plan(spark, tmp_path / "ids", tmp_path)
     damaged, scratch = tmp_path / "damaged", tmp_path / "s"
     damaged.write_bytes(b"PAR1 and what is no table at all PAR1")
@@ -154,7 +154,7 @@ def test_parquet_that_must_be_sent_needs_pyarrow(tmp_path: Path, monkeypatch: py
     found = plan_files.opened(str(tmp_path / "plan"), tmp_path)
     assert isinstance(found, PlanFiles)
     reader: Any = Reader(spark=None, scratch=tmp_path, uploads=True)  # type: ignore[arg-type]
-    with pytest.raises(Refused, match=f"{tmp_path}/plan: Parquet .* is not installed: pip install pyarrow"):
+    with pytest.raises(Refused, match=f"{tmp_path}/plan: local Parquet .* is not installed. Run pip install pyarrow"):
         reader.parquet(found.files, found.name)
 
 

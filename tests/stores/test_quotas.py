@@ -184,8 +184,8 @@ class TestWhoseZooKeeper:
     @pytest.mark.parametrize(
         ("nodes", "reason"),
         [
-            ({}, "not a Kafka cluster's"),
-            ({"/config/changes": b""}, "not a Kafka cluster's"),
+            ({}, "not the ZooKeeper of a Kafka cluster"),
+            ({"/config/changes": b""}, "not the ZooKeeper of a Kafka cluster"),
             (
                 {"/brokers/ids": b"", "/config/changes": b"", "/controller": b'{"kraftControllerEpoch":3}'},
                 "KRaft or migrating",

@@ -12,8 +12,8 @@ from kquota.cli.connection import ThroughBrokers
 from kquota.cli.engine_options import Conf, Debug
 from kquota.cli.options import Output, OutputFormat
 
-EPILOG: Final = """Each snapshot file is named by its cluster and time, so a folder that cron fills becomes a history.
---compact prints the snapshots that are rolled and can be deleted: all but the newest.
+EPILOG: Final = """Each snapshot file is named after its cluster and time, so a folder that cron fills becomes a
+history. --compact prints the snapshots that are rolled and can be deleted: all but the newest.
 
 Examples:
   kquota log-dirs --bootstrap-server localhost:9092 --describe --topic-list orders,payments

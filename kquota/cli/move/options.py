@@ -14,7 +14,9 @@ from kquota.cli.options import DryRun, Gone, Output, OutputFormat, StateDir, Tak
 
 def run_option(default: str) -> Any:
     """Return the option --run. Each command has its own default."""
-    return typer.Option("--run", metavar="ID", help=f"The run, as `move status` names it.  [default: {default}]")
+    return typer.Option(
+        "--run", metavar="ID", help=f"Id of the run, as `kquota move status` shows it.  [default: {default}]"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +24,7 @@ class RecoveryOptions:
     """Options that select open runs and safety checks."""
 
     connection: Connection
-    run: Annotated[str | None, run_option("the one that is open")] = None
+    run: Annotated[str | None, run_option("the open run")] = None
     reassignment_json_file: Annotated[
         Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="Select the open run of this plan.")
     ] = None

@@ -87,11 +87,11 @@ def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequ
     for wanted, found in prepared:
         moves = sum(not move.submitted for move in found.wave)
         every = len(wanted.goal.targets)
-        say(f"{verb} run {wanted.id}: submit {moves} of its {every} partitions, restore its throttle")
+        say(f"{verb} run {wanted.id}: submit {moves} of its {every} partitions, then restore its throttle")
     takes = options.take_over and writer is not None
     if takes:
         say(f"{writer} holds the lock. It may be alive; after the takeover it writes nothing more")
-    confirmation.must_agree(f"take the lock over and {verb}?" if takes else f"{verb}?")
+    confirmation.must_agree(f"take over the lock and {verb}?" if takes else f"{verb}?")
 
 
 def _chosen(runs: Runs, options: RecoveryOptions, verb: str) -> list[Run]:

@@ -59,7 +59,7 @@ class ReassignOptions:
     broker_list: Annotated[
         str | None,
         With(GENERATE, required=True),
-        value("broker-list", "ID,…", "For --generate, the brokers to place them on."),
+        value("broker-list", "ID,…", "For --generate, the brokers to place the topics on."),
     ] = None
     disable_rack_aware: Annotated[
         bool, With(GENERATE), flag("disable-rack-aware", "For --generate: ignore the racks of the brokers.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli import rates, world
-from kquota.cli.contract import say
+from kquota.cli.contract import say, worded
 from kquota.cli.output import Answer, hidden, key
 from kquota.cli.reassign_partitions import plan_option, remarks
 from kquota.cli.reassign_partitions.answer import Placed, ReplicaTold, log_dirs_code, plan_document, replicas_told
@@ -51,7 +51,7 @@ def run(at: world.Where, options: ReassignOptions) -> Executed | WouldExecute:
         alone = stage.runs.alone
     notes = [*remarks.of_execution(done, record)]
     if done.run is not None and alone is not None:
-        notes.append(f"note: other hosts do not see this run: {alone}")
+        notes.append(f"note: other hosts do not see this run: {worded(alone)}")
     return executed(done, asked.throttle, asked.log_dir_throttle, record, tuple(notes))
 
 
@@ -188,7 +188,10 @@ def _must_keep_up(log_dirs: LogDirs | None, prepared: Prepared, throttle: ByteRa
     if throttle is None or not copies:
         return
     if log_dirs is None:
-        say("note: kquota did not check whether the copies can catch up, because ZooKeeper stores no sizes and offsets")
+        say(
+            "note: kquota did not check whether the copies can catch up, because ZooKeeper stores no sizes and no "
+            "write rates"
+        )
         return
     try:
         expected = _expected_pace(log_dirs, prepared, copies, throttle, _GLANCE)
@@ -196,7 +199,7 @@ def _must_keep_up(log_dirs: LogDirs | None, prepared: Prepared, throttle: ByteRa
             say(f"the throttle seems too low; measuring write rates for {_LOOK:g} s ...")
             expected = _expected_pace(log_dirs, prepared, copies, throttle, _LOOK)
     except KquotaError as error:
-        say(f"warning: kquota could not check whether the copies can catch up: {error}")
+        say(f"warning: kquota could not check whether the copies can catch up: {worded(error)}")
         return
     if expected.feasible is None:
         say("warning: kquota could not check whether the copies can catch up: some write rates could not be read")

@@ -10,7 +10,7 @@ from typing import Final
 
 from kquota import text_file
 from kquota.cli import world
-from kquota.cli.contract import say
+from kquota.cli.contract import say, worded
 from kquota.cli.list_options import every_broker_id
 from kquota.cli.output import Answer, key
 from kquota.cli.reassign_partitions.answer import plan_document
@@ -101,7 +101,8 @@ def warnings(made: Proposal, moving: Sequence[TopicPartition]) -> Iterator[str]:
         counts = ", ".join(f"{count} with {factor}" for factor, count in sorted(factors.items()))
         yield (
             f"topic {topic} has partitions with different numbers of replicas ({counts}): the proposal gives each "
-            f"{len(made.current.targets[first[topic]])}, like {first[topic]}. Kafka's tool uses an arbitrary partition"
+            f"{len(made.current.targets[first[topic]])}, like {first[topic]}. "
+            "Kafka's tool takes the number of an arbitrary partition"
         )
     moved, every = len(made.gaining), len(made.current.targets)
     if moved >= _NEARLY_ALL * every:
@@ -129,7 +130,7 @@ def _log_dirs(at: world.Where, current: Plan, alive: Collection[BrokerId]) -> Ma
         with world.log_dirs(at) as cluster:
             described = cluster.describe(sorted(holders), current.topics)
     except (Refused, Unreachable) as error:
-        say(f'note: the log dirs of the current replicas are shown as "any": {error}')
+        say(f'note: the log dirs of the current replicas are shown as "any": {worded(error)}')
         return {}
     return {
         (replica.partition, log_dir.broker): log_dir.path

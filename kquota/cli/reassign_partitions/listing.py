@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kquota.cli import world
+from kquota.cli.contract import worded
 from kquota.cli.output import Answer, Part, Row, hidden, spread
 from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.errors import KquotaError
@@ -54,11 +55,11 @@ def run(at: world.Where, _: ReassignOptions) -> MovesShown:
         try:
             open_runs = runs.unfinished()
         except KquotaError as error:
-            notes.append(f"warning: it is unknown which runs these moves belong to: {error}")
+            notes.append(f"warning: it is unknown which runs these moves belong to: {worded(error)}")
             open_runs = ()
     for run in open_runs:
         if moving := sum(name in found for name in run.plan.targets):
-            why = "" if run.reason is None else f", because: {run.reason}"
+            why = "" if run.reason is None else f", reason: {run.reason}"
             notes.append(
                 f"{counted(moving, 'move')} of run {run.id}, begun by {run.owner or 'a kquota before 0.2'}{why}"
             )

@@ -62,7 +62,7 @@ def of_verification(found: Verification) -> Iterator[str]:
         run = "" if found.run is None else f" of run {found.run.id}"
         yield (
             f"error: {len(found.waiting)} partitions{run} were never submitted, because kquota was interrupted. "
-            "kquota move resume continues the run, kquota move abort undoes it"
+            "kquota move resume continues the run, and kquota move abort undoes it"
         )
     elif found.verdict is Progress.ELSEWHERE:
         if gone := [s.partition for s in found.statuses if s.progress is Progress.ELSEWHERE and not s.replicas]:
@@ -113,6 +113,6 @@ def resumable() -> Iterator[None]:
     except KeyboardInterrupt:
         say(
             "stopped. Recorded runs stay open: kquota move status shows them, kquota move resume continues them, "
-            "kquota move abort undoes them"
+            "and kquota move abort undoes them"
         )
         raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kquota.cli import world
-from kquota.cli.contract import say
+from kquota.cli.contract import say, worded
 from kquota.errors import Unreachable
 from kquota.list_text import named_brokers
 from kquota.measure import human_rate
@@ -26,7 +26,7 @@ def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | 
     try:
         return actions.sample(ports, standing, seconds, world.SystemClock())
     except Unreachable as error:
-        say(f"warning: throughput is unknown: {error}")
+        say(f"warning: throughput is unknown: {worded(error)}")
         return None
 
 

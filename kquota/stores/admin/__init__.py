@@ -1,12 +1,12 @@
-"""Kafka's protocol by kafka-python's connection manager: what librdkafka cannot say. Only importer of `kafka`.
+"""Kafka's protocol with kafka-python's connection manager. The only importer of `kafka`.
 
-One command opens one `Wire`; each module beside `connection` implements one port on it.
+librdkafka does not have all of the requests. One command opens one `Wire`, and most modules implement one port on it.
 """
 
 import importlib.util
 import sys
 
-# `import kafka` builds its consumer, its producer and its admin client first, which is a fifth of a whole command and
-# nothing that we use. So the package is registered without being run; the modules below it are imported as ever.
+# `import kafka` also imports its consumer, producer and admin client. That takes a fifth of the time of a command, and
+# kquota uses none of them. So the package is registered without being executed. Its modules are imported as usual.
 if "kafka" not in sys.modules and (_spec := importlib.util.find_spec("kafka")) is not None:
     sys.modules["kafka"] = importlib.util.module_from_spec(_spec)

@@ -1,4 +1,4 @@
-"""The first connection: tried again where it is closed, until the deadline; an error says what was wrong."""
+"""The first connection to a cluster: attempts until the deadline, and errors that explain the failure."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ _LOGIN: Final = (
     kafka_errors.IllegalSaslStateError,
     ValueError,
 )
-"""What a failed login is: a broker's answer, or, in kafka-python's SCRAM, a broker that does not prove itself."""
+"""Errors of a failed login. With SCRAM, kafka-python raises ValueError if a broker does not prove its identity."""
 
 
 class Manager(PatientManager):
-    """A manager that also tells its starter why a connection failed."""
+    """A manager that also keeps the reason of a failed connection."""
 
     def __init__(self, net: NetworkSelector, **settings: Any) -> None:
         self.ended = Future()
-        """Fails with what makes further tries vain."""
+        """Fails with an error after which another attempt cannot help."""
         self.failure: BaseException | None = None
-        """What went wrong last."""
+        """The last error."""
         super().__init__(net, **settings)
 
     def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
-        """See PatientManager; until the start has ended, failures are looked at, those after the first answer, too."""
+        """See PatientManager. Until the start has ended, also watches for errors before and after the first answer."""
         connection = super().get_connection(node_id, *arguments, **keywords)
         if not self.ended.is_done:
-            # A broker that limits connections closes them before it answers, and never later.
+            # A broker that limits connections closes them before its first answer, and never later.
             answered = connection.close_future
             connection.init_future.add_errback(lambda error: self._failed(error, final=not is_closed(error)))
             connection.init_future.add_callback(lambda _: answered.add_errback(partial(self._failed, final=True)))
@@ -58,7 +58,7 @@ class Manager(PatientManager):
     def _failed(self, error: BaseException, *, final: bool) -> None:
         if self.ended.is_done:
             return
-        # That our time is up says less than what was wrong before.
+        # An earlier error explains more than a time-out.
         if self.failure is None or not isinstance(error, _OUT_OF_TIME):
             self.failure = error
         if final:
@@ -66,9 +66,9 @@ class Manager(PatientManager):
 
 
 def _last_words_first(receive: Callable[[], Received]) -> Callable[[], Received]:
-    """What was received, then the end of the connection.
+    """Return a receiver that delivers the last data before the end of the connection.
 
-    kafka-python throws away what comes together with the end: a broker's reason for refusing a login, mostly.
+    kafka-python drops data that arrives together with the end. Usually that is a broker's reason for refusing a login.
     """
     ended: list[Exception] = []
 
@@ -87,10 +87,9 @@ def _last_words_first(receive: Callable[[], Received]) -> Callable[[], Received]
 def first(
     net: NetworkSelector, servers: Sequence[str], settings: Mapping[str, Any], give_up: float
 ) -> tuple[Manager, BaseException | None]:
-    """A manager started at the first server that answers, or what `failed` explains.
+    """Start a manager at the first server that answers. Returns it with None, or with an error for `failed`.
 
-    A server that is dead, or says nothing, leaves its share of the time to the next. A login or a certificate that is
-    refused is the answer: no other server is asked.
+    Each server gets a share of the remaining time. After a refused login or certificate, no other server is tried.
     """
     failures: list[BaseException] = []
     for index, server in enumerate(servers):
@@ -107,13 +106,13 @@ def first(
 
 
 def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseException | None:
-    """None when the broker has told who the cluster's brokers are, else what went wrong."""
+    """Return None after the broker has reported the brokers of the cluster, else the error."""
 
     async def started() -> None:
         done = manager.bootstrap_async(int(seconds * 1000))
         done.add_callback(manager.ended.success)
         done.add_errback(lambda error: manager.ended.is_done or manager.ended.failure(error))
-        # kafka-python has no time-out of its own for a handshake that nobody answers.
+        # kafka-python has no time-out for a handshake that gets no answer.
         await manager.wait_for(manager.ended, int(seconds * 1000))
 
     try:
@@ -127,7 +126,7 @@ def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseExce
 
 
 def _is_final(error: BaseException) -> bool:
-    """Whether any other server of the cluster would answer the same."""
+    """Return True if every other server of the cluster would fail in the same way."""
     cause = handshake.cause(error)
     return isinstance(error, (KquotaError, *_LOGIN)) or (isinstance(cause, ssl.SSLError) and not is_closed(error))
 
@@ -135,7 +134,7 @@ def _is_final(error: BaseException) -> bool:
 def failed(
     error: BaseException, bootstrap_server: str, protocol: str, seconds: float, names: ArgumentNames
 ) -> KquotaError:
-    """Why no broker was reached, what was expected of it, and what to change in which argument."""
+    """Return the error that explains why no broker was reached, and which argument to change."""
     option = names.command_config
     where = f"Kafka at {bootstrap_server}"
     if isinstance(error, KquotaError):
@@ -149,7 +148,9 @@ def failed(
         look = "ssl.…" if isinstance(cause, ssl.SSLCertVerificationError) else "the port, security.protocol and ssl.…"
         return Unreachable(f"{where}: {words}; check {look} in {option}")
     if isinstance(error, _OUT_OF_TIME):
-        return Unreachable(f"{where}: no broker answered within {seconds:.0f} s; is it the port of a broker?")
+        return Unreachable(
+            f"{where}: no broker answered within {seconds:.0f} s. Check that this is the port of a broker"
+        )
     return Unreachable(f"{where}: no broker answered within {seconds:.0f} s ({phrase(error)})")
 
 
@@ -164,18 +165,18 @@ def _closed(bootstrap_server: str, protocol: str, names: ArgumentNames) -> str:
 
 def _refused(error: BaseException, option: str) -> str:
     if isinstance(error, kafka_errors.UnsupportedSaslMechanismError):
-        return f"that port does not take this sasl.mechanism; check it in {option}"
+        return f"the port does not support this sasl.mechanism; check it in {option}"
     if isinstance(error, kafka_errors.IllegalSaslStateError):
-        return f"that port takes no login; check the port, and security.protocol in {option}"
+        return f"the port does not accept a login; check the port, and security.protocol in {option}"
     said = _said(error).removeprefix("SaslAuthenticationFailedError: ")
     return f"the login was refused ({said}); check sasl.mechanism and sasl.jaas.config in {option}"
 
 
 def phrase(error: BaseException) -> str:
-    """A library's error as one phrase; its own text would name its class again."""
+    """Return a library's error as one phrase. Its own text would repeat the name of its class."""
     return f"{type(error).__name__.removesuffix('Error')}{': ' + said if (said := _said(error)) else ''}"
 
 
 def _said(error: BaseException) -> str:
-    """The error's own words, without the name of its class."""
+    """Return the message of the error without the name of its class."""
     return ": ".join(str(argument) for argument in error.args)

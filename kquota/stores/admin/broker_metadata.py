@@ -1,4 +1,4 @@
-"""The Sight port: metadata as each single broker has them."""
+"""The Sight port: the metadata of each broker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kquota.errors import KquotaError
 from kquota.stores.admin.connection import Wire
 
 _NOT_YET: Final = (3, 5)
-"""UNKNOWN_TOPIC_OR_PARTITION, and LEADER_NOT_AVAILABLE, which a partition may have as well."""
+"""UNKNOWN_TOPIC_OR_PARTITION and LEADER_NOT_AVAILABLE. Partitions can also have the second one."""
 
 
 class WireSight:
@@ -21,7 +21,7 @@ class WireSight:
         self._wire = wire
 
     def behind(self, wanted: Mapping[str, int]) -> int:
-        """A broker that does not answer is behind."""
+        """Count a broker that does not answer as behind."""
         named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in wanted]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=1)
         answers = self._wire.ask_each(dict.fromkeys(self._wire.brokers(), request))
@@ -34,7 +34,7 @@ def _shows(answer: Any, wanted: Mapping[str, int]) -> bool:
 
 
 def _led(topic: Any) -> int:
-    """How many partitions it shows with a leader."""
+    """Return the number of partitions that have a leader."""
     if topic.error_code:
         return 0 if topic.error_code in _NOT_YET else -1
     return sum(partition.leader_id >= 0 and not partition.error_code for partition in topic.partitions or ())

@@ -1,8 +1,8 @@
-"""kafka-python's client, with two changes: it waits for the throttle time of a broker, and signals interrupt its loop.
+"""kafka-python's client, with two changes: it waits for a broker's throttle time, and signals interrupt its loop.
 
-Waiting is KIP-219's client side: kquota sends nothing to a broker until its throttle time is over. kafka-python pauses
-a connection by itself, but not the very first one, whose broker it does not know yet, and it forgets the time with the
-connection. Nor does it connect again to a broker that closed a new connection, as one does that limits them (KIP-612).
+Waiting is the client side of KIP-219: kquota sends nothing to a broker until its throttle time is over. kafka-python
+pauses a connection, but not the first one, whose broker it does not know yet, and forgets the time with the connection.
+It does not reconnect to a broker that closed a new connection, for example because the broker limits them (KIP-612).
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from kquota.stores.login import handshake
 from kquota.stores.state.interrupt import deferred
 
 Throttled: TypeAlias = Callable[[float], None]
-"""Hears of each wait for a broker's throttle time, in seconds, when it begins."""
+"""Called at the start of each wait for a broker's throttle time, with its seconds."""
 CLOSED: Final = (
     "the connection was closed before it could be used. "
     "The port may belong to another listener, or the broker may limit new connections (connection_creation_rate)"
 )
 _TURN_SECONDS: Final = 0.1
-"""A signal waits for the end of a turn."""
+"""The longest turn of the loop. A signal waits for its end."""
 
 
 def is_closed(error: BaseException) -> bool:
-    """Whether the server closed the connection without a word: it limits them, ends, or speaks another protocol."""
+    """Return True if the server closed the connection without an answer.
+
+    It may limit connections, be shutting down, or use another protocol.
+    """
     cause = handshake.cause(error)
     if isinstance(cause, ConnectionRefusedError):
         return False
@@ -37,11 +40,11 @@ def is_closed(error: BaseException) -> bool:
 
 
 def unheard(_seconds: float) -> None:
-    """For whoever has nobody to tell."""
+    """Ignore the wait."""
 
 
 class Loop(NetworkSelector):  # type: ignore[misc]
-    """Signals come between two turns, when no task runs: a task would keep whatever is raised in it, also Ctrl-C."""
+    """A loop that handles signals only between two turns, because a task would swallow their exceptions."""
 
     def _poll_once(self, timeout: float | None = None) -> None:
         with deferred():
@@ -49,7 +52,7 @@ class Loop(NetworkSelector):  # type: ignore[misc]
 
 
 class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
-    """kafka-python's manager; a request to a broker that throttles us waits instead of failing."""
+    """kafka-python's manager. A request to a broker that throttles us waits instead of failing."""
 
     def __init__(self, net: NetworkSelector, *, throttled: Throttled = unheard, **settings: Any) -> None:
         self._throttled = throttled
@@ -57,13 +60,13 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
         super().__init__(net, **settings)
 
     def muted(self, node_id: int | None) -> float:
-        """The seconds for which nothing may be sent to this node; to any node at all (None)."""
+        """Return the seconds for which nothing can be sent to this node, or to any node (None)."""
         nodes = [known.node_id for known in self.cluster.brokers()] if node_id is None else [node_id]
         end = min((self._ends.get(node, 0.0) for node in nodes), default=0.0)
         return max(0.0, end - time.monotonic())
 
     def send(self, request: Any, node_id: int | None = None, request_timeout_ms: float | None = None) -> Any:
-        """See KafkaConnectionManager; the request's time-out begins when it goes out, and not before."""
+        """See KafkaConnectionManager. The time-out begins when the request is sent."""
         chosen = self.least_loaded_node() if node_id is None else node_id
         connection = self._conns.get(chosen)
         if connection is not None and connection.connected and not self.muted(chosen):
@@ -73,7 +76,7 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
     async def _send_later(self, request: Any, node_id: int | None, timeout_ms: float | None) -> Any:
         chosen = self.least_loaded_node() if node_id is None else node_id
         if chosen is not None:
-            # A broker may throttle us in its very first answer.
+            # A broker may throttle us in its first answer.
             await self._connected(chosen)
         if wait := self.muted(chosen):
             self._throttled(wait)
@@ -82,7 +85,7 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
         return await super().send(request, chosen, timeout_ms)
 
     async def _connected(self, node_id: int) -> None:
-        """Raises NodeNotReadyError where it is worth trying again: nothing was sent yet."""
+        """Connect. Raises NodeNotReadyError if another attempt may help. Nothing was sent then."""
         try:
             await self.get_connection(node_id)
         except kafka_errors.NodeNotReadyError:
@@ -94,7 +97,7 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
             raise kafka_errors.NodeNotReadyError(node_id) from error
 
     def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
-        """See KafkaConnectionManager; every answer on it is looked at, the first ones too."""
+        """See KafkaConnectionManager. Reads the throttle time of every answer, also of the first ones."""
         connection = super().get_connection(node_id, *arguments, **keywords)
         if "_maybe_throttle" not in vars(connection):
             paused = connection._maybe_throttle

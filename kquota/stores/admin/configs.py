@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from kquota.errors import Incomplete, KquotaError, Refused, Unreachable
+from kquota.errors import Incomplete, KquotaError, NextStep, Refused, Unreachable
 from kquota.settings.change import ConfigChange
 from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource, Synonym
 from kquota.settings.zookeeper_values import is_password
@@ -27,20 +27,21 @@ from kquota.stores.admin.requests import (
 from kquota.terms import DEFAULT, BrokerId
 
 _TOPICS_A_REQUEST: Final = 500
-"""An answer holds some 40 configs of each topic, every one with its synonyms: 500 topics are a few megabytes."""
+"""An answer has about 40 configs of each topic, all with synonyms, so 500 topics take a few megabytes."""
 _Told: TypeAlias = tuple[str, str | None, int, bool, tuple[tuple[int, str, str | None], ...]]
+_MAYBE: Final = ("; it may have been written. Check with ", NextStep.SHOW_CONFIGS)
 _DEFAULT_BROKER: Final = Resource(kind=BROKERS, name=DEFAULT)
 
 
 class WireConfigs:
     """Topic and broker configs through the Admin API. Implements `Configs`.
 
-    A broker answers for itself. Topics and the default of all brokers are always asked of the same broker, the first
-    that answers: one that was seen to know of a write does not forget it, another may not know of it yet.
+    Each broker is asked for its own configs. One broker, the first that answers, is asked for all topics and for the
+    default of all brokers. After it has shown a write once, it always shows it, but another broker may not yet.
     """
 
     def __init__(self, wire: Wire, must_hold: Callable[[], None] = lambda: None) -> None:
-        """`must_hold` is asked just before each write, and raises Busy for a kquota that was taken over."""
+        """`must_hold` is called just before each write. It raises Busy if another kquota has taken over."""
         self._wire = wire
         self._must_hold = must_hold
         self._silent: set[BrokerId] = set()
@@ -55,7 +56,7 @@ class WireConfigs:
         return (*self.resources(kind), *((_DEFAULT_BROKER,) if kind == BROKERS else ()))
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-        """A broker that is not alive is left out."""
+        """Return the configs, without those of dead brokers."""
         found: dict[Resource, tuple[Entry, ...]] = {}
         for those in _rounds(resources):
             for resource, answer in self._described(dict.fromkeys(those), synonyms=True):
@@ -69,7 +70,7 @@ class WireConfigs:
         return {resource: found[resource] for resource in resources if resource in found}
 
     def alter(self, changes: Sequence[ConfigChange]) -> None:
-        """Incremental: the broker changes the keys that are named, and no others."""
+        """Send incremental changes: the broker changes only the given keys."""
         wanted = {change.resource: change for change in changes}
         errors: dict[Resource, KquotaError] = {}
         for those in _rounds(wanted):
@@ -86,9 +87,9 @@ class WireConfigs:
     def _described(
         self, asked: Mapping[Resource, Sequence[str] | None], *, synonyms: bool
     ) -> Iterator[tuple[Resource, Any | KquotaError]]:
-        """Each resource with the answer for these keys, or for all (None); a broker that is not alive is left out.
+        """Yield each resource with the answer for these keys, or for all (None), without dead brokers.
 
-        A reader that does not answer is replaced by the next broker.
+        If the broker that is asked for topics does not answer, the next one is asked.
         """
         sent = self._by_broker(asked)
         requests = {
@@ -106,7 +107,7 @@ class WireConfigs:
                 yield from self._described({resource: asked[resource] for resource in others}, synonyms=synonyms)
 
     def _altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:
-        """Write. Returns what the broker of each resource answered; a broker that is not alive is left out."""
+        """Write, and return the answer for each resource, without dead brokers."""
         sent = self._by_broker(operations)
         requests = {
             broker: alter_request({resource: operations[resource] for resource in those})
@@ -124,14 +125,14 @@ class WireConfigs:
         return found
 
     def _by_broker(self, resources: Iterable[Resource]) -> dict[BrokerId, list[Resource]]:
-        """Whom to ask for what; a broker that is not alive is left out."""
+        """Group the resources by the broker to ask, without dead brokers."""
         alive = self._wire.brokers()
         reader = next((broker for broker in alive if broker not in self._silent), None)
         sent: dict[BrokerId, list[Resource]] = {}
         for resource in resources:
             broker = BrokerId(int(str(resource.name))) if _is_one_broker(resource) else reader
             if broker is None:
-                raise Unreachable("no broker answers any more")
+                raise Unreachable("no broker answers")
             if broker in alive:
                 sent.setdefault(broker, []).append(resource)
         return sent
@@ -142,7 +143,7 @@ def _is_one_broker(resource: Resource) -> bool:
 
 
 def _rounds(resources: Collection[Resource]) -> Iterator[list[Resource]]:
-    """What may be asked together: no request may name two brokers, the default of all being one."""
+    """Yield resources that can be in one round. No request can name two brokers, and the default counts as one."""
     topics = [resource for resource in resources if resource.kind == TOPICS]
     brokers = [resource for resource in resources if _is_one_broker(resource)]
     if brokers:
@@ -163,7 +164,7 @@ def _told(config: Any) -> _Told:
     return config.name, config.value, config.config_source, config.is_sensitive, synonyms
 
 
-# Most topics are set to the same: of ten thousand of them the entries need not be made and kept ten thousand times.
+# Most topics have the same values, so the entries of ten thousand topics need not be created ten thousand times.
 @functools.lru_cache(maxsize=4096)
 def _entry(told: _Told, own: str) -> Entry:
     key, value, source, sensitive, synonyms = told
@@ -187,14 +188,14 @@ def _operations(change: ConfigChange) -> dict[str, Operation]:
 
 
 def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaError | None:
-    """What went wrong; `answer` is None for a broker that is not alive."""
+    """Return the error of an answer. `answer` is None for a dead broker."""
     resource = change.resource
     if answer is None:
-        return Refused(f"{resource} is not alive; only a broker itself takes its configs. Nothing was written")
+        return Refused(f"{resource} is not alive, and only the broker itself accepts its configs. Nothing was written")
     if isinstance(answer, Refused):
         return answer
     if isinstance(answer, KquotaError):
-        return Unreachable(f"{answer}; whether it was written is not known, look with --describe")
+        return Unreachable(answer, *_MAYBE)
     code = answer.error_code
     if code == 0:
         return None
@@ -205,16 +206,17 @@ def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaErro
         if value and is_password(key):
             words = words.replace(value, "[hidden]")
     if code in MAYBE_WRITTEN:
-        return Unreachable(f"{words}; whether it was written is not known, look with --describe")
+        return Unreachable(words, *_MAYBE)
     return Refused(words)
 
 
 def _failure(resources: Sequence[Resource], errors: Mapping[Resource, KquotaError]) -> KquotaError:
-    """One error for them all: Incomplete as soon as one of several was written, or may have been."""
-    words = "; ".join(dict.fromkeys(str(error) for error in errors.values()))
+    """Combine the errors. Incomplete if one of several resources was or may have been written."""
     if len(resources) == 1:
         return errors[resources[0]]
+    first, *others = {str(error): error for error in errors.values()}.values()
+    parts = (first, *(part for other in others for part in ("; ", other)))
     if len(errors) == len(resources) and all(isinstance(error, Refused) for error in errors.values()):
-        return Refused(words)
+        return Refused(*parts)
     done = [str(resource) for resource in resources if resource not in errors]
-    return Incomplete(words, done, [str(resource) for resource in errors])
+    return Incomplete(parts, done, [str(resource) for resource in errors])

@@ -1,4 +1,4 @@
-"""One connection to a cluster: bootstrap by a deadline, requests to any or to a named broker, errors translated."""
+"""One connection to a cluster: bootstrap with a deadline, requests to any or one broker, and translated errors."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ CONNECT_SECONDS: Final = 10.0
 REQUEST_SECONDS: Final = 30.0
 _POLL_MS: Final = 20
 _SHOWN: Final = 5
-_LARGEST_ANSWER: Final = 512 * 2**20  # kafka-python's own 1 MB is less than the log dirs of one busy broker
+_LARGEST_ANSWER: Final = 512 * 2**20  # kafka-python's default of 1 MB is too small for the log dirs of a busy broker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class LiveBroker:
-    """A live broker, as metadata names it."""
+    """A live broker from metadata."""
 
     id: BrokerId
     host: str
@@ -41,9 +41,9 @@ class LiveBroker:
 
 
 class Wire:
-    """An open connection to one cluster; a context manager.
+    """An open connection to one cluster. A context manager.
 
-    Requests and answers are kafka-python's message classes; only the modules of this package see them.
+    Requests and answers are message classes of kafka-python. Only the modules of this package use them.
     """
 
     def __init__(
@@ -56,12 +56,12 @@ class Wire:
     ) -> None:
         """Connect to the first of `bootstrap` (host:port, joined by commas) that answers.
 
-        `security` are kafka-python's settings (`login.settings`); `throttled` hears of each wait for a broker that
-        throttles us (KIP-219); `names` are what errors call the arguments. Raises Unreachable after at most `deadline`
-        seconds (or their default.api.timeout.ms), at once if every address refuses or TLS fails; Refused if the login
-        is.
+        `security` has kafka-python's settings (`login.settings`). `throttled` is called for each wait for a broker that
+        throttles us (KIP-219). `names` are the names of the arguments in errors. Raises Unreachable after at most
+        `deadline` seconds (or default.api.timeout.ms of `security`), at once if every address refuses the connection or
+        TLS fails. Raises Refused if the login is refused.
         """
-        # Its warnings are for a library's author; what matters of them comes back as an error. DEBUG shows passwords.
+        # kafka-python's warnings are for its developers; relevant ones are also errors. DEBUG shows passwords.
         logging.getLogger("kafka").setLevel(logging.INFO if os.environ.get("KQUOTA_DEBUG") else logging.CRITICAL + 1)
         self._bootstrap = bootstrap
         self._names = names
@@ -102,12 +102,12 @@ class Wire:
 
     @property
     def cluster_id(self) -> str:
-        """The cluster's id, the same from every broker."""
+        """The cluster id, the same from every broker."""
         return str(self._manager.cluster.cluster_id)
 
     @property
     def controller(self) -> BrokerId | None:
-        """The controller on ZooKeeper clusters; on KRaft any broker forwards, and this is one of them."""
+        """The controller on a ZooKeeper cluster. On KRaft, a broker, because any broker forwards requests."""
         controller = self._manager.cluster.controller
         return None if controller is None else BrokerId(controller.node_id)
 
@@ -120,13 +120,13 @@ class Wire:
         return {broker.id: broker for broker in sorted(found)}
 
     def version(self) -> tuple[int, ...]:
-        """The broker's release as its API versions tell it, for example (3, 9); never newer than it is."""
+        """Return the broker's release by its API versions, for example (3, 9). It is never too new."""
         return tuple(self._manager.broker_version)
 
     def oldest(self) -> tuple[int, ...]:
-        """The oldest release among the brokers that answer: in a rolling upgrade they are not all of one.
+        """Return the oldest release of the brokers that answer, because they can differ during a rolling upgrade.
 
-        Asked once, and not from 4.0 on, which runs beside no Kafka that matters (3.3 on KRaft at the oldest).
+        The brokers are asked once, and not if this broker is 4.0 or newer, because all others are then 3.3 or newer.
         """
         if self._oldest is None and self.version() >= (4, 0):
             self._oldest = self.version()
@@ -138,9 +138,9 @@ class Wire:
         return self._oldest
 
     def metadata(self, topics: list[str] | None, broker: BrokerId | None = None, seconds: float | None = None) -> Any:
-        """A fresh MetadataResponse of `topics`, or of all (None); also refreshes brokers and controller.
+        """Return a new MetadataResponse for `topics`, or for all (None). Also updates brokers and controller.
 
-        `broker` and `seconds` are those of `ask`.
+        `broker` and `seconds` are the same as for `ask`.
         """
         named = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
         answer = self.ask(
@@ -150,22 +150,22 @@ class Wire:
         return answer
 
     def ask(self, request: Any, broker: BrokerId | None = None, seconds: float | None = None) -> Any:
-        """Send to `broker`, or to any, and return the answer.
+        """Send a request to `broker`, or to any broker, and return the answer.
 
-        `seconds` bounds the request and the connection before it. A connection that the broker has muted (KIP-219) is
-        waited for, however long. Raises Unreachable, and Refused if the broker does not know this request. After
-        Unreachable, `was_sent` says whether the broker may have received it.
+        `seconds` limits the request and its connection, but not the wait for a connection that the broker has muted
+        (KIP-219). Raises Unreachable, and Refused if the broker does not support this request. After Unreachable,
+        `was_sent` returns whether the broker may have received the request.
         """
         return self._run(request, broker, seconds)
 
     def muted(self, broker: BrokerId | None) -> float:
-        """The seconds for which `broker`, or every broker (None), takes no request of ours (KIP-219)."""
+        """Return the seconds for which `broker`, or every broker (None), accepts no request from us (KIP-219)."""
         return self._manager.muted(broker)
 
     def ask_each(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any | KquotaError]:
-        """Send each broker its request, all in flight together; an error stands in the place of its broker's answer.
+        """Send each broker its request, all in flight together. An error takes the place of a missing answer.
 
-        Muted connections (KIP-219) are waited for.
+        Waits for muted connections (KIP-219).
         """
         give_up = time.monotonic() + self._patience
         answers: dict[BrokerId, Any | kafka_errors.KafkaError] = {}
@@ -202,15 +202,15 @@ class Wire:
         return answers
 
     def _longest_ms(self, broker: BrokerId | None, seconds: float | None = None) -> int:
-        """For a request, the connection before it, and the mute before both.
+        """Return the longest time for a request, its connection, and the wait while it is muted.
 
-        A TLS handshake that nobody answers has no time-out of its own.
+        It is needed because a TLS handshake that gets no answer has no time-out.
         """
         longest = self._patience + CONNECT_SECONDS if seconds is None else seconds
         return int((longest + self._manager.muted(broker)) * 1000)
 
     def _look(self) -> None:
-        """A connection that ended while nobody looked is seen here, not by the next request."""
+        """Detect connections that have ended, so that the next request does not use one."""
         self._net.poll(timeout_ms=0)
 
     def _run(self, request: Any, broker: BrokerId | None, seconds: float | None) -> Any:
@@ -238,7 +238,8 @@ class Wire:
         where = f"Kafka at {self._bootstrap}" if broker is None else f"broker {broker}"
         if isinstance(error, kafka_errors.IncompatibleBrokerVersion):
             return Refused(
-                f"{where}: this Kafka is too old for {name}; on a ZooKeeper cluster use {self._names.zookeeper}"
+                f"{where}: this release of Kafka does not support {name}; "
+                f"on a ZooKeeper cluster, use {self._names.zookeeper}"
             )
         if isinstance(error, kafka_errors.NodeNotReadyError):
             return Unreachable(f"{where}: no answer to {name}: {CLOSED}")
@@ -247,21 +248,21 @@ class Wire:
         hint = ""
         if broker is None and isinstance(cause or error, (OSError, kafka_errors.KafkaConnectionError)):
             named = ", ".join(f"{known.host}:{known.port}" for known in list(self.brokers().values())[:_SHOWN])
-            hint = f"; the cluster names its brokers as {named}: can they be reached from here?"
+            hint = f"; the cluster reports its brokers as {named}. Check that this host can reach them"
         return Unreachable(f"{where}: no answer to {name} ({told or start.phrase(error)}){hint}")
 
 
 def was_sent(request: Any, error: Unreachable) -> bool:
-    """Whether the broker may have received the request for which `Wire.ask` raised this error.
+    """Return True if the broker may have received the request for which `Wire.ask` raised this error.
 
-    kafka-python gives a request its header when it writes the request to the connection. A request that waits for its
-    connection when time is up is written later.
+    kafka-python sets the header of a request when it writes the request to the connection. A request that was waiting
+    for its connection at the time-out is written later.
     """
     return request.header is not None or isinstance(error.__cause__, kafka_errors.KafkaTimeoutError)
 
 
 def kafka_error(code: int, message: str | None) -> str:
-    """A broker's error as one phrase: its name, code and own words."""
+    """Return a broker's error as one phrase: its name, its code and the broker's message."""
     name = kafka_errors.for_code(code).__name__.removesuffix("Error")
     return f"{name} ({code})" + (f": {message}" if message else "")
 

@@ -1,4 +1,4 @@
-"""The time that a call of the record's log may take, over all of its requests."""
+"""The time limit of a call of the record's log, over all of its requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MUTED_SECONDS: Final = 60.0
 
 
 class Deadline:
-    """A time-out that does not count the time for which brokers mute us (KIP-219), but for a minute of it at most."""
+    """A time-out that excludes the time for which brokers mute us (KIP-219), up to one minute of it."""
 
     def __init__(self, wire: Wire, seconds: float) -> None:
         self._wire = wire
@@ -25,19 +25,19 @@ class Deadline:
 
     @property
     def over(self) -> bool:
-        """Whether time is up."""
+        """True if the time is over."""
         return now() >= self._end
 
     def request(self, broker: BrokerId | None) -> float:
-        """The seconds that one request to `broker` may take, its mute not counted.
+        """Return the seconds that one request to `broker` can take, without the time for which it is muted.
 
-        Raises Unreachable, and ends this deadline, when the broker mutes us for too long.
+        Raises Unreachable, and ends this deadline, if the broker mutes us for too long.
         """
         muted = self._wire.muted(broker)
         if muted > self._mute_left:
             self._end = now()
             raise Unreachable(
-                f"broker {broker} throttles this client for {muted:.0f} s more; a client quota is too low"
+                f"broker {broker} throttles this client for another {muted:.0f} s; one of its client quotas is too low"
             )
         self._mute_left -= muted
         self._end += muted

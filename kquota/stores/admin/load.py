@@ -1,4 +1,4 @@
-"""A real client that loads a scratch topic and hears how often brokers throttle it (librdkafka)."""
+"""A real client (librdkafka) that loads a scratch topic and measures how often brokers throttle it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from kquota.terms import BrokerId
 _Told = Callable[[float], None]
 _POLL: Final = 0.02
 _AT_ONCE: Final = 500
-"""Messages taken from librdkafka in one call."""
+"""The most messages that one call takes from librdkafka."""
 _MOST_RECORD: Final = 50_000
 _RECORDS_A_FETCH: Final = 8
-"""A fetch ends in the middle of a batch, and what it has of that one is lost. These hold whole batches, of a record."""
+"""Records in a fetch. Each is a batch of its own, because a fetch loses a batch that it contains only partly."""
 _LEAST_FILLED: Final = 2_000
 _FRAMING: Final = 70
-"""Bytes around one record in a batch of its own, which a quota counts, too."""
+"""Bytes around the only record of a batch, which a quota also counts."""
 _AROUND: Final = _FRAMING + 10
-"""The same, and a few more."""
+"""The same, with a few bytes more."""
 _AHEAD_SECONDS: Final = 0.5
 _FILL_SECONDS: Final = 1.0
 _MOST_FILL: Final = 16_000_000
@@ -43,14 +43,14 @@ _DENIED: Final = (
     KafkaError.SASL_AUTHENTICATION_FAILED,
 )
 _FATAL: Final = (*_DENIED, KafkaError._ALL_BROKERS_DOWN, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
-# librdkafka writes to stderr by itself; what matters of it comes back as an error.
+# librdkafka writes to stderr itself. Relevant messages are also errors.
 _QUIET: Final = {"log_level": 2}
 _LONGEST_WAIT_MS: Final = 300_000
-"""librdkafka's own bound; a request that a quota holds up for a minute is not lost."""
+"""librdkafka's own maximum, so that a request is not lost if a quota delays it for a minute."""
 
 
 class RdkafkaClient:
-    """Implements `ProbeClient`. `settings` are the login's, in librdkafka's words (`rdkafka.settings`)."""
+    """Implements `ProbeClient`. `settings` is the login as librdkafka's settings (`rdkafka.settings`)."""
 
     def __init__(self, bootstrap: str, settings: Mapping[str, Any], client_id: str) -> None:
         self._settings = {
@@ -63,11 +63,11 @@ class RdkafkaClient:
         self._failure: KquotaError | None = None
 
     def produce(self, load: Load, meter: Meter, told: _Told) -> None:
-        """Raises Refused when more is let through than may be written."""
+        """Raises Refused after `most_bytes`, if no broker has throttled the client by then."""
         self._write(load, meter, told, most=None, record=min(load.batch, _MOST_RECORD))
 
     def fill(self, load: Load) -> None:
-        """Raises Unreachable when that takes too long."""
+        """Raises Unreachable if it takes too long."""
         size = int(min(_MOST_FILL, max(4 * load.batch, load.expected * _FILL_SECONDS)))
         now = time.monotonic()
         meter = Meter(starts=now, ends=now + _PATIENCE)
@@ -92,7 +92,7 @@ class RdkafkaClient:
                         meter.got(load.leaders[message.partition()], size, time.monotonic())
 
     def request(self, load: Load, meter: Meter, told: _Told) -> None:
-        """Fetches at the end of an empty log: each costs a broker's thread, and brings nothing."""
+        """Fetch at the end of an empty log: each request uses the broker's threads, and returns no data."""
         began = time.monotonic()
         at_once = {"fetch.wait.max.ms": 0, "statistics.interval.ms": _STATISTICS_MS}
         with deferred() as let_through, ExitStack() as stack:
@@ -110,8 +110,8 @@ class RdkafkaClient:
                         self._failed(error)
 
     def _write(self, load: Load, meter: Meter, told: _Told, *, most: int | None, record: int) -> None:
-        """Until the meter ends, or each broker has `most` bytes."""
-        # Random, so that no compression anywhere makes the bytes fewer than they are.
+        """Write until the meter ends, or until each broker has `most` bytes."""
+        # Random bytes, so that compression does not reduce them.
         payload = os.urandom(record)
         ahead = max(2 * load.batch, int(load.expected * _AHEAD_SECONDS))
         sent: Counter[int] = Counter()
@@ -133,7 +133,7 @@ class RdkafkaClient:
                 let_through()
                 self._must_go_on()
                 if sent.total() > load.most_bytes:
-                    problem = f": {load.most_bytes:,} bytes are written, and nothing holds the client"
+                    problem = f": {load.most_bytes:,} bytes were written, and no broker throttled the client"
                     raise RefusedArgument("most_bytes", problem)
                 for partition in load.leaders:
                     due = load.due(now - began) if most is None else float(most)
@@ -191,11 +191,11 @@ class RdkafkaClient:
             self._failed(error)
 
     def _failed(self, error: KafkaError) -> None:
-        # Nothing may be raised through librdkafka: its caller looks at this between two calls.
+        # An exception must not cross librdkafka, so the caller checks this between two calls.
         if error.code() in _DENIED:
-            self._failure = self._failure or Refused(f"brokers refuse the client to be probed: {error.str()}")
+            self._failure = self._failure or Refused(f"brokers reject the probed client: {error.str()}")
         elif error.code() in _FATAL or error.code() == KafkaError._MSG_TIMED_OUT:
-            self._failure = self._failure or Unreachable(f"the client to be probed: {error.str()}")
+            self._failure = self._failure or Unreachable(f"the probed client: {error.str()}")
 
     def _must_go_on(self) -> None:
         if self._failure is not None:
@@ -207,17 +207,17 @@ def _purged(producer: Producer) -> Iterator[None]:
     try:
         yield
     finally:
-        # What a throttled broker has not taken yet would be waited for otherwise.
+        # Otherwise, the producer would wait for what a throttled broker has not accepted yet.
         producer.purge()
 
 
 def _filled(load: Load) -> int:
-    """Bytes of each record that is there to be read."""
+    """Return the bytes of each record that the consumer reads."""
     return max(_LEAST_FILLED, load.batch // _RECORDS_A_FETCH)
 
 
 def _fetches(meter: Meter) -> Callable[[str], None]:
-    """A stats_cb that counts one consumer's fetches from each broker."""
+    """Return a stats_cb that counts the fetches of one consumer from each broker."""
     known: Counter[int] = Counter()
 
     def heard(text: str) -> None:

@@ -16,13 +16,13 @@ from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.terms import BrokerId, TopicPartition
 
 _LATEST, _EARLIEST = -1, -2
-# As a consumer (-1) only the leader answers; with this id a follower tells its own log's end.
+# To a consumer (-1), only the leader answers. With this id, a follower reports the end of its own log.
 _DEBUGGING_REPLICA: Final = -2
 _CONSUMER: Final = -1
 
 
 class WireLogDirs:
-    """Log dirs of the live brokers."""
+    """The log dirs of the live brokers."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -35,13 +35,13 @@ class WireLogDirs:
         return {broker.id: broker.rack for broker in self._wire.brokers().values()}
 
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
-        """Topics are chosen here, not by the broker, which must be told their partitions, too."""
+        """Ask for all topics and filter the answer, because a broker would also need the partitions of each topic."""
         answers = self._answers({broker: DescribeLogDirsRequest(topics=None) for broker in brokers})
         racks = self.brokers()
         found = []
         for broker, answer in answers.items():
             if getattr(answer, "error_code", 0):
-                raise Refused(f"broker {broker}: {kafka_error(answer.error_code, None)} to DescribeLogDirs")
+                raise Refused(f"broker {broker} answered DescribeLogDirs with {kafka_error(answer.error_code, None)}")
             found += [_log_dir(broker, racks.get(broker), result, topics) for result in answer.results]
         return sorted(found, key=lambda log_dir: (log_dir.broker, log_dir.path))
 

@@ -1,4 +1,4 @@
-"""A cluster's security in kafka-python's words."""
+"""Translating the login of a cluster to settings of kafka-python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ALWAYS: Final = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKE
 
 
 def settings(security: Security) -> dict[str, Any]:
-    """What KafkaConnectionManager takes. Raises Invalid where a store cannot be used; contacts nobody."""
+    """Return the settings of a KafkaConnectionManager, without connecting. Raises Invalid if a store cannot be used."""
     found: dict[str, Any] = {"security_protocol": security.protocol}
     if security.client_id is not None:
         found["client_id"] = security.client_id
@@ -50,12 +50,12 @@ def _tuning(security: Security) -> dict[str, Any]:
 
 
 def _scram_name(name: str) -> str:
-    """A user's name as SCRAM writes it (RFC 5802); kafka-python sends it as it gets it."""
+    """Escape a user's name for SCRAM (RFC 5802), because kafka-python does not."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 
 class _Provider(AbstractTokenProvider):  # type: ignore[misc]
-    """kafka-python's way to ask for a token: fetched at the first connection, and anew shortly before it ends."""
+    """A token provider for kafka-python. Gets a token at the first connection and again shortly before it expires."""
 
     def __init__(self, security: Security, wanted: Tokens) -> None:
         super().__init__()

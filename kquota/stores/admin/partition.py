@@ -1,4 +1,4 @@
-"""The one partition of a topic, at its leader wherever that is: Metadata, Fetch and Produce with a deadline."""
+"""The only partition of a topic, at its current leader: Metadata, Fetch and Produce with a deadline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uuid import UUID
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from kafka.protocol.producer import ProduceRequest
 
-from kquota.errors import Refused, Unreachable
+from kquota.errors import NextStep, Refused, Unreachable
 from kquota.stores.admin.connection import Wire, kafka_error, was_sent
 from kquota.stores.admin.deadline import Deadline
 from kquota.stores.state.clock import now
@@ -27,28 +27,28 @@ _OUT_OF_RANGE: Final = 1
 _TOO_LARGE: Final = (10, 18)
 NO_LEADER_YET: Final = 5
 _MAYBE_APPENDED: Final = (-1, 7, 13, 20, 56)
-"""Answers after which the batch may be in the log: the server's own errors, its time-out, too few replicas too late."""
+"""Answers after which the batch may be in the log: internal errors, a time-out, too few replicas after the append."""
 _PASSING: Final = (*_MAYBE_APPENDED, ABSENT, NO_LEADER_YET, 6, 9, 19, 74, 75, 78, 100, 103)
-"""Answers of a partition that has just been created or has no leader now, or whose leader has moved on."""
+"""Answers of a partition that has just been created, has no leader now, or whose leader has changed."""
 
 _ABSENT_SECONDS: Final = 3.0
-"""A broker may not know yet a topic that another one shows. After this time it was deleted."""
+"""A broker may not know a new topic yet. After this time, a missing topic counts as deleted."""
 _PAUSE_SECONDS: Final = 0.05
 _MOST_BYTES: Final = 16 * 2**20
 _NO_LEADER: Final = "it has no leader now"
 _ALL_IN_SYNC: Final = -1
 _EARLIEST: Final = -2
 _BY_ID: Final = 13
-"""The version of Fetch from which on it names topics by id (Kafka 3.1)."""
+"""The first version of Fetch that names topics by id (Kafka 3.1)."""
 
 _Answer = TypeVar("_Answer", int, "Fetched")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """Records from `offset` on, which is not the one asked for when the log does not have that.
+    """Records from `offset`, which differs from the requested one if the log does not have that.
 
-    `start` is the first offset that is kept, `end` the high watermark.
+    `start` is the first offset in the log, `end` the high watermark.
     """
 
     offset: int
@@ -59,9 +59,9 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Produced:
-    """The answer to one batch. `code` 0 is an acknowledgement, with the batch's `offset`; None is no answer.
+    """The answer to one batch. `code` 0 is an acknowledgement with the batch's `offset`. None: there was no answer.
 
-    `maybe`: the batch may be in the log. An acknowledged batch may be another's with the same sequence.
+    `maybe`: the batch may be in the log. An acknowledged batch can be another host's with the same sequence.
     """
 
     code: int | None
@@ -71,18 +71,18 @@ class Produced:
 
     @property
     def refused(self) -> bool:
-        """Whether trying again is in vain."""
+        """True if another attempt cannot help."""
         return self.code not in (None, 0, OUT_OF_ORDER, DUPLICATE, *_PASSING)
 
 
 def leader(topic: Any) -> BrokerId | None:
-    """The leader of the topic's first partition, as an answer to Metadata has it; None when there is none now."""
+    """Return the leader of the first partition in an answer to Metadata, None if it has no leader now."""
     found = topic.partitions[0].leader_id if topic.partitions else -1
     return None if found < 0 else BrokerId(found)
 
 
 class PartitionLog:
-    """Partition 0 of one topic, which is known by its id: a topic of the same name that was made later is refused."""
+    """Partition 0 of one topic with a known id. A topic of the same name that was created later is an error."""
 
     def __init__(self, wire: Wire, name: str, topic_id: UUID, leader: BrokerId | None) -> None:
         self._wire = wire
@@ -92,14 +92,14 @@ class PartitionLog:
         self._absent_since: float | None = None
 
     def fetch(self, offset: int, deadline: Deadline) -> Fetched:
-        """What is committed from `offset` on; data may be empty also when there is more, so ask again.
+        """Return committed records from `offset`. The data can be empty although there is more, so ask again.
 
-        The topic's id is verified. Raises Unreachable at the deadline, Refused, Forbidden.
+        Verifies the topic's id. Raises Unreachable at the deadline, Refused, Forbidden.
         """
         return self._asked(lambda broker: self._fetched(broker, offset, deadline), deadline)
 
     def produce(self, batch: bytes, deadline: Deadline) -> Produced:
-        """Send the batch once. Raises nothing: the answer says what to think of it."""
+        """Send the batch once. Raises nothing, because `Produced` also describes failures."""
         if self._leader is None:
             return Produced(code=None, reason=f"{self._prefix}{_NO_LEADER}", maybe=False)
         try:
@@ -121,7 +121,7 @@ class PartitionLog:
         )
 
     def refusal(self, code: int | None, reason: str) -> Refused:
-        """The error for an answer that will not change."""
+        """Return the error for an answer that will not change."""
         if code == FORBIDDEN:
             return Forbidden(f"{reason}. This user needs READ and WRITE on the topic")
         if code in _TOO_LARGE:
@@ -129,7 +129,7 @@ class PartitionLog:
         return Refused(reason)
 
     def _asked(self, ask: Callable[[BrokerId], _Answer | str], deadline: Deadline) -> _Answer:
-        """What the leader answers, whichever broker that is. `ask` may return a reason to ask again instead."""
+        """Return the answer of the current leader. `ask` can return a reason to ask again instead."""
         while True:
             reason = _NO_LEADER
             if self._leader is not None:
@@ -144,7 +144,7 @@ class PartitionLog:
             self._look_again(reason, deadline)
 
     def _first_offset(self, broker: BrokerId, deadline: Deadline) -> int | str:
-        """The first offset that is kept, or why to ask again."""
+        """Return the first offset in the log, or the reason to ask again."""
         topic = ListOffsetsRequest.ListOffsetsTopic
         partition = topic.ListOffsetsPartition(partition_index=0, timestamp=_EARLIEST)
         request = ListOffsetsRequest(
@@ -155,13 +155,13 @@ class PartitionLog:
         return self._passing(found.error_code) if found.error_code else int(found.offset)
 
     def _fetched(self, broker: BrokerId, offset: int, deadline: Deadline) -> Fetched | str:
-        """What was fetched, or why to ask again."""
+        """Return the fetched records, or the reason to ask again."""
         answer = self._wire.ask(self._fetch_request(offset), broker, deadline.request(broker))
         if answer.error_code:
             return self._passing(answer.error_code)
         found = next((one for topic in answer.responses for one in topic.partitions), None)
         if found is None:
-            # Data that overruns the quota is not sent; a batch larger than 10 s of the quota never is.
+            # A broker does not send data above the quota, and never a batch larger than 10 s of the quota.
             return f"broker {broker} throttles this client; its consumer_byte_rate or request_percentage is too low"
         if found.error_code == _OUT_OF_RANGE:
             start = self._asked(lambda leader: self._first_offset(leader, deadline), deadline)
@@ -201,7 +201,7 @@ class PartitionLog:
         )
 
     def _look_again(self, reason: str, deadline: Deadline) -> None:
-        """Look where the leader is now. Raises Unreachable with the reason at the deadline, Refused as `_look`."""
+        """Find the current leader. Raises Unreachable with the reason at the deadline, Refused as `_look`."""
         time.sleep(_PAUSE_SECONDS)
         if deadline.over:
             seconds = f"{deadline.seconds:.0f} s"
@@ -213,7 +213,7 @@ class PartitionLog:
             return
 
     def _look(self, broker: BrokerId | None, deadline: Deadline) -> None:
-        """Take the leader, and verify the id, from the metadata of `broker`.
+        """Read the leader from the metadata of `broker`, and verify the topic's id.
 
         Raises Unreachable, Forbidden, and Refused for a topic that was deleted.
         """
@@ -225,18 +225,19 @@ class PartitionLog:
             self._leader = None
             self._absent_since = now() if self._absent_since is None else self._absent_since
             if now() - self._absent_since > _ABSENT_SECONDS:
-                raise Refused(f"{self._prefix}it was deleted (id {self.topic_id}). Share the record again")
+                deleted = f"{self._prefix}it was deleted (id {self.topic_id}). "
+                raise Refused(deleted, NextStep.SHARE_RECORD, " creates a new one")
             return
         self._absent_since = None
         if found.topic_id.int and found.topic_id != self.topic_id:
             raise Refused(
-                f"{self._prefix}it was deleted and made again (id {found.topic_id}, before {self.topic_id}). "
-                "Nothing of this record is in the new topic"
+                f"{self._prefix}it was deleted and created again (id {found.topic_id}, before {self.topic_id}). "
+                "The new topic does not contain this record"
             )
         self._leader = leader(found)
 
     def _passing(self, code: int) -> str:
-        """The reason to ask again. Raises Refused and Forbidden when that is in vain."""
+        """Return the reason to ask again. Raises Refused or Forbidden if that cannot help."""
         if code not in _PASSING:
             raise self.refusal(code, self._words(code))
         return self._words(code)

@@ -1,4 +1,4 @@
-"""The Quotas port on the Admin API (KIP-546): DescribeClientQuotas and AlterClientQuotas, Kafka 2.6 and newer."""
+"""The Quotas port on the Admin API (KIP-546): DescribeClientQuotas and AlterClientQuotas, since Kafka 2.6."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ _Entry = AlterClientQuotasRequest.EntryData
 
 
 class WireQuotas:
-    """Client quotas through the Admin API. `unreadable` is told which credentials the broker keeps to itself."""
+    """Client quotas through the Admin API. `unreadable` is called for credentials that the broker does not return."""
 
     def __init__(self, wire: Wire, unreadable: Callable[[str], None] = lambda _: None) -> None:
         self._wire = wire
         self._unreadable = unreadable
 
     def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
-        """Answered from the asked broker's memory, which may lag behind the controller."""
+        """Return the limits that one broker has in memory, which can lag behind the controller."""
         parts = ((_USER, wanted.user), (_CLIENT_ID, wanted.client_id), (_IP, wanted.ip))
         components = [_component(kind, name) for kind, name in parts if name is not None]
         return self._described(DescribeClientQuotasRequest(components=components, strict=True))
 
     def everything(self) -> Mapping[Entity, Limits]:
-        """One request."""
+        """Read all limits with one request."""
         return self._described(DescribeClientQuotasRequest(components=[], strict=False))
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """Credentials are told by Kafka 2.7 and newer (KIP-554), and iterations with them."""
+        """Return credentials with iterations, since Kafka 2.7 (KIP-554)."""
         return self.describe(Filter(user=name)), {} if name is DEFAULT else self._scram(name)
 
     def _scram(self, name: Name | Every) -> Scram:
         if self._wire.version() < _TELLS_SCRAM:
             return {}
-        # None would ask for all, too; a broker that has to refuse that (4.3.1) fails inside and never answers.
+        # None would also request all users, but a broker that must refuse that (4.3.1) fails and never answers.
         asked = [] if isinstance(name, Every) else [DescribeUserScramCredentialsRequest.UserName(name=str(name))]
         answer = self._wire.ask(DescribeUserScramCredentialsRequest(users=asked))
         if not self._told(answer, "SCRAM credentials"):
@@ -98,28 +98,28 @@ class WireQuotas:
         return found
 
     def alter(self, changes: Sequence[QuotaChange]) -> None:
-        """Incremental: the broker changes the keys that are named, and no others."""
+        """Send incremental changes: the broker changes only the given keys."""
         if errors := self._altered(changes):
             undone = [f"{entity} ({why})" for entity, why in errors.items()]
             done = [str(change.entity) for change in changes if change.entity not in errors]
             raise Incomplete(f"the broker refused {'; '.join(undone)}", done, undone)
 
     def must_carry(self, entities: Iterable[Entity]) -> None:
-        """The Admin API carries every name."""
+        """Raise nothing, because the Admin API supports every name."""
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
-        """One request."""
+        """Send all changes with one request."""
         return self._altered([replacement.change for replacement in batch])
 
     def _altered(self, changes: Sequence[QuotaChange]) -> dict[Entity, str]:
-        """Send the changes; why each was not made of those that were not."""
+        """Send the changes, and return the reason for each one that failed."""
         answer = self._wire.ask(AlterClientQuotasRequest(entries=[_entry(c) for c in changes], validate_only=False))
         results = {_key(result.entity): result for result in answer.entries}
         errors = {}
         for change in changes:
             result = results.get(_key(_parts(change.entity)))
             if result is None:
-                errors[change.entity] = "the broker's answer leaves it out"
+                errors[change.entity] = "the broker's answer does not mention it"
             elif result.error_code:
                 errors[change.entity] = kafka_error(result.error_code, result.error_message)
         return errors

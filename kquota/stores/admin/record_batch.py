@@ -1,4 +1,4 @@
-"""Record batches as bytes: one that an append sends, and those that a fetch returns."""
+"""Record batches as bytes: encoding one for an append, and decoding those of a fetch."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 from kquota.stores.state.log import Entry, Item
 
 PRODUCER_ID: Final = 0x6B71_756F_7461_0001
-"""Every kquota appends with this one id, `kquota` in ASCII and 1: brokers assign ids from 0 upwards."""
+"""The producer id of every kquota: `kquota` in ASCII and 1. Brokers assign ids from 0 upwards."""
 _EPOCH: Final = 0
 _NONCE: Final = "kquota"
 _LARGEST_SEQUENCE: Final = 2**31 - 1
 _MAGIC: Final = 2
 _UNLIMITED: Final = 2**31 - 1
-"""The broker judges the size of a batch, not the builder."""
+"""The broker checks the size of a batch, not the builder."""
 
 _PREFIX: Final = struct.Struct(">qi4xb")
-"""Every format of a batch begins with its base offset, its length after these two, and, 4 bytes on, its magic."""
+"""Every format of a batch begins with its base offset, the length of the rest, 4 other bytes, and its magic."""
 _LENGTH_FROM: Final = 12
 _UNREADABLE: Final = (kafka_errors.KafkaError, ValueError, IndexError, OSError, EOFError, zlib.error, RuntimeError)
-"""What kafka-python raises for a codec that is not installed, or for bytes that are not what they claim to be."""
+"""Errors of kafka-python for a codec that is not installed, or for damaged data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """One batch of the log. `foreign` counts its records that are not of the record: all, in a batch of others.
+    """One batch of the log. `foreign` is the number of its records that kquota did not write.
 
-    `nonce` is None in a batch of others, and when compaction has removed every record.
+    `nonce` is None in a batch of another producer, and if compaction has removed every record.
     """
 
     base_offset: int
@@ -49,12 +49,12 @@ class Batch:
 
 
 def following(sequence: int) -> int:
-    """The sequence after this one; Kafka continues with 0 after 2^31 - 1."""
+    """Return the next sequence. Kafka continues with 0 after 2^31 - 1."""
     return 0 if sequence == _LARGEST_SEQUENCE else sequence + 1
 
 
 def encode(entries: Sequence[Entry], sequence: int, nonce: bytes) -> bytes:
-    """The entries as one batch whose first record has this sequence. Each record carries the nonce in a header."""
+    """Encode the entries as one batch whose first record has this sequence. Each record has the nonce in a header."""
     builder = DefaultRecordBatchBuilder(
         magic=_MAGIC,
         compression_type=DefaultRecordBatch.CODEC_NONE,
@@ -71,7 +71,7 @@ def encode(entries: Sequence[Entry], sequence: int, nonce: bytes) -> bytes:
 
 
 def decode(data: bytes) -> Iterator[Batch]:
-    """The batches of a fetch, in order. A fetch may end within a batch: that one is left out."""
+    """Yield the batches of a fetch, in order, without an incomplete last one."""
     view, position = memoryview(data), 0
     while position + _PREFIX.size <= len(view):
         offset, length, magic = _PREFIX.unpack_from(view, position)
@@ -83,12 +83,12 @@ def decode(data: bytes) -> Iterator[Batch]:
 
 
 def _old(offset: int) -> Batch:
-    """A message of Kafka before 0.11, which knows no producer ids."""
+    """Return a batch for a message in the format before 0.11, which has no producer ids."""
     return Batch(base_offset=offset, last_offset=offset, ours=False, base_sequence=-1, last_sequence=-1, foreign=1)
 
 
 def _batch(data: memoryview) -> Batch:
-    # The checksum is not verified: the broker has done so, and TCP has its own.
+    # The checksum is not verified, because the broker has done so, and TCP has its own.
     found = DefaultRecordBatch(data)
     ours = found.producer_id == PRODUCER_ID and not found.is_control_batch
     items, nonce = _items(found) if ours else ((), None)
@@ -105,7 +105,7 @@ def _batch(data: memoryview) -> Batch:
 
 
 def _items(batch: Any) -> tuple[tuple[Item, ...], bytes | None]:
-    """The batch's items and its nonce; none at all when kafka-python cannot read it."""
+    """Return the items of a batch and its nonce, none if kafka-python cannot read it."""
     try:
         records = list(batch)
     except _UNREADABLE:
@@ -115,7 +115,7 @@ def _items(batch: Any) -> tuple[tuple[Item, ...], bytes | None]:
 
 
 def _item(record: Any) -> Item | None:
-    """None when the key is not text."""
+    """Return the item of a record, None if its key is not a text."""
     try:
         key = record.key.decode()
     except (AttributeError, UnicodeDecodeError):

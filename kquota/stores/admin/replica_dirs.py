@@ -1,4 +1,4 @@
-"""The ReplicaDirs port on the Admin API: DescribeLogDirs and AlterReplicaLogDirs (KIP-113); Kafka 1.1 on."""
+"""The ReplicaDirs port on the Admin API: DescribeLogDirs and AlterReplicaLogDirs (KIP-113), since Kafka 1.1."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from kquota.stores.admin.requests import FORBIDDEN, MAYBE_WRITTEN
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 _ABSENT: Final = (3, 9)
-"""UNKNOWN_TOPIC_OR_PARTITION (the broker has not heard of it yet), REPLICA_NOT_AVAILABLE."""
+"""UNKNOWN_TOPIC_OR_PARTITION (the broker does not know it yet), REPLICA_NOT_AVAILABLE."""
 _NOT_ALIVE: Final = "is not alive"
 
 _Dir = AlterReplicaLogDirsRequest.AlterReplicaLogDir
 
 
 class WireReplicaDirs:
-    """The log dirs of replicas, each broker asked for its own. Implements `ReplicaDirs`."""
+    """The log dirs of replicas. Each broker is asked for its own. Implements `ReplicaDirs`."""
 
     def __init__(self, wire: Wire, must_hold: Callable[[], None] = lambda: None) -> None:
-        """`must_hold` is asked just before each write, and raises Busy for a kquota that was taken over."""
+        """`must_hold` is called just before each write. It raises Busy if another kquota has taken over."""
         self._wire = wire
         self._must_hold = must_hold
 
@@ -61,7 +61,7 @@ class WireReplicaDirs:
         absent: set[ReplicaId] = set()
         for broker, answer in answers.items():
             if isinstance(answer, KquotaError):
-                lost = Unknown(f"{answer}; whether it moves its replicas is not known")
+                lost = Unknown(f"{answer}; it is unknown whether it moves its replicas")
                 errors |= {(name, broker): lost for name in asked[broker]}
                 continue
             told = {
@@ -115,14 +115,14 @@ def _alter(moves: Mapping[TopicPartition, str]) -> Any:
 
 
 def _must_be_told(broker: BrokerId, answer: Any) -> None:
-    """A broker has one log dir at least. Below version 3 of this answer, none is how it says that nobody may know."""
+    """Raise Refused after an error. Before version 3 of the answer, a missing permission shows as an empty list."""
     if answer.error_code or not answer.results:
         why = kafka_error(answer.error_code or FORBIDDEN[1], None)
-        raise Refused(f"broker {broker}: {why} to DescribeLogDirs; this user needs DESCRIBE on the cluster")
+        raise Refused(f"broker {broker} answered DescribeLogDirs with {why}. This user needs DESCRIBE on the cluster")
 
 
 def _closed(found: Any) -> str | None:
-    """Why the log dir takes no replica (KIP-1066 lets an operator cordon one), or None."""
+    """Return why the log dir accepts no replica, or None. An operator can cordon one (KIP-1066)."""
     if found.error_code:
         return kafka_error(found.error_code, None)
     return "it is cordoned" if found.is_cordoned else None
@@ -148,6 +148,6 @@ def _error(broker: BrokerId, path: str, code: int | None) -> KquotaError | None:
     if code == 0 or code in _ABSENT:
         return None
     if code is None:
-        return Unknown(f"broker {broker} did not say whether it moves the replica")
+        return Unknown(f"broker {broker} did not report whether it moves the replica")
     words = f"broker {broker} answered {kafka_error(code, None)} for log dir {path}"
     return Unknown(words) if code in MAYBE_WRITTEN else Refused(words)

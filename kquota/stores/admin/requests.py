@@ -1,4 +1,4 @@
-"""Topics and brokers in DescribeConfigs and IncrementalAlterConfigs: their numbers, their sources, the two requests."""
+"""Topics and brokers in DescribeConfigs and IncrementalAlterConfigs: type codes, sources, and the two requests."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ SOURCES: Final[Mapping[int, str]] = {
     4: "STATIC_BROKER_CONFIG",
     5: "DEFAULT_CONFIG",
 }
-"""Kafka's words for where a value was set (KIP-226)."""
+"""Kafka's names for the sources of a value (KIP-226)."""
 
 UNKNOWN_TOPIC: Final = 3
 FORBIDDEN: Final = (29, 31)
 MAYBE_WRITTEN: Final = (-1, 7)
-"""Answers after which the write may have been made all the same: an error of the server's own, and its time-out."""
+"""Answers after which the write may have been made: an internal error of the server, and its time-out."""
 
 WireResource: TypeAlias = tuple[int, str]
-"""TOPIC or BROKER, and the name; the default of all brokers is BROKER and the empty name."""
+"""TOPIC or BROKER, and the name. The default of all brokers has the empty name."""
 Operation: TypeAlias = tuple[int, str | None]
-"""SET, DELETE, APPEND or SUBTRACT, and the value."""
+"""SET, DELETE, APPEND or SUBTRACT, with its value."""
 
 
 def on_the_wire(resource: Resource) -> WireResource:
-    """How requests and answers name a resource."""
+    """Return the type and the name of a resource in requests and answers."""
     name = "" if isinstance(resource.name, Default) else resource.name
     return (TOPIC if resource.kind == TOPICS else BROKER), name
 
 
 def own_source(resource: Resource) -> int:
-    """The source of a value that was set on this very resource; all others stand behind it."""
+    """Return the source of values that are set on this resource itself. It has precedence over all other sources."""
     if resource.kind == TOPICS:
         return 1
     return 3 if resource.name is DEFAULT else 2
 
 
 def describe_request(resources: Mapping[Resource, Sequence[str] | None], *, synonyms: bool) -> Any:
-    """What the resources are set to: the keys named, or all (None)."""
+    """Return a request for the configs of the resources, for the given keys or for all (None)."""
     wire = DescribeConfigsRequest.DescribeConfigsResource
     named = [(*on_the_wire(resource), keys) for resource, keys in resources.items()]
     return DescribeConfigsRequest(
@@ -63,7 +63,7 @@ def describe_request(resources: Mapping[Resource, Sequence[str] | None], *, syno
 
 
 def alter_request(changes: Mapping[Resource, Mapping[str, Operation]]) -> Any:
-    """Changes of single keys; every other key of the resource stays as it is."""
+    """Return a request that changes single keys. The other keys of the resource do not change."""
     wire = IncrementalAlterConfigsRequest.AlterConfigsResource
     named = [(*on_the_wire(resource), operations) for resource, operations in changes.items()]
     return IncrementalAlterConfigsRequest(
@@ -83,5 +83,5 @@ def alter_request(changes: Mapping[Resource, Mapping[str, Operation]]) -> Any:
 
 
 def by_resource(results: Sequence[Any]) -> dict[WireResource, Any]:
-    """The results of an answer to either request."""
+    """Return the results of an answer to either request, by resource."""
     return {(result.resource_type, result.resource_name): result for result in results}

@@ -1,4 +1,4 @@
-"""The moves that run, as only the controller knows them (KIP-455); Kafka 2.4 on."""
+"""The running reassignments, which only the controller knows (KIP-455), since Kafka 2.4."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _POLL_SECONDS: Final = 0.1
 
 
 def moving(wire: Wire) -> dict[TopicPartition, Any]:
-    """Each partition that moves, as the answer has it. Raises Unreachable, and Refused where that is not told."""
+    """Return the controller's entry for each moving partition. Raises Unreachable, and Refused after an error."""
     answer = ask_controller(wire, ListPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=None))
     if answer.error_code:
         words = kafka_error(answer.error_code, answer.error_message)
-        raise Refused(f"listing the running moves: the broker answered {words}")
+        raise Refused(f"listing the running reassignments: the broker answered {words}")
     return {
         TopicPartition(topic.name, state.partition_index): state
         for topic in answer.topics
@@ -30,7 +30,7 @@ def moving(wire: Wire) -> dict[TopicPartition, Any]:
 
 
 def ask_controller(wire: Wire, request: Any) -> Any:
-    """The controller's answer, whoever that is by now. On KRaft any broker passes the request on. Raises as `ask`."""
+    """Return the answer of the current controller. On KRaft, any broker forwards the request. Raises as `ask`."""
     give_up = time.monotonic() + CONNECT_SECONDS
     while True:
         answer = wire.ask(request, wire.controller)

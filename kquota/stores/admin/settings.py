@@ -1,4 +1,4 @@
-"""Dynamic configs of topics and brokers on the Admin API: read, and changed where they still are what was read."""
+"""Dynamic configs of topics and brokers on the Admin API: reads, and changes on the condition of an unchanged value."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from kquota.stores.admin.requests import (
 from kquota.terms import MIN_IN_SYNC, SEEN_SECONDS
 
 _APPEND_IS_SOUND: Final = (3, 4)
-"""Below this release APPEND and SUBTRACT corrupt lists: the broker does not start again (measured on 2.8.2)."""
+"""Before this release, APPEND and SUBTRACT damage lists, and the broker then does not start again (seen on 2.8.2)."""
 _BLANK: Final = re.compile(r"\s")
-"""A broker drops empty entries and trims none when it appends or subtracts, so a list with blanks is written whole."""
+"""A broker does not trim entries when it appends or subtracts, so a list with blanks is written as a whole."""
 _SEEN_POLL_SECONDS: Final = 0.05
 
 
 class WireSettings(WireConfigs):
-    """Single values, changed only where they still are what was read: `MoveCluster.values` and `MoveCluster.change`."""
+    """Single values, changed only if they are unchanged: `MoveCluster.values` and `MoveCluster.change`."""
 
     def values(self, settings: Collection[Setting]) -> dict[Setting, str | None]:
         found: dict[Setting, str | None] = {}
@@ -57,7 +57,7 @@ class WireSettings(WireConfigs):
         }
 
     def change(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
-        """Reads just before it writes; only for lists, from 3.4, is nothing lost in between."""
+        """Read just before each write. A change in between is lost, except for lists since 3.4."""
         now = self.values([change.setting for change in changes])
         incremental = any(c.setting.is_list for c in changes) and self._wire.oldest() >= _APPEND_IS_SOUND
         errors: dict[Setting, KquotaError] = {}
@@ -66,7 +66,9 @@ class WireSettings(WireConfigs):
         for change in changes:
             setting = change.setting
             if setting not in now:
-                errors[setting] = Unreachable(f"{setting} cannot be read, so it was not written; is the broker alive?")
+                errors[setting] = Unreachable(
+                    f"{setting} cannot be read, so it was not written. Check that the broker is running"
+                )
             elif now[setting] != change.before:
                 errors[setting] = Conflict(f"{setting} is {now[setting]!r} and was {change.before!r} a moment ago")
             else:
@@ -77,7 +79,7 @@ class WireSettings(WireConfigs):
         return errors | self._delete_empty([change for change in emptied if change.setting not in errors])
 
     def _delete_empty(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
-        """Unset the lists that the subtraction left empty; one that somebody has written to meanwhile stays."""
+        """Unset the lists that the subtraction left empty, unless another client has written to them meanwhile."""
         left = {change.setting: change for change in changes}
         errors: dict[Setting, KquotaError] = {}
         give_up = time.monotonic() + SEEN_SECONDS
@@ -87,7 +89,7 @@ class WireSettings(WireConfigs):
             errors |= self._write({setting: (DELETE, None) for setting in seen if now[setting] == ""})
             left = {setting: change for setting, change in left.items() if setting not in seen}
             if left and time.monotonic() > give_up:
-                why = f"its entries were taken away and still stood {SEEN_SECONDS:.0f} s later"
+                why = f"its entries were removed, but were still there {SEEN_SECONDS:.0f} s later"
                 return errors | {setting: Unknown(f"{setting}: {why}") for setting in left}
             if left:
                 time.sleep(_SEEN_POLL_SECONDS)
@@ -104,7 +106,7 @@ class WireSettings(WireConfigs):
 
 
 def operation(change: Change, *, incremental: bool) -> Operation:
-    """What to send so that the value becomes `after` to the letter; incremental only where that makes no difference."""
+    """Return the operation that changes the value to exactly `after`, incremental if the result is the same."""
     set_or_delete = (DELETE, None) if change.after is None else (SET, change.after)
     before, after = parts(change.before), parts(change.after)
     if (
@@ -145,8 +147,8 @@ def _values(resource: Resource, answer: Any, keys: Iterable[str]) -> dict[Settin
 
 def _error(setting: Setting, sent: Operation, answer: Any | KquotaError) -> KquotaError | None:
     if isinstance(answer, KquotaError):
-        # It answered a moment ago, so the request may well have reached it.
-        return Unknown(f"{answer}; whether it was written is not known")
+        # The broker answered a moment ago, so the request may have reached it.
+        return Unknown(f"{answer}; it may have been written")
     code = answer.error_code
     if code == 0 or (code == UNKNOWN_TOPIC and sent[0] in (DELETE, SUBTRACT)):
         return None

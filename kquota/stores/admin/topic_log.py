@@ -1,4 +1,4 @@
-"""The Log port on a compacted topic with one partition: compare-and-append by the sequence of one producer id."""
+"""The Log port on a compacted topic with one partition: compare-and-append with the sequence of one producer id."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kquota.stores.state.log import Entry, Item, Stale
 from kquota.stores.state.topic_id import printed
 
 SECONDS: Final = 15.0
-"""After this time a call ends with Unreachable or Unknown. Throttle time of the broker (KIP-219) is not counted."""
+"""After this time, a call ends with Unreachable or Unknown. Throttle time of the broker (KIP-219) is not counted."""
 _FRESH_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 0.05
 _NONCE_BYTES: Final = 16
@@ -28,10 +28,10 @@ _EMPTY_FETCHES: Final = 3
 class WireLog:
     """Implements `Log`.
 
-    Each append is one batch. Its sequence is the one after the last batch that the caller has seen, so that the broker
-    refuses a batch of a caller that has not seen them all. A broker acknowledges some of those instead (the last five,
-    KIP-98), and accepts any once it has forgotten the producer id (a day): so every append reads back, and the first
-    new batch in the log decides. A random nonce tells which batch is ours.
+    Each append is one batch. Its sequence follows the last batch that the caller has read, so the broker rejects the
+    batch of a caller that has not read all of them. There are exceptions: the broker acknowledges a batch with the
+    sequence of one of the last five (KIP-98), and accepts any batch after it has dropped the producer id (one day). So
+    every append reads the log back, and the first new batch decides. A random nonce identifies our batch.
     """
 
     def __init__(self, partition: PartitionLog, wire: Wire, seconds: float) -> None:
@@ -42,12 +42,12 @@ class WireLog:
         self._verified = float("-inf")
         self._waiting: list[Item] = []
         self._unseen: list[Batch] = []
-        """Batches that were appended after those that the caller has read, or appended itself."""
+        """Batches after the last one that the caller has read or appended."""
         self._sequence = 0
         self.foreign = 0
-        """Records of other producers, without a text as key, or in a codec that this Python cannot read; ignored."""
+        """The number of ignored records: of other producers, without a text key, or in an unsupported codec."""
         self.truncated = False
-        """Whether records were deleted from the log, by DeleteRecords or by an unclean leader election."""
+        """True if records were deleted from the log, by DeleteRecords or by an unclean leader election."""
 
     @property
     def identity(self) -> str:
@@ -98,10 +98,10 @@ class WireLog:
             )
 
     def _decide(self, nonce: bytes, maybe: bool) -> None:
-        """Return when the first new batch is ours. Raises Stale when it is another's, Unknown when ours may be in.
+        """Return if the first new batch is ours. Raises Stale if it is not, Unknown if ours may also be in the log.
 
-        With another sequence it is not the batch that took our place: compaction removed that one, or the broker had
-        forgotten the producer id.
+        If its sequence is not ours, it is not the batch that was appended first: compaction removed that one, or the
+        broker had dropped the producer id.
         """
         first, *others = self._unseen
         if first.nonce == nonce:
@@ -111,8 +111,8 @@ class WireLog:
         took_our_place = first.base_sequence == self._sequence and first.nonce is not None
         if any(batch.nonce == nonce for batch in others) or (maybe and not took_our_place):
             raise Unknown(
-                f"topic {self._partition.name}: another host appended too, and which came first is not known. "
-                "Read the record again"
+                f"topic {self._partition.name}: another host also appended, and it is unknown which came first. "
+                "Run the command again"
             )
         raise self._stale()
 
@@ -121,7 +121,7 @@ class WireLog:
 
     def _undecided(self, sent: Produced, maybe: bool, reason: str) -> Refused | Unknown | Unreachable:
         if maybe:
-            return Unknown(f"{reason}; it is not known whether the record was written")
+            return Unknown(f"{reason}; it is unknown whether the record was written")
         if sent.code == OUT_OF_ORDER:
             return Refused(
                 f"{reason}, but the log holds nothing new: its last records were deleted. Nothing was appended"
@@ -129,7 +129,7 @@ class WireLog:
         return Unreachable(f"{reason}. Nothing was appended")
 
     def _catch_up(self, deadline: Deadline, least: int = 0) -> None:
-        """Fetch to the high watermark, and at least to offset `least`."""
+        """Fetch up to the high watermark, and at least up to offset `least`."""
         empty = 0
         while True:
             found = self._partition.fetch(self._position, deadline)
@@ -140,7 +140,7 @@ class WireLog:
                 self._take(batch)
             if found.end == self._position >= least:
                 break
-            # A new leader may be behind: its high watermark is below what was committed, for a moment.
+            # The high watermark of a new leader can be below the committed offset for a moment.
             empty = empty + 1 if self._position == before else 0
             if empty >= _EMPTY_FETCHES and found.end > self._position >= least:
                 break
@@ -161,10 +161,10 @@ class WireLog:
 
 
 def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
-    """The record's log, or None when there is no such topic. One request.
+    """Return the record's log, None if the topic does not exist. Sends one request.
 
-    Calls of the log end after `seconds`. Raises Forbidden, which is not absence; Refused for several partitions and
-    for a cluster without topic ids (before Kafka 2.8); Unreachable.
+    Calls of the log end after `seconds`. Raises Forbidden, which does not mean that the topic is missing, Refused for
+    several partitions or a cluster without topic ids (before Kafka 2.8), and Unreachable.
     """
     (found,) = wire.metadata([name]).topics
     if found.error_code == ABSENT:

@@ -1,4 +1,4 @@
-"""The record's topic as it is set up: created, described, judged, deleted."""
+"""The setup of the record's topic: creating, describing, checking and deleting it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kafka.protocol.metadata import MetadataRequest
 
-from kquota.errors import KquotaError, QuotaViolatedException, Refused, Unknown, Unreachable
+from kquota.errors import KquotaError, NextStep, QuotaViolatedException, Refused, Unknown, Unreachable
 from kquota.mutation.port import EXISTS, Failure
 from kquota.mutation.request import Creation, Deletion, Mutation
 from kquota.settings.resource import TOPICS, Resource
@@ -40,15 +40,15 @@ _REPLICAS: Final = 3
 _SECONDS: Final = 30.0
 _PAUSE_SECONDS: Final = 0.05
 _ON_KRAFT: Final = (4, 0)
-"""From this release on there is no ZooKeeper."""
+"""The first release without ZooKeeper."""
 _READABLE: Final = ("producer", "uncompressed", "gzip")
-"""What the log is read with: kafka-python has no other codec without a library more."""
+"""The codecs that kafka-python reads without another library."""
 _LARGEST_BATCH: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """The topic to be created."""
+    """The topic to create."""
 
     name: str
     partitions: int
@@ -57,10 +57,10 @@ class Setup:
 
 
 def create(wire: Wire, name: str, *, dry_run: bool = False) -> Setup:
-    """Create the topic, wait until every broker shows its leader, and return its setup; a dry run only returns it.
+    """Create the topic, wait until every broker shows its leader, and return its setup. A dry run only returns it.
 
-    Raises Refused when the topic exists, Forbidden, QuotaViolatedException, Unknown when the answer is lost or no
-    leader is seen after 30 s.
+    Raises Refused if the topic exists, Forbidden, QuotaViolatedException, and Unknown if the answer is lost or no
+    leader is seen within 30 s.
     """
     replicas = min(_REPLICAS, len(wire.brokers()))
     setup = Setup(
@@ -90,15 +90,15 @@ def create(wire: Wire, name: str, *, dry_run: bool = False) -> Setup:
 def delete(wire: Wire, name: str) -> None:
     """Delete the topic, and wait until no broker shows it and its name is free.
 
-    Raises Refused when there is none, Forbidden, QuotaViolatedException, Unknown when the answer is lost or the topic
-    is still there after 30 s.
+    Raises Refused if it does not exist, Forbidden, QuotaViolatedException, and Unknown if the answer is lost or the
+    topic still exists after 30 s.
     """
     _mutate(wire, Deletion(topic=name, partitions=1), "deleted")
-    _wait(lambda: _gone(wire, name) and _free(wire, name), f"topic {name}: deleted, but it is still there")
+    _wait(lambda: _gone(wire, name) and _free(wire, name), f"topic {name}: deleted, but it did not disappear")
 
 
 def describe(wire: Wire, name: str) -> LogTopic | None:
-    """The topic's setup, None when there is no such topic. `configs` is None without DESCRIBE_CONFIGS on the topic.
+    """Return the setup of the topic, None if it does not exist. `configs` is None without DESCRIBE_CONFIGS on it.
 
     Raises Forbidden, Refused, Unreachable.
     """
@@ -117,7 +117,7 @@ def describe(wire: Wire, name: str) -> LogTopic | None:
 
 
 def wrong(topic: LogTopic) -> tuple[str, ...]:
-    """Why the topic cannot hold the record; empty when it can. An unreadable config is not judged."""
+    """Return the reasons why the topic cannot hold the record. An unreadable config is not checked."""
     configs = topic.configs or {}
     found = []
     if topic.partitions != 1:
@@ -132,20 +132,22 @@ def wrong(topic: LogTopic) -> tuple[str, ...]:
 
 
 def weak(topic: LogTopic, brokers: int) -> tuple[str, ...]:
-    """What may lose or hold up the record on a cluster of so many brokers, although it works."""
+    """Return the problems that can lose or delay records on a cluster with `brokers` brokers."""
     configs = topic.configs
     found = []
     if topic.replicas < (replicas := min(_REPLICAS, brokers)):
         found.append(f"replication factor is {topic.replicas}, and should be {replicas}")
     if configs is None:
-        return (*found, "its configs are not readable; this user needs DESCRIBE_CONFIGS on the topic")
+        return (*found, "its configs cannot be read; this user needs DESCRIBE_CONFIGS on the topic")
     least = 2 if topic.replicas >= _REPLICAS else 1
     if (insync := int(configs.get("min.insync.replicas", least))) < least:
-        found.append(f"min.insync.replicas is {insync}, and should be {least}: a dead broker may take records with it")
+        found.append(f"min.insync.replicas is {insync}, and should be {least}: records can be lost with one broker")
     elif topic.replicas > 1 and insync >= topic.replicas:
-        found.append(f"min.insync.replicas is {insync} of {topic.replicas} replicas: no broker may be down for a write")
+        found.append(
+            f"min.insync.replicas is {insync} of {topic.replicas} replicas: writes fail while a broker is down"
+        )
     if configs.get("unclean.leader.election.enable") == "true":
-        found.append("unclean.leader.election.enable is true: an election may take records away")
+        found.append("unclean.leader.election.enable is true: an election can lose records")
     if int(size := configs.get("max.message.bytes", _LARGEST_BATCH)) < _LARGEST_BATCH:
         found.append(f"max.message.bytes is {size}, and should be {_LARGEST_BATCH} or more")
     return tuple(found)
@@ -166,19 +168,20 @@ def _mutate(wire: Wire, wanted: Mutation, done: str) -> None:
     try:
         answer = WireTopics(wire).send([wanted], _SECONDS)
     except Unreachable as error:
-        raise Unknown(f"topic {wanted.topic}: it may have been {done} ({error}). Look with kquota topics") from error
+        lost = f"topic {wanted.topic}: it may have been {done} ("
+        raise Unknown(lost, error, "). Check with ", NextStep.SHOW_TOPICS) from error
     if (failure := answer.outcomes[wanted.topic]) is None:
         return
     if failure.rejected:
         seconds = answer.throttle_time_ms / 1000
-        reason = f"topic {wanted.topic}: controller_mutation_rate holds it up. Try again in {seconds:.1f} s"
+        reason = f"topic {wanted.topic}: it was rejected by controller_mutation_rate. Try again in {seconds:.1f} s"
         raise QuotaViolatedException(answer.throttle_time_ms, reason)
     raise _failed(wanted, failure, done)
 
 
 def _failed(wanted: Mutation, failure: Failure, done: str) -> KquotaError:
     if failure.code == EXISTS:
-        return Refused(f"topic {wanted.topic}: it exists already")
+        return Refused(f"topic {wanted.topic}: it already exists")
     if failure.code in MAYBE_WRITTEN:
         return Unknown(f"topic {wanted.topic}: the broker answered {failure.reason}; it may have been {done}")
     return _refusal(wanted.topic, failure.code, failure.reason)
@@ -197,7 +200,7 @@ def _gone(wire: Wire, name: str) -> bool:
 
 
 def _free(wire: Wire, name: str) -> bool:
-    """Whether the controller would create it. On ZooKeeper a topic's znode goes after brokers stop showing it."""
+    """Return True if the controller would create the topic. Its znode may exist after no broker shows it any more."""
     if wire.version() >= _ON_KRAFT:
         return True
     wanted = Creation(topic=name, partitions=1, replication_factor=1)
@@ -206,12 +209,12 @@ def _free(wire: Wire, name: str) -> bool:
 
 
 def _absent(answer: Any) -> bool:
-    """A broker that does not answer shows nothing."""
+    """Return True if the broker does not show the topic, or does not answer."""
     return isinstance(answer, KquotaError) or answer.topics[0].error_code == ABSENT
 
 
 def _wait(seen: Callable[[], bool], failure: str) -> None:
-    """Return as soon as it is seen. Raises Unknown after 30 s."""
+    """Wait until `seen` returns True. Raises Unknown after 30 s."""
     give_up = time.monotonic() + _SECONDS
     while not seen():
         if time.monotonic() > give_up:

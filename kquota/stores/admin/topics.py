@@ -1,4 +1,4 @@
-"""The Topics port on the Admin API: CreateTopics, CreatePartitions, DeleteTopics; a quota can reject them (KIP-599)."""
+"""The Topics port on the Admin API: CreateTopics, CreatePartitions, DeleteTopics. A quota can reject them (KIP-599)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TRIES: Final = 3
 _TELLS_ELR: Final = (4, 0)
 _PAGE: Final = 500
 _LIMIT: Final = 2_000
-_UNTOLD: Final = Failure(code=-1, reason="the broker's answer does not name it: look whether it was done")
+_UNTOLD: Final = Failure(code=-1, reason="the broker's answer does not mention it; check whether it was done")
 
 _Topic = CreateTopicsRequest.CreatableTopic
 _Described = DescribeTopicPartitionsRequest
@@ -34,7 +34,7 @@ _Grown = CreatePartitionsRequest.CreatePartitionsTopic
 
 
 class WireTopics:
-    """Topics made, grown and deleted by the controller. `validate_only`: it only says what it would answer."""
+    """Topics that the controller creates, grows and deletes. With `validate_only`, it only checks the request."""
 
     def __init__(self, wire: Wire, *, validate_only: bool = False) -> None:
         self._wire = wire
@@ -47,7 +47,7 @@ class WireTopics:
             found = _results(answer)
             if all(result.error_code != NOT_CONTROLLER for result in found):
                 break
-            # The controller moved on; metadata says where to.
+            # The controller has changed. Metadata has the new one.
             self._wire.metadata([])
         outcomes = {result.name: _failure(result) for result in found}
         return BatchResult(
@@ -56,11 +56,11 @@ class WireTopics:
         )
 
     def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
-        """From 4.0 on with the eligible leader replicas, which plain metadata do not tell."""
+        """Since 4.0, also return the eligible leader replicas, which are not in metadata."""
         wanted = None if names is None else sorted(names)
         if wanted == []:
             return ()
-        # Before the partitions: a move that ends in between would look like a replica that is out of sync.
+        # Read before the partitions, because a move that ends in between would look like a replica that is out of sync.
         moving = self._moving() if moves else {}
         told = [topic for topic in self._wire.metadata(wanted).topics if not topic.error_code]
         if self._wire.oldest() >= _TELLS_ELR:
@@ -77,7 +77,7 @@ class WireTopics:
             return {}
 
     def _pages(self, names: Sequence[str]) -> Iterator[Any]:
-        """The topics that still exist; one with many partitions comes in parts."""
+        """Yield the topics that still exist. A topic with many partitions comes in parts."""
         for start in range(0, len(names), _PAGE):
             asked = [_Described.TopicRequest(name=name) for name in names[start : start + _PAGE]]
             cursor = None
@@ -132,7 +132,7 @@ def _ordered(assignment: Assignment | None) -> Iterable[tuple[int, tuple[int, ..
 
 
 def _results(answer: Any) -> Sequence[Any]:
-    # CreatePartitions calls them results, DeleteTopics responses, CreateTopics topics.
+    # The field is `results` in CreatePartitions, `responses` in DeleteTopics, and `topics` in CreateTopics.
     for name in ("topics", "results", "responses"):
         if (found := getattr(answer, name, None)) is not None:
             return list(found)

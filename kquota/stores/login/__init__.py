@@ -1,1 +1,1 @@
-"""The files of operators that say who logs in, and how: for brokers and for ZooKeeper."""
+"""The files of operators that define a login, for brokers and for ZooKeeper."""

@@ -1,4 +1,4 @@
-"""What a failed TLS handshake means for an operator, and whether a port speaks TLS at all."""
+"""Explaining a failed TLS handshake to an operator, and detecting whether a port speaks TLS."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PROBED: Final = 2
 
 
 def cause(error: BaseException | None) -> OSError | None:
-    """The failure of TLS or of the socket behind an error of a client library."""
+    """Return the error of TLS or of the socket that caused an error of a client library."""
     while error is not None:
         if isinstance(error, OSError):
             return error
@@ -22,11 +22,11 @@ def cause(error: BaseException | None) -> OSError | None:
 
 
 def explained(error: OSError) -> str | None:
-    """What a failed handshake means for an operator; None where TLS is not to blame."""
+    """Return the reason of a failed handshake for an operator, None if TLS is not the cause."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _unverified(error)
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError)):
-        return "the connection was closed in the TLS handshake: most likely that port does not speak TLS"
+        return "the connection was closed during the TLS handshake; the port probably does not speak TLS"
     if not isinstance(error, ssl.SSLError):
         return None
     reason = error.reason or ""
@@ -37,9 +37,12 @@ def explained(error: OSError) -> str | None:
 
 
 _REASONS: Final = (
-    (("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"), "that port does not speak TLS"),
-    (("CERTIFICATE_REQUIRED",), "the server wants a client certificate: name a key store"),
-    (("ALERT_BAD_CERTIFICATE",), "the server wants a client certificate, or another one: look at the key store"),
+    (("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"), "the port does not speak TLS"),
+    (("CERTIFICATE_REQUIRED",), "the server requires a client certificate: configure a key store"),
+    (
+        ("ALERT_BAD_CERTIFICATE",),
+        "the server requires a client certificate, or does not accept this one: check the key store",
+    ),
     (("ALERT_UNKNOWN_CA", "ALERT_CERTIFICATE"), "the server does not accept this client's certificate"),
     (("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"), "server and client have no TLS version in common"),
     (("HANDSHAKE_FAILURE",), "the server refused the handshake: no common cipher suite, or no client certificate"),
@@ -49,18 +52,21 @@ _REASONS: Final = (
 def _unverified(error: ssl.SSLCertVerificationError) -> str:
     said = error.verify_message.rstrip(".")
     if "expired" in said:
-        return f"the server's certificate is too old ({said})"
+        return f"the server's certificate is no longer valid ({said})"
     if "not yet valid" in said:
-        return f"the server's certificate is not valid yet ({said}); is this machine's clock right?"
+        return f"the server's certificate is not valid yet ({said}). Check the clock of this machine"
     if "mismatch" in said:
-        return f"the server's certificate is for another name ({said}); use the name that it holds"
+        return f"the server's certificate is for another name ({said}); use a name that it contains"
     if "self-signed" in said or "issuer" in said:
-        return f"the server's certificate comes from nobody in the trust store ({said})"
+        return f"the server's certificate is not signed by an authority in the trust store ({said})"
     return f"the server's certificate was not accepted ({said})"
 
 
 def speaks_tls(servers: Sequence[tuple[str, int]]) -> bool:
-    """Whether one of the first servers answers a handshake: why a client without TLS failed. Nothing is sent in it."""
+    """Return True if one of the first servers answers a TLS handshake, so a client without TLS fails there.
+
+    Sends no data after the handshake.
+    """
     return any(_answers(host, port) for host, port in servers[:_PROBED])
 
 

@@ -1,4 +1,4 @@
-"""JAAS texts, in `sasl.jaas.config` and in the files of java.security.auth.login.config: who logs in, and how."""
+"""Parsing logins in JAAS syntax, from `sasl.jaas.config` and from files of java.security.auth.login.config."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CONTROLS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """One login module and its options, secrets among them: they are not in its repr."""
+    """One login module and its options. They include secrets, so its repr omits them."""
 
     module: str
     options: Mapping[str, str] = field(repr=False)
@@ -37,21 +37,22 @@ class Login:
 
 
 def login(text: str, where: str) -> Login:
-    """The one login of a `sasl.jaas.config` (KIP-85).
+    """Return the only login of a `sasl.jaas.config` (KIP-85).
 
-    Raises Invalid, naming `where` and none of the text, where it is not `Module flag key="value" …;`.
+    Raises Invalid if it is not of the form `Module flag key="value" …;`. The message has `where`, but nothing of the
+    text.
     """
     tokens = _tokens(text, where)
     found = _login(tokens, where)
     if next(tokens, None) is not None:
-        raise Invalid(f"{where}: more than one login module; Kafka takes one")
+        raise Invalid(f"{where}: more than one login module; Kafka accepts only one")
     return found
 
 
 def section(path: Path, name: str, option: str) -> Login | None:
-    """The login of a JAAS file's section, None where there is no such section; the file is UTF-8.
+    """Return the login of a section in a JAAS file, None if the section does not exist. The file must be UTF-8.
 
-    Raises Invalid, naming option and file and nothing of what is in it.
+    Raises Invalid. The message has the option and the file, but nothing of its content.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -67,19 +68,19 @@ def section(path: Path, name: str, option: str) -> Login | None:
         _expect(";", tokens, where, "after the } of a section")
         if head == name:
             if len(logins) != 1:
-                raise Invalid(f"{where}: section {name} has {len(logins)} login modules; one is needed")
+                raise Invalid(f"{where}: section {name} has {len(logins)} login modules; exactly one is needed")
             found = logins[0]
     return found
 
 
 def file_in(java_options: str) -> Path | None:
-    """The file that `-Djava.security.auth.login.config=FILE` names in options for a JVM, as KAFKA_OPTS holds them."""
+    """Return the file that `-Djava.security.auth.login.config=FILE` names in JVM options, for example in KAFKA_OPTS."""
     named = java_property(java_options, "java.security.auth.login.config")
     return Path(named.removeprefix("=").removeprefix("file:")) if named else None
 
 
 def java_property(java_options: str, name: str) -> str | None:
-    """The last value of `-Dname=value` among options for a JVM."""
+    """Return the value of the last `-Dname=value` among JVM options."""
     try:
         options = shlex.split(java_options)
     except ValueError:
@@ -101,7 +102,7 @@ def _until_semicolon(tokens: Iterator[tuple[str, bool]], where: str) -> Iterator
         yield token
         if token == (";", False):
             return
-    raise Invalid(f"{where}: a login module is not ended with a semicolon")
+    raise Invalid(f"{where}: a login module does not end with a semicolon")
 
 
 def _login(tokens: Iterator[tuple[str, bool]], where: str) -> Login:
@@ -110,7 +111,7 @@ def _login(tokens: Iterator[tuple[str, bool]], where: str) -> Login:
         raise Invalid(f"{where}: no login module is named")
     flag, _ = next(tokens, (";", False))
     if flag.lower() not in _FLAGS:
-        raise Invalid(f"{where}: after the login module stands one of {', '.join(_FLAGS)}")
+        raise Invalid(f"{where}: the login module must be followed by one of {', '.join(_FLAGS)}")
     options: dict[str, str] = {}
     for key, quoted in tokens:
         if key == ";" and not quoted:
@@ -120,7 +121,7 @@ def _login(tokens: Iterator[tuple[str, bool]], where: str) -> Login:
         if value in ("=", ";", "{", "}") and not quoted:
             raise Invalid(f"{where}: an option has no value")
         options[key] = value
-    raise Invalid(f"{where}: it is not ended with a semicolon")
+    raise Invalid(f"{where}: it does not end with a semicolon")
 
 
 def _expect(mark: str, tokens: Iterator[tuple[str, bool]], where: str, when: str) -> None:
@@ -129,7 +130,7 @@ def _expect(mark: str, tokens: Iterator[tuple[str, bool]], where: str, when: str
 
 
 def _tokens(text: str, where: str) -> Iterator[tuple[str, bool]]:
-    """Words, marks and quoted texts (True), as Java's StreamTokenizer cuts them."""
+    """Yield words, marks and quoted texts, as Java's StreamTokenizer splits them. The flag is True for quoted texts."""
     for match in _TOKEN.finditer(text):
         if match["wrong"]:
             raise Invalid(f"{where}: a quote is not closed")
@@ -140,7 +141,7 @@ def _tokens(text: str, where: str) -> Iterator[tuple[str, bool]]:
 
 
 def _unquoted(text: str) -> str:
-    """StreamTokenizer's escapes: octal, C's controls, and every other character for itself."""
+    """Replace the escapes of StreamTokenizer: octal codes and C's controls. Other characters stand for themselves."""
     return re.sub(
         r"\\(?:([0-3][0-7]{0,2}|[4-7][0-7]?)|(.))",
         lambda match: chr(int(match[1], 8)) if match[1] else _CONTROLS.get(match[2], match[2]),

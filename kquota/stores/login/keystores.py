@@ -1,4 +1,4 @@
-"""Key and trust stores: PEM and PKCS12, as files and (KIP-651) in the properties; JKS is refused with the way out."""
+"""Key and trust stores: PEM and PKCS12, in files or (KIP-651) in properties. For JKS, errors show how to convert it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BARE_KEY: Final = (b"-----BEGIN PRIVATE KEY", b"-----BEGIN RSA PRIVATE KEY", b"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PemFile:
-    """A file with a certificate chain and its key."""
+    """A PEM file with a certificate chain and its key."""
 
     path: Path
     password: str | None = field(repr=False)
@@ -39,7 +39,7 @@ class Pkcs12File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InlinePem:
-    """A certificate chain and its key as texts."""
+    """A certificate chain and its key as PEM texts."""
 
     chain: str
     key: str = field(repr=False)
@@ -47,12 +47,12 @@ class InlinePem:
 
 
 Identity: TypeAlias = PemFile | Pkcs12File | InlinePem
-"""Where a client's own certificate and key are; the key is still as it was found, mostly enciphered."""
+"""The source of a client's own certificate and key. The key is still in its original form, usually encrypted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPair:
-    """A chain, leaf first, and its key under a password of this process's own, both in PEM: fit for a file."""
+    """A chain, leaf first, and its key, encrypted with a password of this process. Both are PEM, to write to a file."""
 
     chain: str
     key: str = field(repr=False)
@@ -60,9 +60,9 @@ class KeyPair:
 
 
 def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
-    """The certificates of the trust store in PEM; None where none is named, and the machine's own are meant.
+    """Return the certificates of the trust store in PEM. None without a trust store: the system's own is then used.
 
-    Raises Invalid, naming file and property.
+    Raises Invalid. The message names the file and the property.
     """
     inline = found.get(f"{prefix}truststore.certificates")
     if inline:
@@ -83,13 +83,13 @@ def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
 
 
 def identity(found: Mapping[str, str], prefix: str, where: str) -> Identity | None:
-    """Where the client's own certificate and key are; None where no key store is named. Raises Invalid."""
+    """Return the source of the client's own certificate and key, None without a key store. Raises Invalid."""
     key, chain = found.get(f"{prefix}keystore.key"), found.get(f"{prefix}keystore.certificate.chain")
     key_password = found.get(f"{prefix}key.password")
     if key or chain:
         if not key or not chain:
             missing = f"{prefix}keystore.certificate.chain" if key else f"{prefix}keystore.key"
-            raise Invalid(f"{where}: {missing} is missing; chain and key go together")
+            raise Invalid(f"{where}: {missing} is missing; chain and key must be set together")
         return InlinePem(chain=_unfolded(chain), key=_unfolded(key), password=key_password)
     located = _located(found, f"{prefix}keystore", where)
     if located is None:
@@ -101,14 +101,14 @@ def identity(found: Mapping[str, str], prefix: str, where: str) -> Identity | No
 
 
 def holds_bare_key(found: Identity) -> bool:
-    """Whether the key lies in its file for everybody who can read the file."""
+    """Return True if the file contains a key that may be unencrypted."""
     return isinstance(found, PemFile) and any(mark in found.path.read_bytes() for mark in _BARE_KEY)
 
 
 def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
-    """The chain, and the key enciphered anew, so that what was deciphered never leaves this process's memory.
+    """Return the chain and the key, encrypted again so that the decrypted key never leaves the memory of this process.
 
-    Raises Invalid for a store or a text that cannot be read, or holds no key; `where` names it.
+    Raises Invalid if the store or the text cannot be read or has no key. `where` is its name in the message.
     """
     import secrets
 
@@ -136,15 +136,15 @@ def _inline_key(found: InlinePem, where: str) -> PrivateKeyTypes:
         return load_pem_private_key(found.key.encode(), password)
     except (TypeError, ValueError):
         raise Invalid(
-            f"{where}: the key in the properties cannot be read: it must be in PEM, and its password be right"
+            f"{where}: the key in the properties cannot be read: it must be in PEM, and its password must be correct"
         ) from None
 
 
 def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, bytes, bool] | None:
-    """A store's file, its bytes, and whether they are PEM. What is in the file decides, as Java's own reader does."""
+    """Return the file of a store, its bytes, and whether they are PEM. The content decides, as in Java's reader."""
     location, declared = found.get(f"{store}.location"), found.get(f"{store}.type", "").upper()
     if declared and declared not in _TYPES:
-        raise Invalid(f"{where}: {store}.type={declared}: kquota reads {', '.join(_TYPES[:2])}")
+        raise Invalid(f"{where}: {store}.type={declared}: kquota reads {' and '.join(_TYPES[:2])}")
     if not location:
         return None
     path = Path(location)
@@ -159,12 +159,12 @@ def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, by
         raise Invalid(f"{where}: {store}.location: {path} is neither PEM nor PKCS12")
     if declared and is_pem != (declared == "PEM"):
         kind = "PEM" if is_pem else "PKCS12"
-        raise Invalid(f"{where}: {store}.type is {declared}, and {path} is {kind}")
+        raise Invalid(f"{where}: {store}.type is {declared}, but {path} is {kind}")
     return path, data, is_pem
 
 
 def _unfolded(text: str) -> str:
-    """PEM as OpenSSL wants it; in properties its lines are mostly joined by blanks (KIP-651)."""
+    """Return PEM with the line breaks that OpenSSL needs. Properties usually have blanks instead (KIP-651)."""
     blocks = re.finditer(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", text, re.DOTALL)
     return "".join(_block(block[1], "".join(block[2].split())) for block in blocks)
 
@@ -189,13 +189,13 @@ def _certificates(data: bytes, what: str) -> str:
 def _pkcs12(
     data: bytes, password: str | None, setting: str, what: str
 ) -> tuple[PrivateKeyTypes | None, list[Certificate]]:
-    """A store's key, if it has one, and its certificates, the key's own first."""
+    """Return the key of a store, if it has one, and its certificates. The certificate of the key is the first."""
     from cryptography.hazmat.primitives.serialization import pkcs12
 
     try:
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except ValueError:
-        given = "is wrong" if password is not None else "is not given"
+        given = "is wrong" if password is not None else "is missing"
         raise Invalid(f"{what} cannot be opened: {setting} {given}, or the file is damaged") from None
     own = [store.cert] if store.cert is not None else []
     return store.key, [entry.certificate for entry in (*own, *store.additional_certs)]

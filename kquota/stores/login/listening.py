@@ -1,4 +1,4 @@
-"""Whether anything listens at an address: says at once, and why, when nothing does."""
+"""Checking addresses, and whether a server accepts connections there, before a client library tries for long."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from kquota.errors import Invalid, Unreachable
 
 
 def addresses(text: str, option: str, config: str) -> list[tuple[str, int]]:
-    """`host:port,[v6]:port` as pairs. Raises Invalid, naming `option`, or `config`, which holds the protocol."""
+    """Parse `host:port,[v6]:port`. Raises Invalid.
+
+    Messages name the addresses `option`, and the file that has the protocol `config`.
+    """
     pairs = [_host_and_port(part.strip(), option, config) for part in text.split(",") if part.strip()]
     if not pairs:
         raise Invalid(f"{option}: no address given; write host:port")
@@ -18,9 +21,9 @@ def addresses(text: str, option: str, config: str) -> list[tuple[str, int]]:
 
 
 def must_listen(what: str, text: str, option: str, config: str, deadline: float) -> list[str]:
-    """The addresses, first one that accepts a connection, last those that do not.
+    """Return the addresses, beginning with the first one that accepts a connection.
 
-    Raises Unreachable, with each one's reason, where none does.
+    Raises Unreachable with the reason for each address if none does.
     """
     give_up = time.monotonic() + deadline
     pairs = addresses(text, option, config)
@@ -43,11 +46,13 @@ def _written(host: str, port: int) -> str:
 def _host_and_port(address: str, option: str, config: str) -> tuple[str, int]:
     protocol, colon, _ = address.partition("://")
     if colon:
-        raise Invalid(f"{option}: {address!r}: leave out {protocol}://; security.protocol in {config} says it")
+        raise Invalid(
+            f"{option}: {address!r}: leave out {protocol}://, because security.protocol in {config} sets the protocol"
+        )
     host, colon, port = address.rpartition(":")
     host = host.strip("[]")
     if not colon or not host or not is_port(port):
         raise Invalid(f"{option}: {address!r} is not host:port")
     if not is_host(host):
-        raise Invalid(f"{option}: {address!r}: {host!r} is no host's name")
+        raise Invalid(f"{option}: {address!r}: {host!r} is not a valid host name")
     return host, int(port)

@@ -1,4 +1,4 @@
-"""What errors call the arguments of a connection: as a program has them, or as the caller has."""
+"""The names of a connection's arguments in errors: those of a Python program, or those of the caller."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgumentNames:
-    """Each argument, and its name; a command line has options."""
+    """The name of each argument. A command line uses the names of its options."""
 
     bootstrap_server: str = "bootstrap_server"
     command_config: str = "command_config"

@@ -1,4 +1,4 @@
-"""OAUTHBEARER's tokens (KIP-768): an identity provider gives them, or another program keeps one in a file."""
+"""Tokens for OAUTHBEARER (KIP-768), from an identity provider or from a file that another program updates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXTENSION: Final = re.compile(r"extension_([A-Za-z]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A bearer token and when it ends, in seconds since 1970; None where nobody says."""
+    """A bearer token and its expiry in seconds since 1970, None if unknown."""
 
     value: str = field(repr=False)
     expires: float | None
@@ -33,7 +33,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCredentials:
-    """A token from an identity provider, for a client-id and its secret."""
+    """Where to get a token for a client id and its secret from an identity provider."""
 
     url: str
     client_id: str
@@ -46,7 +46,7 @@ class ClientCredentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFile:
-    """A token that something else keeps fresh in a file."""
+    """The file in which another program keeps a valid token."""
 
     path: Path
     extensions: Mapping[str, str]
@@ -56,15 +56,15 @@ Tokens: TypeAlias = ClientCredentials | TokenFile
 
 
 def extensions(options: Mapping[str, str]) -> dict[str, str]:
-    """The SASL extensions among a login's options (KIP-342)."""
+    """Return the SASL extensions among the options of a login (KIP-342)."""
     return {match[1]: value for option, value in options.items() if (match := _EXTENSION.fullmatch(option))}
 
 
 def token(wanted: Tokens, trust: Callable[[], ssl.SSLContext]) -> Token:
-    """The token from its file or from its provider. `trust` says which providers are believed, and is asked late.
+    """Return a token from its file or from its provider. `trust` is called only when the provider uses TLS.
 
-    Raises Unreachable or Refused, without the secret or anything that the provider may have repeated of it; Invalid
-    for a file of a token that cannot be read.
+    Raises Unreachable or Refused, and Invalid for a token file that cannot be read. No message contains the secret or
+    text from the provider that could repeat it.
     """
     match wanted:
         case TokenFile(path=path):
@@ -79,11 +79,11 @@ def token(wanted: Tokens, trust: Callable[[], ssl.SSLContext]) -> Token:
             value = answer.get("access_token") or answer.get("id_token")
             lasts = answer.get("expires_in")
             ends = None if (seconds := _seconds(lasts)) is None else time.time() + seconds
-            return _checked(value, ends, wanted.client_id, f"the token endpoint {shown(wanted.url)} gave no token")
+            return _checked(value, ends, wanted.client_id, f"the token endpoint {shown(wanted.url)} returned no token")
 
 
 def shown(url: str) -> str:
-    """A URL fit for a message: without a password or a query in it. Raises ValueError for what is no URL."""
+    """Return a URL for a message, without password and query. Raises ValueError if it is not a valid URL."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
@@ -95,7 +95,7 @@ def _asked(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> di
 
     class _NoRedirect(urllib.request.HTTPRedirectHandler):
         def redirect_request(self, *_: object) -> None:
-            """A redirect would carry the secret to whoever is named in it."""
+            """Follow no redirect, because it would send the secret to another server."""
 
     client, secret = wanted.client_id, wanted.secret
     if wanted.encode_header:
@@ -126,21 +126,21 @@ def _asked(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> di
             f"{where} answered {error.code}{_reason(error)}; check clientId, clientSecret and scope"
         ) from None
     except (OSError, urllib.error.URLError) as error:
-        raise Unreachable(f"{where} cannot be asked within {wanted.seconds:.0f} s: {_why(error)}") from None
+        raise Unreachable(f"{where} cannot be reached within {wanted.seconds:.0f} s: {_why(error)}") from None
     except (http.client.InvalidURL, ValueError):
-        # No name for DNS, or what a request line cannot hold.
-        raise Invalid(f"{where} cannot be asked for; check sasl.oauthbearer.token.endpoint.url") from None
+        # Not a valid name for DNS, or characters that a request line cannot contain.
+        raise Invalid(f"{where} cannot be requested; check sasl.oauthbearer.token.endpoint.url") from None
     except http.client.HTTPException:
-        raise Refused(f"{where} answers, but not as HTTP; check sasl.oauthbearer.token.endpoint.url") from None
+        raise Refused(f"{where} does not answer with HTTP; check sasl.oauthbearer.token.endpoint.url") from None
     try:
         document = json.loads(answer)
     except (ValueError, RecursionError):
-        raise Refused(f"{where} gave no JSON; check sasl.oauthbearer.token.endpoint.url") from None
+        raise Refused(f"{where} did not return JSON; check sasl.oauthbearer.token.endpoint.url") from None
     return document if isinstance(document, dict) else {}
 
 
 def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
-    """What `work` returns or raises, or TimeoutError: a socket's time-out bounds each wait and not their sum."""
+    """Return or raise what `work` does, or raise TimeoutError. A socket's time-out limits each wait, not their sum."""
     import threading
 
     outcome: list[bytes | Exception] = []
@@ -148,7 +148,7 @@ def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
     def run() -> None:
         try:
             outcome.append(work())
-        except Exception as error:  # noqa: BLE001  # raised again below, by whom it concerns
+        except Exception as error:  # noqa: BLE001  # raised again below, in the caller's thread
             outcome.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
@@ -162,7 +162,7 @@ def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
 
 
 def _reason(error: Any) -> str:
-    """The provider's own word for the refusal: one of OAuth's short codes (RFC 6749), nothing longer."""
+    """Return the provider's error code if it is one of OAuth's short codes (RFC 6749), else an empty text."""
     import http.client
 
     try:
@@ -196,7 +196,7 @@ def _checked(value: object, expires: float | None, principal: str, otherwise: st
 
 
 def _seconds(told: object) -> float | None:
-    """A time as JSON has it; None for what is none, and for a whole number that no clock reaches."""
+    """Return a time from JSON, None if it is not a number or too large for a float."""
     try:
         return float(told) if isinstance(told, (int, float)) else None
     except OverflowError:
@@ -204,7 +204,7 @@ def _seconds(told: object) -> float | None:
 
 
 def _claims(text: str) -> dict[str, Any]:
-    """What a token says of itself, unproven; {} for one that is no JWT."""
+    """Return the claims of a token without verifying them, {} if it is not a JWT."""
     parts = text.split(".")
     try:
         document = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))

@@ -1,4 +1,4 @@
-"""A cluster's security in librdkafka's words, for clients of confluent_kafka."""
+"""Translating the login of a cluster to settings of librdkafka, for clients of confluent_kafka."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _TUNING: Final = {
     "send.buffer.bytes": "socket.send.buffer.bytes",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
 }
-"""librdkafka has no setting for the rest: a call's own time-out stands for default.api.timeout.ms."""
+"""librdkafka has no setting for the others. Each call has its own time-out instead of default.api.timeout.ms."""
 _LEAST: Final = {"socket.timeout.ms": 10, "socket.connection.setup.timeout.ms": 1000, "metadata.max.age.ms": 1}
 
 
 def settings(security: Security) -> dict[str, Any]:
-    """What a client of confluent_kafka takes. Raises Invalid where librdkafka cannot honour what is asked."""
+    """Return the settings of a confluent_kafka client. Raises Invalid for a property that librdkafka cannot honour."""
     found: dict[str, Any] = {"security.protocol": security.protocol.lower()}
     if security.client_id is not None:
         found["client.id"] = security.client_id
@@ -38,7 +38,9 @@ def settings(security: Security) -> dict[str, Any]:
         case Password(mechanism=mechanism, username=username, password=password):
             found |= {"sasl.mechanism": mechanism, "sasl.username": username, "sasl.password": password}
         case Kerberos():
-            raise Invalid(f"{security.where}: sasl.mechanism=GSSAPI: the librdkafka that pip brings has no GSSAPI")
+            raise Invalid(
+                f"{security.where}: sasl.mechanism=GSSAPI: the librdkafka that pip installs does not support GSSAPI"
+            )
         case None:
             pass
         case tokens:
@@ -51,7 +53,7 @@ def settings(security: Security) -> dict[str, Any]:
 
 def _tls(wanted: Tls, where: str) -> dict[str, Any]:
     if wanted.protocols != PROTOCOLS:
-        raise Invalid(f"{where}: ssl.enabled.protocols: librdkafka cannot be held to {', '.join(wanted.protocols)}")
+        raise Invalid(f"{where}: ssl.enabled.protocols: librdkafka cannot be limited to {', '.join(wanted.protocols)}")
     found: dict[str, Any] = {
         "ssl.endpoint.identification.algorithm": "https" if wanted.check_host else "none",
         "enable.ssl.certificate.verification": True,

@@ -1,4 +1,4 @@
-"""A client's login: the properties that Kafka's tools take, as one checked value for every client library."""
+"""The login of a client: the properties that Kafka's tools accept, as one checked value for every client library."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TUNING: Final = {
     "send.buffer.bytes": -1,
     "receive.buffer.bytes": -1,
 }
-"""Whole numbers that both libraries take, each with the least that Kafka takes."""
+"""Integer properties that both libraries support, with Kafka's minimum of each."""
 _ALWAYS: Final = frozenset({"security.protocol", "client.id", *TUNING})
 _TLS: Final = frozenset(
     f"ssl.{name}"
@@ -65,7 +65,7 @@ _SASL: Final = frozenset(
 _CALLBACKS: Final = "sasl.login.callback.handler.class"
 _OAUTH_CALLBACKS: Final = "OAuthBearerLoginCallbackHandler"
 _ENDPOINT: Final = "Set sasl.oauthbearer.token.endpoint.url to the URL of an identity provider, or to file://FILE."
-# They name how Java does what another way does here as well, or say when a long-lived client logs in again.
+# They choose between Java implementations, or tell a long-lived client when to log in again.
 _HARMLESS: Final = re.compile(
     r"sasl\.login\.(refresh|retry)\..*|sasl\.kerberos\.(?!service\.name).*|ssl\.(key|trust)manager\.algorithm"
     r"|ssl\.secure\.random\.implementation|sasl\.oauthbearer\.(jwks|expected|sub|scope\.claim|clock).*"
@@ -74,7 +74,7 @@ _HARMLESS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Password:
-    """PLAIN or SCRAM."""
+    """A login by PLAIN or SCRAM."""
 
     mechanism: str
     username: str
@@ -83,7 +83,7 @@ class Password:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kerberos:
-    """GSSAPI with the ticket that `kinit` got."""
+    """A login by GSSAPI with the ticket of `kinit`."""
 
     service: str
 
@@ -93,9 +93,9 @@ Credentials: TypeAlias = Password | Kerberos | Tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """How to reach a cluster's brokers. `where` is what an error names: option and file; `option` it alone.
+    """How to log in to the brokers of a cluster. In errors, `where` is the option with its file, `option` the option.
 
-    `tls` is also what an identity provider's answer is checked by, where the brokers themselves are reached without.
+    `tls` also applies to an identity provider, even if the connection to the brokers does not use TLS.
     """
 
     where: str
@@ -107,7 +107,7 @@ class Security:
     tuning: Mapping[str, int] = field(default_factory=dict)
 
     def context(self) -> ssl.SSLContext:
-        """Python's TLS for `tls`. Raises Invalid where a store cannot be used."""
+        """Return the SSL context for `tls`. Raises Invalid if a store cannot be used."""
         assert self.tls is not None
         return context(self.tls, self.where)
 
@@ -118,12 +118,12 @@ def security(
     tell: Callable[[str], None],
     option: str = OF_A_PROGRAM.command_config,
 ) -> Security:
-    """What a properties file says, checked; `tell` gets one line for each thing that an operator should know.
+    """Return the login from a properties file, checked. `tell` is called with each warning for the operator.
 
-    Raises Invalid, naming file and property and never a value that may be secret.
+    Raises Invalid. Messages name the file and the property, but never a value that may be secret.
     """
     where = f"{option}: {path}"
-    # Kafka's own settings are trimmed, passwords too, in the way of Java's String.trim.
+    # Kafka trims its own settings, also passwords, like Java's String.trim.
     found = {key: value.strip(_TRIMMED) for key, value in properties(path, option).items()}
     _no_providers(found, where)
     protocol = _one_of(_PROTOCOLS, found.get("security.protocol", "PLAINTEXT").upper(), "security.protocol", where)
@@ -147,22 +147,27 @@ def _asks_by_tls(credentials: Credentials | None) -> bool:
 
 
 def _no_providers(found: Mapping[str, str], where: str) -> None:
-    """Refuse what Kafka would have another program fill in: taken as it stands it would be a wrong password."""
+    """Raise Invalid for a value that a config provider of Kafka would replace. It would be used as a wrong password."""
     for key, value in found.items():
         if key.startswith("config.providers") or _PROVIDED.search(value):
-            raise Invalid(f"{where}: {key}: kquota has no config providers; write the value, and chmod 600 the file")
+            raise Invalid(
+                f"{where}: {key}: kquota does not support config providers; "
+                "write the value itself, and run chmod 600 on the file"
+            )
 
 
 def _name_unused(found: Mapping[str, str], protocol: str, where: str, tell: Callable[[str], None]) -> None:
-    """Refuse what matters for security and cannot be honoured; name in one line what has no effect here."""
+    """Raise Invalid for security properties that kquota does not support, and warn of properties without effect."""
     uses_sasl = protocol.startswith("SASL")
-    # A token's endpoint is believed by the same trust store.
+    # The same trust store also applies to the token endpoint.
     uses_tls = protocol.endswith("SSL") or (uses_sasl and "sasl.oauthbearer.token.endpoint.url" in found)
     known = _ALWAYS | _SASL | _TLS
     used = _ALWAYS | (_SASL if uses_sasl else frozenset()) | (_TLS if uses_tls else frozenset())
     for key in sorted(found.keys() - known):
         if key.startswith(("ssl.", "sasl.", "security.")) and not _HARMLESS.fullmatch(key):
-            raise Invalid(f"{where}: {key}: kquota cannot honour it; take it out if the connection is safe without it")
+            raise Invalid(
+                f"{where}: {key}: kquota does not support it. Remove it if the connection is secure without it"
+            )
     if idle := sorted(found.keys() & known - used):
         tell(f"{where}: security.protocol is {protocol}, so these have no effect: {', '.join(idle)}")
     if unused := sorted(found.keys() - known):
@@ -173,7 +178,9 @@ def _credentials(
     found: Mapping[str, str], where: str, environment: Mapping[str, str], tell: Callable[[str], None]
 ) -> Credentials:
     if "sasl.mechanism" not in found:
-        raise Invalid(f"{where}: sasl.mechanism is missing (Kafka then takes GSSAPI); one of {', '.join(_MECHANISMS)}")
+        raise Invalid(
+            f"{where}: sasl.mechanism is missing (Kafka's default is GSSAPI). Set it to one of {', '.join(_MECHANISMS)}"
+        )
     mechanism = _one_of(_MECHANISMS, found["sasl.mechanism"], "sasl.mechanism", where)
     if mechanism == "GSSAPI":
         return _kerberos(found, where)
@@ -181,7 +188,7 @@ def _credentials(
     if mechanism == "OAUTHBEARER":
         return _tokens(found, login, where, tell)
     if login is None:
-        raise Invalid(f"{where}: sasl.jaas.config is missing: it says who logs in")
+        raise Invalid(f"{where}: sasl.jaas.config is missing: it names the user who logs in")
     if login.name not in ("PlainLoginModule", "ScramLoginModule"):
         raise Invalid(f"{where}: sasl.jaas.config: {mechanism} needs PlainLoginModule or ScramLoginModule")
     if login.options.get("tokenauth", "false").lower() == "true":
@@ -192,7 +199,7 @@ def _credentials(
 
 
 def _login(found: Mapping[str, str], where: str, environment: Mapping[str, str]) -> Login | None:
-    """The login in the properties, else the one of KafkaClient in the JAAS file that KAFKA_OPTS names."""
+    """Return the login from the properties, else from section KafkaClient of the JAAS file in KAFKA_OPTS."""
     if text := found.get("sasl.jaas.config"):
         return jaas.login(text, f"{where}: sasl.jaas.config")
     file = jaas.file_in(environment.get("KAFKA_OPTS", ""))
@@ -202,7 +209,7 @@ def _login(found: Mapping[str, str], where: str, environment: Mapping[str, str])
 def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Callable[[str], None]) -> Tokens:
     callbacks = found.get(_CALLBACKS, _OAUTH_CALLBACKS)
     if callbacks.rpartition(".")[2] != _OAUTH_CALLBACKS:
-        raise Invalid(f"{where}: {_CALLBACKS}: kquota runs no Java; it knows {_OAUTH_CALLBACKS}")
+        raise Invalid(f"{where}: {_CALLBACKS}: kquota does not run Java classes; it supports {_OAUTH_CALLBACKS}")
     if login is not None and login.name != "OAuthBearerLoginModule":
         raise Invalid(f"{where}: sasl.jaas.config: OAUTHBEARER needs OAuthBearerLoginModule")
     options = login.options if login is not None else {}
@@ -218,24 +225,25 @@ def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Cal
     if scheme == "file":
         return TokenFile(path=Path(unquote(parts.path)), extensions=oauth.extensions(options))
     if scheme not in ("http", "https") or not parts.hostname:
-        raise Invalid(f"{where}: sasl.oauthbearer.token.endpoint.url must be a URL of https, http or file")
+        raise Invalid(f"{where}: sasl.oauthbearer.token.endpoint.url must be an https, http or file URL")
     if "@" in parts.netloc:
         raise Invalid(
-            f"{where}: sasl.oauthbearer.token.endpoint.url: no user and password in it; use clientId and clientSecret"
+            f"{where}: sasl.oauthbearer.token.endpoint.url: it must not contain a user or a password; "
+            "use clientId and clientSecret"
         )
     if scheme == "http":
-        tell(f"{where}: the client secret goes to {oauth.shown(url)} without TLS")
+        tell(f"{where}: the client secret is sent to {oauth.shown(url)} without TLS")
     return _client_credentials(found, options, url, where)
 
 
 def _split(url: str, where: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-        _ = parts.port  # looked at only here
+        _ = parts.port  # urlsplit checks it only on access
     except ValueError:
-        # Python's words would repeat a password that holds a slash.
+        # Python's message would repeat a password that contains a slash.
         raise Invalid(
-            f"{where}: sasl.oauthbearer.token.endpoint.url: its host or its port cannot be right; write "
+            f"{where}: sasl.oauthbearer.token.endpoint.url: its host or its port is not valid; write "
             "https://HOST:PORT/PATH"
         ) from None
     return parts
@@ -268,15 +276,15 @@ def _kerberos(found: Mapping[str, str], where: str) -> Kerberos:
     if find_spec("gssapi") is None:
         raise Invalid(
             f"{where}: sasl.mechanism=GSSAPI needs the extra kquota[gssapi] (pip install 'kquota[gssapi]') and a "
-            "ticket (kinit); kquota reads no keytab itself"
+            "ticket (kinit); kquota does not read a keytab"
         )
     text = found.get("sasl.jaas.config")
     options = jaas.login(text, f"{where}: sasl.jaas.config").options if text else {}
     if options.get("useKeyTab", "false").lower() == "true":
-        raise Invalid(f"{where}: sasl.jaas.config: kquota uses a ticket, no keytab: run kinit -kt KEYTAB PRINCIPAL")
+        raise Invalid(f"{where}: sasl.jaas.config: kquota uses a ticket, not a keytab: run kinit -kt KEYTAB PRINCIPAL")
     service = found.get("sasl.kerberos.service.name") or options.get("serviceName")
     if not service:
-        raise Invalid(f"{where}: sasl.kerberos.service.name is missing (mostly: kafka)")
+        raise Invalid(f"{where}: sasl.kerberos.service.name is missing (usually kafka)")
     return Kerberos(service=service)
 
 

@@ -1,4 +1,4 @@
-"""TLS as Kafka's and ZooKeeper's properties describe it: what it trusts, who it is, and which versions it speaks."""
+"""TLS from the properties of Kafka and ZooKeeper: trusted certificates, own certificate, and TLS versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OLD: Final = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """What a handshake is to be like. `trust` is PEM; None trusts the machine's own authorities."""
+    """The settings of a handshake. `trust` is PEM; None trusts the authorities of the system."""
 
     trust: str | None = field(repr=False)
     identity: Identity | None
@@ -29,19 +29,26 @@ class Tls:
 
 
 def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str], None]) -> Tls:
-    """What the properties `{prefix}…` say. Raises Invalid, naming file and property, for what cannot be honoured."""
+    """Return the TLS settings from the properties `{prefix}…`.
+
+    Raises Invalid for an unsupported value. The message names the file and the property.
+    """
     named = found.get(f"{prefix}enabled.protocols", "").split(",")
     protocols = [protocol.strip() for protocol in named if protocol.strip()] or PROTOCOLS
     allowed = tuple(protocol for protocol in PROTOCOLS if protocol in protocols)
     if not allowed or set(protocols) - {*PROTOCOLS, *_OLD}:
-        raise Invalid(f"{where}: {prefix}enabled.protocols: kquota speaks {' and '.join(PROTOCOLS)}")
+        raise Invalid(f"{where}: {prefix}enabled.protocols: kquota supports {' and '.join(PROTOCOLS)}")
     if set(protocols) & set(_OLD):
-        tell(f"{where}: of {prefix}enabled.protocols only {', '.join(allowed)} is used: the others are not safe")
+        tell(
+            f"{where}: {prefix}enabled.protocols: only {', '.join(allowed)} is used, because the others are not secure"
+        )
     if found.get(f"{prefix}protocol", "TLS") not in ("TLS", *PROTOCOLS):
         raise Invalid(f"{where}: {prefix}protocol must be TLS, {' or '.join(PROTOCOLS)}")
     algorithm = found.get(f"{prefix}endpoint.identification.algorithm", "https").lower()
     if algorithm not in ("https", ""):
-        raise Invalid(f"{where}: {prefix}endpoint.identification.algorithm must be https, or empty to check no name")
+        raise Invalid(
+            f"{where}: {prefix}endpoint.identification.algorithm must be https, or empty for no check of the host name"
+        )
     identity = keystores.identity(found, prefix, where)
     if isinstance(identity, PemFile) and keystores.holds_bare_key(identity):
         tell_if_open(identity.path, f"{where}: {prefix}keystore.location: {identity.path}", tell)
@@ -54,12 +61,12 @@ def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str],
 
 
 def context(wanted: Tls, where: str) -> ssl.SSLContext:
-    """What Python's TLS needs. No deciphered key touches a disk. Raises Invalid for stores that cannot be used."""
+    """Return an SSL context. No decrypted key is written to a disk. Raises Invalid for a store that cannot be used."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = _version(wanted.protocols[0])
     made.maximum_version = _version(wanted.protocols[-1])
     made.check_hostname = wanted.check_host
-    # Java trusts whatever certificate stands in a trust store, also one that is not an authority's root.
+    # Java trusts every certificate in a trust store, also one that is not the root of an authority.
     made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if wanted.trust is None:
         made.load_default_certs()
@@ -67,7 +74,7 @@ def context(wanted: Tls, where: str) -> ssl.SSLContext:
         try:
             made.load_verify_locations(cadata=wanted.trust)
         except ssl.SSLError:
-            raise Invalid(f"{where}: the trust store holds something that is no certificate") from None
+            raise Invalid(f"{where}: the trust store holds an entry that is not a certificate") from None
     if isinstance(wanted.identity, PemFile):
         _load(made, wanted.identity.path, wanted.identity.password, f"{where}: {wanted.identity.path}")
     elif wanted.identity is not None:
@@ -77,9 +84,9 @@ def context(wanted: Tls, where: str) -> ssl.SSLContext:
 
 def _load(made: ssl.SSLContext, path: Path, password: str | None, what: str) -> None:
     def asked() -> str:
-        # Without this OpenSSL would ask the terminal.
+        # Without a callback, OpenSSL would ask for the password on the terminal.
         if password is None:
-            raise Invalid(f"{what}: its key is enciphered, and no key password is given")
+            raise Invalid(f"{what}: its key is encrypted, and no key password is set")
         return password
 
     try:
@@ -89,7 +96,10 @@ def _load(made: ssl.SSLContext, path: Path, password: str | None, what: str) -> 
 
 
 def _load_pair(made: ssl.SSLContext, pair: KeyPair, where: str) -> None:
-    """Python's TLS takes keys from files only: this one is enciphered, its owner's alone, and gone at once."""
+    """Load a key pair through a temporary file, because Python's TLS reads keys only from files.
+
+    The file is encrypted, only its owner can read it, and it is deleted at once.
+    """
     import tempfile
 
     handle, name = tempfile.mkstemp(prefix="kquota-", suffix=".pem")
@@ -106,9 +116,9 @@ def _of_store(error: ssl.SSLError) -> str:
         case "KEY_VALUES_MISMATCH":
             return "its key does not belong to its first certificate"
         case "NO_START_LINE" | "PEM_LIB" | None:
-            return "it must hold a certificate and its key in PEM, and the key's password must be right"
+            return "it must hold a certificate and its key in PEM, and the key's password must be correct"
         case _:
-            return f"it must hold a certificate and its key, and the key's password be right ({error.reason})"
+            return f"it must hold a certificate and its key, and the key's password must be correct ({error.reason})"
 
 
 def _version(protocol: str) -> ssl.TLSVersion:

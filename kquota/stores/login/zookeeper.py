@@ -1,4 +1,4 @@
-"""How to log in at a ZooKeeper: Kafka's file for TLS, and the JAAS file that ZooKeeper's clients take."""
+"""Logging in to ZooKeeper: Kafka's file for TLS, and the JAAS file of ZooKeeper's clients."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def access(
     tell: Callable[[str], None],
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Access:
-    """What the two files say; without the second what KAFKA_OPTS names, as Kafka's tools do.
+    """Return the login from the two files. Without `sasl_file`, KAFKA_OPTS names it, as for Kafka's tools.
 
-    Raises Invalid, naming file and setting and no value that may be secret.
+    Raises Invalid. Messages name the file and the setting, but no value that may be secret.
     """
     digest = _digest(sasl_file, environment, tell, names.zk_sasl_config_file)
     if tls_file is None:
@@ -51,18 +51,22 @@ def access(
 
 
 def _tls(read: Mapping[str, str], path: Path, where: str, tell: Callable[[str], None]) -> Tls:
-    # ZooKeeper itself writes keyStore and trustStore where Kafka's file has keystore and truststore.
+    # ZooKeeper writes keyStore and trustStore, Kafka writes keystore and truststore.
     found = {_kafkas_word(key): value if "password" in key.lower() else value.strip() for key, value in read.items()}
     if found.get(f"{_PREFIX}client.enable", "").lower() != "true":
-        raise Invalid(f"{where}: {_PREFIX}client.enable must be true; for a port without TLS leave the option out")
+        raise Invalid(f"{where}: {_PREFIX}client.enable must be true; for a port without TLS, omit the option")
     if not found.get(_SOCKET, "ClientCnxnSocketNetty").endswith("ClientCnxnSocketNetty"):
-        raise Invalid(f"{where}: {_SOCKET} must be org.apache.zookeeper.ClientCnxnSocketNetty: no other speaks TLS")
+        raise Invalid(
+            f"{where}: {_SOCKET} must be org.apache.zookeeper.ClientCnxnSocketNetty, because only it supports TLS"
+        )
     for key in sorted(found.keys() - _USED):
         if key.startswith(_PREFIX):
-            raise Invalid(f"{where}: {key}: kquota cannot honour it; take it out if the connection is safe without it")
+            raise Invalid(
+                f"{where}: {key}: kquota does not support it. Remove it if the connection is secure without it"
+            )
     for key in ("crl.enable", "ocsp.enable"):
         if found.get(f"{_PREFIX}{key}", "false").lower() == "true":
-            raise Invalid(f"{where}: {_PREFIX}{key}=true: kquota asks nobody whether a certificate was revoked")
+            raise Invalid(f"{where}: {_PREFIX}{key}=true: kquota does not check whether a certificate was revoked")
     if unused := sorted(found.keys() - _USED - {_SOCKET}):
         tell(f"{where}: not used by kquota: {listed(found, unused)}")
     if found.get(f"{_PREFIX}hostnameVerification", "true").lower() == "false":
@@ -78,18 +82,18 @@ def _kafkas_word(key: str) -> str:
 
 
 def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[str], None], sasl: str) -> Digest | None:
-    """The login of the section Client, or of the one that zookeeper.sasl.clientconfig names."""
+    """Return the login of the section Client, or of the section that zookeeper.sasl.clientconfig names."""
     options = environment.get(_KAFKA_OPTS, "")
     name = jaas.java_property(options, "zookeeper.sasl.clientconfig") or "Client"
     if path is not None:
         login, option = jaas.section(path, name, sasl), sasl
         if login is None:
-            raise Invalid(f"{sasl}: there is no section {name} in {path}")
+            raise Invalid(f"{sasl}: {path} has no section {name}")
     else:
         path, option = jaas.file_in(options), _KAFKA_OPTS
         if path is None or (jaas.java_property(options, "zookeeper.sasl.client") or "true").lower() == "false":
             return None
-        # A file that only brokers and their clients need is no login at ZooKeeper; its Java client goes on without.
+        # A file without the section may be only for brokers. ZooKeeper's Java client then also continues without.
         login = jaas.section(path, name, _KAFKA_OPTS)
         if login is None:
             return None
@@ -99,7 +103,9 @@ def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[s
 
 def _of(login: Login, where: str) -> Digest:
     if login.name == "Krb5LoginModule":
-        raise Invalid(f"{where}: kquota does not log in at ZooKeeper by Kerberos (GSSAPI); use digest or a certificate")
+        raise Invalid(
+            f"{where}: kquota does not log in to ZooKeeper with Kerberos (GSSAPI); use digest or a certificate"
+        )
     if login.name != "DigestLoginModule":
         raise Invalid(f"{where} needs org.apache.zookeeper.server.auth.DigestLoginModule")
     if missing := [key for key in ("username", "password") if not login.options.get(key)]:

@@ -1,4 +1,4 @@
-"""The login at a ZooKeeper as a value: TLS, a user, and what errors call them."""
+"""The login to a ZooKeeper as a value: TLS, a user, and the names of both in errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """A user of ZooKeeper's SASL DIGEST-MD5."""
+    """A user for ZooKeeper's SASL mechanism DIGEST-MD5."""
 
     username: str
     password: str = field(repr=False)
@@ -21,7 +21,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What a session needs besides an address; nothing of it for an open ZooKeeper."""
+    """The login of a session. An open ZooKeeper needs neither TLS nor a user."""
 
     tls: Tls | None = None
     tls_where: str = ""
@@ -30,5 +30,5 @@ class Access:
 
     @property
     def logs_in(self) -> bool:
-        """Whether it has a user or TLS."""
+        """True with a user or TLS."""
         return self.tls is not None or self.digest is not None

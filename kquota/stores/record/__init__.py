@@ -1,1 +1,1 @@
-"""THE RECORD THAT ALL HOSTS OF A TEAM SHARE: every run of one cluster, in a compacted topic or in its ZooKeeper."""
+"""The record that all hosts of a team share: every run of one cluster, in a compacted topic or in its ZooKeeper."""

@@ -1,4 +1,4 @@
-"""Which record a command uses: the topic, the znodes, or the journals of this host alone."""
+"""Choosing the record that a command uses: the topic, the znodes, or only the journals of this host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from kquota.errors import Invalid, Refused, Unreachable
+from kquota.errors import Invalid, KquotaError, NextStep, Parameter, Refused, Unreachable
 from kquota.stores.record.lease import MachineClock, Sighting
 from kquota.stores.record.memory import RecordMemory, Remembered
 from kquota.stores.record.shared import ZOOKEEPER, Shared, Unshared
@@ -25,18 +25,20 @@ if TYPE_CHECKING:
     from kquota.stores.zookeeper.znodes import Znodes
 
 TOPIC: Final = "__kquota_runs"
-"""The topic that every kquota looks for unless it is told another name."""
+"""The default name of the record's topic."""
 NONE: Final = "none"
-"""In place of a topic's name: use the journals of this host only."""
+"""Instead of a topic's name: use only the journals of this host."""
 MARKER: Final = "/kquota/record"
-"""On a cluster with ZooKeeper this znode names the topic, so that commands over ZooKeeper find it."""
+"""On a cluster with ZooKeeper, this znode names the topic, so that commands over ZooKeeper find it."""
 _ZOOKEEPER: Final = "zookeeper.connect"
-_SET_UP: Final = "kquota record share sets one up"
+_RECORD: Final = Parameter("record")
+_USE_ZOOKEEPER: Final = (". Use ", Parameter("zookeeper"))
+_ONLY_THIS_HOST: Final = (_RECORD, f" {NONE} uses the journals of this host only")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """What the marker znode says."""
+    """The content of the marker znode."""
 
     topic: str
     topic_id: str
@@ -46,14 +48,14 @@ class Marker:
 class Choice:
     """How a command looks for its record.
 
-    `name` is the topic's name, NONE, or None for the default. `writes`: a record that may be there and cannot be seen
-    is then refused, and only told of otherwise. `cautious`: it removes what no run holds, so it must not miss runs that
-    are on record in ZooKeeper. `waiting` as for `TopicRecord`.
+    `name` is the topic's name, NONE, or None for the default. `writes`: the command writes, so a record that may exist
+    but cannot be read is an error; otherwise it is a warning. `cautious`: the command removes settings that no run
+    needs, so it must not miss runs on record in ZooKeeper. `waiting` is the same as for `TopicRecord`.
     """
 
     name: str | None
     writes: bool
-    warned: Callable[[str], None]
+    warned: Callable[[KquotaError], None]
     cautious: bool = False
     waiting: Callable[[str], None] | None = None
 
@@ -64,10 +66,10 @@ class Choice:
 
 
 def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[Remembered], Znodes]) -> Shared:
-    """The topic if there is one; else the znodes for runs that this host began over ZooKeeper; else nothing shared.
+    """Return the topic if it exists, else the znodes if this host has open runs there, else `Unshared`.
 
-    `znodes` opens a session with the ZooKeeper that this host remembers. Raises Refused where a record that this host
-    has used cannot be seen, and the command writes.
+    `znodes` opens a session with the ZooKeeper that this host remembers. Raises Refused if the command writes and
+    cannot read a record that this host has used.
     """
     memory = RecordMemory(files.folder)
     known = memory.recall()
@@ -81,12 +83,12 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
         return _znodes_again(known, files, choice, znodes)
     address = zookeeper_of(wire) if choice.cautious else None
     if address is not None and (why := _in_the_way(replace(known, zookeeper=address), files, znodes)):
-        return Unshared(why, hidden=True)
-    return Unshared(f"this cluster has no shared record ({_SET_UP})")
+        return Unshared(*why, hidden=True)
+    return Unshared("this cluster has no shared record (", NextStep.SHARE_RECORD, " sets one up)")
 
 
 def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callable[[], Wire]) -> Shared:
-    """The znodes, or the topic that the marker znode names; `wire` then connects to the brokers."""
+    """Return the znodes, or the topic that the marker znode names. In that case, `wire` connects to the brokers."""
     from kquota.stores.record.znodes import ZnodeRecord
 
     memory = RecordMemory(files.folder)
@@ -95,26 +97,37 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
         return _chosen_alone(memory.recall(), choice)
     if choice.name is not None and (named is None or named.topic != choice.name):
         there = "no topic" if named is None else f"topic {named.topic}"
-        raise Refused(f"--record {choice.name}: {MARKER} in ZooKeeper names {there} as the record. Nothing was written")
+        named_there = f" {choice.name}: {MARKER} in ZooKeeper names {there} as the record. Nothing was written"
+        raise Refused(_RECORD, named_there)
     if named is None:
         return ZnodeRecord(znodes, files.cluster_id)
     try:
         found = _topic(wire(), files, replace(choice, name=named.topic), memory.recall())
     except (Unreachable, Refused, Invalid) as error:
         raise Refused(
-            f"the runs of this cluster are on record in topic {named.topic}, which kquota cannot read over the "
-            f"brokers: {error}. Nothing was written; give --command-config, or use --bootstrap-server"
+            f"the runs of this cluster are on record in topic {named.topic}, "
+            "which kquota cannot read over the brokers: ",
+            error,
+            ". Nothing was written; give ",
+            Parameter("command_config"),
+            ", or use ",
+            Parameter("bootstrap_server"),
         ) from error
     if found is None:
         raise Refused(
             f"{MARKER} in ZooKeeper names topic {named.topic} as the record of runs, but the topic does not exist. "
-            "Nothing was written; kquota record unshare removes the marker"
+            "Nothing was written; ",
+            NextStep.UNSHARE_RECORD,
+            " removes the marker",
         )
     return found
 
 
 def marker(znodes: Znodes) -> Marker | None:
-    """What the marker znode says, None without one. Raises Refused for one that kquota did not write."""
+    """Return the content of the marker znode, None if it does not exist.
+
+    Raises Refused if kquota did not write it.
+    """
     node = znodes.read(MARKER)
     if node is None:
         return None
@@ -124,11 +137,13 @@ def marker(znodes: Znodes) -> Marker | None:
             raise ValueError("version or topic")
         return Marker(topic=document["topic"], topic_id=document["topic_id"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Refused(f"ZooKeeper: {MARKER} is not what kquota writes ({error}). Look at it by hand") from error
+        raise Refused(
+            f"ZooKeeper: {MARKER} was not written by kquota ({error}). Examine it with zookeeper-shell"
+        ) from error
 
 
 def zookeeper_of(wire: Wire) -> str | None:
-    """Where this cluster's ZooKeeper is, as its brokers are configured; None on KRaft.
+    """Return the address of this cluster's ZooKeeper from the config of a broker, None on KRaft.
 
     Raises Refused without DESCRIBE_CONFIGS on the cluster.
     """
@@ -144,7 +159,7 @@ def zookeeper_of(wire: Wire) -> str | None:
     )
     if code := answer.results[0].error_code:
         raise Refused(
-            f"broker {broker}: it did not tell whether this cluster has a ZooKeeper "
+            f"broker {broker}: it did not report whether this cluster has a ZooKeeper "
             f"({kafka_error(code, answer.results[0].error_message)}). Nothing was written; kquota needs "
             "DESCRIBE_CONFIGS on the cluster"
         )
@@ -153,7 +168,7 @@ def zookeeper_of(wire: Wire) -> str | None:
 
 
 class DoubleFence:
-    """Both locks: the topic's, asked before each transaction, and the znode's in it. Implements `Fence`."""
+    """Both locks: the topic's is checked before each transaction, the znode's in it. Implements `Fence`."""
 
     def __init__(self, topic: TopicRecord, lock: ZnodeLock) -> None:
         self._topic = topic
@@ -161,12 +176,12 @@ class DoubleFence:
 
     @contextmanager
     def hold(self, doing: str, *, take_over: bool) -> Iterator[None]:
-        """Take the znode's lock; the topic's is held already."""
+        """Take the znode's lock. The caller already holds the topic's."""
         with self._lock.hold(doing, take_over=take_over):
             try:
                 yield
             except Unreachable:
-                self._topic.must_hold()  # raises Busy, naming who has taken over
+                self._topic.must_hold()  # raises Busy and names the process that has taken over
                 raise
 
     def operations(self) -> Sequence[Operation]:
@@ -178,7 +193,7 @@ class DoubleFence:
 
 
 def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> TopicRecord | Unshared | None:
-    """The record in the topic, None where there is no topic and this host has never used one."""
+    """Return the record in the topic, None if the topic does not exist and this host has never used it."""
     from kquota.stores.admin import topic_log
 
     pinned = known.topic == choice.topic
@@ -187,24 +202,30 @@ def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> To
     except Forbidden as error:
         if choice.writes and pinned:
             raise Refused(
-                f"{error}. This host has used the record in it, so kquota writes nothing without it. --record {NONE} "
-                "uses the journals of this host only"
+                error,
+                ". This host has used the record in it, so kquota writes nothing without it. ",
+                *_ONLY_THIS_HOST,
             ) from error
-        return Unshared(f"this cluster may have a shared record that this user may not read: {error}", hidden=True)
+        return Unshared("this cluster may have a shared record that this user may not read: ", error, hidden=True)
     if log is None:
         if pinned and choice.writes:
             raise Refused(
-                f"topic {choice.topic}: the shared record of this cluster no longer exists. Nothing was written. "
-                "kquota record share creates a new one, kquota record unshare makes this host forget it, and --record "
-                f"{NONE} uses the journals of this host only"
+                f"topic {choice.topic}: the shared record of this cluster no longer exists. Nothing was written. ",
+                NextStep.SHARE_RECORD,
+                " creates a new one, ",
+                NextStep.UNSHARE_RECORD,
+                " makes this host forget it, and ",
+                *_ONLY_THIS_HOST,
             )
         if pinned:
-            choice.warned(f"topic {choice.topic}: the shared record no longer exists")
+            choice.warned(KquotaError(f"topic {choice.topic}: the shared record no longer exists"))
         elif choice.name is not None:
-            raise Refused(f"--record {choice.name}: the topic does not exist. kquota record share creates it")
+            absent = f" {choice.name}: the topic does not exist. "
+            raise Refused(_RECORD, absent, NextStep.SHARE_RECORD, " creates it")
         return None
     if pinned and known.topic_id != log.identity:
-        choice.warned(f"topic {choice.topic} was deleted and created again: runs of other hosts may be missing from it")
+        made_again = f"topic {choice.topic} was deleted and created again: runs of other hosts may be missing from it"
+        choice.warned(KquotaError(made_again))
     if choice.writes:
         RecordMemory(files.folder).keep(replace(known, topic=choice.topic, topic_id=log.identity))
     clock = MachineClock()
@@ -220,15 +241,18 @@ def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Ca
             raise Refused("this host does not know its address")
         return ZnodeRecord(znodes(known), files.cluster_id)
     except (Unreachable, Refused, Invalid) as error:
-        why = f"an open run of this host is also on record in ZooKeeper, which cannot be reached: {error}"
+        why = KquotaError("an open run of this host is also on record in ZooKeeper, which cannot be reached: ", error)
         if choice.writes:
-            raise Refused(f"{why}. Nothing was written; use --zookeeper, where hosts see the same runs") from error
+            use = (Parameter("zookeeper"), ", where hosts see the same runs")
+            raise Refused(why, ". Nothing was written; use ", *use) from error
         choice.warned(why)
         return Unshared(why)
 
 
-def _in_the_way(known: Remembered, files: RunFiles, znodes: Callable[[Remembered], Znodes]) -> str | None:
-    """Which runs other hosts have on record in ZooKeeper, or why that is unknown; None where there are none."""
+def _in_the_way(
+    known: Remembered, files: RunFiles, znodes: Callable[[Remembered], Znodes]
+) -> tuple[str | KquotaError, ...]:
+    """Return the open runs that are on record in ZooKeeper, or why they are unknown; empty if there are none."""
     from kquota.stores.record.znodes import ZnodeRecord
 
     there = f"ZooKeeper ({known.zookeeper})"
@@ -236,14 +260,15 @@ def _in_the_way(known: Remembered, files: RunFiles, znodes: Callable[[Remembered
         record = ZnodeRecord(znodes(known), files.cluster_id)
         still = [*(run.id for run in record.runs().values() if run.finished is None), *record.unreadable]
     except (Unreachable, Refused, Invalid) as error:
-        return f"runs may be on record in {there}: {error}. Use --zookeeper, or --record {NONE} if there are none"
-    return f"runs are on record in {there}: {', '.join(sorted(still))}. Use --zookeeper" if still else None
+        without = (", or ", _RECORD, f" {NONE} if there are none")
+        return (f"runs may be on record in {there}: ", error, *_USE_ZOOKEEPER, *without)
+    return (f"runs are on record in {there}: {', '.join(sorted(still))}", *_USE_ZOOKEEPER) if still else ()
 
 
 def _chosen_alone(known: Remembered, choice: Choice) -> Unshared:
     if known.topic is not None and choice.writes:
-        choice.warned(
-            f"--record {NONE}: kquota does not use the shared record in topic {known.topic}, so other hosts do not see "
-            "this"
+        unused = (
+            f" {NONE}: kquota does not use the shared record in topic {known.topic}, so other hosts do not see this"
         )
-    return Unshared(f"--record {NONE} was given")
+        choice.warned(KquotaError(_RECORD, unused))
+    return Unshared(_RECORD, f" {NONE} was given")

@@ -1,4 +1,4 @@
-"""Who may write to the cluster: one lock with a lease, kept alive by beats, and judged by the observer's own clock."""
+"""The lock for writing to a cluster: a lease that its holder renews with beats. Each observer uses its own clock."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from kquota.stores.state.process import Holder, boot, holder_of
 
 FORMAT: Final = 1
 LEASE_SECONDS: Final = 30.0
-"""A lock that an observer saw unchanged for so long is free."""
+"""An observer treats a lock as free after it has been unchanged for this time."""
 BEAT_SECONDS: Final = 5.0
-"""A holder that is about to write shows a sign of life when its last one is older."""
+"""A holder sends another beat when its last one is older than this."""
 WRITE_SECONDS: Final = LEASE_SECONDS / 2
-"""A holder writes to the cluster only so long after it sent its last confirmed beat."""
+"""A holder writes to the cluster only for this time after it sent its last confirmed beat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """The lock as it stands in the record. `term` grows with every holder, `beat` with every sign of life."""
+    """The lock as it is stored in the record. `term` grows with every holder, `beat` with every beat."""
 
     term: int
     beat: int
@@ -34,21 +34,24 @@ class Lock:
 
     @property
     def mark(self) -> str:
-        """What an observer compares: it changes with every sign of life."""
+        """The text that an observer compares. It changes with every beat."""
         return f"{self.term}:{self.beat}:{self.released}"
 
     def beaten(self) -> Lock:
-        """The same with another sign of life."""
+        """Return the same lock with another beat."""
         return replace(self, beat=self.beat + 1)
 
     def written(self, cluster_id: str) -> bytes:
-        """As it is stored."""
+        """Return the lock as it is stored."""
         document = {"format": FORMAT, "cluster": cluster_id, "term": self.term, "beat": self.beat}
         return json.dumps({**document, "released": self.released, **self.holder.written()}).encode()
 
 
 def lock_of(data: bytes, cluster_id: str) -> Lock:
-    """A stored lock. Raises ValueError, KeyError, TypeError for what is not one of this cluster and format."""
+    """Decode a stored lock.
+
+    Raises ValueError, KeyError or TypeError if it is not a lock of this cluster in this format.
+    """
     document: Mapping[str, Any] = json.loads(data)
     if document["format"] != FORMAT or document["cluster"] != cluster_id:
         raise ValueError(f"format {document['format']!s:.20}, cluster {document['cluster']!s:.40}")
@@ -59,10 +62,10 @@ def lock_of(data: bytes, cluster_id: str) -> Lock:
 
 
 class LeaseClock(Protocol):
-    """Seconds that also pass while the machine sleeps, and the way to wait."""
+    """A clock that also counts the time of suspension, and a way to wait."""
 
     def seconds(self) -> float:
-        """Since some moment of this machine's running."""
+        """Return the seconds since a fixed moment after this machine started."""
 
     def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -79,9 +82,9 @@ class MachineClock:
 
 
 class Sighting:
-    """Since when this host sees a lock unchanged, remembered from one command to the next in a small file.
+    """The time at which this host first saw the current state of a lock. A small file keeps it between commands.
 
-    A file that is damaged, or from before the machine's last start, counts as not there.
+    A file that is damaged, or older than the last start of the machine, is ignored.
     """
 
     def __init__(self, path: Path, clock: LeaseClock) -> None:
@@ -90,7 +93,7 @@ class Sighting:
         self._boot = boot()
 
     def unchanged(self, mark: str) -> float:
-        """For how many seconds the lock is known to be at `mark`; 0.0 when it is seen there for the first time."""
+        """Return the seconds since this host first saw the lock at `mark`; 0.0 if that is now."""
         moment = self._clock.seconds()
         with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
             document = json.loads(self._path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What this host remembers of a cluster's shared record: which topic it is, and how it reached ZooKeeper."""
+"""The file in which this host remembers a cluster's shared record: its topic, and how to reach ZooKeeper."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """Texts only. `topic` and `topic_id` name the record's topic, the others say how to reach ZooKeeper."""
+    """`topic` and `topic_id` name the record's topic. The other fields describe how to reach ZooKeeper."""
 
     topic: str | None = None
     topic_id: str | None = None
@@ -25,13 +25,16 @@ class Remembered:
 
 
 class RecordMemory:
-    """`record.json` beside the journals of a cluster. Damaged, or written by a newer kquota, it counts as empty."""
+    """`record.json` next to the journals of a cluster.
+
+    A file that is damaged, or was written by a newer kquota, counts as empty.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "record.json"
 
     def recall(self) -> Remembered:
-        """What was last kept."""
+        """Return what `keep` stored last."""
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             document: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))
             texts = {key: value for key, value in document.items() if isinstance(value, str)}
@@ -40,12 +43,12 @@ class RecordMemory:
         return Remembered()
 
     def keep(self, remembered: Remembered) -> None:
-        """Put this in the place of what was kept. A folder that cannot be written fails later, at the journal."""
+        """Replace what is stored. No error if the folder is not writable, because the journal then fails later."""
         if remembered == self.recall():
             return
         folder = self._path.parent
         with suppress(OSError):
-            for each in (folder.parent, folder):  # the first command of a host comes here before it has a journal
+            for each in (folder.parent, folder):  # the first command of a host has no journal yet
                 each.mkdir(mode=0o700, parents=True, exist_ok=True)
             with durable.replacing(self._path, private=True) as file:
                 file.write(json.dumps({"version": _VERSION, **asdict(remembered)}).encode())

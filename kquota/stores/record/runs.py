@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from kquota.errors import Busy
+from kquota.errors import Busy, KquotaError
 from kquota.reassign.run import Owner, Run
 from kquota.stores.record.shared import Joined, Shared, Unshared, joined, version_of
 from kquota.stores.state.process import me
@@ -14,9 +14,10 @@ from kquota.stores.state.runs import RunFiles
 
 
 class RecordedRuns:
-    """Every write goes to the journal first, to the shared record next, and only then to the cluster.
+    """The runs of one cluster. Every write goes first to the journal, then to the shared record, then to the cluster.
 
-    Implements `kquota.reassign.port.Runs`. `warned` hears of runs that cannot be read, once each.
+    Implements `kquota.reassign.port.Runs`. `warned` is called once for each run that cannot be read
+    or was continued elsewhere.
     """
 
     def __init__(self, files: RunFiles, shared: Shared, warned: Callable[[str], None] = lambda _: None) -> None:
@@ -28,11 +29,11 @@ class RecordedRuns:
 
     @contextmanager
     def hold(self, doing: str, *, take_over: bool = False) -> Iterator[None]:
-        """Keep every other kquota of this folder, and of the record, from writing. Raises Busy, naming the holder."""
+        """Lock this folder and the record, so that no other kquota writes. Raises Busy and names the holder."""
         with self._files.hold(doing), self._shared.lock(doing, take_over=take_over):
             found = self._joined()
             for run_id in found.ahead:
-                # The journal notes where the run is on record: a later command over another connection looks there.
+                # The journal names the record of the run, so that a later command over another connection finds it.
                 self._next(found.runs[run_id])
             self._learn_ends(found)
             yield
@@ -55,52 +56,52 @@ class RecordedRuns:
 
     @property
     def shared(self) -> bool:
-        """Whether every host of the team sees these runs."""
+        """True if all hosts of the team see these runs."""
         return self._shared.identity is not None
 
     @property
-    def alone(self) -> str | None:
-        """Why other hosts do not see these runs; None where they do."""
+    def alone(self) -> KquotaError | None:
+        """The reason why other hosts do not see these runs; None if they do."""
         return self._shared.why if isinstance(self._shared, Unshared) else None
 
     @property
     def hidden(self) -> bool:
-        """Whether there may be a shared record that this user may not read."""
+        """True if a shared record may exist that this user cannot read."""
         return isinstance(self._shared, Unshared) and self._shared.hidden
 
     @property
     def unreadable(self) -> tuple[str, ...]:
-        """The ids of runs on record that this kquota cannot read: nothing is known of what they have set."""
+        """The ids of runs on record that this kquota cannot read. It is unknown what they have set."""
         return tuple(sorted(self._shared.unreadable))
 
     def every(self) -> tuple[Run, ...]:
-        """Oldest first, ended runs too. Raises Refused when a journal cannot be understood."""
+        """Return all runs, also ended ones, oldest first. Raises Refused if a journal cannot be read."""
         return _ordered(self._joined(whole=True).runs.values())
 
     def unfinished(self) -> tuple[Run, ...]:
-        """Oldest first, those of other hosts too. Raises Refused when a journal cannot be understood."""
+        """Return the open runs, also those of other hosts, oldest first. Raises Refused if a journal cannot be read."""
         return _ordered(run for run in self._joined().runs.values() if run.finished is None)
 
     @property
     def late_seconds(self) -> float:
-        """For how long a write of the kquota that was taken over may still arrive at a broker."""
+        """Seconds in which a write of the previous lock holder can still reach a broker."""
         return self._shared.late_seconds
 
     def writer(self) -> str | None:
-        """The command that writes just now on any host, in words; None when there is none, or nothing is shared."""
+        """Return a description of the command that is writing now on any host, None if none is known."""
         found = self._shared.writer()
         return None if found is None else str(found)
 
     def begin(self, run: Run) -> None:
-        """Write a new record. Raises Busy when there is one of this id, Refused when it cannot be written."""
+        """Write the first version of a run. Raises Busy if its id exists, Refused if it cannot be written."""
         if run.id in self._latest:
-            raise Busy(f"run {run.id}: a run of this plan began in this very second; try again")
+            raise Busy(f"run {run.id}: a run of this plan began within the same second; try again")
         self._write(run, 1)
 
     def update(self, run: Run) -> None:
-        """Write the run's next version, if it differs or another process wrote the last one. Raises as `begin`.
+        """Write the next version of a run, if it differs or another process wrote the last one. Raises as `begin`.
 
-        Whoever continues a run outnumbers what the process before it may have written only to its own journal.
+        The new version number is higher than any that the previous process may have written only to its own journal.
         """
         if run.id not in self._latest:
             self._joined()
@@ -110,28 +111,28 @@ class RecordedRuns:
             self._next(run)
 
     def place(self, run: Run) -> str:
-        """The path of its journal, else where the shared record is."""
+        """Return the path of the run's journal, or the place of the shared record if this host has no journal."""
         here = self._files.has(run) or not self.shared
         return self._files.place(run) if here else self._shared.place
 
     def must_hold(self) -> None:
-        """To be called just before a write to the cluster. Raises Busy when another kquota has taken over."""
+        """Call this just before each write to the cluster. Raises Busy if another kquota has taken over."""
         self._shared.must_hold()
 
     def keep_alive(self) -> None:
-        """To be called while a command waits. Raises Busy when another kquota has taken over."""
+        """Call this while a command waits. Raises Busy if another kquota has taken over."""
         self._shared.keep_alive()
 
     def _next(self, run: Run) -> None:
         self._write(run, version_of(self._latest.get(run.id)) + 1)
 
     def _learn_ends(self, found: Joined) -> None:
-        """Runs that ended elsewhere end in the journals of this host too: it may lose sight of the shared record."""
+        """Record in this host's journals which runs ended elsewhere, because it may lose the shared record."""
         for run in self._ended_elsewhere(found):
             self._files.write(run, self._shared.identity, version_of(found.runs.get(run.id, run)))
 
     def _ended_elsewhere(self, found: Joined) -> Iterator[Run]:
-        """What is open in a journal of this host and has ended, as it is to be written there."""
+        """Yield each run that has ended but is open in this host's journal, as its journal should have it."""
         for run_id, kept in self._files.every().items():
             run = found.runs.get(run_id, kept.run)
             if run.finished is not None and kept.run.finished is None:
@@ -156,7 +157,7 @@ class RecordedRuns:
         for run_id in found.lost:
             self._tell(
                 run_id,
-                f"run {run_id} went on elsewhere while this host wrote only its own journal "
+                f"run {run_id} was continued on another host while this host wrote only its own journal "
                 f"({self._files.folder}); kquota uses the record in {self._shared.place}",
             )
         return found

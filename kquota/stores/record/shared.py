@@ -7,67 +7,71 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from kquota.errors import KquotaError
 from kquota.reassign.run import Owner, Run
 from kquota.stores.state.journal import Kept
 from kquota.stores.state.process import Holder
 
 ZOOKEEPER: Final = "zookeeper"
-"""How journals name the record in the znodes of their own cluster."""
+"""The name in journals for the record in the znodes of their own cluster."""
 
 
 class Shared(Protocol):
-    """Every run of one cluster, as all hosts see it. Any method may raise Unreachable, and Refused for a login."""
+    """Every run of one cluster, as all hosts see it.
+
+    Any method can raise Unreachable, and Refused for a login.
+    """
 
     @property
     def identity(self) -> str | None:
-        """What tells this record from any other; None where there is no shared record."""
+        """A name that no other record has; None without a shared record."""
 
     @property
     def place(self) -> str:
-        """Where it is, for people."""
+        """The place of the record, for messages."""
 
     @property
     def unreadable(self) -> Mapping[str, str]:
-        """The runs that this kquota could not read when it last looked, by id, and why not."""
+        """The runs that the last call of `runs` could not read, by id, with the reason."""
 
     def lock(self, doing: str, *, take_over: bool) -> AbstractContextManager[None]:
-        """Keep every other kquota of the cluster from writing. Raises Busy, naming the holder.
+        """Lock the cluster, so that no other kquota writes. Raises Busy and names the holder.
 
-        `take_over` takes the lock also from a holder that may be alive; it writes nothing any more.
+        `take_over` also takes the lock from a holder that may be alive. That holder then writes nothing more.
         """
 
     def writer(self) -> Holder | None:
-        """Who holds the lock as of the last look, None when nobody does."""
+        """Return the holder of the lock at the last reading, None if it was free."""
 
     def must_hold(self) -> None:
-        """To be called just before a write. Raises Busy when another kquota has taken over."""
+        """Call this just before each write. Raises Busy if another kquota has taken over."""
 
     @property
     def late_seconds(self) -> float:
-        """For how long a write of the kquota that was taken over may still arrive at a broker."""
+        """Seconds in which a write of the previous lock holder can still reach a broker."""
 
     def keep_alive(self) -> None:
-        """To be called while a command waits: others then see that the holder of the lock lives. Raises Busy too."""
+        """Call this while a command waits, so that others see that the holder is alive. Raises Busy as `must_hold`."""
 
     def runs(self, *, whole: bool = False) -> Mapping[str, Run]:
-        """Every readable run with its stamp, as of now; unless `whole`, ended ones without their plans and values.
+        """Return every readable run with its stamp. Unless `whole`, ended runs come without their plans and values.
 
-        Raises Busy for a holder that was taken over: it must not write on what another one has written since.
+        Raises Busy if the caller held the lock and was taken over, because its runs may be out of date.
         """
 
     def put(self, run: Run) -> None:
-        """Write this version of a run. Raises Busy when another kquota has taken over."""
+        """Write this version of a run. Raises Busy if another kquota has taken over."""
 
     def flush(self) -> None:
-        """Every `put` is in the record when this returns; a record may delay it until then."""
+        """Write every `put` that the record has delayed."""
 
 
 class Unshared:
-    """No shared record, and why not: only the journals of this host. Implements `Shared`."""
+    """The absence of a shared record, with the reason. Implements `Shared`."""
 
-    def __init__(self, why: str, *, hidden: bool = False) -> None:
-        """`hidden`: there may be a shared record that this user may not read."""
-        self.why = why
+    def __init__(self, *why: str | KquotaError, hidden: bool = False) -> None:
+        """`why`: the parts of the reason. `hidden`: a shared record may exist that this user cannot read."""
+        self.why = KquotaError(*why)
         self.hidden = hidden
 
     identity = None
@@ -99,9 +103,9 @@ class Unshared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """The runs as they are. Of those in `ahead` this host knows more than the record.
+    """The current runs. For those in `ahead`, this host has a newer version than the record.
 
-    Runs in `lost` went another way on another host while this one could not see the record.
+    Those in `lost` were continued on another host while this one wrote without the record.
     """
 
     runs: Mapping[str, Run]
@@ -110,13 +114,15 @@ class Joined:
 
 
 def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str | None) -> Joined:
-    """What is true of each run that this host or the record `identity` knows.
+    """Return the current version of each run that this host or the record `identity` has.
 
-    A run that has ended in the record has ended. Otherwise the higher version is true, if it grew out of the other: a
-    journal line is written first, so the journal is ahead by the lines of a command that died, or by all that was
-    written without the record. It did not if the record has another process's version in the place of one of its lines.
-    A run that was in the record and is there no more ended there, and was cleared away. One that began in this record
-    and never got there never began: nothing is written to a cluster before its run is on record.
+    - A run that has ended in the record has ended.
+    - Otherwise the higher version is current, if it continues the other one. The journal is written first, so it can be
+      ahead by the lines of a command that died, or by all lines that were written without the record. It does not
+      continue the record if the record has a version of another process with the number of one of its lines.
+    - A run that was in the record and is missing there has ended there and was cleared.
+    - A run that began in this record and is missing there never began, because kquota writes nothing to a cluster
+      before the run is on record.
     """
     runs: dict[str, Run] = dict(shared)
     ahead: list[str] = []
@@ -142,10 +148,10 @@ def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str |
 
 
 def _of_another(sent: Mapping[int, Owner | None], there: Run) -> bool:
-    """Whether another process wrote the version that is there, of which this host has one of its own."""
+    """Return True if this host has a version with the number of the recorded one, but another process wrote that."""
     return there.stamp is not None and sent.get(there.stamp.version, there.stamp.by) != there.stamp.by
 
 
 def version_of(run: Run | None) -> int:
-    """The version of a run on record, 0 for one that is not."""
+    """Return the version of a run on record, 0 if it is not on record."""
     return 0 if run is None or run.stamp is None else run.stamp.version

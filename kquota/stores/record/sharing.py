@@ -1,4 +1,4 @@
-"""Setting the shared record up and deleting it: the topic, and on a cluster with ZooKeeper the marker znode."""
+"""Creating and deleting the shared record: the topic and, on a cluster with ZooKeeper, the marker znode."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kquota.errors import Incomplete, KquotaError, Refused
+from kquota.errors import Incomplete, KquotaError, NextStep, Parameter, Refused
 from kquota.stores.admin import topic_log, topic_setup
 from kquota.stores.admin.connection import Wire
 from kquota.stores.record import choose
@@ -23,7 +23,7 @@ from kquota.stores.zookeeper.znodes import Znodes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharingPlan:
-    """What `share` does: the topic to create (None: it is there), and whether it writes the marker znode."""
+    """What `share` does. `setup` is the topic to create, None if it exists. `marker`: it writes the marker znode."""
 
     setup: topic_setup.Setup | None
     marker: bool
@@ -31,9 +31,9 @@ class SharingPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """How the shared record is. `wrong` keeps it from being used, `weak` may lose or hold up records.
+    """The state of the shared record. `wrong` prevents its use. `weak` can lose or delay records.
 
-    `writer` is who holds the lock now. `foreign` counts records that kquota did not write.
+    `writer` is the current holder of the lock. `foreign` is the number of records that kquota did not write.
     """
 
     identity: str
@@ -49,9 +49,9 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """The shared record of one cluster: set up, examined and deleted.
+    """The shared record of one cluster: its creation, examination and deletion.
 
-    `znodes` is None where the ZooKeeper was not named. `files` are the journals of this host.
+    `znodes` is None if the caller did not name the ZooKeeper. `files` are the journals of this host.
     """
 
     wire: Wire
@@ -60,7 +60,7 @@ class Sharing:
     topic: str
 
     def plan(self) -> SharingPlan:
-        """What `share` would do. Raises Refused where the cluster cannot have a record now, and says why."""
+        """Return what `share` would do. Raises Refused with the reason if the cluster cannot have a record now."""
         _must_have_both(self)
         found = topic_setup.describe(self.wire, self.topic)
         if found is not None and (wrong := topic_setup.wrong(found)):
@@ -68,8 +68,11 @@ class Sharing:
         named = None if self.znodes is None else choose.marker(self.znodes)
         if named is not None and named.topic != self.topic:
             raise Refused(
-                f"topic {named.topic} holds the record of this cluster already. Nothing was written; kquota record "
-                f"unshare --record {named.topic} ends that first"
+                f"topic {named.topic} already holds the record of this cluster. Nothing was written; ",
+                NextStep.UNSHARE_RECORD,
+                " ",
+                Parameter("record"),
+                f" {named.topic} ends that first",
             )
         if self.znodes is not None and named is None:
             _must_have_no_open_znodes(self.znodes, self.files.cluster_id)
@@ -79,9 +82,9 @@ class Sharing:
         )
 
     def share(self, wanted: SharingPlan) -> RecordedRuns:
-        """Create the topic, write the marker, and put the open runs of this host on the record.
+        """Create the topic, write the marker, and put the open runs of this host on record.
 
-        Raises Incomplete when the topic was created and cannot be used.
+        Raises Incomplete if the topic was created but cannot be used.
         """
         if wanted.setup is None:
             return _used(self, wanted)
@@ -89,11 +92,11 @@ class Sharing:
         try:
             return _used(self, wanted)
         except KquotaError as error:
-            why = f"{error}. Topic {self.topic} was created: give the same command again, or kquota record unshare"
-            raise Incomplete(why, [self.topic], []) from error
+            created = f". Topic {self.topic} was created: run the same command again, or "
+            raise Incomplete((error, created, NextStep.UNSHARE_RECORD), [self.topic], []) from error
 
     def condition(self) -> Condition | None:
-        """How the record is, None when there is none. Raises Forbidden when this user may not see the topic."""
+        """Return the state of the record, None without one. Raises Forbidden if this user cannot see the topic."""
         found = topic_setup.describe(self.wire, self.topic)
         if found is None:
             return None
@@ -119,16 +122,16 @@ class Sharing:
         )
 
     def deletable(self, found: Condition | None) -> bool:
-        """Whether `unshare` would delete a topic. Raises Refused as it does."""
+        """Return True if `unshare` would delete a topic. Raises Refused as `unshare`."""
         _must_have_both(self)
         if found is not None:
             _must_be_over(self.topic, [*found.open_runs, *found.unreadable])
         return found is not None
 
     def unshare(self) -> bool:
-        """Delete the marker and the topic, and forget them on this host; whether there was anything to delete.
+        """Delete the marker and the topic, and forget them on this host. Returns True if there was something to delete.
 
-        Raises Refused while a run is open or cannot be read, Busy while a command of another host writes.
+        Raises Refused if a run is open or cannot be read, Busy while a command of another host writes.
         """
         _must_have_both(self)
         log = topic_log.find(self.wire, self.topic)
@@ -166,18 +169,22 @@ def _must_be_over(topic: str, still: Sequence[str]) -> None:
     if still:
         names = ", ".join(sorted(still))
         raise Refused(
-            f"topic {topic}: runs are open in it ({names}). End them first; kquota move status and kquota throttle "
-            "show name them. Nothing was deleted"
+            f"topic {topic}: runs are open in it ({names}). End them first; ",
+            NextStep.SHOW_MOVES,
+            " and ",
+            NextStep.SHOW_THROTTLES,
+            " list them. Nothing was deleted",
         )
 
 
 def _must_have_both(at: Sharing) -> None:
-    """Raises Refused for a cluster with ZooKeeper whose ZooKeeper was not named."""
+    """Raise Refused if the cluster has a ZooKeeper and the caller did not name it."""
     address = None if at.znodes is not None else choose.zookeeper_of(at.wire)
     if address is not None:
         raise Refused(
-            f"this cluster keeps its metadata in ZooKeeper ({address}): also give --zookeeper, so that commands over "
-            "ZooKeeper find the same record. Nothing was written"
+            f"this cluster keeps its metadata in ZooKeeper ({address}): also give ",
+            Parameter("zookeeper"),
+            ", so that commands over ZooKeeper find the same record. Nothing was written",
         )
 
 
@@ -187,7 +194,7 @@ def _must_have_no_open_znodes(znodes: Znodes, cluster_id: str) -> None:
     writer = record.writer()
     if still or writer is not None:
         what = f"runs are on record in ZooKeeper: {', '.join(sorted(still))}" if still else f"{writer} is writing there"
-        raise Refused(f"{what}. End them first, with --zookeeper. Nothing was written")
+        raise Refused(f"{what}. End them first, with ", Parameter("zookeeper"), ". Nothing was written")
 
 
 def _mark(znodes: Znodes, topic: str, identity: str) -> None:
@@ -199,7 +206,7 @@ def _mark(znodes: Znodes, topic: str, identity: str) -> None:
     if node is not None:
         write = SetData(path=MARKER, data=data, version=node.version)
     if not znodes.committed([write]):
-        raise Refused(f"ZooKeeper: {MARKER} was written by another kquota just now; try again")
+        raise Refused(f"ZooKeeper: {MARKER} has just been written by another kquota; try again")
 
 
 def _unmark(znodes: Znodes | None) -> bool:

@@ -1,4 +1,4 @@
-"""One run in the shared record: a small JSON sheet, and its large fields as parts beside it, named by their hash."""
+"""One run in the shared record: a small JSON sheet, and its large fields as separate parts, named by their hash."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from kquota.stores.state import run_fields
 
 FORMAT: Final = 1
 LARGE: Final = 20_000
-"""Bytes of JSON above which a field has a part of its own: it is then written once and not with every version."""
+"""A field with more bytes of JSON becomes a part, which is written once and not with every version."""
 LARGEST: Final = 256 * 2**20
-"""Bytes of one field. A plan of a million partitions takes 90 MB; anything larger is not a run."""
+"""The largest field, in bytes. A plan of a million partitions has 90 MB, so anything larger is not a run."""
 LARGEST_SHEET: Final = 900_000
 
 
@@ -29,16 +29,16 @@ _NOTHING: Final = {
     "topic_ids": {},
     "handed_over": {},
 }
-"""The fields of an ended run that take long to read, and that few ask for."""
+"""The fields of an ended run that are slow to read and rarely needed."""
 
 
 class Unreadable(KquotaError):
-    """A sheet that this kquota cannot read, and why. Others are still read."""
+    """This kquota cannot read a sheet. The message is the reason. Other sheets are still read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """A run as it is shared, with its stamp. `parts` are the hashes of the parts that it needs."""
+    """A run from the shared record, with its stamp. `parts` are the hashes of the parts that it needs."""
 
     run: Run
     parts: tuple[str, ...] = ()
@@ -46,14 +46,14 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded:
-    """A sheet as it is stored: the sheet itself, and the parts (gzip) by their hash."""
+    """A run as it is stored: the sheet, and the parts (gzip) by their hash."""
 
     sheet: bytes
     parts: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def encode(run: Run, cluster_id: str, known: Callable[[str], bool] = lambda _: False) -> Encoded:
-    """What to store. Parts that are `known` to be stored already are left out. The run must have a stamp."""
+    """Encode a run for the record, without the parts that are `known` to be stored. The run must have a stamp."""
     assert run.stamp is not None
     parts: dict[str, bytes] = {}
     fields: dict[str, Any] = {}
@@ -73,9 +73,9 @@ def encode(run: Run, cluster_id: str, known: Callable[[str], bool] = lambda _: F
 def decode(
     data: bytes, run_id: str, cluster_id: str, part: Callable[[str], bytes | None], *, whole: bool = True
 ) -> Sheet:
-    """The run of a stored sheet that is called `run_id`; unless `whole`, an ended one without what it did.
+    """Decode the sheet of the run `run_id`. Unless `whole`, an ended run comes without the fields of `_NOTHING`.
 
-    Raises Unreadable, saying why.
+    Raises Unreadable with the reason.
     """
     try:
         if len(data) > LARGEST_SHEET:
@@ -95,12 +95,12 @@ def decode(
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Invalid) as error:
         raise Unreadable(f"{type(error).__name__}: {error!s:.200}") from error
     if run.id != run_id:
-        raise Unreadable(f"it tells of another run ({run.id})")
+        raise Unreadable(f"it contains another run ({run.id})")
     return Sheet(run=run, parts=tuple(parts.values()))
 
 
 def _inflated(data: bytes | None, digest: str) -> bytes:
-    """The bytes of a part, at most `LARGEST`. Raises ValueError."""
+    """Return the bytes of a part, at most `LARGEST`. Raises ValueError if it is missing or damaged."""
     if data is None:
         raise ValueError(f"its part {digest[:8]} is missing")
     stream = zlib.decompressobj(wbits=31)
@@ -109,7 +109,7 @@ def _inflated(data: bytes | None, digest: str) -> bytes:
     except zlib.error as error:
         raise ValueError(f"its part {digest[:8]} is damaged ({error})") from error
     if stream.unconsumed_tail or not stream.eof:
-        raise ValueError(f"its part {digest[:8]} is cut short, or larger than {LARGEST:,} bytes")
+        raise ValueError(f"its part {digest[:8]} is truncated, or larger than {LARGEST:,} bytes")
     if hashlib.sha256(text).hexdigest()[:32] != digest:
         raise ValueError(f"its part {digest[:8]} is not what was stored")
     return text

@@ -1,4 +1,4 @@
-"""The shared record in a compacted topic: `run/<id>`, its parts, and `lock`; appended to by one holder at a time."""
+"""The shared record in a compacted topic, with the keys `run/<id>`, `part/…` and `lock`. Only the holder appends."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ LOCK: Final = "lock"
 _RUN: Final = "run/"
 _PART: Final = "part/"
 _PART_BYTES: Final = 700_000
-"""Below the million bytes that a topic takes by default, with room for the batch around it."""
+"""Less than the million bytes that a topic accepts by default, with room for the rest of the batch."""
 _ENDED: Final = 50
-"""So many ended runs stay, the newest: hosts that were away learn of their end, and reports read them."""
+"""How many ended runs stay, the newest ones, so that other hosts learn of their end and reports read them."""
 _LOOK_SECONDS: Final = 1.0
 _FRESH_SECONDS: Final = 1.0
-"""For so long the holder of the lock relies on what it has read: nobody else appends, unless the lock is taken over."""
+"""The holder of the lock relies on its last reading for this time, because only it appends until it is taken over."""
 
 
 class TopicRecord:
-    """Runs in a topic. Implements `Shared`.
+    """The runs in a topic. Implements `Shared`.
 
-    `waiting` hears that kquota waits for a holder that shows no sign of life, a whole lease at most; without it a lock
-    that is held is refused at once.
+    `waiting` is called when kquota waits for a silent holder, at most for one lease. Without it, a held lock is an
+    error at once.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class TopicRecord:
 
     @property
     def late_seconds(self) -> float:
-        """The holder before may have stopped between asking for its lock and writing, and its request may wait."""
+        # The previous holder may have been stopped between its check of the lock and its write.
         return max(0.0, self._late_until - self._clock.seconds())
 
     def keep_alive(self) -> None:
@@ -106,7 +106,7 @@ class TopicRecord:
         self.keep_alive()
         if self._clock.seconds() - self._sent > WRITE_SECONDS:
             raise Busy(
-                f"the record in {self.place} answered too late to write safely: nothing more is written here; "
+                f"the record in {self.place} answered too late to write safely. Nothing more is written; "
                 "try again later"
             )
 
@@ -134,7 +134,7 @@ class TopicRecord:
             raise Refused(f"run {run.id} is too large for a record ({len(encoded.sheet):,} bytes): split the plan")
         for digest, data in encoded.parts.items():
             chunks = [data[n : n + _PART_BYTES] for n in range(0, len(data), _PART_BYTES)]
-            # The first chunk comes last: it tells that the part is whole, and how many chunks there are.
+            # The first chunk is written last. It shows that the part is complete, and how many chunks it has.
             for n, chunk in reversed(list(enumerate(chunks))):
                 self._append([(f"{_PART}{run.id}/{digest}/{n}", b"%d\n" % len(chunks) + chunk)])
         self._append([(f"{_RUN}{run.id}", encoded.sheet)])
@@ -145,7 +145,7 @@ class TopicRecord:
         return None
 
     def _sheet(self, name: str, item: Item, *, whole: bool) -> Sheet:
-        """Each sheet is read once, however often it is asked for."""
+        """Decode each sheet only once."""
         mark = (item.offset, whole)
         if name not in self._sheets or self._sheets[name][0] != mark:
             assert item.value is not None
@@ -167,7 +167,7 @@ class TopicRecord:
                 return b"".join(chunks)
 
     def _clear_away(self) -> None:
-        """Ended runs beyond the newest, and parts that no sheet names."""
+        """Delete the oldest ended runs, and parts that no sheet names."""
         runs = self.runs()
         ended = sorted((run for run in runs.values() if run.finished is not None), key=lambda run: (run.begun, run.id))
         gone = {run.id for run in ended[:-_ENDED]}
@@ -208,24 +208,27 @@ class TopicRecord:
         if taken:
             self._late_until = sent + LEASE_SECONDS
         if taken and take_over:
-            # The holder before may have checked its lock just before we took it, and may still write for so long.
+            # The previous holder may have checked its lock just before this, and can still write for this time.
             self._clock.sleep(WRITE_SECONDS)
 
     def _wait(self, found: Lock, left: float, before: str) -> str:
-        """Wait a moment for a holder that may be dead; its mark. Raises LockHeld at once for one that is alive."""
+        """Wait a moment for a holder that may be dead, and return its mark. Raises LockHeld if it is alive."""
         if self._waiting is None or before not in ("", found.mark):
             raise LockHeld(
-                f"{found.holder} holds this cluster; try again later. If it has died, the lock is free in {left:.0f} s",
+                f"{found.holder} holds the lock of this cluster; try again later. "
+                f"If it has died, the lock is free in {left:.0f} s",
                 lock=found,
                 left=left,
             )
         if not before:
-            self._waiting(f"{found.holder} holds this cluster: waiting {left:.0f} s for a sign of life (Ctrl-C stops)")
+            self._waiting(
+                f"{found.holder} holds the lock of this cluster; waiting {left:.0f} s for a sign of life (Ctrl-C stops)"
+            )
         self._clock.sleep(min(left, _LOOK_SECONDS))
         return found.mark
 
     def _release(self) -> None:
-        """At once where that is possible, else when others saw no sign of life for a lease."""
+        """Release the lock. If that fails, others take it when they have seen no beat for one lease."""
         with suppress(KquotaError):
             self._refresh()
             found = self._found()
@@ -235,7 +238,7 @@ class TopicRecord:
         self._mine = None
 
     def _append(self, entries: list[Entry]) -> None:
-        """The entries and a sign of life, in one batch. Raises Busy when another kquota has taken over."""
+        """Append the entries and a beat in one batch. Raises Busy if another kquota has taken over."""
         if self._mine is None:
             raise Busy(f"the lock of {self.place} is not held: nothing is written")
         self._must_be(self._mine)
@@ -251,7 +254,7 @@ class TopicRecord:
         self._refresh()
 
     def _must_be(self, mine: Lock) -> None:
-        """Raises Busy when the lock as last read is another's: having read that, an append is not stale any more."""
+        """Raise Busy if the lock was another's at the last reading. `append` alone would not detect that any more."""
         found = self._found(forced=True)
         if found is None or found.term != mine.term:
             raise self._taken_over()
@@ -259,7 +262,7 @@ class TopicRecord:
     def _taken_over(self) -> Busy:
         found = self._found(forced=True)
         who = "another kquota" if found is None else str(found.holder)
-        return Busy(f"{self.place}: {who} has taken over; nothing more is written here")
+        return Busy(f"{self.place}: {who} has taken over. Nothing more is written")
 
     def _found(self, *, forced: bool = False) -> Lock | None:
         item = self._items.get(LOCK)
@@ -280,7 +283,7 @@ class TopicRecord:
         self._keep(self._log.read(), asked)
 
     def _refresh(self) -> None:
-        """For the holder of the lock: read again when the last reading is too old to rely on."""
+        """Read again if the last reading is too old. Only for the holder of the lock."""
         if self._clock.seconds() - self._read_at > _FRESH_SECONDS:
             self._read()
 
@@ -291,7 +294,7 @@ class TopicRecord:
 
 
 class LockHeld(Busy):
-    """Another kquota holds the lock. It may be dead: then the lock is free `left` seconds from now."""
+    """Another kquota holds the lock. If it is dead, the lock becomes free in `left` seconds."""
 
     def __init__(self, message: str, *, lock: Lock, left: float) -> None:
         super().__init__(message)

@@ -1,6 +1,6 @@
 """The shared record in the cluster's own ZooKeeper: /kquota/runs/<id>, written in one transaction with the throttle.
 
-/kquota/lock is ephemeral and says who writes; the version of a run's znode is the fencing token.
+/kquota/lock is ephemeral and names the process that writes. The version of a run's znode is the fencing token.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ LOCK: Final = "/kquota/lock"
 _RUNS: Final = "/kquota/runs"
 _PARTS: Final = "/kquota/parts"
 _PART_BYTES: Final = 700_000
-"""A transaction holds 1 MB, paths and ACLs included."""
+"""A transaction has at most 1 MB, including paths and ACLs."""
 _NEW_SESSION_LOOKS: Final = 10
 _LOOK_SECONDS: Final = 0.2
 _ENDED: Final = 20
-"""So many ended runs stay, the newest, so that a host that was away learns of their end."""
+"""How many ended runs stay, the newest ones, so that other hosts learn of their end."""
 
 
 class ZnodeLock:
-    """/kquota/lock: an ephemeral znode with its holder's name. Implements `Fence`; a session's end releases it."""
+    """/kquota/lock: an ephemeral znode that names its holder and ends with the session. Implements `Fence`."""
 
     def __init__(self, znodes: Znodes) -> None:
         self._znodes = znodes
@@ -45,12 +45,12 @@ class ZnodeLock:
 
     @property
     def held(self) -> bool:
-        """Whether this process has taken the lock."""
+        """True if this process has taken the lock."""
         return self._mine is not None
 
     @contextmanager
     def hold(self, doing: str, *, take_over: bool) -> Iterator[None]:
-        """Take the lock until the end. Raises Busy, naming the holder."""
+        """Hold the lock until the context ends. Raises Busy and names the holder."""
         self._mine = self._taken(json.dumps(holder(doing).written()).encode(), take_over=take_over)
         try:
             yield
@@ -67,15 +67,15 @@ class ZnodeLock:
         return None
 
     def check(self, node: Node | None) -> None:
-        """Raises Busy where the lock's znode is not ours."""
+        """Raise Busy if this process took the lock and `node` is not its lock."""
         if self._mine is not None and (node is None or node.data != self._mine):
             by = "nobody" if node is None else str(_holder(node))
             raise Busy(
-                f"the session with ZooKeeper ended and its lock with it; held by {by} now: nothing more is written"
+                f"the session with ZooKeeper ended, which released its lock (now held by {by}). Nothing more is written"
             )
 
     def _taken(self, data: bytes, *, take_over: bool) -> bytes:
-        """The lock, also from a process of this machine that has ended and whose session has not."""
+        """Take the lock, also from a process of this machine that has ended while its session is still open."""
         for _ in range(2):
             if self._znodes.read(ROOT) is None:
                 self._znodes.committed([Create(path=ROOT, data=b"")])
@@ -85,12 +85,12 @@ class ZnodeLock:
             if node is None:
                 continue
             if not (take_over or _holder(node).dead):
-                raise Busy(f"{_holder(node)} holds this cluster; try again later")
+                raise Busy(f"{_holder(node)} holds the lock of this cluster; try again later")
             self._znodes.committed([Delete(path=LOCK, version=node.version)])
-        raise Busy("other kquotas take the lock of this cluster all the time; try again later")
+        raise Busy("other kquota processes keep taking the lock of this cluster; try again later")
 
     def _release(self) -> None:
-        """At once, unless the lock is another's by now; at the latest it ends with the session."""
+        """Release the lock, unless another process has it now. If this fails, the end of the session releases it."""
         mine, self._mine = self._mine, None
         with contextlib.suppress(KquotaError):
             node = self._znodes.read(LOCK)
@@ -99,9 +99,9 @@ class ZnodeLock:
 
 
 class ZnodeRecord:
-    """Runs as znodes. Implements `Shared` and `Fence`.
+    """The runs in znodes. Implements `Shared` and `Fence`.
 
-    A run that was `put` is written in the transaction of whatever write comes next, or by `flush`.
+    The transaction of the next write, or `flush`, writes each run that was `put`.
     """
 
     identity = ZOOKEEPER
@@ -133,7 +133,7 @@ class ZnodeRecord:
                 raise
 
     def _must_not_be_taken_over(self) -> None:
-        """After the session was lost: a new one, which kazoo begins, may show the lock of another. Raises Busy then."""
+        """After a lost session, check the lock in the new session that kazoo opens. Raises Busy if it is another's."""
         for _ in range(_NEW_SESSION_LOOKS):
             with contextlib.suppress(Unreachable):
                 self.operations()
@@ -150,7 +150,7 @@ class ZnodeRecord:
         self._lock.check(self._znodes.read(LOCK))
 
     def keep_alive(self) -> None:
-        """The session does that."""
+        """Do nothing, because the session is kept alive by its client."""
 
     def runs(self, *, whole: bool = False) -> Mapping[str, Run]:
         paths = {name: f"{_RUNS}/{name}" for name in self._znodes.children(_RUNS)}
@@ -183,8 +183,8 @@ class ZnodeRecord:
     def flush(self) -> None:
         if self._staged and (operations := self.operations()):
             if not self._znodes.committed(operations):
-                self.operations()  # raises Busy for the one who was faster
-                raise Busy("another kquota writes to the same runs; try again later")
+                self.operations()  # raises Busy and names the faster process
+                raise Busy("another kquota is writing to the same runs; try again later")
             self.committed()
 
     def operations(self) -> Sequence[Operation]:
@@ -193,7 +193,7 @@ class ZnodeRecord:
             return ()
         paths = {name: f"{_RUNS}/{name}" for name in names}
         nodes = self._znodes.read_all([LOCK, ROOT, _RUNS, *paths.values()])
-        # The runs first: they name who took over, also where that one has ended by now and the lock is free.
+        # The runs come first: they name the process that took over, also if it has ended and the lock is free.
         writes = [operation for name, path in paths.items() for operation in self._one(name, path, nodes[path])]
         self._lock.check(nodes[LOCK])
         made = [Create(path=path, data=b"") for path in (_RUNS,) if nodes[path] is None]
@@ -223,18 +223,18 @@ class ZnodeRecord:
         return b"".join(chunks) if chunks and len(chunks) == len(paths) else None
 
     def _store(self, run_id: str, digest: str, data: bytes) -> None:
-        """Before the sheet that names it. A part that another attempt left is the same to the byte."""
+        """Write a part, before the sheet that names it. A part left by another attempt has the same bytes."""
         folder = f"{_PARTS}/{run_id}"
         for path in (ROOT, _PARTS, folder):
             self._znodes.committed([Create(path=path, data=b"")])
         chunks = [data[n : n + _PART_BYTES] for n in range(0, len(data), _PART_BYTES)]
-        # The first chunk comes last: it tells that the part is whole.
+        # The first chunk is written last. It shows that the part is complete.
         for n, chunk in reversed(list(enumerate(chunks))):
             self._znodes.committed([Create(path=f"{folder}/{digest}-{n}", data=chunk)])
             self._parts[run_id].add(f"{digest}-{n}")
 
     def _clear_away(self, found: Mapping[str, Run]) -> None:
-        """The parts of runs that have ended, and the oldest of those runs."""
+        """Delete the parts of ended runs, and the oldest ended runs."""
         ended = sorted((run for run in found.values() if run.finished is not None), key=lambda run: (run.begun, run.id))
         for run in ended[:-_ENDED]:
             self._staged.setdefault(run.id, None)
@@ -246,10 +246,10 @@ class ZnodeRecord:
                 self._znodes.committed([Delete(path=f"{_PARTS}/{name}", version=0)])
 
     def _one(self, name: str, path: str, node: Node | None) -> list[Operation]:
-        """What a transaction does with one run. Raises Busy where another kquota has written it."""
+        """Return the operations of a transaction for one run. Raises Busy if another kquota has written the run."""
         held = self._versions.get(name)
         if (None if node is None else node.version) != held:
-            raise Busy(f"run {name} was taken over by {_writer(node)}: nothing more is written here")
+            raise Busy(f"run {name} was taken over by {_writer(node)}. Nothing more is written")
         if name not in self._staged:
             return [] if held is None else [Check(path=path, version=held)]
         data = self._staged[name]
@@ -259,16 +259,16 @@ class ZnodeRecord:
 
 
 def _stripped(run: Run) -> Run:
-    """What is worth keeping in ZooKeeper of a large run that has ended: that it has."""
+    """Return a large ended run without its plans and values, because ZooKeeper only needs to record its end."""
     nothing = Plan(targets={})
     return replace(run, plan=nothing, rollback=nothing, taken={}, topic_ids={}, handed_over=frozenset())
 
 
 def _of_version_1(document: Mapping[str, Any]) -> Run:
-    """A run that kquota 0.1 left open. Raises Unreadable."""
+    """Decode a run that kquota 0.1 left open. Raises Unreadable."""
     if document.get("run") is None:
         host = _holder_in(document).owner.host
-        raise Unreadable(f"its plan is only in a journal on host {host}; go on there")
+        raise Unreadable(f"its plan is only in a journal on host {host}; continue it there")
     try:
         return run_fields.run_of([document["run"]], Stamp(version=max(1, int(document["steps"]))))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, KquotaError) as error:
@@ -285,7 +285,7 @@ def _holder_in(document: Mapping[str, Any]) -> Holder:
 
 
 def _writer(node: Node | None) -> str:
-    """Who wrote a run's znode last."""
+    """Return a description of the process that last wrote a run's znode."""
     document = json_in(node.data) if node is not None else {}
     if "format" not in document:
         return str(_holder_in(document))

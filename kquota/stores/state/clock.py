@@ -1,4 +1,4 @@
-"""The clock of the record: it also counts the time for which this machine was suspended."""
+"""The clock of the record. It also counts the time in which this machine was suspended."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import time
 from typing import Final
 
 _CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Linux stops CLOCK_MONOTONIC during a suspend; macOS does not, and has no CLOCK_BOOTTIME."""
+"""Linux stops CLOCK_MONOTONIC during a suspend. macOS does not, and has no CLOCK_BOOTTIME."""
 
 
 def now() -> float:
-    """Seconds since some moment; never set back."""
+    """Return the seconds since a fixed moment. They never decrease."""
     return time.clock_gettime(_CLOCK)

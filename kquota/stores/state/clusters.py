@@ -1,4 +1,4 @@
-"""Named clusters: `config.toml` says where each one is and which files hold its security; never a secret itself."""
+"""Named clusters: `config.toml` has the address of each one and the files of its login, but no secrets."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ from pathlib import Path
 from typing import Any, Final
 
 from kquota import folders
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Parameter
 
 ADDRESSES: Final = ("bootstrap-server", "zookeeper")
 FILES: Final = ("command-config", "zk-tls-config-file", "zk-sasl-config-file")
 RECORD: Final = "record"
+_CLUSTER: Final = Parameter("cluster")
 _SECRET: Final = re.compile(r"pass|secret|token|jaas|credential|key(?!tab)", re.IGNORECASE)
 
 
 def config_file(environment: Mapping[str, str]) -> Path:
-    """Where they are: config.toml in kquota's own folder of `environment`."""
+    """Return the path of config.toml in kquota's config folder."""
     return folders.config(environment) / "config.toml"
 
 
 def cluster(name: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """What `[clusters.NAME]` says: the options' names without their dashes in front, and their values.
+    """Return the table `[clusters.NAME]`: names of options without leading dashes, and their values.
 
-    A file stands relative to config.toml. Raises Invalid, naming the file and what is wrong, for anything that is not
-    one of `ADDRESSES` and `FILES`, in any cluster, and for a cluster that is not there.
+    Relative paths are relative to config.toml. Raises Invalid if the cluster is missing, or if any cluster has a key
+    that is not in `ADDRESSES`, `FILES` or `RECORD`. The message names the file and the problem.
     """
     path = config_file(environment)
     clusters = _clusters(path)
     if name not in clusters:
         known = f"it has {', '.join(sorted(clusters))}" if clusters else "it has none"
-        raise Invalid(f"--cluster {name}: there is no [clusters.{name}] in {path}; {known}")
+        raise Invalid(_CLUSTER, f" {name}: {path} has no [clusters.{name}]; {known}")
     for other, entry in clusters.items():
         _check(entry, f"{path}: [clusters.{other}]")
     return {key: _placed(key, value, path.parent) for key, value in clusters[name].items()}
@@ -42,16 +43,16 @@ def _clusters(path: Path) -> dict[str, Any]:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise Invalid(f"--cluster needs {path}, which is not there; write [clusters.NAME] into it") from None
+        raise Invalid(_CLUSTER, f": {path} does not exist. Create it with a table [clusters.NAME]") from None
     except OSError as error:
-        raise Invalid(f"--cluster: cannot read {path}: {error.strerror or error}") from None
+        raise Invalid(_CLUSTER, f": cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise Invalid(f"{path} is not UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise Invalid(f"{path} is not TOML: {error}") from None
     for key in document:
         if key != "clusters":
-            raise Invalid(f"{path}: {key!r} is not known here; write [clusters.NAME]")
+            raise Invalid(f"{path}: {key!r} is not a valid key; write [clusters.NAME]")
     clusters = document.get("clusters", {})
     if not isinstance(clusters, dict):
         raise Invalid(f"{path}: clusters must be tables: [clusters.NAME]")
@@ -64,15 +65,18 @@ def _check(entry: object, where: str) -> None:
     for key, value in entry.items():
         if key not in (*ADDRESSES, *FILES, RECORD):
             if _SECRET.search(key):
-                raise Invalid(f"{where}: {key!r}: no secrets here; put them into the file of command-config, chmod 600")
+                raise Invalid(
+                    f"{where}: {key!r}: this file must not hold secrets. "
+                    "Put them into the file of command-config, and run chmod 600 on it"
+                )
             raise Invalid(f"{where}: {key!r} is not one of {', '.join((*ADDRESSES, *FILES, RECORD))}")
         if not isinstance(value, str) or not value:
-            raise Invalid(f"{where}: {key} must be a text that is not empty")
+            raise Invalid(f"{where}: {key} must be a non-empty string")
     if len(entry.keys() & set(ADDRESSES)) != 1:
-        raise Invalid(f"{where} needs either bootstrap-server or zookeeper; write two clusters for the two ways")
+        raise Invalid(f"{where} needs either bootstrap-server or zookeeper; to use both, define two clusters")
     for key in entry:
         if key.startswith("zk-") and "zookeeper" not in entry:
-            raise Invalid(f"{where}: {key} goes with zookeeper")
+            raise Invalid(f"{where}: {key} is valid only with zookeeper")
 
 
 def _placed(key: str, value: str, folder: Path) -> str:

@@ -1,6 +1,6 @@
-"""The names of a cluster that a shell completes: one short-lived file a cluster, which completions read without Python.
+"""The names that a shell completes: one short-lived file for each cluster, which completions read without Python.
 
-The program that reads it is `completions/source/complete.awk`; both make its name and its first line by one rule.
+The reader is `completions/source/complete.awk`. Both derive the file's name and its first line by the same rule.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from kquota import durable, folders
 from kquota.terms import BrokerId, wrong_topic_name
 
 FRESH_SECONDS: Final = 60
-"""How long names are offered without a look at the cluster."""
+"""How long names are offered before the cluster is asked again."""
 FAILED_SECONDS: Final = 30
-"""How long nobody is asked again after a look that failed."""
+"""How long the cluster is not asked again after it did not answer."""
 
 _LONGEST: Final = 200
 
 
 def completion_file(environment: Mapping[str, str], named: Sequence[str]) -> CompletionFile:
-    """The file of a cluster where the shells look for it: in `$XDG_CACHE_HOME/kquota/completion`."""
+    """Return the file of a cluster, in `$XDG_CACHE_HOME/kquota/completion`, where the shells look for it."""
     return CompletionFile(folders.cache(environment) / "completion", named)
 
 
 def lines(topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
-    """`topics NAME` and `brokers ID`, one a line, in order; what is no topic's name is left out."""
+    """Return the lines `topics NAME` and `brokers ID`, sorted, without invalid topic names."""
     return [
         *(f"topics {name}" for name in sorted(topics) if not wrong_topic_name(name)),
         *(f"brokers {broker}" for broker in sorted(brokers)),
@@ -38,10 +38,10 @@ def lines(topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
 
 
 class CompletionFile:
-    """What is kept of the cluster that `named` names, in a file that only its owner reads.
+    """The names of one cluster, in a file that only its owner can read.
 
-    `named` is all that says which cluster and as whom, in the order of `cli.connection.OPTIONS`, empty where nothing
-    does. No method raises: completions do without.
+    `named` are the values that identify the cluster and the login, in the order of `cli.connection.OPTIONS`, empty for
+    those that are not set. No method raises, because completions work without the file.
     """
 
     def __init__(self, folder: Path, named: Sequence[str]) -> None:
@@ -50,8 +50,8 @@ class CompletionFile:
         self._path = folder / os.fsdecode(name[:_LONGEST])
 
     def recall(self) -> list[str]:
-        """The lines last kept, however old; none where there are none of this cluster."""
-        # ValueError: it is not UTF-8, or what a power cut left has no two lines.
+        """Return the lines that were stored last, of any age; none if the file is not of this cluster."""
+        # ValueError: the file is not UTF-8, or a power cut left fewer than two lines.
         with contextlib.suppress(OSError, ValueError):
             key, _, *found = self._path.read_text(encoding="utf-8").splitlines()
             if key == self._key:
@@ -59,17 +59,17 @@ class CompletionFile:
         return []
 
     def keep_names(self, topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
-        """Keep the names of a cluster that answered. Returns the lines."""
+        """Store the names of a cluster that answered. Returns the lines."""
         found = lines(topics, brokers)
         self.keep(found, FRESH_SECONDS)
         return found
 
     def keep_failed(self, before: Collection[str]) -> None:
-        """Keep the lines of an earlier look, because this look failed."""
+        """Store the lines of an earlier answer again, because the cluster did not answer now."""
         self.keep(before, FAILED_SECONDS)
 
     def keep(self, found: Collection[str], seconds: int) -> None:
-        """Put the lines in place of those before, good for so many seconds from now."""
+        """Replace the lines. They are valid for `seconds` from now."""
         with contextlib.suppress(OSError, ValueError):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             text = "".join(f"{line}\n" for line in (self._key, int(time.time()) + seconds, *found))

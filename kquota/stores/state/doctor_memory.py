@@ -1,4 +1,4 @@
-"""What `throttle doctor` remembers between two looks: one small JSON file a cluster, whole or not there."""
+"""The memory of `throttle doctor` between two runs: one small JSON file for each cluster, written as a whole."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kquota import durable
-from kquota.errors import Refused
+from kquota.errors import Parameter, Refused
 from kquota.settings.resource import Setting
 from kquota.stores.state.run_fields import setting_fields, setting_of
 from kquota.throttle.fixes import Sightings
@@ -17,13 +17,13 @@ _VERSION: Final = 1
 
 
 class SightingsFile:
-    """`root`/<cluster id>/leftovers.json, beside the runs; readable by its owner only. Implements `Memory`."""
+    """`root`/<cluster id>/leftovers.json, next to the runs. Only its owner can read it. Implements `Memory`."""
 
     def __init__(self, root: Path, cluster_id: str) -> None:
         self._path = root / cluster_id / "leftovers.json"
 
     def recall(self) -> Sightings | None:
-        """A file that is damaged, or a newer kquota's, is none: everything is then seen anew."""
+        """Return None if the file is damaged or of a newer kquota. All findings then count as new."""
         try:
             document = json.loads(self._path.read_text(encoding="utf-8"))
             if document["version"] != _VERSION:
@@ -52,7 +52,8 @@ class SightingsFile:
             with durable.replacing(self._path, private=True) as file:
                 file.write(json.dumps(document, indent=1).encode())
         except OSError as error:
-            raise Refused(f"{self._path}: cannot be written: {error.strerror}; --state-dir names another") from error
+            why = f"{self._path}: cannot be written: {error.strerror}; "
+            raise Refused(why, Parameter("state_dir"), " names another") from error
 
 
 def _moment(text: str) -> datetime:

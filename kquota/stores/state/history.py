@@ -1,4 +1,4 @@
-"""A history's folder: snapshots as they were taken and, in `rolled/v1`, batches of Parquet, each whole or not there."""
+"""The folder of a history: snapshots as they were taken and, in `rolled/v1`, complete batches of Parquet files."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from pathlib import Path
 from typing import Final
 
 from kquota import durable
-from kquota.errors import Busy, Invalid, Refused
+from kquota.errors import Busy, Invalid, NextStep, Refused
 from kquota.sizes import history
 from kquota.sizes.history import Listing, SnapshotKey
 from kquota.text_file import is_folder, looking_at
 
 _GZIP: Final = b"\x1f\x8b"
 _SNAPSHOTS: Final = (".jsonl.gz", ".json.gz", ".jsonl", ".json")
-_TAKE: Final = "take one with: kquota log-dirs --snapshot DIR"
-# Neither Spark nor a person's glob over rolled/v1 sees what is not whole.
+# Outside of rolled/v1, so that neither Spark nor a glob over that folder sees an incomplete batch.
 _UNFINISHED: Final = "rolled/.unfinished"
 _MANIFEST: Final = "_batch.json"
 
 
 def found(paths: Iterable[Path]) -> Listing:
-    """The history in folders of it and single snapshots. Raises Invalid for a path or a file that is not of one."""
+    """Return the history in these folders and snapshot files. Raises Invalid for a path that is not part of one."""
     rolled, held, snapshots = [], set[SnapshotKey](), dict[Path, SnapshotKey]()
     for path in paths:
         if not _is_folder(path):
@@ -44,9 +43,9 @@ def found(paths: Iterable[Path]) -> Listing:
 
 
 def spent(directory: Path, held: Collection[SnapshotKey]) -> list[Path]:
-    """The snapshots of a folder that can be deleted: `held` has them, and a newer one of their cluster lies there.
+    """Return the snapshots of a folder that can be deleted: they are in `held`, and their cluster has a newer one.
 
-    A cluster's newest stays: `newest` reads it, and nothing that is rolled.
+    The newest of each cluster stays, because `newest` reads only snapshot files.
     """
     lying = {path: _taken(path) for path in _lying(directory)}
     last = {each.cluster: each for each in sorted(lying.values())}
@@ -54,24 +53,24 @@ def spent(directory: Path, held: Collection[SnapshotKey]) -> list[Path]:
 
 
 def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
-    """The newest snapshot among files and folders of them, rolled or not; and whose it is.
+    """Return the newest snapshot file among these files and folders, and its key.
 
-    Raises Invalid for none, for two that show the same, and for snapshots of several clusters.
+    Raises Invalid if there is none, if two have the same key, or if they are of several clusters.
     """
     every: dict[Path, SnapshotKey] = {}
     for path in paths:
         lying = _lying(path) if _is_folder(path) else [path]
         if not lying:
-            raise Invalid(f"{path}: the folder holds no snapshot (*.jsonl.gz); {_TAKE}")
+            raise Invalid(f"{path}: the folder holds no snapshot (*.jsonl.gz); ", NextStep.TAKE_SNAPSHOT)
         every |= {each: _taken(each) for each in lying}
     found = history.listing((), (), every)
     if len(clusters := found.clusters()) > 1:
-        raise Invalid(f"snapshots of {len(clusters)} clusters ({', '.join(clusters)}): name those of one cluster only")
+        raise Invalid(f"snapshots of {len(clusters)} clusters ({', '.join(clusters)}): give those of one cluster only")
     return max(found.waiting.items(), key=lambda item: item[1])
 
 
 def lines(path: Path) -> Generator[bytes]:
-    """A snapshot's lines, packed or not. Raises Invalid where it is damaged."""
+    """Yield the lines of a snapshot, compressed or not. Raises Invalid if it is damaged."""
     try:
         with path.open("rb") as raw:
             packed = raw.peek(2)[:2] == _GZIP
@@ -82,7 +81,7 @@ def lines(path: Path) -> Generator[bytes]:
 
 
 def check(paths: Iterable[Path]) -> None:
-    """Read snapshots to their end. Raises Invalid for the first that is damaged."""
+    """Read snapshots to their end. Raises Invalid for the first damaged one."""
     for path in paths:
         with contextlib.closing(lines(path)) as every:
             for _ in every:
@@ -91,16 +90,16 @@ def check(paths: Iterable[Path]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryBatch:
-    """What is rolled into the history in `directory`; its tables are made in the empty folder `unfinished`."""
+    """A new batch for the history in `directory`. The caller writes its tables into the empty folder `unfinished`."""
 
     directory: Path
     unfinished: Path
 
     def commit(self, tables: Mapping[str, Path], snapshots: Collection[SnapshotKey]) -> Path:
-        """Make one batch of the tables' folders, `cluster=…/date=…/*.parquet`, and put it in place by one rename.
+        """Create one batch from the tables' files, `cluster=…/date=…/*.parquet`, and put it in place with one rename.
 
-        A power cut leaves the history as it was, or with all of the batch. Returns the batch. Raises Refused where the
-        disk says no.
+        After a power cut, the history has either all of the batch or nothing of it. Returns the path of the batch.
+        Raises Refused if it cannot be written.
         """
         place = self.directory / history.ROLLED / history.batch_name(snapshots)
         batch = self.unfinished / "batch"
@@ -124,9 +123,9 @@ class HistoryBatch:
 
 @contextlib.contextmanager
 def rolling(directory: Path) -> Iterator[HistoryBatch]:
-    """A batch to be made, its folder held against every other kquota; what a dead one left is gone.
+    """Yield a new batch while its folder is locked. Deletes the files that a dead process left.
 
-    Raises Busy where another one rolls this history, Refused where the disk says no.
+    Raises Busy if another kquota is compacting this history, Refused if the folder cannot be written.
     """
     unfinished = directory / _UNFINISHED
     try:
@@ -138,7 +137,7 @@ def rolling(directory: Path) -> Iterator[HistoryBatch]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise Busy(f"another kquota rolls {directory}; try again later") from error
+            raise Busy(f"another kquota is compacting {directory}; try again later") from error
         try:
             shutil.rmtree(unfinished, ignore_errors=True)
             unfinished.mkdir()
@@ -164,7 +163,7 @@ def _taken(path: Path) -> SnapshotKey:
 
 
 def _lying(directory: Path) -> list[Path]:
-    """The snapshots in a folder; one that is still being written begins with a dot."""
+    """Return the snapshots in a folder, without unfinished ones, whose names begin with a dot."""
     with looking_at(directory):
         return sorted(p for p in directory.iterdir() if p.name.endswith(_SNAPSHOTS) and not p.name.startswith("."))
 
@@ -172,35 +171,35 @@ def _lying(directory: Path) -> list[Path]:
 def _batches(rolled: Path) -> list[Path]:
     if not is_folder(rolled):
         return []
-    # A glob would say of a folder that may not be read that nothing is rolled.
+    # A glob would return nothing for a folder that cannot be read.
     with looking_at(rolled):
         return sorted(p for p in rolled.iterdir() if p.name.startswith("batch="))
 
 
 def _is_folder(path: Path) -> bool:
     if (found := is_folder(path)) is None:
-        raise Invalid(f"{path}: there is no such file or folder")
+        raise Invalid(f"{path}: the file or folder does not exist")
     return found
 
 
 def _unwritable(path: Path, error: OSError) -> Refused:
-    return Refused(f"cannot write {path}: {error.strerror}; the history is as it was")
+    return Refused(f"cannot write {path}: {error.strerror}; the history is unchanged")
 
 
 def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iterable[str]) -> Path:
-    """Write one snapshot as `<cluster>-<UTC time>.jsonl.gz`; written, fsynced, then renamed. Returns its path.
+    """Write one snapshot as `<cluster>-<UTC time>.jsonl.gz`: write, fsync, rename. Returns its path.
 
-    Raises Invalid where `directory` cannot be made, Refused where the disk says no, or that very snapshot exists.
+    Raises Invalid if `directory` cannot be created, Refused if the file exists or cannot be written.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Invalid(f"cannot make the folder {directory}: {error.strerror}") from error
-    # A cluster's id is base64 and may begin with a dash; it must stay one plain file name.
+        raise Invalid(f"cannot create the folder {directory}: {error.strerror}") from error
+    # A cluster id is base64, so it can contain characters that are not valid in a file name.
     safe = re.sub(r"[^A-Za-z0-9_-]", "_", cluster_id)
     path = directory / f"{safe}-{time.astimezone(UTC):%Y%m%dT%H%M%SZ}.jsonl.gz"
     if path.exists():
-        raise Refused(f"{path} exists already: one snapshot a second is enough")
+        raise Refused(f"{path} already exists: kquota takes at most one snapshot per second")
     try:
         with (
             durable.replacing(path) as raw,
@@ -209,5 +208,5 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
             for line in lines:
                 packed.write(line.encode() + b"\n")
     except OSError as error:
-        raise Refused(f"cannot write {path}: {error.strerror}; nothing was kept") from error
+        raise Refused(f"cannot write {path}: {error.strerror}; nothing was saved") from error
     return path

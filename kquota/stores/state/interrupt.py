@@ -1,6 +1,6 @@
-"""Signals that wait: what is raised in the midst of a client library is lost there, or becomes another error.
+"""Deferring signals during calls of client libraries, which would lose the exception or turn it into another error.
 
-kazoo takes a Ctrl-C that comes while it wakes its connection for a lost connection, and the write goes on.
+For example, kazoo treats a Ctrl-C while it wakes its connection as a lost connection, and continues the write.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def deferred() -> Iterator[Callable[[], None]]:
-    """Yields what lets the signals through that came meanwhile, to the handlers that stood before; so does the end.
+    """Defer signals. Yields a function that passes those that have arrived to the previous handlers.
 
-    Outside of the main thread, where Python handles none, nothing is changed.
+    The end of the context does the same. Has no effect outside of the main thread, where Python handles no signals.
     """
     came: list[tuple[int, FrameType | None]] = []
     before: dict[int, Callable[[int, FrameType | None], Any]] = {}

@@ -15,7 +15,7 @@ Entry: TypeAlias = tuple[str, bytes | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One record of the log. `at` is the broker's append time in UTC: for display, never for a decision."""
+    """One record of the log. `at` is the broker's append time in UTC. It is only for display, never for a decision."""
 
     offset: int
     key: str
@@ -24,48 +24,51 @@ class Item:
 
 
 class Stale(KquotaError):
-    """Another host appended first. Nothing of ours was appended. The next `read` returns what it appended."""
+    """Another host appended first, so nothing was appended. The next `read` returns what that host appended."""
 
 
 class Forbidden(Refused):
-    """The broker does not let this user see the topic (error 29). It may exist: it never counts as absent."""
+    """The broker does not let this user see the topic (error 29). It may exist, so it never counts as absent."""
 
 
 class Log(Protocol):
-    """The log of one cluster. A reader sees, for each key, at least the newest item."""
+    """The log of one cluster. A reader sees at least the newest item of each key."""
 
     @property
     def identity(self) -> str:
-        """The topic's id as Kafka prints it. A log that was deleted and made again has another one."""
+        """The topic's id as Kafka prints it. A log that was deleted and created again has another id."""
 
     def read(self) -> Sequence[Item]:
-        """The items appended since the last `read`, our own included, in order; every item that is kept at first.
+        """Return the items appended since the last `read`, also our own, in order. The first call returns all items.
 
-        Raises Unreachable after a deadline, Refused when the topic is not what it was (deleted, made again, forbidden).
+        Raises Unreachable after a deadline, Refused if the topic was deleted, created again or forbidden.
         """
 
     def seen(self) -> Sequence[Item]:
-        """The items that an `append` has come across since the last `read` or `seen`, our own included. Asks nobody."""
+        """Return the items that `append` has read since the last `read` or `seen`, also our own. Sends no request."""
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Append the entries as one batch, only if nothing was appended since the last `read` or `append`.
 
-        When this returns, the entries are in the log and survive the loss of a broker. Raises Stale, with nothing
-        appended; Unknown when the outcome cannot be learnt before a deadline; Unreachable when no broker took it in
-        time, and nothing was appended; Refused like `read`, and for a batch that is larger than the topic takes. A
-        batch of about 900 kB is accepted.
+        When this returns, the entries are in the log and survive the loss of a broker. A batch of about 900 kB is
+        accepted. Raises:
+
+        - Stale: another host appended first, and nothing of ours was appended.
+        - Unknown: the outcome is not known before a deadline.
+        - Unreachable: no broker accepted the batch in time, and nothing was appended.
+        - Refused: as `read`, and for a batch that is larger than the topic accepts.
         """
 
     def offer(self, entries: Sequence[Entry]) -> None:
-        """As `append`, but return with the leader's answer, whatever it is: nothing is read back, nothing is repeated.
+        """Send the entries once, without reading them back, and ignore the answer.
 
-        For what others can do without. The log is not used afterwards.
+        Only for entries that are not essential. The log must not be used afterwards.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTopic:
-    """How the record's topic is set up. `configs` holds the values of the keys that matter, None when unreadable."""
+    """The setup of the record's topic. `configs` has the values of the relevant keys, None if they cannot be read."""
 
     name: str
     identity: str

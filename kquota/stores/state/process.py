@@ -1,4 +1,4 @@
-"""This process as other kquotas name it, and whether another process of this machine still lives."""
+"""The identity of this process for other kquota processes, and whether a process of this machine is still alive."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from kquota.reassign.run import Owner
 
 _BEGUN: Final = datetime.now(UTC).replace(microsecond=0)
 _START_FIELD: Final = 19
-"""Of /proc/<pid>/stat behind the command's name: when the process started, in ticks since boot."""
+"""Index of the start time, in ticks since boot, among the fields of /proc/<pid>/stat after the command's name."""
 
 
 @functools.cache
 def me() -> Owner:
-    """Who runs this process, where, and since when."""
+    """Return the user, the host, the number and the start time of this process."""
     return Owner(user=_user(), host=socket.gethostname(), pid=os.getpid(), since=_BEGUN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who holds a lock, and for which command.
+    """The process that holds a lock, and its command.
 
-    `machine` names one boot of one machine and one container on it, None where the system does not tell: host names
-    and process numbers repeat between containers. `started` tells a process from a later one of its number.
+    `machine` identifies one boot of one machine and one container on it, because host names and process numbers repeat
+    between containers. It is None if the system does not report it. `started` distinguishes a process from a later one
+    with the same number.
     """
 
     owner: Owner
@@ -46,14 +47,14 @@ class Holder:
 
     @property
     def dead(self) -> bool:
-        """Whether it ran on this machine and has ended. False where that cannot be known."""
+        """True if the process ran on this machine and has ended. False if that is unknown."""
         if self.machine is None or self.machine != _machine():
             return False
         now = _started(self.owner.pid)
         return now is None or (self.started is not None and now != self.started)
 
     def written(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the holder as JSON values."""
         owner = self.owner
         return {
             "doing": self.doing,
@@ -67,12 +68,12 @@ class Holder:
 
 
 def holder(doing: str) -> Holder:
-    """This process, while it runs a command."""
+    """Return this process as the holder of a lock for the command `doing`."""
     return Holder(owner=me(), doing=doing, machine=_machine(), started=_started(os.getpid()))
 
 
 def holder_of(document: Mapping[str, Any]) -> Holder:
-    """What `written` gave; "unknown" for each part that is not there or not valid, so that any lock can be named."""
+    """Return the holder that `written` stored. Each missing or invalid part becomes "unknown", so this never fails."""
     pid = document.get("pid")
     since = _BEGUN
     with contextlib.suppress(ValueError, TypeError):
@@ -91,7 +92,7 @@ def holder_of(document: Mapping[str, Any]) -> Holder:
 
 
 def boot() -> str | None:
-    """The id of this boot of this machine, None where the system does not tell it."""
+    """Return the id of this boot of this machine, None if the system does not report it."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -123,7 +124,7 @@ def _machine() -> str | None:
 
 
 def _started(pid: int) -> str | None:
-    """When a process of this machine started; None when there is none of this number, or it has ended."""
+    """Return the start time of a process of this machine, None if it does not exist or has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""Where a report is written: whole or not at all, and over nothing that is no report."""
+"""Writing a report as a whole, and never over a file that is not a report."""
 
 from __future__ import annotations
 
@@ -7,38 +7,41 @@ from pathlib import Path
 from typing import Final
 
 from kquota import durable
-from kquota.errors import Invalid, Refused
+from kquota.errors import Invalid, Parameter, Refused
 
 _HEAD: Final = 1000
+_REPORT: Final = Parameter("report")
 
 
 def check(path: Path, mark: str) -> None:
-    """Raises Invalid where no report can be written: a report's first bytes hold `mark`, and no other file is replaced.
+    """Raise Invalid if no report can be written to `path`. A file is replaced only if its first bytes contain `mark`.
 
-    Looked at early: what is reported takes a while to find out.
+    Call this early, because the estimate takes a while.
     """
     place = path.resolve()
     try:
         if not place.parent.is_dir():
-            raise Invalid(f"--report {path}: there is no folder {place.parent}")
+            raise Invalid(_REPORT, f" {path}: the folder {place.parent} does not exist")
         if not os.access(place.parent, os.W_OK | os.X_OK):
-            raise Invalid(f"--report {path}: the folder {place.parent} cannot be written to")
+            raise Invalid(_REPORT, f" {path}: the folder {place.parent} is not writable")
         if place.exists() and not place.is_file():
-            raise Invalid(f"--report {path}: is no plain file")
+            raise Invalid(_REPORT, f" {path}: is not a regular file")
         if place.exists() and (head := _head(place)) and mark.encode() not in head:
-            raise Invalid(f"--report {path}: exists, and is no report of kquota; name another file")
+            raise Invalid(_REPORT, f" {path}: already exists and is not a kquota report. Choose another file")
     except OSError as error:
-        raise Invalid(f"--report {path}: {error.strerror}") from error
+        raise Invalid(_REPORT, f" {path}: {error.strerror}") from error
 
 
 def write(path: Path, page: str) -> None:
-    """Written, fsynced, then renamed over a former report. Raises Refused where the disk says no."""
+    """Write, fsync, then rename over an earlier report. Raises Refused if the file cannot be written."""
     place = path.resolve()
     try:
         with durable.replacing(place) as file:
             file.write(page.encode())
     except OSError as error:
-        raise Refused(f"--report {path}: cannot be written: {error.strerror}; the estimate stands above") from error
+        raise Refused(
+            _REPORT, f" {path}: cannot be written: {error.strerror}; the estimate is printed above"
+        ) from error
 
 
 def _head(path: Path) -> bytes:

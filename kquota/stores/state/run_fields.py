@@ -1,6 +1,6 @@
-"""The fields of a run as JSON values, and back: the one codec of the journal and of the shared record.
+"""The fields of a run as JSON values, and back: the only codec of the journal and of the shared record.
 
-What is read may be forged: a run may only restore the throttle keys, and every value must have its type.
+The input may be forged, so every value must have its type, and a run can restore only the throttle keys.
 """
 
 from __future__ import annotations
@@ -33,24 +33,27 @@ from kquota.terms import (
 
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9-]{1,100}")
 _LONGEST_PRIOR: Final = 1_000_000
-"""Characters. Kafka 3.9.1 stores lists that are longer than it can describe."""
+"""The longest prior value, in characters. Kafka 3.9.1 stores longer lists than it can describe."""
 _LONGEST_TEXT: Final = 1_000
 
 Json = Mapping[str, Any]
 
 
 def is_run_id(text: object) -> bool:
-    """Whether this can name a run, and so a file and a znode."""
+    """Return True if this is a valid id of a run, which also names a file and a znode."""
     return isinstance(text, str) and _RUN_ID.fullmatch(text) is not None
 
 
 def written(run: Run) -> dict[str, Any]:
-    """Every field of the run as a JSON value."""
+    """Return every field of the run as a JSON value."""
     return {name: write(getattr(run, name)) for name, (write, _) in _FIELDS.items()}
 
 
 def changed(before: Run, after: Run) -> dict[str, Any]:
-    """The fields that make `after` of `before`, the same run; of `taken` the items that differ, and those `gone`."""
+    """Return the fields that change `before` to `after`, two versions of the same run.
+
+    Of `taken`, these are the items that differ, and as `gone` those that were removed.
+    """
     document = {
         name: write(getattr(after, name))
         for name, (write, _) in _FIELDS.items()
@@ -63,7 +66,10 @@ def changed(before: Run, after: Run) -> dict[str, Any]:
 
 
 def run_of(documents: Sequence[Json], stamp: Stamp) -> Run:
-    """The run that `written` and then `changed` documents tell. Raises ValueError, KeyError, TypeError, Invalid."""
+    """Return the run from a document of `written` and those of `changed` after it.
+
+    Raises ValueError, KeyError, TypeError or Invalid.
+    """
     latest = {name: document[name] for document in documents for name in _FIELDS if name in document}
     values = {
         name: read(latest[name])
@@ -74,12 +80,12 @@ def run_of(documents: Sequence[Json], stamp: Stamp) -> Run:
 
 
 def stamp_written(stamp: Stamp) -> dict[str, Any]:
-    """A stamp as JSON values."""
+    """Return a stamp as JSON values."""
     return {"v": stamp.version, "by": _owner(stamp.by), "at": _when(stamp.at), "record": stamp.record}
 
 
 def stamp_of(document: Json) -> Stamp:
-    """The stamp of a line or of a sheet. Raises ValueError, KeyError, TypeError."""
+    """Return the stamp of a line or of a sheet. Raises ValueError, KeyError or TypeError."""
     version = document["v"]
     if type(version) is not int or version < 1:
         raise ValueError(f"version {version!r} is not a positive number")
@@ -109,7 +115,7 @@ def _same(value: Any) -> Any:
 
 def _text(value: Any, longest: int = _LONGEST_TEXT) -> str:
     if not isinstance(value, str) or len(value) > longest:
-        raise ValueError(f"{str(value)[:40]!r} is not a text of at most {longest:,} characters")
+        raise ValueError(f"{str(value)[:40]!r} is not a string of at most {longest:,} characters")
     return value
 
 
@@ -178,12 +184,12 @@ def _topic_ids(document: Any) -> dict[str, str]:
 
 
 def setting_fields(setting: Setting) -> dict[str, str]:
-    """A setting as files and shared records hold it."""
+    """Return a setting as it is stored in files and shared records."""
     return {"kind": setting.kind, "name": setting.name, "key": setting.key}
 
 
 def setting_of(item: Any) -> Setting:
-    """The setting that `setting_fields` wrote. Raises ValueError, KeyError and TypeError for anything else."""
+    """Return the setting that `setting_fields` wrote. Raises ValueError, KeyError or TypeError for anything else."""
     kind, name, key = item["kind"], _text(item["name"]), item["key"]
     if kind == "topic":
         _topic(name)
@@ -259,8 +265,8 @@ _FIELDS: Final[Mapping[str, _Codec]] = {
     "reason": _Codec(_same, lambda text: None if text is None else _text(text)),
     "crowded": _Codec(bool, _flag),
 }
-"""Each field of a run: how it is written, and how it is read."""
+"""The functions that write and read each field of a run."""
 _SINCE_3: Final = ("owner", "reason", "crowded")
-"""Fields that a journal of version 2 lacks."""
+"""The fields that a journal of version 2 does not have."""
 
 assert set(_FIELDS) | {"stamp"} == {field.name for field in fields(Run)}

@@ -1,4 +1,7 @@
-"""The journals of one host: one file a run in a folder a cluster, safe once a method returns; and its lock."""
+"""The journals of one host, and their lock: one file for each run, in a folder for each cluster.
+
+Data is on disk when a method returns.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from kquota import durable
-from kquota.errors import Busy, Invalid, KquotaError, Refused
+from kquota.errors import Busy, Invalid, KquotaError, Parameter, Refused
 from kquota.reassign.run import Run, Stamp
 from kquota.stores.state import journal
 from kquota.stores.state.journal import Kept
@@ -27,14 +30,14 @@ _SUFFIX: Final = ".journal"
 
 
 class RunFiles:
-    """Journals of one cluster's runs, in `root`/<cluster id>/<run id>.journal; only their owner can read them.
+    """The journals of one cluster's runs, `root`/<cluster id>/<run id>.journal. Only their owner can read them.
 
-    Raises Invalid for a cluster id that cannot name a folder.
+    Raises Invalid for a cluster id that is not a valid name for a folder.
     """
 
     def __init__(self, root: Path, cluster_id: str) -> None:
         if not _SAFE.fullmatch(cluster_id):
-            raise Invalid(f"cluster id {cluster_id!r} cannot name a folder of {root}")
+            raise Invalid(f"cluster id {cluster_id!r} is not a valid name for a folder in {root}")
         self.cluster_id = cluster_id
         self.folder = root / cluster_id
         self._known: dict[str, Run] = {}
@@ -42,9 +45,9 @@ class RunFiles:
 
     @contextmanager
     def hold(self, doing: str) -> Iterator[None]:
-        """Keep every other kquota of this folder from writing. Raises Busy, naming who holds it.
+        """Lock this folder, so that no other kquota writes. Raises Busy and names the holder.
 
-        The system releases the lock when the process ends, however it ends.
+        The operating system releases the lock when the process ends for any reason.
         """
         self._make_folder()
         path = self.folder / "lock"
@@ -58,7 +61,9 @@ class RunFiles:
             except OSError as error:
                 if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                     raise _unusable(path, "locked", error) from error
-                raise Busy(f"{holder_of(_object(file.read()))} holds {self.folder}; try again later") from error
+                raise Busy(
+                    f"{holder_of(_object(file.read()))} holds the lock of {self.folder}; try again later"
+                ) from error
             try:
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, json.dumps(holder(doing).written()).encode(), 0)
@@ -67,9 +72,10 @@ class RunFiles:
             yield
 
     def every(self) -> dict[str, Kept]:
-        """Every run, finished ones too: kquota never deletes a journal. One whose first line is torn never began.
+        """Return every run, also ended ones, because kquota never deletes a journal.
 
-        Raises Refused when the folder or a journal cannot be read, or when a newer kquota wrote it.
+        A run with a truncated first line never began. Raises Refused if the folder or a journal cannot be read, or if
+        a newer kquota wrote it.
         """
         try:
             paths = sorted(self.folder.glob(f"*{_SUFFIX}"))
@@ -79,9 +85,9 @@ class RunFiles:
         return {kept.run.id: kept for kept in found if kept is not None}
 
     def write(self, run: Run, record: str | None, version: int) -> Run:
-        """Append what has changed of the run; all of it where this host has no journal of it. The run with its stamp.
+        """Append the changes of the run, or all of it if this host has no journal of it. Returns it with its stamp.
 
-        Raises Busy for version 1 where there is a journal of this id, Refused when the folder cannot be written.
+        Raises Busy for version 1 if a journal of this id exists, Refused if the folder cannot be written.
         """
         path = self._path(run.id)
         stamp = Stamp(version=version, by=me(), at=datetime.now(UTC).replace(microsecond=0), record=record)
@@ -91,21 +97,21 @@ class RunFiles:
             if before is None:
                 self._create(path, journal.line(journal.first(run, stamp)))
             elif version == 1:
-                raise Busy(f"{path}: a run of this plan began in this very second; try again")
+                raise Busy(f"{path}: a run of this plan began within the same second; try again")
             else:
                 _grow(path, whole, journal.line(journal.change(before, run, stamp)))
         except OSError as error:
-            self._known.pop(run.id, None)  # part of the line may be there
+            self._known.pop(run.id, None)  # part of the line may have been written
             raise _unusable(path, "written", error) from error
         self._known[run.id] = run
         return replace(run, stamp=stamp)
 
     def place(self, run: Run) -> str:
-        """The path of its journal."""
+        """Return the path of the run's journal."""
         return str(self._path(run.id))
 
     def has(self, run: Run) -> bool:
-        """Whether this host has a journal of the run."""
+        """Return True if this host has a journal of the run."""
         return self._path(run.id).is_file()
 
     def _path(self, run_id: str) -> Path:
@@ -121,13 +127,14 @@ class RunFiles:
         except OSError as error:
             raise _unusable(self.folder, "written", error) from error
         if owner != os.geteuid():
-            raise Refused(f"{self.folder} belongs to somebody else: name a folder of your own with --state-dir")
+            anothers = f"{self.folder} belongs to another user. Choose a folder of your own with "
+            raise Refused(anothers, Parameter("state_dir"))
 
     def _create(self, path: Path, data: bytes) -> None:
         try:
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
         except FileExistsError as error:
-            raise Busy(f"{path}: there is something else in the place of this journal") from error
+            raise Busy(f"{path}: something other than a journal exists at this path") from error
         try:
             with os.fdopen(descriptor, "wb") as file:
                 _append(file.fileno(), data)
@@ -139,7 +146,7 @@ class RunFiles:
             raise
 
     def _before(self, path: Path) -> tuple[Run | None, int | None]:
-        """The run that a journal tells and how many bytes of it are whole; one torn in its first line is removed."""
+        """Return the run of a journal and the number of valid bytes. Deletes a journal with a truncated first line."""
         if path.is_symlink() or not path.is_file():
             return None, None
         kept, whole = self._read(path)
@@ -149,7 +156,7 @@ class RunFiles:
         return kept.run, whole
 
     def _unchanged(self, path: Path) -> Kept | None:
-        """A journal's run, read again only when the file has changed: a command asks for all runs several times."""
+        """Return the run of a journal. Reads it again only if the file changed, because commands ask several times."""
         try:
             now = path.stat()
         except OSError as error:
@@ -167,14 +174,14 @@ class RunFiles:
         documents, whole = journal.lines(data, str(path))
         kept = journal.replay(documents, str(path)) if documents else None
         if kept is not None and f"{kept.run.id}{_SUFFIX}" != path.name:
-            raise Refused(f"{path}: the journal tells of another run ({kept.run.id}). Move this file away")
+            raise Refused(f"{path}: the journal contains another run ({kept.run.id}). Move this file away")
         return kept, whole
 
 
 def _grow(path: Path, whole: int | None, data: bytes) -> None:
     with path.open("r+b") as file:
         if whole is not None:
-            file.truncate(whole)  # a torn line would hide the one after it
+            file.truncate(whole)  # a truncated line would hide the next one
         file.seek(0, os.SEEK_END)
         _append(file.fileno(), data)
 
@@ -196,4 +203,4 @@ def _object(text: str) -> dict[str, object]:
 
 def _unusable(path: Path, verb: str, error: OSError) -> KquotaError:
     why = error.strerror or str(error)
-    return Refused(f"{path}: cannot be {verb} ({why}). The record of a run must be safe before a move starts")
+    return Refused(f"{path}: cannot be {verb} ({why}). The record of a run must be on disk before a move starts")

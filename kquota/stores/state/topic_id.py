@@ -1,4 +1,4 @@
-"""Topic ids as Kafka prints them: 16 bytes in URL-safe base64 without padding, as ZooKeeper holds them."""
+"""Topic ids as Kafka prints them: 16 bytes in URL-safe base64 without padding, as in ZooKeeper."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UUID_LENGTH: Final = 36
 
 
 def printed(topic_id: uuid.UUID | None) -> str | None:
-    """A topic id of the wire, None for all zeros, which a broker before 2.8 sends.
+    """Return a topic id from a broker as Kafka prints it, None for all zeros, which brokers before 2.8 send.
 
     >>> printed(uuid.UUID("69b28804-fcac-4fac-b2eb-0da8b64e2ada"))
     'abKIBPysT6yy6w2otk4q2g'
@@ -21,7 +21,7 @@ def printed(topic_id: uuid.UUID | None) -> str | None:
 
 
 def canonical(text: str) -> str:
-    """A topic id on record in either spelling; other text as it is. kquota 0.1 recorded UUIDs of moves over brokers.
+    """Return a recorded topic id in Kafka's form, and other text unchanged. kquota 0.1 recorded UUIDs in moves.
 
     >>> canonical("69b28804-fcac-4fac-b2eb-0da8b64e2ada"), canonical("abKIBPysT6yy6w2otk4q2g")
     ('abKIBPysT6yy6w2otk4q2g', 'abKIBPysT6yy6w2otk4q2g')

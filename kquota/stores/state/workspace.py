@@ -1,4 +1,4 @@
-"""A folder for one command's own files, gone with it: at its end, or, where it was killed, when the next one begins."""
+"""A folder for the temporary files of one command. If the command is killed, the next command deletes it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Final
 
 _PREFIX: Final = "kquota-work-"
 _ALIVE: Final = "alive"
-"""Locked for as long as the folder's process lives; the system lets go of it, however that ends."""
+"""A file that is locked while the folder's process lives. The system releases the lock when the process ends."""
 
 
 @contextlib.contextmanager
 def workspace() -> Iterator[Path]:
-    """A new one in TMPDIR. Spark's files lie in it: what killed commands leave would fill the disk."""
+    """Yield a new folder in TMPDIR. Spark writes its files there, so folders of killed commands would fill the disk."""
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:
         folder = Path(name)
         with _alive(folder):
@@ -30,17 +30,17 @@ def workspace() -> Iterator[Path]:
 def _alive(folder: Path) -> Iterator[None]:
     coming = folder / "coming"
     with coming.open("w") as file:
-        # Where nothing can be locked, as on some network file systems, nothing is cleared, either.
+        # Without locks, as on some network file systems, no folder is deleted either.
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Under its name only once it is locked: nobody sees it free in between.
+            # It gets its name only after it is locked, so that no other process sees it unlocked.
             coming.rename(folder / _ALIVE)
         yield
 
 
 def _clear(parent: Path) -> None:
     for left in parent.glob(f"{_PREFIX}*"):
-        # Of another user's no file can be opened, or it goes with its folder.
+        # The open fails for a folder of another user, or for one that has just been deleted.
         with contextlib.suppress(OSError), (left / _ALIVE).open("r+") as file:
             if left.lstat().st_uid == os.getuid() and not left.is_symlink():
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""The Configs port on ZooKeeper: `/config/topics` and `/config/brokers`, and what may be written there (KIP-226)."""
+"""The Configs port on ZooKeeper (KIP-226): `/config/topics` and `/config/brokers`, and the checks before a write."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _THERE: Final = {TOPICS: EVERY_TOPIC, BROKERS: LIVE_BROKERS}
 
 
 class Fence(Protocol):
-    """What every transaction of a run has to carry along."""
+    """Operations that every transaction of a run must contain."""
 
     def operations(self) -> Sequence[Operation]:
-        """To be done in the same transaction. Raises Busy when another kquota has taken over."""
+        """Return the operations for the next transaction. Raises Busy if another kquota has taken over."""
 
     def committed(self) -> None:
-        """That transaction was done."""
+        """Note that the transaction was committed."""
 
 
 class Open:
-    """No fence: for what holds nothing and runs nothing. Implements `Fence`."""
+    """No fence, for commands that hold no lock. Implements `Fence`."""
 
     def operations(self) -> Sequence[Operation]:
         return ()
@@ -37,13 +37,13 @@ class Open:
 
 
 class ZooKeeperConfigs:
-    """Topic and broker configs in their znodes; what the brokers are started with is not known there.
+    """Topic and broker configs in their znodes, without the static configs of the brokers.
 
-    `unreadable` is told of every node and value that no broker could read either; they are left out.
+    `unreadable` is called for every node and value that brokers cannot read either. They are left out.
     """
 
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None], fence: Fence | None = None) -> None:
-        """With a `fence` every write is part of a transaction that fails for a kquota that was taken over."""
+        """With a `fence`, each write is in a transaction that fails after another kquota has taken over."""
         self._znodes = znodes
         self._unreadable = unreadable
         self._fence = fence or Open()
@@ -55,7 +55,7 @@ class ZooKeeperConfigs:
         return self._resources(kind, self._znodes.children(f"/config/{kind}"), f"/config/{kind}")
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-        """A broker need not be alive. Raises Refused where the only node asked for is unreadable."""
+        """The broker need not be alive. Raises Refused if only one node is requested and it cannot be read."""
         nodes = self._znodes.read_all(f"/config/{entity_path(resource)}" for resource in resources)
         missing = self._missing([r for r in resources if nodes[f"/config/{entity_path(r)}"] is None])
         found: dict[Resource, tuple[Entry, ...]] = {}
@@ -71,9 +71,10 @@ class ZooKeeperConfigs:
         return found
 
     def alter(self, changes: Sequence[ConfigChange]) -> None:
-        """All or none where one transaction holds them; conditional on what was read.
+        """Write the changes in one transaction, on the condition that the nodes are unchanged since they were read.
 
-        Raises Invalid for a value that no broker would check before it takes it, Conflict when others keep winning.
+        Raises Invalid for a bad value, because brokers do not check it here, and Conflict if other clients keep writing
+        first.
         """
         for change in changes:
             must_be_sound(change)
@@ -84,7 +85,7 @@ class ZooKeeperConfigs:
         self._fence.committed()
 
     def release(self) -> None:
-        """ZooKeeper does not tell it."""
+        """Return None, because ZooKeeper does not store the release."""
 
     def _resources(self, kind: Kind, nodes: Collection[str], parent: str) -> tuple[Resource, ...]:
         found = []
@@ -97,7 +98,7 @@ class ZooKeeperConfigs:
         return tuple(sorted(found, key=lambda resource: resource.order))
 
     def _missing(self, resources: Collection[Resource]) -> list[Resource]:
-        """The topics among them that do not exist; a broker's config may be set before the broker starts."""
+        """Return the topics that do not exist. Brokers may be missing: their configs can be set before they start."""
         topics = {r: f"{_THERE[TOPICS]}/{r.name}" for r in resources if r.kind == TOPICS}
         there = self._znodes.read_all(topics.values())
         return [topic for topic, path in topics.items() if there[path] is None]
@@ -109,12 +110,12 @@ class ZooKeeperConfigs:
             if isinstance(value, str):
                 entries.append(_entry(resource, key, value))
             else:
-                self._unreadable(f"/config/{path}: {key} is no text; it is left out")
+                self._unreadable(f"/config/{path}: {key} is not a string; it is left out")
         return tuple(entries)
 
 
 def entity_path(resource: Resource) -> str:
-    """Where its config is, below /config."""
+    """Return the path of the resource's config below /config."""
     return f"{resource.kind}/{WIRE_DEFAULT if resource.name is DEFAULT else resource.name}"
 
 

@@ -1,4 +1,4 @@
-"""The Cluster port of a move on ZooKeeper: /brokers, /config and /admin/reassign_partitions (KIP-73, KIP-455)."""
+"""The MoveCluster port on ZooKeeper: /brokers, /config and /admin/reassign_partitions (KIP-73, KIP-455)."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
 from kquota.terms import MIN_IN_SYNC, BrokerId, TopicPartition
 
 _LARGEST_NODE: Final = 1_000_000
-"""Bytes; ZooKeeper refuses a packet of 1 MiB (jute.maxbuffer), and the path and the ACL are in it, too."""
+"""In bytes. ZooKeeper rejects a packet of 1 MiB (jute.maxbuffer), which also contains the path and the ACL."""
 _BATCH_BYTES: Final = 700_000
-"""Of configs in one transaction, which carries the run's record as well."""
+"""The most bytes of configs in one transaction, which also contains the run's record."""
 _SUBMISSION_BYTES: Final = 700_000
 
 _ENTITY_BYTES: Final = 2_000
-"""In a transaction, for an entity's other configs and its notification: more than they take."""
+"""An upper estimate for the other configs of an entity and its notification in a transaction."""
 _TAKEN_IN_SECONDS: Final = 0.5
 _TAKEN_IN_SECONDS_EACH: Final = 0.004
-"""How long the brokers may take to act on changed configs. With every change they read again each notification of the
-last 15 minutes, so it depends on how many there are (measured: 0.1 s with few, 1 to 2.3 s with 1,000 to 2,000).
+"""How long the brokers may take to apply changed configs. For every change, they read all notifications of the last
+15 minutes again, so the time depends on their number (measured: 0.1 s with few, 1 to 2.3 s with 1,000 to 2,000).
 """
 
 
 class ZooKeeperMoves(ZooKeeperConfigs):
-    """A cluster as a move sees it, through its ZooKeeper. Implements `MoveCluster`, and `Configs` as well."""
+    """A cluster for a move, over its ZooKeeper. Implements `MoveCluster` and `Configs`."""
 
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None], fence: Fence | None = None) -> None:
         super().__init__(znodes, unreadable, fence)
@@ -42,7 +42,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         self._brokers = znodes.names.bootstrap_server
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
-        """Moves started through the Admin API are told only by the topics' own nodes (Kafka 2.4 on)."""
+        """Read the topics' nodes too: only they have moves from the Admin API (since Kafka 2.4)."""
         node = self._znodes.read(SUBMITTED)
         every = [(topic, f"{EVERY_TOPIC}/{topic}") for topic in self._znodes.children(EVERY_TOPIC)]
         nodes = self._znodes.read_all(path for _, path in every)
@@ -63,17 +63,17 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         )
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
-        """Every setting can be read, whether its broker is alive or not."""
+        """Return the values, also those of dead brokers."""
         paths = {entity_path(setting.resource) for setting in settings}
         nodes = self._znodes.read_all(f"/config/{path}" for path in paths)
         configs = {path: config_in(nodes[f"/config/{path}"], path) for path in paths}
         return {setting: configs[entity_path(setting.resource)].get(setting.key) for setting in settings}
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
-        """A transaction is conditional on the versions read: it is written as a whole, or not at all.
+        """Write transactions on the condition that the nodes have the versions that were read.
 
-        One transaction holds them all, unless they are more than ZooKeeper takes at once. A change that states again
-        what stands is none here: what a transaction wrote is what everybody reads next.
+        One transaction has all changes, unless they are too large for ZooKeeper. A change to the current value is
+        skipped, because every reader sees the result of a transaction at once.
         """
         changes = [change for change in changes if change.after != change.before]
         missing = frozenset(self._missing([change.setting.resource for change in changes]))
@@ -100,23 +100,23 @@ class ZooKeeperMoves(ZooKeeperConfigs):
 
     @property
     def largest_submission(self) -> int | None:
-        """The controller takes its node away when the last move in it has ended."""
+        """All moves must fit into one node, which the controller deletes when the last of them has ended."""
         return _SUBMISSION_BYTES
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
-        """What brokers were started with is not told here."""
+        """Return the values of the topics, else 1, because ZooKeeper does not have the brokers' static configs."""
         nodes = self._znodes.read_all(f"/config/topics/{topic}" for topic in topics)
         found = {topic: config_in(nodes[f"/config/topics/{topic}"], f"topics/{topic}") for topic in topics}
         return {topic: int(config.get(MIN_IN_SYNC, 1)) for topic, config in found.items()}
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """The controller takes the node away when its last move has ended, and sees no change of it.
+        """Create the node that the controller reads once and deletes when its last move has ended.
 
-        Waits until the brokers have had time for the configs changed before: ZooKeeper does not tell when they act on
-        them, and a move that starts earlier starts without its throttle (3 MB at 20 kB/s were there at once).
+        Waits until the brokers have had time to apply earlier config changes, because ZooKeeper does not report when
+        they do. A move that starts earlier starts without its throttle (3 MB at 20 kB/s were copied at once).
         """
         if None in targets.values():
-            raise Refused(f"Kafka takes no cancellation through ZooKeeper (KIP-236): use {self._brokers}")
+            raise Refused(f"Kafka does not accept a cancellation over ZooKeeper (KIP-236): use {self._brokers}")
         refused = self._nonexistent(targets)
         sent = [
             {"topic": name.topic, "partition": name.partition, "replicas": list(target)}
@@ -128,14 +128,14 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         data = json.dumps({"version": 1, "partitions": sent}, separators=(",", ":")).encode()
         if len(data) > _LARGEST_NODE:
             raise Refused(
-                f"{SUBMITTED} would be {len(data):,} bytes long, ZooKeeper holds {_LARGEST_NODE:,}: split the plan "
+                f"{SUBMITTED} would have {len(data):,} bytes, and ZooKeeper accepts {_LARGEST_NODE:,}: split the plan "
                 f"({len(sent):,} partitions) into smaller ones, or use {self._brokers}"
             )
         self._let_brokers_act()
         try:
             created = self._znodes.committed([*self._fence.operations(), Create(path=SUBMITTED, data=data)])
         except Unreachable as error:
-            raise Unknown(f"{error}; whether the moves were submitted is not known") from error
+            raise Unknown(f"{error}; it is unknown whether the moves were submitted") from error
         if created:
             self._fence.committed()
         if not created and not _sent_before(sent, json_object(self._znodes.read(SUBMITTED), SUBMITTED)):
@@ -143,7 +143,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return refused
 
     def _occupied(self) -> str:
-        """Why nothing can be submitted. A topic deleted while it moves leaves the node behind (seen on 3.9.1)."""
+        """Return why nothing can be submitted. The node stays if a moving topic is deleted (seen on 3.9.1)."""
         node = self._znodes.read(SUBMITTED)
         topics = sorted({p["topic"] for p in json_object(node, SUBMITTED).get("partitions", ())})
         nodes = self._znodes.read_all(f"{EVERY_TOPIC}/{topic}" for topic in topics)
@@ -151,13 +151,13 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         if topics and not submitted(node, there):
             return (
                 f"ZooKeeper: {SUBMITTED} holds only topics that were deleted while they moved "
-                f"({', '.join(topics[:5])}{', …' if len(topics) > 5 else ''}): Kafka has left it behind and takes no "
-                f"other until it is gone; use {self._brokers}, or delete it and then /controller, with "
-                "zookeeper-shell: a new controller looks at it again"
+                f"({', '.join(topics[:5])}{', …' if len(topics) > 5 else ''}): Kafka did not delete it and accepts no "
+                f"other while it exists; use {self._brokers}, or delete it and then /controller with "
+                "zookeeper-shell, so that a new controller reads it again"
             )
         return (
-            f"ZooKeeper: {SUBMITTED} is there, because the moves in it have not ended: through ZooKeeper Kafka "
-            f"takes one reassignment at a time; wait for its end, or use {self._brokers}"
+            f"ZooKeeper: {SUBMITTED} exists, because its moves have not ended: over ZooKeeper, Kafka "
+            f"accepts one reassignment at a time; wait until it ends, or use {self._brokers}"
         )
 
     def _racks(self) -> dict[BrokerId, str | None]:
@@ -175,7 +175,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
     def _with_states(
         self, partitions: Mapping[TopicPartition, PartitionReplicas]
     ) -> dict[TopicPartition, PartitionReplicas]:
-        """The partitions with their leaders and in-sync replicas, which change without their topic's node."""
+        """Add leaders and in-sync replicas, which are not in the node of the topic."""
         paths = {name: f"{EVERY_TOPIC}/{name.topic}/partitions/{name.partition}/state" for name in partitions}
         nodes = self._znodes.read_all(paths.values())
         found = {}
@@ -192,7 +192,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return found
 
     def _nonexistent(self, targets: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
-        """What the controller would pass over in silence."""
+        """Return an error for each partition that does not exist, because the controller ignores it silently."""
         names = list(targets)
         nodes = self._znodes.read_all({f"{EVERY_TOPIC}/{name.topic}" for name in names})
         there = {
@@ -205,15 +205,15 @@ class ZooKeeperMoves(ZooKeeperConfigs):
 
 
 def cluster_id(znodes: Znodes) -> str:
-    """The cluster's id, the same as its brokers tell. Raises Refused where there is none (before Kafka 0.10.1)."""
+    """Return the cluster id, the same as its brokers report. Raises Refused if it is missing (before Kafka 0.10.1)."""
     found = json_object(znodes.read("/cluster/id"), "/cluster/id").get("id")
     if not isinstance(found, str):
-        raise Refused("ZooKeeper: /cluster/id does not hold this cluster's id; is it Kafka 0.10.1 or newer?")
+        raise Refused("ZooKeeper: /cluster/id does not hold the cluster id. kquota needs Kafka 0.10.1 or newer")
     return found
 
 
 def _batches(changes: Iterable[Change]) -> list[dict[str, list[Change]]]:
-    """The changes by entity, each batch small enough for one transaction."""
+    """Group the changes by entity, in batches that are small enough for one transaction."""
     by_entity: dict[str, list[Change]] = {}
     for change in changes:
         by_entity.setdefault(entity_path(change.setting.resource), []).append(change)

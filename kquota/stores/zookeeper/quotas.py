@@ -1,4 +1,4 @@
-"""The Quotas port on ZooKeeper (KIP-55, KIP-124): where each entity lives, and what of its node is a client quota."""
+"""The Quotas port on ZooKeeper (KIP-55, KIP-124): the node of each entity, and the client quotas in it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
 from kquota.terms import CLIENTS, DEFAULT, ENTITY_TYPES, IPS, USERS, WIRE_DEFAULT
 
 _SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-_TELLS_2_7: Final = 5  # the version of a broker's own node since 2.7; an upgraded broker may still write 4
+_TELLS_2_7: Final = 5  # the version of a broker's node since 2.7. During an upgrade, a newer broker may still write 4
 _ROOTS: Final = tuple(f"/config/{kind}" for kind in ENTITY_TYPES)
 _ALONE: Final = (Filter(client_id=EVERY), Filter(user=EVERY), Filter(ip=EVERY))
-_LARGEST_TRANSACTION: Final = 900_000  # bytes; a ZooKeeper takes 1,048,575 unless its operator says otherwise
-# Each change leaves a notification for 15 minutes. The names of 149,796 are more than the 4 MB that a broker takes in
-# one answer (KAFKA-13270); after that it hears of no change any more.
+_LARGEST_TRANSACTION: Final = 900_000  # bytes. ZooKeeper accepts 1,048,575 by default
+# Each change leaves a notification for 15 minutes. The names of 149,796 exceed the 4 MB that a broker accepts in one
+# answer (KAFKA-13270). The broker then gets no change any more.
 _MOST_NOTIFICATIONS: Final = 100_000
 _NO_ROOM: Final = (
-    f"not sent: the brokers have {_MOST_NOTIFICATIONS} config changes to keep in mind, which is as many as they can; "
+    f"not sent: ZooKeeper holds {_MOST_NOTIFICATIONS} notifications of config changes, the most that brokers can read; "
     "apply the rest in 15 minutes"
 )
 
@@ -35,7 +35,8 @@ _NO_ROOM: Final = (
 class ZooKeeperQuotas:
     """Client quotas in `/config/users`, `/config/clients` and `/config/ips`.
 
-    `unreadable` is told, once a describe, of every node and value that no broker could read either; they are left out.
+    `unreadable` is called, once for each describe, for every node and value that brokers cannot read either. They are
+    left out.
     """
 
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None]) -> None:
@@ -49,7 +50,7 @@ class ZooKeeperQuotas:
     def everything(self) -> Mapping[Entity, Limits]:
         paths = {entity: path for wanted in _ALONE for entity, path in self._paths(wanted)}
         known = self._znodes.read_all([*_ROOTS, *(f"/config/{path}" for path in paths.values())])
-        # Most users have no clients of their own, and asking them all would double the time.
+        # Most users have no clients of their own. Reading all of them would double the time.
         parents = {
             entity.user: f"{path}/{CLIENTS}"
             for entity, path in paths.items()
@@ -62,7 +63,7 @@ class ZooKeeperQuotas:
         return self._limited(paths, self._configs(paths, known))
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """Shows only the mechanism of a credential: salt, keys and iterations are one text here."""
+        """Return credentials with only their mechanism, because salt, keys and iterations are one text here."""
         paths = dict(self._paths(Filter(user=name)))
         configs = self._configs(paths, self._read(paths))
         scram: dict[str, dict[str, int | None]] = {}
@@ -72,7 +73,7 @@ class ZooKeeperQuotas:
         return self._limited(paths, configs), scram
 
     def release(self) -> tuple[int, ...] | None:
-        """ZooKeeper tells at most that every broker is 2.7 or newer."""
+        """Return 2.7 if every broker is of this release or newer. ZooKeeper has no other information on it."""
         nodes = self._znodes.read_all(f"{LIVE_BROKERS}/{broker}" for broker in self._znodes.children(LIVE_BROKERS))
         return (2, 7) if nodes and all(_registered(node) >= _TELLS_2_7 for node in nodes.values()) else None
 
@@ -85,7 +86,7 @@ class ZooKeeperQuotas:
     def _configs(
         self, paths: Mapping[Entity, str], nodes: Mapping[str, Node | None]
     ) -> Mapping[Entity, Mapping[str, str]]:
-        """What is in each node; one that cannot be read hides no other."""
+        """Return the config of each node. One that cannot be read does not affect the others."""
         configs = {}
         for entity, path in paths.items():
             try:
@@ -93,7 +94,7 @@ class ZooKeeperQuotas:
             except Refused:
                 self._unreadable(
                     f"/config/{path} is not a config that Kafka wrote: {entity} is left out. "
-                    "Brokers cannot read it either, and --alter leaves it alone"
+                    "Brokers cannot read it either, and kquota leaves it unchanged"
                 )
         return configs
 
@@ -107,7 +108,7 @@ class ZooKeeperQuotas:
         }
 
     def alter(self, changes: Sequence[QuotaChange]) -> None:
-        """One transaction: every entity is changed, or none is."""
+        """Write all changes in one transaction."""
         must_carry(change.entity for change in changes if change.add)
         self._znodes.alter_configs({_path(change.entity): _edit(change) for change in changes})
 
@@ -115,14 +116,14 @@ class ZooKeeperQuotas:
         must_carry(entities)
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
-        """In as few transactions as ZooKeeper takes: what one node refuses, the others do not feel."""
+        """Write in as few transactions as possible. A node that cannot be written does not affect the others."""
         room = self._room()
         undone = {replacement.entity: _NO_ROOM for replacement in batch[room:]}
         self._replace(batch[:room], undone)
         return undone
 
     def _room(self) -> int:
-        """How many changes more the brokers can be told of; one at least, since that makes them forget old ones."""
+        """Return how many more notifications brokers can read. At least 1, because a change deletes old ones."""
         changes = self._znodes.read(NOTIFICATIONS)
         return max(1, _MOST_NOTIFICATIONS - (changes.children if changes is not None else 0))
 
@@ -144,7 +145,7 @@ class ZooKeeperQuotas:
             if replacement.stands(self._limits(entity, path, before)):
                 undone.pop(entity, None)
                 return edit(before)
-            undone[entity] = "somebody changed its limits meanwhile"
+            undone[entity] = "another client changed its limits in the meantime"
             return before
 
         return edited
@@ -170,7 +171,7 @@ class ZooKeeperQuotas:
             yield from ((entity, _path(entity)) for entity in entities)
 
     def _nested(self, parents: Mapping[Name, str]) -> Iterable[tuple[Entity, str]]:
-        """The clients of users, by user and the path above them."""
+        """Yield the clients of users. `parents` are the paths above them, by user."""
         children = self._znodes.children_all(f"/config/{parent}" for parent in parents.values())
         for user, parent in parents.items():
             for client_id in self._decoded(children[f"/config/{parent}"], parent):
@@ -203,13 +204,13 @@ class ZooKeeperQuotas:
 
 
 def must_carry(entities: Iterable[Entity]) -> None:
-    """Raises Invalid for the first entity that cannot have a quota in ZooKeeper."""
+    """Raise Invalid for the first entity that cannot have a quota in ZooKeeper."""
     for entity in entities:
         _path(entity)
         if isinstance(entity.ip, str) and _is_ipv6(entity.ip):
             raise Invalid(
-                f"{entity}: no IPv6 address can have a quota on a ZooKeeper cluster: its brokers refuse one, because "
-                f"they take the encoded name, {encoded(entity.ip)}, for a host"
+                f"{entity}: an IPv6 address cannot have a quota on a ZooKeeper cluster, because its brokers take the "
+                f"encoded name {encoded(entity.ip)} for a host name"
             )
 
 
@@ -221,7 +222,7 @@ def _is_ipv6(name: str) -> bool:
 
 
 def _registered(node: Node | None) -> int:
-    """The version of a broker's own node; 0 where there is none to read."""
+    """Return the version of a broker's own node, 0 if it cannot be read."""
     try:
         version = json.loads(node.data)["version"] if node is not None else 0
     except (ValueError, KeyError, TypeError):
@@ -236,7 +237,7 @@ def _path(entity: Entity) -> str:
 def _node(kind: str, name: Name) -> str:
     if name is DEFAULT:
         return WIRE_DEFAULT
-    # Kafka's tool, which takes IPv6 addresses here, leaves their colons as they are.
+    # Kafka's tool accepts IPv6 addresses here and does not encode their colons.
     return encoded(str(name)).replace("%3A", ":") if kind == IPS else encoded(str(name))
 
 
@@ -249,7 +250,7 @@ def _edit(change: QuotaChange) -> ConfigEdit:
 
 
 def _same(text: str | None, value: float) -> bool:
-    """Whether a stored text already means `value`: `1024.0`, as the Admin API writes it, is no reason to write 1024."""
+    """Return True if a stored text already means `value`. The Admin API writes 1024 as `1024.0`."""
     try:
         return text is not None and float(text) == value
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""A ZooKeeper session's start: over TLS, with a login, by a deadline; and why it failed."""
+"""Starting a ZooKeeper session with TLS, a login and a deadline, and explaining why it failed."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from kquota.stores.login.names import ArgumentNames
 from kquota.stores.login.zookeeper_login import Access
 
 _PROBE_AFTER: Final = 1.0
-"""Seconds after which a server that says nothing is asked whether it waits for a TLS handshake."""
+"""Seconds after which a silent server is probed for TLS."""
 _POLL_SECONDS: Final = 0.05
 _IN_VAIN: Final = 3
 
 
 def started(connect: str, access: Access, deadline: float) -> KazooClient:
-    """A session with `host:port[,host:port][/chroot]`. Raises Unreachable, or Invalid where a store cannot be used.
+    """Start a session with `host:port[,host:port][/chroot]`. Raises Unreachable, or Invalid for an unusable store.
 
-    A login is still under way then: the first answer tells whether it was taken.
+    The login may still be in progress. The first answer shows whether it was accepted.
     """
     names, handler = access.names, None
     servers = addresses(connect.partition("/")[0], names.zookeeper, names.command_config)
@@ -34,8 +34,8 @@ def started(connect: str, access: Access, deadline: float) -> KazooClient:
         from kquota.stores.login.tls import context
 
         handler = _TlsHandler(context(access.tls, access.tls_where), deadline / len(servers))
-    # We never call kazoo's retry(): it crosses a session's end, and a write must not. The servers stay in the order
-    # given, which begins with one that was seen to listen.
+    # We never call kazoo's retry(), because it continues in a new session, which a write must not. The servers keep
+    # their order, which begins with one that accepted a connection.
     client = KazooClient(
         hosts=connect, timeout=deadline, handler=handler, sasl_options=_sasl(access), randomize_hosts=False
     )
@@ -53,7 +53,7 @@ def started(connect: str, access: Access, deadline: float) -> KazooClient:
 def _sasl(access: Access) -> dict[str, Any] | None:
     if access.digest is None:
         return None
-    # Java reads a digest's texts as Latin-1 where it can (RFC 2831), and pure-sasl sends bytes as they are.
+    # Java encodes the texts of a digest as Latin-1 if possible (RFC 2831), and pure-sasl sends bytes unchanged.
     return {
         "mechanism": "DIGEST-MD5",
         "username": _bytes(access.digest.username),
@@ -76,7 +76,7 @@ def _waited(
     servers: Sequence[tuple[str, int]],
     names: ArgumentNames,
 ) -> KquotaError | None:
-    """None when the session is there; else why it is not, at once where trying again is in vain."""
+    """Wait for the session. Returns None, or the error, at once if another attempt cannot help."""
     begun = time.monotonic()
     live = client.start_async()
     asked = False
@@ -100,10 +100,10 @@ def _waited(
 
 
 class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's handler, with sockets of our own making: kazoo's take no PKCS12 and by default check no host name."""
+    """kazoo's handler with our own sockets. kazoo's do not support PKCS12 and, by default, check no host name."""
 
     def __init__(self, context: ssl.SSLContext, patience: float) -> None:
-        """`patience` is the most, in seconds, that one server may take of the deadline."""
+        """`patience` is the most seconds of the deadline that one server may use."""
         super().__init__()
         self._patience = patience
         self.failure: OSError | None = None
@@ -113,7 +113,7 @@ class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
 
         class _Socket(ssl.SSLSocket):
             def recv(self, *arguments: Any, **keywords: Any) -> Any:
-                """With TLS 1.3 a server refuses a client's certificate only after the handshake."""
+                """Note errors, because a TLS 1.3 server rejects a client's certificate only after the handshake."""
                 try:
                     return super().recv(*arguments, **keywords)
                 except ssl.SSLError as error:
@@ -124,14 +124,14 @@ class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
         context.sslsocket_class = _Socket
 
     def failed(self, error: OSError) -> None:
-        """Remember why, and how often."""
+        """Remember the error, and count errors."""
         self.failure = error
         self.failures += 1
 
     def create_connection(
         self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: Any
     ) -> ssl.SSLSocket:
-        """See IHandler; kazoo's own settings of TLS are none of ours."""
+        """See IHandler. Ignores kazoo's own TLS settings."""
         plain = socket.create_connection(address, self._patience if timeout is None else min(timeout, self._patience))
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

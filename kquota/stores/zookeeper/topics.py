@@ -1,7 +1,7 @@
-"""What ZooKeeper's nodes tell of partitions and of moves under way (KIP-455).
+"""Partitions and running moves in ZooKeeper's nodes (KIP-455).
 
-A move submitted here is in /admin/reassign_partitions, one through the Admin API only in its topic's node; from Kafka
-2.4 on the topic's node also says how far the controller is.
+A move that was submitted over ZooKeeper is in /admin/reassign_partitions, one through the Admin API only in the node of
+its topic. Since Kafka 2.4, the node of the topic also has the progress of the controller.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ SUBMITTED: Final = "/admin/reassign_partitions"
 
 
 def endpoints(znodes: Znodes) -> str:
-    """The addresses of the live brokers, host:port joined by commas. Raises Refused where no broker is registered."""
+    """Return the addresses of the live brokers, host:port joined by commas. Raises Refused without a live broker."""
     paths = [f"{LIVE_BROKERS}/{node}" for node in znodes.children(LIVE_BROKERS)]
     found = (json_object(node, path) for path, node in znodes.read_all(paths).items())
     named = [str(one) for document in found for one in document.get("endpoints") or ()]
     addresses = sorted({name.partition("://")[2] for name in named if "://" in name})
     if not addresses:
-        raise Refused("ZooKeeper names no live broker")
+        raise Refused("ZooKeeper: no live broker is registered")
     return ",".join(addresses)
 
 
 def submitted(node: Node | None, topics: Mapping[str, Node]) -> dict[TopicPartition, Replicas]:
-    """What was submitted, of the topics that are there; one that is newer than the submission is not what it meant."""
+    """Return what was submitted, without topics that do not exist or were created after the submission."""
     return {
         TopicPartition(entry["topic"], entry["partition"]): brokers(entry["replicas"])
         for entry in json_object(node, SUBMITTED).get("partitions", ())
@@ -42,7 +42,7 @@ def submitted(node: Node | None, topics: Mapping[str, Node]) -> dict[TopicPartit
 def partitions(
     topic: str, document: Mapping[str, Any], submitted: Mapping[TopicPartition, Replicas]
 ) -> dict[TopicPartition, PartitionReplicas]:
-    """Every partition in a topic's node, with what is submitted for it; leaders and in-sync replicas are not there."""
+    """Return every partition in a topic's node with its submission. The node has no leaders and in-sync replicas."""
     found = {}
     for number, ids in sorted(document.get("partitions", {}).items(), key=lambda item: int(item[0])):
         name, replicas = TopicPartition(topic, int(number)), brokers(ids)
@@ -50,7 +50,7 @@ def partitions(
         removing = brokers(document.get("removing_replicas", {}).get(number, ()))
         target = submitted.get(name, ())
         if target and not adding and not removing:
-            # Not yet taken in by the controller: what it will make of it.
+            # The controller has not begun yet, so this is what it will do.
             adding = tuple(broker for broker in target if broker not in replicas)
             removing = tuple(broker for broker in replicas if broker not in target)
             replicas = (*target, *removing) if adding or removing else replicas
@@ -61,7 +61,7 @@ def partitions(
 def running(
     documents: Mapping[str, Mapping[str, Any]], submitted: Mapping[TopicPartition, Replicas]
 ) -> dict[TopicPartition, PartitionReplicas]:
-    """The partitions that move, whoever submitted them, by the topics' nodes."""
+    """Return all moving partitions, those of the submission and those in the nodes of topics."""
     moving = {
         topic for topic, found in documents.items() if found.get("adding_replicas") or found.get("removing_replicas")
     }
@@ -74,18 +74,18 @@ def running(
 
 
 def brokers(ids: Iterable[int]) -> Replicas:
-    """A list of broker ids as a node has it."""
+    """Return the list of broker ids in a node."""
     return tuple(map(BrokerId, ids))
 
 
 def json_object(node: Node | None, path: str) -> dict[str, Any]:
-    """The JSON object in a znode, {} where there is none. Raises Refused where it is something else."""
+    """Return the JSON object in a znode, {} if the znode is missing or empty. Raises Refused for any other content."""
     if node is None or not node.data:
         return {}
     try:
         document = json.loads(node.data)
     except ValueError as error:
-        raise Refused(f"ZooKeeper: {path} does not hold JSON; look at it by hand") from error
+        raise Refused(f"ZooKeeper: {path} does not hold JSON; examine it with zookeeper-shell") from error
     if not isinstance(document, dict):
-        raise Refused(f"ZooKeeper: {path} does not hold a JSON object; look at it by hand")
+        raise Refused(f"ZooKeeper: {path} does not hold a JSON object; examine it with zookeeper-shell")
     return document

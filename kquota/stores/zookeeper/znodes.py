@@ -1,4 +1,4 @@
-"""ZooKeeper as Kafka uses it: versioned configs, their notifications, encoded names. With `session` the kazoo room."""
+"""A ZooKeeper session for the tree of Kafka: versioned configs and their notifications. Imports kazoo, as `session`."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ ConfigEdit: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
 class Znodes:
-    """An open ZooKeeper session on a Kafka cluster's tree; a context manager."""
+    """An open ZooKeeper session on the tree of a Kafka cluster. A context manager."""
 
     def __init__(self, connect: str, access: Access | None = None, deadline: float = CONNECT_SECONDS) -> None:
         """Connect to `host:port[,host:port][/chroot]`.
 
-        Raises Unreachable after `deadline` seconds; Refused where this is no Kafka's ZooKeeper, or no longer one, or
-        where it does not take the login.
+        Raises Unreachable after `deadline` seconds. Raises Refused if this is not the ZooKeeper of a Kafka cluster, if
+        the cluster is on KRaft, or if the login is refused.
         """
-        # kazoo logs every request at DEBUG, digest passwords included.
+        # At level DEBUG, kazoo logs every request, including digest passwords.
         logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
         self._connect = connect
         addresses, slash, chroot = connect.partition("/")
@@ -90,21 +90,21 @@ class Znodes:
         self._client.close()
 
     def read(self, path: str) -> Node | None:
-        """One znode, or None where there is none."""
+        """Return a znode, None if it does not exist."""
         return self.read_all([path])[path]
 
     def read_all(self, paths: Iterable[str]) -> dict[str, Node | None]:
-        """Many znodes, their requests in flight together."""
+        """Return many znodes. All requests are in flight together."""
         with deferred():
             sent = {path: self._client.get_async(path) for path in paths}
         return {path: self._node(path, answer) for path, answer in sent.items()}
 
     def children(self, path: str) -> list[str]:
-        """The children of a znode, sorted; none where there is no such znode."""
+        """Return the children of a znode, sorted, none if it does not exist."""
         return self.children_all([path])[path]
 
     def children_all(self, paths: Iterable[str]) -> dict[str, list[str]]:
-        """The children of many znodes, sorted, their requests in flight together."""
+        """Return the children of many znodes, sorted. All requests are in flight together."""
         with deferred():
             sent = {path: self._client.get_children_async(path) for path in paths}
         return {path: sorted(self._answer(answer, path, [])) for path, answer in sent.items()}
@@ -116,37 +116,37 @@ class Znodes:
         known: Mapping[str, Node] | None = None,
         also: Callable[[], Sequence[Operation]] = tuple,
     ) -> None:
-        """Change configs (`users/alice`, `topics/t`, … to a function from old config to new) all or none.
+        """Change configs in one transaction. `edits` has a function from old to new config by entity (`users/alice`).
 
-        Each write is conditional on the version it read, and one transaction holds them all with their notifications.
-        On a conflict everything is read and merged anew. What an edit returns unchanged is not written. Raises
-        Conflict when others keep winning, Refused for a transaction of more than `largest` bytes.
+        Each write requires the version that was read. The transaction also has the notifications. After a conflict,
+        everything is read and edited again. A config that its edit does not change is not written. Raises Conflict if
+        other clients keep writing first, Refused for a transaction of more than `largest` bytes.
 
-        `known` nodes save the first reading; one that is not there is taken not to exist. They may be stale: the
-        conditions of the write find out. What `also` gives is done in the same transaction; it is asked again for each
-        attempt.
+        `known` replaces the first reading: nodes that are missing in it do not exist. It may be stale, because the
+        write checks the versions. `also` returns more operations for the transaction. It is called for each attempt.
         """
         for attempt in range(MERGE_ATTEMPTS):
             writes = self._writes(edits, known if attempt == 0 else None)
             if not writes:
                 return
             if largest is not None and size(writes) > largest:
-                raise Refused(f"{', '.join(edits)}: more than ZooKeeper takes in one transaction")
+                raise Refused(f"{', '.join(edits)}: too large for one transaction of ZooKeeper")
             with contextlib.suppress(*_CONFLICTS):
                 self.commit([*also(), *writes])
                 return
-            # Without a pause of its own, the slower of two writers can lose every time.
+            # Without a random pause, the slower of two writers can lose every time.
             time.sleep(random.uniform(0, min(LONGEST_PAUSE, SHORTEST_PAUSE * 2**attempt)))
         raise Conflict(
-            f"ZooKeeper at {self._connect}: others changed {', '.join(edits)} {MERGE_ATTEMPTS} times meanwhile"
+            f"ZooKeeper at {self._connect}: other clients changed {', '.join(edits)} "
+            f"during each of {MERGE_ATTEMPTS} attempts"
         )
 
     def config(self, entity_path: str) -> dict[str, str]:
-        """The config of one entity, {} where it has none. Raises Refused where the node is not as Kafka writes it."""
+        """Return the config of one entity, {} if it has none. Raises Refused if Kafka did not write the node."""
         return config_in(self.read(f"/config/{entity_path}"), entity_path)
 
     def committed(self, operations: Sequence[Operation]) -> bool:
-        """Do all of it, True, or nothing, False, where a version or a znode stood in the way."""
+        """Commit the operations. Returns False, with nothing done, if a version or the existence of a znode differs."""
         try:
             self.commit(operations)
         except _CONFLICTS:
@@ -154,10 +154,10 @@ class Znodes:
         return True
 
     def commit(self, operations: Sequence[Operation]) -> None:
-        """Do all of it or none.
+        """Commit the operations, all or none.
 
-        Raises kazoo's BadVersionError, NodeExistsError or NoNodeError for what stood in the way, Conflict where
-        ZooKeeper does not say what did, Unreachable when the session was lost and the outcome with it.
+        Raises kazoo's BadVersionError, NodeExistsError or NoNodeError for an operation that failed, Conflict if
+        ZooKeeper does not report the reason, Unreachable if the session was lost, so that the outcome is unknown.
         """
         acls = self._acls_above(operation.path for operation in operations if isinstance(operation, Create))
         transaction = self._client.transaction()
@@ -176,17 +176,17 @@ class Znodes:
                 answer = transaction.commit_async()
             results = answer.get(timeout=CONNECT_SECONDS)
         except _LOST as error:
-            raise self._lost(error, "a write; whether it was made is not known, and doing it again is safe") from error
-        # The results hold errors instead of raising them; those of operations that were only rolled back say nothing.
+            raise self._lost(error, "a write; it is unknown whether it was made, and repeating it is safe") from error
+        # Errors are among the results. Those of operations that were only rolled back have no reason.
         errors = [result for result in results if isinstance(result, Exception)]
         for cause in errors:
             if not isinstance(cause, (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)):
                 raise self._translated(cause)
         if errors:
-            raise Conflict(f"ZooKeeper at {self._connect} rolled a transaction back without saying why")
+            raise Conflict(f"ZooKeeper at {self._connect} rolled back a transaction without giving a reason")
 
     def _writes(self, edits: Mapping[str, ConfigEdit], known: Mapping[str, Node] | None) -> list[Operation]:
-        """For each entity that changes: the operations that write it and tell the brokers."""
+        """Return the operations that write each changed entity and notify the brokers."""
         own = [f"/config/{entity_path}" for entity_path in edits]
         parents = {parent for entity_path in edits for parent in parents_of(entity_path)}
         found = self.read_all([*own, *parents]) if known is None else {p: known.get(p) for p in (*own, *parents)}
@@ -209,7 +209,7 @@ class Znodes:
         return writes
 
     def _acls_above(self, paths: Iterable[str]) -> dict[str, list[ACL]]:
-        """For each new znode the ACL of the nearest that exists above it: never wider than what the operator chose."""
+        """Return, for each new znode, the ACL of its nearest existing parent, so that it is never wider than that."""
         created = list(paths)
         found: dict[str, list[ACL]] = {}
         todo = {_above(path) for path in created} - set(created)
@@ -227,9 +227,9 @@ class Znodes:
         return found
 
     def _must_log_in(self) -> None:
-        """Only the first answer tells whether a login was taken; what was asked does not matter.
+        """Raise Refused if the login was refused. Only the first answer, to any request, shows that.
 
-        A refused login and a connection that ZooKeeper closed because of it arrive in either order: one message.
+        The refusal and the closed connection can arrive in either order, so both have the same message.
         """
         if self._access.digest is None:
             return
@@ -237,8 +237,8 @@ class Znodes:
             self._client.get_async("/").get(timeout=CONNECT_SECONDS)
         except (kazoo_errors.AuthFailedError, *_LOST) as error:
             raise Refused(
-                f"ZooKeeper at {self._connect}: the login was not taken; check the user and the password in the file "
-                f"of {self.names.zk_sasl_config_file} or KAFKA_OPTS, and that this ZooKeeper takes logins"
+                f"ZooKeeper at {self._connect}: the login was refused; check the user and the password in the file "
+                f"of {self.names.zk_sasl_config_file} or KAFKA_OPTS, and that this ZooKeeper accepts logins"
             ) from error
         except kazoo_errors.KazooException:
             return
@@ -247,7 +247,8 @@ class Znodes:
         found = self.read_all((LIVE_BROKERS, NOTIFICATIONS, "/controller", "/migration"))
         if found[LIVE_BROKERS] is None or found[NOTIFICATIONS] is None:
             raise Refused(
-                f"ZooKeeper at {self._connect} is not a Kafka cluster's (no {LIVE_BROKERS} and {NOTIFICATIONS}); "
+                f"ZooKeeper at {self._connect} is not the ZooKeeper of a Kafka cluster "
+                f"(no {LIVE_BROKERS} and {NOTIFICATIONS}); "
                 "check the address and its chroot. Nothing was created"
             )
         controller = found["/controller"]

@@ -65,7 +65,7 @@ WEAK: dict[str, tuple[LogTopic, str]] = {
     "all in sync": (but(min_insync_replicas="3"), "min.insync.replicas is 3 of 3 replicas"),
     "unclean": (but(unclean_leader_election_enable="true"), "unclean.leader.election.enable is true"),
     "small batches": (but(max_message_bytes="1000"), "max.message.bytes is 1000, and should be 1000000 or more"),
-    "unreadable": (dataclasses.replace(GOOD, configs=None), "its configs are not readable"),
+    "unreadable": (dataclasses.replace(GOOD, configs=None), "its configs cannot be read"),
 }
 
 
@@ -101,7 +101,7 @@ def test_a_topic_is_created_like_its_dry_run_and_deleted(cluster: Sandbox) -> No
         assert {key: found.configs[key] for key in planned.configs} == planned.configs
         assert (topic_setup.wrong(found), topic_setup.weak(found, len(wire.brokers()))) == ((), ())
         assert found.identity == handle(wire, name).identity
-        with pytest.raises(Refused, match="it exists already"):
+        with pytest.raises(Refused, match="it already exists"):
             topic_setup.create(wire, name)
         topic_setup.delete(wire, name)
         assert (find(wire, name), topic_setup.describe(wire, name)) == (None, None)
@@ -132,7 +132,7 @@ def test_a_mutation_quota_is_reported_with_its_wait(kafka_431: Sandbox) -> None:
                 topic_setup.create(slow, names[-1])
             except QuotaViolatedException as error:
                 assert error.throttle_time_ms > 0
-                assert "controller_mutation_rate holds it up. Try again in" in str(error)
+                assert "it was rejected by controller_mutation_rate. Try again in" in str(error)
                 return True
             return False
 

@@ -30,10 +30,10 @@ REFUSED = {
     "no host": ("[]:9092", "'[]:9092' is not host:port"),
     "a port above all": ("b1:65536", "is not host:port"),
     "more digits than int() takes": (f"b1:{'9' * 5_000}", "is not host:port"),
-    "an empty label": (".example.com:9092", "'.example.com:9092': '.example.com' is no host's name"),
-    "two dots": ("b1:9092,b1..example.com:9092", "'b1..example.com' is no host's name"),
-    "a long label": (f"{'x' * 64}:9092", "is no host's name"),
-    "what a shell of another locale hands over": ("b\udcff:9092", "is no host's name"),
+    "an empty label": (".example.com:9092", "'.example.com:9092': '.example.com' is not a valid host name"),
+    "two dots": ("b1:9092,b1..example.com:9092", "'b1..example.com' is not a valid host name"),
+    "a long label": (f"{'x' * 64}:9092", "is not a valid host name"),
+    "what a shell of another locale hands over": ("b\udcff:9092", "is not a valid host name"),
 }
 
 

@@ -155,18 +155,18 @@ BAD: dict[str, tuple[Callable[[], tuple[int, dict[str, str], bytes]], type[Kquot
     "an error that repeats the secret": (said(400, {"error": CANARY}), Refused, "answered 400; check"),
     "a broken provider": (said(503), Refused, "answered 503; check"),
     "a redirect": (said(302, Location="/elsewhere"), Refused, "answered 302"),
-    "no token": (said(200, {"token": CANARY}), Refused, "gave no token"),
-    "no object": (said(200, [CANARY]), Refused, "gave no token"),
-    "no JSON": (lambda: (200, {}, b"<html>" + CANARY.encode()), Refused, "gave no JSON"),
-    "deep JSON": (lambda: (200, {}, b"[" * 100_000), Refused, "gave no JSON"),
+    "no token": (said(200, {"token": CANARY}), Refused, "returned no token"),
+    "no object": (said(200, [CANARY]), Refused, "returned no token"),
+    "no JSON": (lambda: (200, {}, b"<html>" + CANARY.encode()), Refused, "did not return JSON"),
+    "deep JSON": (lambda: (200, {}, b"[" * 100_000), Refused, "did not return JSON"),
     "an error of deep JSON": (lambda: (400, {}, b"[" * 100_000), Refused, "answered 400; check"),
     "chunks that are none": (
         lambda: (200, {"Transfer-Encoding": "chunked"}, b"none\r\n"),
         Refused,
-        "answers, but not as HTTP; check",
+        "does not answer with HTTP; check",
     ),
-    "a token that would break out of its frame": (given(f"{CANARY}\x01auth=x"), Refused, "gave no token"),
-    "a token that is no text": (given(7), Refused, "gave no token"),
+    "a token that would break out of its frame": (given(f"{CANARY}\x01auth=x"), Refused, "returned no token"),
+    "a token that is no text": (given(7), Refused, "returned no token"),
 }
 
 
@@ -197,7 +197,7 @@ def test_a_server_that_speaks_another_protocol(stores: Path, tmp_path: Path) -> 
         thread = threading.Thread(target=greet, daemon=True)
         thread.start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}/token"
-        with pytest.raises(Refused, match=f"the token endpoint {url} answers, but not as HTTP; check sasl"):
+        with pytest.raises(Refused, match=f"the token endpoint {url} does not answer with HTTP; check sasl"):
             asked(url, stores / "ca.pem", tmp_path)
         thread.join(10)
 
@@ -211,7 +211,7 @@ NOT_ASKED = {
 
 @pytest.mark.parametrize("url", NOT_ASKED.values(), ids=NOT_ASKED)
 def test_invalid_requests_to_a_provider(stores: Path, tmp_path: Path, url: str) -> None:
-    with pytest.raises(Invalid, match=f"{url} cannot be asked for; check sasl.oauthbearer.token.endpoint.url"):
+    with pytest.raises(Invalid, match=f"{url} cannot be requested; check sasl.oauthbearer.token.endpoint.url"):
         asked(url, stores / "ca.pem", tmp_path)
 
 
@@ -228,7 +228,7 @@ def test_an_impossible_path_of_a_token_file() -> None:
 
 def test_a_provider_with_an_untrusted_certificate_gets_no_secret(stores: Path, tmp_path: Path) -> None:
     with endpoint(stores / "server.pem", given(fresh())) as url:
-        with pytest.raises(Unreachable, match="comes from nobody in the trust store"):
+        with pytest.raises(Unreachable, match="is not signed by an authority in the trust store"):
             asked(url, stores / "stranger.pem", tmp_path)
         assert Endpoint.asked == []
 
@@ -241,7 +241,7 @@ def test_a_provider_whose_answer_never_ends_is_abandoned(stores: Path, tmp_path:
         return 200, {}, b""
 
     with endpoint(stores / "server.pem", endless) as url:
-        with pytest.raises(Unreachable, match="cannot be asked within 1 s: no answer in time"):
+        with pytest.raises(Unreachable, match="cannot be reached within 1 s: no answer in time"):
             asked(url, stores / "ca.pem", tmp_path, **{"sasl.login.read.timeout.ms": "1000"})
         ended.set()
 
@@ -251,7 +251,7 @@ def test_an_unreachable_provider_prints_one_line(secured: Secured, stores: Path,
     where = ("--bootstrap-server", secured.at["BEARER"], "--command-config", str(file))
     ran = kquota("configs", "--describe", "--entity-type", "users", *where)
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
-    assert "the token endpoint https://127.0.0.1:1/token cannot be asked within 10 s: Connection refused" in ran.err
+    assert "the token endpoint https://127.0.0.1:1/token cannot be reached within 10 s: Connection refused" in ran.err
     assert CANARY not in ran.err
 
 
@@ -261,7 +261,7 @@ def test_a_secret_without_tls_causes_a_warning(stores: Path, tmp_path: Path) -> 
         found = security(written(tmp_path, properties(url, stores / "ca.pem")), {}, told.append)
         assert isinstance(found.credentials, ClientCredentials)
         assert oauth.token(found.credentials, found.context).principal == "alice"
-    assert [line.endswith(f"the client secret goes to {url} without TLS") for line in told] == [True]
+    assert [line.endswith(f"the client secret is sent to {url} without TLS") for line in told] == [True]
 
 
 def test_an_encoded_header(stores: Path, tmp_path: Path) -> None:

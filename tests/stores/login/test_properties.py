@@ -86,7 +86,7 @@ def test_files_that_others_can_read(tmp_path: Path, mode: int, others: bool) -> 
     file.chmod(mode)
     told: list[str] = []
     tell_if_open(file, "it", told.append)
-    line = f"it holds secrets, and others than its owner may read it: chmod 600 {file}"
+    line = f"it holds secrets, and users other than its owner can read it. Run chmod 600 {file}"
     assert told == ([line] if others else [])
 
 
@@ -112,8 +112,8 @@ def test_a_jaas_line(text: str, options: dict[str, str]) -> None:
     ("text", "reason"),
     [
         ("", "no login module"),
-        (f"{CANARY}", "after the login module stands"),
-        (f'm required password="{CANARY}"', "not ended with a semicolon"),
+        (f"{CANARY}", "the login module must be followed by"),
+        (f'm required password="{CANARY}"', "does not end with a semicolon"),
         (f'm required password="{CANARY};', "a quote is not closed"),
         (f"m required {CANARY};", "= is missing after the name"),
         (f"m required password=; {CANARY}", "an option has no value"),

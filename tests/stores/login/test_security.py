@@ -148,7 +148,7 @@ TOLD: dict[str, tuple[Mapping[str, str], str]] = {
     ),
     "lines that are no properties": (
         {"acks": "all", CANARY: "", "EyJ.a.b": "x"},
-        "acks, 2 line(s) that are no property",
+        "acks, 2 line(s) that are not properties",
     ),
     "very many": ({f"k{n}": "x" for n in range(20)}, ", k18, k19, 8 more"),
     "for a long life": ({"sasl.login.refresh.buffer.seconds": "1"}, "not used by kquota: sasl.login.refresh.buffer."),
@@ -169,8 +169,10 @@ def test_a_file_with_secrets_that_others_can_read_causes_a_warning(tmp_path: Pat
     told: list[str] = []
     file = written(tmp_path, {**PLAINTEXT, **plain()}, mode)
     security(file, {}, told.append)
-    wanted = [] if mode == 0o600 else [f"command_config: {file} holds secrets, and others than its owner may read it"]
-    assert [line.partition(": chmod")[0] for line in told] == wanted
+    wanted = (
+        [] if mode == 0o600 else [f"command_config: {file} holds secrets, and users other than its owner can read it"]
+    )
+    assert [line.partition(". Run chmod")[0] for line in told] == wanted
 
 
 @pytest.mark.parametrize(("password", "told"), [(None, True), (CANARY, False)], ids=["in clear", "enciphered"])
@@ -192,7 +194,7 @@ def test_a_file_without_secrets_may_be_read_by_all(tmp_path: Path) -> None:
 KRB = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab=k;"
 REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
     "an unknown protocol": ({"security.protocol": "TLS"}, "security.protocol=TLS: must be one of PLAINTEXT, SSL"),
-    "no mechanism": (PLAINTEXT, "sasl.mechanism is missing (Kafka then takes GSSAPI)"),
+    "no mechanism": (PLAINTEXT, "sasl.mechanism is missing (Kafka's default is GSSAPI)"),
     "an unknown mechanism": ({**PLAINTEXT, "sasl.mechanism": "SCRAM-SHA-1"}, "sasl.mechanism=SCRAM-SHA-1: must be one"),
     "no login": ({**PLAINTEXT, "sasl.mechanism": "PLAIN"}, "sasl.jaas.config is missing"),
     "no password": (
@@ -230,46 +232,46 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
     ),
     "a callback of one's own": (
         {**bearer(), "sasl.login.callback.handler.class": "com.acme.Callback"},
-        "kquota runs no Java",
+        "kquota does not run Java classes",
     ),
-    "an endpoint by ftp": ({**bearer(), ENDPOINT: "ftp://x/"}, "a URL of https, http"),
+    "an endpoint by ftp": ({**bearer(), ENDPOINT: "ftp://x/"}, "an https, http or file URL"),
     "an endpoint with a password": (
         {**bearer(clientId="x", clientSecret="y"), ENDPOINT: f"https://u:{CANARY}@x/"},
-        "no user and password in it",
+        "it must not contain a user or a password",
     ),
     "an endpoint's port": (
         {**bearer(clientId="x", clientSecret="y"), ENDPOINT: "http://idp:808O/token"},
-        "sasl.oauthbearer.token.endpoint.url: its host or its port cannot be right; write https://HOST:PORT/PATH",
+        "sasl.oauthbearer.token.endpoint.url: its host or its port is not valid; write https://HOST:PORT/PATH",
     ),
     "an endpoint's port that is none": (
         {**bearer(clientId="x", clientSecret="y"), ENDPOINT: "https://idp:99999/token"},
-        "sasl.oauthbearer.token.endpoint.url: its host or its port cannot be right",
+        "sasl.oauthbearer.token.endpoint.url: its host or its port is not valid",
     ),
     "an endpoint's open bracket": (
         {**bearer(clientId="x", clientSecret="y"), ENDPOINT: "https://[fe80::1/t"},
-        "sasl.oauthbearer.token.endpoint.url: its host or its port cannot be right",
+        "sasl.oauthbearer.token.endpoint.url: its host or its port is not valid",
     ),
     "an endpoint with a slash in its password": (
         {**bearer(clientId="x", clientSecret="y"), ENDPOINT: f"https://u:{CANARY}/p@x/"},
-        "sasl.oauthbearer.token.endpoint.url: its host or its port cannot be right",
+        "sasl.oauthbearer.token.endpoint.url: its host or its port is not valid",
     ),
     "no client secret": (
         {**bearer(clientId="x"), ENDPOINT: "https://x/"},
         "sasl.jaas.config has no clientSecret",
     ),
-    "a config provider": ({"config.providers": "file"}, "kquota has no config providers"),
+    "a config provider": ({"config.providers": "file"}, "kquota does not support config providers"),
     "a value from a provider": (
         {"ssl.key.password": "${file:/etc/kafka.secrets:key}"},
-        "ssl.key.password: kquota has no config providers",
+        "ssl.key.password: kquota does not support config providers",
     ),
-    "another TLS engine": ({"ssl.engine.factory.class": "x"}, "ssl.engine.factory.class: kquota cannot honour it"),
+    "another TLS engine": ({"ssl.engine.factory.class": "x"}, "ssl.engine.factory.class: kquota does not support it"),
     "Java's names of cipher suites": (
         {"security.protocol": "SSL", "ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"},
-        "ssl.cipher.suites: kquota cannot honour it",
+        "ssl.cipher.suites: kquota does not support it",
     ),
-    "another provider": ({"security.providers": "x"}, "security.providers: kquota cannot honour it"),
-    "a misspelt TLS setting": ({"ssl.trustore.location": "x"}, "ssl.trustore.location: kquota cannot honour it"),
-    "only old TLS": ({"security.protocol": "SSL", "ssl.enabled.protocols": "TLSv1.1"}, "kquota speaks TLSv1.2 and"),
+    "another provider": ({"security.providers": "x"}, "security.providers: kquota does not support it"),
+    "a misspelt TLS setting": ({"ssl.trustore.location": "x"}, "ssl.trustore.location: kquota does not support it"),
+    "only old TLS": ({"security.protocol": "SSL", "ssl.enabled.protocols": "TLSv1.1"}, "kquota supports TLSv1.2 and"),
     "a name check that is none": (
         {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "ldaps"},
         "must be https, or empty",
@@ -395,21 +397,21 @@ def bad_stores(folder: Path, ours: Certified, own: Certified) -> dict[str, tuple
         ),
         "no file": ({"ssl.truststore.location": f"{folder}/none"}, "cannot read"),
         "a folder": ({"ssl.keystore.location": str(folder)}, "Is a directory"),
-        "another type": ({"ssl.keystore.type": "BCFKS", "ssl.keystore.location": "x"}, "kquota reads PEM, PKCS12"),
+        "another type": ({"ssl.keystore.type": "BCFKS", "ssl.keystore.location": "x"}, "kquota reads PEM and PKCS12"),
         "neither": ({"ssl.keystore.location": f"{folder}/text"}, "neither PEM nor PKCS12"),
-        "PEM that is PKCS12": ({**forms["PKCS12"], "ssl.keystore.type": "PEM"}, "ssl.keystore.type is PEM, and"),
+        "PEM that is PKCS12": ({**forms["PKCS12"], "ssl.keystore.type": "PEM"}, "ssl.keystore.type is PEM, but"),
         "a wrong store password": (
             {**forms["PKCS12"], "ssl.keystore.password": f"not{CANARY}"},
             "cannot be opened: the store's password is wrong",
         ),
         "no store password": (
             {k: v for k, v in forms["PKCS12"].items() if "password" not in k},
-            "cannot be opened: the store's password is not given",
+            "cannot be opened: the store's password is missing",
         ),
         "a wrong key password": ({**forms["locked PEM"], "ssl.key.password": f"not{CANARY}"}, "cannot be used"),
         "no key password": (
             {k: v for k, v in forms["locked PEM"].items() if "password" not in k},
-            "its key is enciphered, and no key password is given",
+            "its key is encrypted, and no key password is set",
         ),
         "no key password inline": (
             {k: v for k, v in forms["locked inline"].items() if "password" not in k},
@@ -417,7 +419,7 @@ def bad_stores(folder: Path, ours: Certified, own: Certified) -> dict[str, tuple
         ),
         "a chain without a key": (
             {"ssl.keystore.certificate.chain": own.pem},
-            "ssl.keystore.key is missing; chain and key go together",
+            "ssl.keystore.key is missing; chain and key must be set together",
         ),
         "a key of somebody else": (
             {"ssl.keystore.certificate.chain": own.pem, "ssl.keystore.key": other.key_pem()},
@@ -462,7 +464,7 @@ def test_librdkafka_logs_in(secured: Secured, tmp_path: Path, listener: str, pro
 
     found, _ = read(tmp_path, located(properties, secured.folder))
     if "ssl.enabled.protocols" in properties:
-        with pytest.raises(Invalid, match="librdkafka cannot be held"):
+        with pytest.raises(Invalid, match="librdkafka cannot be limited"):
             rdkafka.settings(found)
         return
     client = AdminClient(rdkafka.settings(found) | {"bootstrap.servers": secured.at[listener], "log_level": 0})

@@ -69,10 +69,10 @@ def test_the_option_takes_precedence_over_kafka_opts(tmp_path: Path) -> None:
 
 
 REFUSED_LOGINS: dict[str, tuple[str, str]] = {
-    "no section": (section("Server"), "there is no section Client in"),
+    "no section": (section("Server"), " has no section Client"),
     "Kerberos": (
         "Client { com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true; };",
-        "kquota does not log in at ZooKeeper by Kerberos (GSSAPI); use digest or a certificate",
+        "kquota does not log in to ZooKeeper with Kerberos (GSSAPI); use digest or a certificate",
     ),
     "another module": (
         f"Client {{ x.Y required password={CANARY}; }};",
@@ -106,16 +106,19 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
         {**ENABLED, "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNIO"},
         "zookeeper.clientCnxnSocket must be",
     ),
-    "revocation lists": ({**ENABLED, "zookeeper.ssl.crl.enable": "true"}, "zookeeper.ssl.crl.enable=true: kquota asks"),
+    "revocation lists": (
+        {**ENABLED, "zookeeper.ssl.crl.enable": "true"},
+        "zookeeper.ssl.crl.enable=true: kquota does not check",
+    ),
     "Java's names of cipher suites": (
         {**ENABLED, "zookeeper.ssl.ciphersuites": "TLS_AES_256_GCM_SHA384"},
-        "zookeeper.ssl.ciphersuites: kquota cannot honour it",
+        "zookeeper.ssl.ciphersuites: kquota does not support it",
     ),
-    "a misspelt setting": ({**ENABLED, "zookeeper.ssl.truststor.location": "x"}, "kquota cannot honour it"),
+    "a misspelt setting": ({**ENABLED, "zookeeper.ssl.truststor.location": "x"}, "kquota does not support it"),
     "no such store": ({**ENABLED, "zookeeper.ssl.truststore.location": "/none"}, "cannot read /none"),
     "a store of no known type": (
         {**ENABLED, "zookeeper.ssl.keystore.location": "x", "zookeeper.ssl.keystore.type": "BCFKS"},
-        "zookeeper.ssl.keystore.type=BCFKS: kquota reads PEM, PKCS12",
+        "zookeeper.ssl.keystore.type=BCFKS: kquota reads PEM and PKCS12",
     ),
 }
 
@@ -131,8 +134,8 @@ def test_unused_properties_and_readable_files_cause_warnings(tmp_path: Path) -> 
     secret = {**ENABLED, "zookeeper.connect": "z:1", "zookeeper.ssl.truststore.password": CANARY}
     _, told = read(tls=tls_file(tmp_path, secret, 0o644), sasl=written(tmp_path / "jaas", section(), 0o644))
     assert [line.partition(": ")[2] for line in told] == [
-        f"{tmp_path}/jaas holds secrets, and others than its owner may read it: chmod 600 {tmp_path}/jaas",
+        f"{tmp_path}/jaas holds secrets, and users other than its owner can read it. Run chmod 600 {tmp_path}/jaas",
         f"{tmp_path}/zk.properties: not used by kquota: zookeeper.connect",
-        f"{tmp_path}/zk.properties holds secrets, and others than its owner may read it: "
-        f"chmod 600 {tmp_path}/zk.properties",
+        f"{tmp_path}/zk.properties holds secrets, and users other than its owner can read it. "
+        f"Run chmod 600 {tmp_path}/zk.properties",
     ]

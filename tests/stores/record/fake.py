@@ -100,7 +100,7 @@ class MemoryLog:
         if fault is not Fault.NOT_WRITTEN:
             self._topic.write(entries)
         if fault in (Fault.ANSWER_LOST, Fault.NOT_WRITTEN):
-            raise Unknown("topic fake: no answer; it is not known whether the record was written")
+            raise Unknown("topic fake: no answer; it is unknown whether the record was written")
         self._batch, self._fetched = self._topic.batches, self._topic.end
 
     def offer(self, entries: Sequence[Entry]) -> None:
@@ -111,4 +111,4 @@ class MemoryLog:
         if self._topic.unreachable:
             raise Unreachable("topic fake: no answer")
         if self._topic.identity != self._identity:
-            raise Refused("topic fake: it was deleted and made again")
+            raise Refused("topic fake: it was deleted and created again")

@@ -55,7 +55,7 @@ def test_a_recreated_or_unreachable_topic() -> None:
     log = topic.handle()
     topic.recreate()
     for call in (log.read, lambda: log.append([("a", b"1")])):
-        with pytest.raises(Refused, match="made again"):
+        with pytest.raises(Refused, match="created again"):
             call()
     topic.unreachable = True
     with pytest.raises(Unreachable):

@@ -147,7 +147,7 @@ def test_the_error_of_a_concurrent_command_names_the_first(hosts: tuple[Host, Ho
 def test_a_paused_twin_writes_nothing_after_a_takeover(hosts: tuple[Host, Host], tree: str) -> None:
     """Its session and its lock ended during the pause, and another kquota took over the run."""
     one, other = hosts
-    with pytest.raises(Busy, match="nothing more is written"), one.runs.hold("execute"):
+    with pytest.raises(Busy, match="Nothing more is written"), one.runs.hold("execute"):
         one.runs.begin(RUN)
         one.cluster.change([THROTTLED])
         lock = other.znodes.read("/kquota/lock")
@@ -166,7 +166,7 @@ def test_a_paused_twin_writes_nothing_after_a_takeover(hosts: tuple[Host, Host],
 
 def test_an_owner_whose_session_ended_names_the_new_owner(hosts: tuple[Host, Host], tree: str) -> None:
     one, other = hosts
-    with pytest.raises(Busy, match=f"run {RUN.id} was taken over by .*nothing more"), one.runs.hold("execute"):
+    with pytest.raises(Busy, match=f"run {RUN.id} was taken over by .*Nothing more"), one.runs.hold("execute"):
         one.runs.begin(RUN)
         one.cluster.change([THROTTLED])
         twin = KazooClient(hosts=tree, client_id=one.znodes._client.client_id)
@@ -181,7 +181,7 @@ def test_an_owner_whose_session_ended_names_the_new_owner(hosts: tuple[Host, Hos
 
 def test_a_paused_twin_does_not_continue_from_the_values_of_the_other(hosts: tuple[Host, Host]) -> None:
     one, other = hosts
-    with pytest.raises(Busy, match="nothing more is written"), one.runs.hold("execute"):
+    with pytest.raises(Busy, match="Nothing more is written"), one.runs.hold("execute"):
         one.runs.begin(RUN)
         one.cluster.change([THROTTLED])
         with other.runs.hold("abort", take_over=True):

@@ -84,7 +84,7 @@ def test_a_batch_is_named_by_its_content(tmp_path: Path) -> None:
 def test_two_concurrent_batches(tmp_path: Path) -> None:
     with history.rolling(tmp_path) as first:
         (first.unfinished / "x").write_text("")
-        with pytest.raises(Busy, match="another kquota rolls"), history.rolling(tmp_path):
+        with pytest.raises(Busy, match="another kquota is compacting"), history.rolling(tmp_path):
             pytest.fail("both")
         assert (first.unfinished / "x").exists()
 
@@ -99,15 +99,15 @@ def test_leftovers_of_a_dead_process_are_removed(tmp_path: Path) -> None:
 
 def test_a_batch_is_not_created_twice(tmp_path: Path) -> None:
     batch(tmp_path, taken(1))
-    with pytest.raises(Refused, match="the history is as it was"):
+    with pytest.raises(Refused, match="the history is unchanged"):
         batch(tmp_path, taken(1))
 
 
 @pytest.mark.parametrize(
     ("manifest", "complaint"),
     [
-        ("{", "is it damaged"),
-        ("{}", "is it damaged"),
+        ("{", "does not list the snapshots of its batch"),
+        ("{}", "does not list the snapshots of its batch"),
         ('{"version": 2}', "version 2 is newer than this kquota"),
         (None, "cannot be read: No such file"),
         ("\udcff", "cannot be read: it is not UTF-8; restore the batch, or remove its folder"),
@@ -122,13 +122,13 @@ def test_a_batch_without_a_manifest_is_refused(tmp_path: Path, manifest: str | N
 
 
 def test_files_that_are_not_snapshots(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="there is no such file or folder"):
+    with pytest.raises(Invalid, match="the file or folder does not exist"):
         history.found([tmp_path / "x"])
     with pytest.raises(Invalid, match=r"/xxx.*: cannot be read: File name too long"):
         history.found([tmp_path / ("x" * 300)])
     snapshot(tmp_path, 1)
     twin = snapshot(tmp_path, 1, name="twin")
-    with pytest.raises(Invalid, match=r"twin-1.jsonl.gz: shows the same cluster and time as"):
+    with pytest.raises(Invalid, match=r"twin-1.jsonl.gz: has the same cluster and time as"):
         history.found([tmp_path])
     twin.write_bytes(twin.read_bytes()[:20])
     with pytest.raises(Invalid, match=r"twin-1.jsonl.gz: cannot be read"):
@@ -144,9 +144,9 @@ def test_several_clusters(tmp_path: Path) -> None:
     found = history.found([tmp_path])
     assert found.clusters() == ["a", "b"]
     assert found.of("a").held == frozenset()
-    with pytest.raises(Invalid, match="the history holds 2 clusters; name one with cluster_id: a, b"):
+    with pytest.raises(Invalid, match="the history contains 2 clusters; name one with cluster_id: a, b"):
         found.of(None)
-    with pytest.raises(Invalid, match="cluster_id x: the history holds a, b"):
+    with pytest.raises(Invalid, match="cluster_id x: not in the history, which contains a, b"):
         found.of("x")
 
 
@@ -160,7 +160,7 @@ def test_the_newest_snapshot_is_found_rolled_or_not(tmp_path: Path) -> None:
 
 
 def test_histories_without_a_newest_snapshot(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="/x: there is no such file or folder"):
+    with pytest.raises(Invalid, match="/x: the file or folder does not exist"):
         history.newest([tmp_path / "x"])
     with pytest.raises(Invalid, match=r"/xxx.*: cannot be read: File name too long"):
         history.newest([tmp_path / ("x" * 300)])

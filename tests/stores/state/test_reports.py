@@ -33,11 +33,11 @@ def test_paths_that_cannot_hold_a_report(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text("{}")
     os.mkfifo(tmp_path / "pipe")
     refused = {
-        "plan.json": "exists, and is no report",
-        "pipe": "is no plain file",
-        ".": "is no plain file",
-        "nowhere/move.html": "there is no folder",
-        "plan.json/move.html": "there is no folder",
+        "plan.json": "already exists and is not a kquota report",
+        "pipe": "is not a regular file",
+        ".": "is not a regular file",
+        "nowhere/move.html": "the folder .* does not exist",
+        "plan.json/move.html": "the folder .* does not exist",
     }
     for name, reason in refused.items():
         with pytest.raises(Invalid, match=reason):

@@ -160,7 +160,7 @@ FIRST = journal.first(run(), STAMP)
 DAMAGED = {
     "another document": (b"[]\n[]\n", "line 1 is damaged"),
     "a changed digit": (journal.line(FIRST).replace(b"1000", b"9000") + journal.line({}), "line 1 is damaged"),
-    "newer": (journal.line(FIRST | {"version": 4}), "Use the kquota that wrote it"),
+    "newer": (journal.line(FIRST | {"version": 4}), "Use the version of kquota that wrote it"),
     "a field lost": (journal.line({k: v for k, v in FIRST.items() if k != "rollback"}), "KeyError"),
     "a setting of nothing": (
         journal.line(FIRST | {"taken": [{"kind": "planet", "name": "t", "key": "k", "prior": None, "ours": []}]}),
@@ -182,9 +182,9 @@ def test_a_damaged_record_is_refused_by_name(tmp_path: Path, data: bytes, compla
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     files = alone(tmp_path / "file", "c")
-    with pytest.raises(Refused, match="must be safe before a move starts"):
+    with pytest.raises(Refused, match="must be on disk before a move starts"):
         files.begin(run())
-    with pytest.raises(Refused, match="must be safe before a move starts"), files.hold("execute"):
+    with pytest.raises(Refused, match="must be on disk before a move starts"), files.hold("execute"):
         pass
 
 
@@ -200,7 +200,7 @@ def test_a_journal_under_another_runs_name_is_refused(tmp_path: Path) -> None:
     files.begin(run())
     path = Path(files.place(run()))
     path.rename(path.with_name("other.journal"))
-    with pytest.raises(Refused, match="tells of another run"):
+    with pytest.raises(Refused, match="contains another run"):
         alone(tmp_path, "c").unfinished()
 
 

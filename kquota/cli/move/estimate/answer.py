@@ -1,6 +1,6 @@
-"""The answer of `move estimate`: the value that its text, its JSON document and its page are written from.
+"""The answer of `move estimate`: the value from which its text, its JSON document and its report are written.
 
-Bytes, bytes per second, seconds; null is unknown, never 0.
+Units are bytes, bytes per second and seconds. null means unknown, never 0.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _throttles(others: Sequence[Pace | Waves]) -> list[dict[str, object]]:
 
 
 def ahead(found: Outlook) -> dict[str, object]:
-    """The keys of an outlook; null is unknown, never 0."""
+    """The JSON keys of an outlook. null means unknown, never 0."""
     band, waves = found.band, found.waves
     return {
         "band": None
@@ -179,7 +179,7 @@ def ahead(found: Outlook) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizesUsed(Part):
-    """Where the sizes are from, log-dirs, history or cluster, with the names of files; and how good they are."""
+    """The source of the sizes (log-dirs, history or cluster), its file names, and how complete the sizes are."""
 
     source: str
     names: tuple[str, ...]
@@ -188,7 +188,7 @@ class SizesUsed(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRates(Part):
-    """Where the write rates are from, the first that knows one wins; and brokers whose rate went to no partition."""
+    """The sources of the write rates (the first source with a rate wins), and brokers whose rate no partition got."""
 
     sources: tuple[RateSource, ...] = spread(_sources)
     brokers_without_partitions: tuple[BrokerId, ...]
@@ -196,7 +196,7 @@ class WriteRates(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed(Part):
-    """How many partitions have an assumed leader, assumed in-sync replicas, an assumed size; brokers taken as empty."""
+    """Counts of partitions with an assumed leader, in-sync replicas or size; and the brokers that are assumed empty."""
 
     leaders: int
     in_sync: int
@@ -206,7 +206,7 @@ class Assumed(Part):
 
 
 def assumed(measured: Measured, *, live: bool) -> Assumed:
-    """What was assumed; a `live` broker that holds nothing is known to."""
+    """The assumptions. On a `live` cluster no broker is assumed empty, because an empty broker reports that."""
     return Assumed(
         leaders=measured.leaders_assumed,
         in_sync=measured.in_sync_assumed,
@@ -218,7 +218,10 @@ def assumed(measured: Measured, *, live: bool) -> Assumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate(Answer):
-    """One estimate; the throttle may be the one `for_deadline`. `throttles` is the same move under others."""
+    """One estimate. `throttles` has the same move under other throttles.
+
+    `for_deadline` is true if kquota found the throttle for a deadline.
+    """
 
     ASCII = True
 
@@ -238,26 +241,31 @@ class Estimate(Answer):
     measured: Measured = hidden()
 
     def text(self) -> Iterator[str]:
-        pace, judged = self.pace, self.verdict.judged
-        yield f"Sizes        {', '.join((self.sizes.source, *self.sizes.names))}"
+        if not self.pace.shares:
+            yield "Nothing to move: every replica of the plan is where it should be."
+            yield ""
+        yield from verdict.answer_lines(self.verdict)
         found = ", the smallest that meets the deadline" if self.for_deadline else ""
         yield f"Throttle     {human_rate(self.throttle)} ({self.throttle} bytes per second) on each broker{found}"
-        yield f"Write rates  {text.writes_from(self.write_rates.sources)}"
         yield ""
         yield from text.kip_lines(self.kip)
         yield ""
-        if not pace.shares:
-            yield "Nothing to move: every replica of the plan is where it should be."
-            return
+        yield f"Sizes        {', '.join((self.sizes.source, *self.sizes.names))}"
+        yield f"Write rates  {text.writes_from(self.write_rates.sources)}"
+        if self.pace.shares:
+            yield from self._details()
+
+    def _details(self) -> Iterator[str]:
+        """The copies, the terms of the expected time, the limits of the throttle, disks, waves, other throttles."""
+        pace, judged = self.pace, self.verdict.judged
         yield f"To copy      {human_bytes(pace.work.bytes)} in {counted(pace.work.copies, 'copy')}"
         yield ""
         yield from text.share_lines(pace)
-        yield "  (keep-up: in-sync followers of moving partitions, which spend the leader's throttle undelayed)"
+        yield "  (followers: fetches of in-sync followers of the moving partitions; they use the throttle undelayed)"
         if self.outlook.waves:
-            yield "  (all waves together, as if they went at once)"
+            yield "  (all waves together, as if they moved at once)"
         yield ""
-        yield from verdict.lines(self.verdict)
-        yield ""
+        yield from verdict.time_lines(judged)
         yield from text.window_lines(self.verdict.window, self.throttle)
         yield text.fetch_line(self.fetch, pace.enforcement)
         yield ""

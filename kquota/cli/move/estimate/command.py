@@ -1,4 +1,4 @@
-"""`kquota move estimate`: how long a move takes, before it is started."""
+"""`kquota move estimate`: how long a move takes, before you start it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from kquota.cli.connection import ThroughBrokers
 from kquota.cli.engine_options import Conf, Debug, SparkMaster, SparkRemote
 from kquota.cli.options import Output, OutputFormat
 
-EPILOG: Final = """Exit codes: 0 it can be done as asked; 1 it cannot, and why: it never finishes, is late, has no room.
+EPILOG: Final = """Exit codes: 0 the move can be done as asked; 1 it never finishes, misses the deadline, does not fit
+on the disks or breaks a limit. stderr has the reason.
 
 Examples:
   kquota move estimate --bootstrap-server localhost:9092 --reassignment-json-file plan.json --throttle 50MB/s
@@ -21,9 +22,9 @@ Examples:
 
 HEADINGS: Final = {
     "--reassignment-json-file": "The move",
-    "--log-dirs": "Sizes and write rates; by default the live cluster's",
-    "--waves": "In waves",
-    "--spark-master": "Where Spark runs; by default here",
+    "--log-dirs": "Sizes and write rates (default: from the live cluster)",
+    "--waves": "Waves",
+    "--spark-master": "Spark (default: on this machine)",
     "--report": "Output",
 }
 """The first option of each part of the help, and its heading."""
@@ -31,7 +32,7 @@ HEADINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateOptions:
-    """Say how long a throttled move takes, which broker is the bottleneck, and whether it can ever finish."""
+    """Estimate how long a throttled move takes, whether it can finish, and which broker is the bottleneck."""
 
     connection: ThroughBrokers
     reassignment_json_file: Annotated[
@@ -39,7 +40,7 @@ class EstimateOptions:
         typer.Option(
             "--reassignment-json-file",
             metavar="FILE",
-            help="The plan, as kafka-reassign-partitions'; also JSON lines or Parquet, a file or a folder.",
+            help="The plan in the format of kafka-reassign-partitions, JSON lines or Parquet; a file or a folder.",
         ),
     ]
     throttle: Annotated[
@@ -47,7 +48,7 @@ class EstimateOptions:
         typer.Option(
             "--throttle",
             metavar="RATE",
-            help="The replication throttle of each broker: 50MB/s; bare: bytes per second.",
+            help="Replication throttle of each broker, for example 50MB/s. Without a unit: bytes per second.",
         ),
     ] = None
     deadline: Annotated[
@@ -55,20 +56,23 @@ class EstimateOptions:
         typer.Option(
             "--deadline",
             metavar="TIME",
-            help="When the move has to be done: 6h. Without --throttle, the smallest one that meets it is found.",
+            help="Time in which the move must finish, for example 6h. Without --throttle, kquota finds the smallest "
+            "throttle that meets it.",
         ),
     ] = None
     nic: Annotated[
-        str | None, typer.Option("--nic", metavar="RATE", help="What each broker's network carries: 10Gbit/s.")
+        str | None, typer.Option("--nic", metavar="RATE", help="Network rate of each broker, for example 10Gbit/s.")
     ] = None
     max_impact: Annotated[
         str | None,
-        typer.Option("--max-impact", metavar="PERCENT", help="The most of --nic that the throttle may be: 30%."),
+        typer.Option(
+            "--max-impact", metavar="PERCENT", help="Largest share of --nic for the throttle, for example 30%."
+        ),
     ] = None
     log_dirs: Annotated[
         list[str] | None,
         typer.Option(
-            "--log-dirs", metavar="FILE", help="Sizes from kafka-log-dirs' output; a file or glob, repeatable."
+            "--log-dirs", metavar="FILE", help="Sizes from the output of kafka-log-dirs; a file or glob, repeatable."
         ),
     ] = None
     history: Annotated[
@@ -76,36 +80,46 @@ class EstimateOptions:
         typer.Option(
             "--history",
             metavar="PATH",
-            help="Write rates and unknown sizes, from snapshots: file, glob, folder; repeatable.",
+            help="Write rates, and sizes if no other source is given, from snapshots: a file, glob or folder, "
+            "repeatable.",
         ),
     ] = None
     history_window: Annotated[
-        str | None, typer.Option("--history-window", metavar="TIME", help="Only the newest part of the history: 7d.")
+        str | None,
+        typer.Option(
+            "--history-window", metavar="TIME", help="Use only the newest part of the history, for example 7d."
+        ),
     ] = None
     cluster_id: Annotated[
-        str | None, typer.Option("--cluster-id", metavar="ID", help="Which of the clusters that a history holds.")
+        str | None, typer.Option("--cluster-id", metavar="ID", help="Cluster to use, if the history contains several.")
     ] = None
     bytes_in: Annotated[
         list[str] | None,
         typer.Option(
             "--bytes-in",
             metavar="BROKER=RATE|FILE",
-            help="What clients write to a broker, repeatable; or a file: CSV, JSON, a Prometheus query result.",
+            help="Write rate of a broker, repeatable; or a file with write rates: CSV, JSON or a Prometheus query "
+            "result.",
         ),
     ] = None
     sample: Annotated[
-        str, typer.Option("--sample", metavar="SECONDS", help="How long to measure write rates on the live cluster.")
+        str, typer.Option("--sample", metavar="SECONDS", help="Time to measure write rates on the live cluster.")
     ] = "3"
     assume_size: Annotated[
         str | None,
-        typer.Option("--assume-size", metavar="SIZE", help="How big partitions are that nobody tells of: 10GB."),
+        typer.Option(
+            "--assume-size",
+            metavar="SIZE",
+            help="Size to assume for partitions that have no known size, for example 10GB.",
+        ),
     ] = None
     waves: Annotated[
         int | None,
-        typer.Option("--waves", metavar="N", help="Cut the move into so many waves of about the same bytes."),
+        typer.Option("--waves", metavar="N", help="Split the move into N waves of about the same size."),
     ] = None
     max_in_flight: Annotated[
-        str | None, typer.Option("--max-in-flight", metavar="SIZE", help="The most that one wave may copy: 500GB.")
+        str | None,
+        typer.Option("--max-in-flight", metavar="SIZE", help="Largest size of a wave, for example 500GB."),
     ] = None
     spark_master: SparkMaster = None
     spark_remote: SparkRemote = None
@@ -113,6 +127,8 @@ class EstimateOptions:
     debug: Debug = False
     report: Annotated[
         Path | None,
-        typer.Option("--report", metavar="FILE", help="Write the answer as a page for a change ticket, too."),
+        typer.Option(
+            "--report", metavar="FILE", help="Also write the estimate as an HTML page, for example for a change ticket."
+        ),
     ] = None
     output: OutputFormat = Output.text

@@ -1,4 +1,4 @@
-"""What `move estimate` reckons with: whose sizes, and who tells what is written how fast."""
+"""The inputs of `move estimate`: sizes and write rates, and their sources."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SAMPLE: Final = "sample"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenInputs:
-    """The options as given and understood: `by_hand` and `by_file` are --bytes-in, seconds and bytes the rest."""
+    """The options as values: `by_hand` and `by_file` are --bytes-in; times are in seconds, sizes in bytes."""
 
     log_dirs: tuple[str, ...]
     history: tuple[str, ...]
@@ -52,20 +52,20 @@ class GivenInputs:
     assumed_size: int | None
 
     def bytes_in(self) -> dict[BrokerId, BytesIn]:
-        """Each broker's rate: by hand wins over a file."""
+        """The rate of each broker. A rate on the command line wins over a file."""
         rates: dict[BrokerId, BytesIn] = {}
         for told in self.by_file.values():
             rates |= told
         return rates | dict(self.by_hand)
 
     def told(self, holding: Collection[BrokerId]) -> bool:
-        """Whether nothing need be sampled: a history is given, or --bytes-in of each broker that could lead."""
+        """True if no rate must be measured: a history is given, or --bytes-in of each broker in `holding`."""
         return bool(self.history) or self.bytes_in().keys() >= set(holding)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateSource:
-    """One that tells write rates: its kind, its name where it is a file, and of which brokers (None: of all)."""
+    """A source of write rates: its kind, its name if it is a file, and its brokers (None means all brokers)."""
 
     kind: str
     name: str | None = None
@@ -74,10 +74,10 @@ class RateSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Where the sizes and the rates lie, before Spark has read any of it.
+    """The sources of sizes and write rates, before Spark reads them.
 
-    `files` hold the sizes as far as they are not rolled, `waiting` a history's snapshots that nobody has rolled;
-    `brokers` and `volumes` are known besides, also of a broker that holds nothing; `sampled` are bytes per second.
+    `files` contain the sizes that are not in a rolled history, `waiting` the snapshots of a history that are not rolled
+    yet. `brokers` and `volumes` also include brokers without replicas. `sampled` is in bytes per second.
     """
 
     source: str
@@ -92,12 +92,12 @@ class Inputs:
 
 
 def asked(options: EstimateOptions) -> GivenInputs:
-    """Raises Invalid for what is no rate, time or size, and for options that need another."""
+    """The options as values. Raises Invalid for an invalid rate, time or size, and for an option that needs another."""
     window, assumed, rates = options.history_window, options.assume_size, options.bytes_in or ()
     for option, value in (("--history-window", window), ("--cluster-id", options.cluster_id)):
         if value is not None and not options.history:
-            raise Invalid(f"{option} is a part of a history: give --history PATH")
-    # A file's name may hold a "=", and <(curl ...) is a pipe.
+            raise Invalid(f"{option} needs a history. Give --history PATH")
+    # The name of a file may contain "=", and <(curl ...) is a pipe.
     names = dict.fromkeys(text for text in rates if _is_file(text))
     found = GivenInputs(
         log_dirs=tuple(options.log_dirs or ()),
@@ -106,17 +106,17 @@ def asked(options: EstimateOptions) -> GivenInputs:
         cluster=options.cluster_id,
         by_hand=by_hand(text for text in rates if text not in names),
         by_file={
-            name: parse(read(Path(name), "a file of rates (--bytes-in)")[0], f"--bytes-in {name}") for name in names
+            name: parse(read(Path(name), "a file with rates (--bytes-in)")[0], f"--bytes-in {name}") for name in names
         },
         sample=duration(options.sample, "--sample"),
         assumed_size=None if assumed is None else byte_size(assumed, "--assume-size"),
     )
     counted = Counter(chain.from_iterable(found.by_file.values()))
     if twice := sorted(broker for broker, count in counted.items() if count > 1):
-        raise Invalid(f"--bytes-in: {', '.join(found.by_file)}: broker {twice[0]} stands in two files")
+        raise Invalid(f"--bytes-in: {', '.join(found.by_file)}: broker {twice[0]} is listed in two files")
     for name, told in found.by_file.items():
         for broker in sorted(told.keys() & found.by_hand.keys()):
-            say(f"--bytes-in {broker}=... counts for broker {broker}, not what {name} tells")
+            say(f"broker {broker}: the rate of --bytes-in {broker}=... is used instead of the rate in {name}")
     return found
 
 
@@ -128,19 +128,20 @@ def _is_file(text: str) -> bool:
 
 
 def is_live(asked: GivenInputs, connection: Connection) -> bool:
-    """Whether the sizes are to be a live cluster's."""
+    """True if the sizes come from a live cluster."""
     stored = bool(asked.log_dirs or asked.history)
     return connection != Connection() or (not stored and names_a_cluster(connection))
 
 
 def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
-    """Sizes of the cluster that is named, else of kafka-log-dirs' output, else a history's newest.
+    """The inputs. Sizes are of the named cluster, otherwise of --log-dirs, otherwise the newest of the history.
 
-    Rates of --bytes-in, else of the history, else a sample of the live cluster. Raises Invalid for sizes of two places.
+    Rates are of --bytes-in, otherwise of the history, otherwise measured on the live cluster. Raises Invalid for two
+    sources of sizes, and without a source.
     """
     live = is_live(asked, connection)
     if live and asked.log_dirs:
-        raise Invalid("sizes come from one place: give --log-dirs or --bootstrap-server")
+        raise Invalid("two sources of sizes are given. Give --log-dirs or --bootstrap-server")
     if live:
         found = _live(world.where(connection), asked, plan, scratch)
     elif asked.log_dirs:
@@ -148,7 +149,9 @@ def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles,
     elif asked.history:
         found = Inputs(source=HISTORY, names=asked.history, files=files.NOTHING)
     else:
-        raise Invalid("whose sizes? Give --bootstrap-server HOST:PORT, --log-dirs FILE or --history PATH")
+        raise Invalid(
+            "no source of sizes is given. Give --bootstrap-server HOST:PORT, --log-dirs FILE or --history PATH"
+        )
     return _with_rates(found, asked, scratch)
 
 
@@ -162,7 +165,7 @@ def _with_rates(found: Inputs, asked: GivenInputs, scratch: Path) -> Inputs:
         return replace(found, sources=tuple(sources))
     listing = _listed(asked.history)
     for path in listing.late:
-        say(f"warning: {path} is older than what is rolled of its cluster, and is left out")
+        say(f"warning: {path} is left out, because it is older than the rolled history of its cluster")
     waiting = files.laid_out(listing.waiting, scratch / "history", ".jsonl")
     sources.append(RateSource(kind=HISTORY, name=", ".join(asked.history)))
     sizes = waiting if found.source == HISTORY else found.files
@@ -182,7 +185,7 @@ def _listed(paths: Sequence[str]) -> Listing:
     found = replace(here, rolled=(*here.rolled, *elsewhere))
     if not found.rolled and not found.waiting:
         raise Invalid(
-            f"--history {', '.join(paths)}: the folder holds no snapshot (*.jsonl.gz); ", NextStep.TAKE_SNAPSHOT
+            f"--history {', '.join(paths)}: the folder contains no snapshot (*.jsonl.gz); ", NextStep.TAKE_SNAPSHOT
         )
     return found
 
@@ -193,7 +196,7 @@ def _printed(asked: GivenInputs, scratch: Path) -> Inputs:
 
 
 def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
-    """A snapshot of the live cluster and, unless somebody else tells, how fast its partitions are written to."""
+    """A snapshot of the live cluster and, unless another source has them, the measured write rates of partitions."""
     with world.log_dirs(at) as cluster:
         brokers = cluster.brokers()
         first = sampling.listed(cluster, brokers, None)
@@ -220,27 +223,27 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
 
 
 def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collection[TopicPartition]) -> None:
-    """What the cluster itself can refuse at once, before anything takes seconds; of a plan that was read."""
+    """Check the brokers and partitions of the plan before the slow work. Only a JSON plan is already read here."""
     if not isinstance(plan, Plan):
         return
     dead_among({broker for target in plan.targets.values() for broker in target}, brokers)
     if unknown := sorted(set(plan.targets) - set(held)):
-        raise Invalid(f"the plan names partitions that the cluster does not hold: {few(unknown, 5)}")
+        raise Invalid(f"the plan names partitions that the cluster does not have: {few(unknown, 5)}")
 
 
 def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:
-    """Raises Invalid where the plan names brokers that are not among the cluster's live ones."""
+    """Raises Invalid if the plan names brokers that are not alive."""
     if dead := sorted(set(wanted) - set(brokers)):
         alive = joined(sorted(brokers))
-        raise Invalid(f"the plan names brokers that are not alive: {joined(dead)}; alive are {alive}")
+        raise Invalid(f"the plan names dead brokers: {joined(dead)}. Live brokers: {alive}")
 
 
 def enforcement(connection: Connection) -> Enforcement:
-    """How the live brokers enforce a throttle; as Kafka ships it where they do not answer."""
+    """How the live brokers enforce a throttle; Kafka's defaults if they do not answer."""
     try:
         with world.configs(world.where(connection)) as configs:
             described = configs.describe(configs.resources(BROKERS))
     except KquotaError as error:
-        say(f"warning: how the brokers enforce a throttle is taken as Kafka ships it: {error}")
+        say(f"warning: the brokers' settings for throttles are unknown, so Kafka's defaults are assumed: {error}")
         return AS_SHIPPED
     return of_brokers({entry.key: entry.value for entry in entries} for entries in described.values())

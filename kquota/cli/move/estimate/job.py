@@ -1,4 +1,4 @@
-"""The Spark job of `move estimate`: what was gathered goes in, a move's sums come out."""
+"""The Spark job of `move estimate`: it calculates a move's sums from the gathered inputs."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from kquota.spark.reader import Reader
 
 _ENTRY: Final = 64
-"""Bytes of one partition of a plan, about."""
+"""About how many bytes one partition of a plan takes."""
 _PACKED: Final = 10
-"""As many bytes of packed text say what one of Parquet does, about."""
+"""About how many bytes of packed text hold as much as one byte of Parquet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calculated:
-    """A move's sums, and each broker's write rates with their percentiles, as far as they are known."""
+    """A move's sums, and the known write rates of each broker with their percentiles."""
 
     measured: Measured
     bytes_in: Mapping[BrokerId, BytesIn]
@@ -43,7 +43,7 @@ class Calculated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Where the work is done, and in which folder; `start` when Spark is on its way there already."""
+    """The engine that does the work, and its folder; `start` is set if Spark is starting there already."""
 
     engine: Engine
     scratch: Path
@@ -54,7 +54,7 @@ class Job:
 def begun(
     asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path, engine: Engine
 ) -> Iterator[Job]:
-    """Starts Spark beside the reading of a live cluster, whose sizes are never much; else it is not begun yet."""
+    """Start Spark while a live cluster is read, because its sizes are always small. Otherwise Spark starts later."""
     if asked.history or not is_live(asked, connection):
         yield Job(engine=engine, scratch=scratch)
         return
@@ -65,7 +65,7 @@ def begun(
 def calculated(
     inputs: Inputs, asked: GivenInputs, plan: Plan | PlanFiles, split: Split | None, job: Job, *, detailed: bool
 ) -> Calculated:
-    """Raises Invalid for input that only Spark can judge, Refused where Spark cannot finish."""
+    """The sums of a move. Raises Invalid for input that only Spark can check, Refused if Spark cannot finish."""
     with ExitStack() as stack:
         told = stack.enter_context(stages())
         start = job.start or stack.enter_context(_starting(inputs, plan, job))
@@ -98,7 +98,7 @@ def calculated(
 
 
 def _starting(inputs: Inputs, plan: Plan | PlanFiles, job: Job) -> AbstractContextManager[Start]:
-    """Of a rolled history one snapshot is joined with the plan; the others' growth is summed up."""
+    """Start Spark for these inputs. One snapshot of a rolled history is joined with the plan, the rest is scanned."""
     listing = inputs.listing
     rolled = sum(map(_stored, listing.rolled)) if listing else 0
     one = rolled // max(1, len(listing.held)) if listing else 0
@@ -125,7 +125,7 @@ def _history(reader: Reader, inputs: Inputs, asked: GivenInputs) -> History | No
     found = opened(reader, inputs.listing, inputs.waiting, asked.cluster)
     found.check(asked.window)
     if found.bad:
-        say(f"{found.bad} rows of the history left out: no broker, topic or partition, or no size of 0 or more")
+        say(f"{found.bad} rows of the history are left out: broker, topic, partition or a valid size is missing")
     return found
 
 

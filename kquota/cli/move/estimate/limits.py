@@ -1,4 +1,4 @@
-"""What `move estimate` is to keep to: a deadline, the network, and the most of it that a move may take."""
+"""The operator's limits for `move estimate`: a deadline, the network, and the share of it that a move may use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kquota.pace.work import Work
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """As given: `throttle` and `network` in bytes per second, `deadline` in seconds, `impact` as a share of one."""
+    """Options as given: `throttle` and `network` in bytes per second, `deadline` in seconds, `impact` as a fraction."""
 
     throttle: ByteRate | None
     deadline: float | None
@@ -28,14 +28,14 @@ class Limits:
 
 
 def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impact: str | None) -> Limits:
-    """Raises Invalid for what is no rate, time or percentage, and where neither a throttle nor a deadline is given."""
+    """The limits. Raises Invalid for an invalid rate, time or percentage, and without a throttle and a deadline."""
     if throttle is None and deadline is None:
-        raise Invalid("how fast? Give --throttle RATE or --deadline TIME")
+        raise Invalid("no throttle and no deadline is given. Give --throttle RATE or --deadline TIME")
     if max_impact is not None and nic is None:
-        raise Invalid("--max-impact is a share of the network: give --nic RATE, as 10Gbit/s")
+        raise Invalid("--max-impact: the network rate is missing. Give --nic RATE, for example --nic 10Gbit/s")
     impact = None if max_impact is None else percentage(max_impact, "--max-impact")
     if impact == 0:
-        raise Invalid(f"--max-impact {max_impact}: a move that may take nothing never ends")
+        raise Invalid(f"--max-impact {max_impact}: a move cannot finish with this limit. Give more than 0%")
     return Limits(
         throttle=None if throttle is None else understood(throttle, "--throttle"),
         deadline=None if deadline is None else duration(deadline, "--deadline"),
@@ -46,30 +46,31 @@ def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The throttle, and the smallest `within` the deadline: None without one, and where none is known to meet it."""
+    """The throttle, and the smallest throttle `within` the deadline; None without a deadline or a known throttle."""
 
     throttle: ByteRate
     within: ByteRate | None
 
 
 def chosen(asked: Limits, works: Iterable[Work], enforcement: Enforcement = AS_SHIPPED) -> Chosen:
-    """The throttle as given, else the smallest that meets the deadline, for works that come one after the other.
+    """The given throttle, otherwise the smallest one that meets the deadline, for works that run one after the other.
 
-    Raises Refused where there is no throttle to reckon with.
+    Raises Refused if no throttle is given and none is known to meet the deadline.
     """
     within = None
     if asked.deadline is not None:
         try:
             within = throttle_within(works, asked.deadline, enforcement)
         except Refused:
-            # With a throttle there is an estimate, which says that it is late.
+            # With a given throttle there is still an estimate. It says that the move misses the deadline.
             if asked.throttle is None:
                 raise
     if asked.throttle is not None:
         return Chosen(throttle=asked.throttle, within=within)
     if within is None:
         raise Refused(
-            "which throttle meets the deadline is not known, since the write rates are not: give --bytes-in BROKER=RATE"
+            "--deadline: the throttle that meets it is unknown, because the write rates are unknown. "
+            "Give --bytes-in BROKER=RATE or --throttle RATE"
         )
     return Chosen(throttle=within, within=within)
 
@@ -77,15 +78,16 @@ def chosen(asked: Limits, works: Iterable[Work], enforcement: Enforcement = AS_S
 def window(
     asked: Limits, judged: Pace | Waves, within: ByteRate | None, bytes_in: float | None, replication_factor: int
 ) -> Window:
-    """KIP-73's window with what the copies need and what the operator wants. Rates in bytes per second."""
+    """KIP-73's window, with the bounds that the copies need and the operator's limits. Rates in bytes per second."""
     above = [
-        # Of the cluster's busiest broker, whether it moves or not: what is written to what moves is the next bound.
-        Bound(rate=bytes_in, why="IN, the most that is written to one broker (KIP-73)", binds=False),
-        Bound(rate=judged.least_throttle, why="what keep-up and writes spend of one broker's throttle"),
+        # IN is the write rate of the cluster's busiest broker, even if it takes no part in the move. The next bound is
+        # about the brokers that do.
+        Bound(rate=bytes_in, why="IN, the highest write rate of one broker (KIP-73)", binds=False),
+        Bound(rate=judged.least_throttle, why="follower traffic + writes to copies, on one broker"),
     ]
     if asked.deadline is not None and within is not None:
         if judged.seconds is not None and judged.seconds <= asked.deadline:
-            # It is searched for to a ten-thousandth: a throttle that meets the deadline is not below what does.
+            # `within` is only exact to a ten-thousandth. A throttle that meets the deadline must not break this bound.
             within = min(within, judged.throttle)
         above.append(Bound(rate=within, why=f"the deadline, {human_duration(asked.deadline)}", closed=True))
     below = []

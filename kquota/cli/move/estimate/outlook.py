@@ -1,4 +1,4 @@
-"""What `move estimate` says beyond one expected time: how sure it is, whether the disks hold the copies, the waves."""
+"""The outlook of `move estimate`: how certain the expected time is, whether the copies fit on the disks, the waves."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """The band of a move, the leaders whose p99 alone keeps it from ending, disks, and its waves if it has any.
+    """The band of a move, the leaders whose p99 write rate alone blocks it, its disks, and its waves if it has any.
 
-    `band` None: no time is expected. `volumes` are as they stand, `rooms` as they will be.
+    `band` is None if there is no expected time. `volumes` describe the disks now, `rooms` at the end of the move.
     """
 
     band: Band | None
@@ -40,16 +40,16 @@ class Outlook:
 
     @property
     def full(self) -> tuple[Room, ...]:
-        """Where the copies cannot come: there is no room for them, however log dirs lie on volumes."""
+        """The disks that have no room for their copies, however the log dirs are distributed over volumes."""
         return tuple(room for room in self.rooms if room.apart is not None and room.apart < 0)
 
 
 def outlook(
     move: Pace, measured: Measured, bytes_in: Mapping[BrokerId, BytesIn], volumes: Sequence[Volume] = ()
 ) -> Outlook:
-    """What follows from a pace, with what the job saw of disks and waves, and the traffic of each broker.
+    """The outlook of a pace, with the disks and waves that the job found, and the write rates of each broker.
 
-    `volumes` are those of live brokers, and tell more than the sizes do.
+    `volumes` are reported by live brokers. They replace the volumes of the sizes, because they are more complete.
     """
     busy = {broker: told for broker, told in bytes_in.items() if told.mean > 0}
     waves = in_waves(measured.waves, move) if measured.waves else None
@@ -69,62 +69,62 @@ def outlook(
 
 
 def band_line(found: Outlook) -> str | None:
-    """From where to where the time will be."""
+    """The 90 % band of the time; None without an expected time."""
     band = found.band
     if band is None:
         return None
     high = "never, at the 95th percentile of the write rates" if band.high is None else human_duration(band.high)
     why = (
-        "the model's own error, and write rates from their 5th to their 95th percentile"
+        "error of the model, and write rates from their 5th to their 95th percentile"
         if band.writes
-        else "the model's own error alone: the write rates' percentiles are not known"
+        else "error of the model only, because the percentiles of the write rates are unknown"
     )
     return f"90 % band    {human_duration(band.low)} to {high} ({why})"
 
 
 def warnings(found: Outlook) -> Iterator[str]:
-    """What may well go wrong, for stderr."""
+    """Warnings about likely problems, for stderr."""
     for broker in found.at_peak:
         yield (
-            f"warning: at the peak (p99) of what is written to leader {broker} the copies would not catch up: "
-            "the move would not finish as long as that lasts"
+            f"warning: leader {broker}: at the peak of its write rate (p99) the copies cannot catch up, "
+            "and the move does not finish while the peak lasts"
         )
     for room in found.rooms:
         if may_fit(room):
             yield (
-                f"warning: {_place(room)} has {human_bytes(room.usable or 0)} usable if its log dirs with the very "
-                f"same figures are one volume, and {human_bytes(room.arriving)} would come: the copies fit only if "
-                "each is a volume of its own"
+                f"warning: {_place(room)}: {human_bytes(room.arriving)} of copies do not fit if its log dirs with "
+                f"equal sizes are one volume ({human_bytes(room.usable or 0)} usable). They fit if each log dir is a "
+                "separate volume"
             )
         if room.worst is not None and room.worst < 0 <= (room.left or 0):
             yield (
-                f"warning: {_place(room)} has {human_bytes(room.usable or 0)} usable; {human_bytes(room.arriving)} of "
-                f"copies fit, but not with the {human_bytes(room.written or 0.0)} that producers write until the end, "
-                "unless retention deletes as much"
+                f"warning: {_place(room)}: {human_bytes(room.arriving)} of copies fit ({human_bytes(room.usable or 0)} "
+                f"usable), but not together with the {human_bytes(room.written or 0.0)} that producers write until the "
+                "end, unless retention deletes as much"
             )
 
 
 def why_full(found: Outlook) -> str:
-    """Which disks cannot hold their copies, and by how much."""
+    """Which disks cannot hold their copies, with their usable bytes and the bytes of the copies."""
     places = [
-        f"{_place(room)} has {human_bytes(room.usable or 0)} usable and {human_bytes(room.arriving)} would come"
+        f"{_place(room)} gets {human_bytes(room.arriving)} ({human_bytes(room.usable or 0)} usable)"
         for room in found.full[:_NAMED]
     ]
     more = f"; and {len(found.full) - _NAMED} more" if len(found.full) > _NAMED else ""
     return (
-        f"the copies do not fit: {'; '.join(places)}{more}; old and new copies lie side by side until the end, "
-        "so make room, or move to other brokers"
+        f"the copies do not fit: {'; '.join(places)}{more}. A disk holds old and new replicas until the end: "
+        "free disk space, or move to other brokers"
     )
 
 
 def disk_lines(found: Outlook) -> Iterator[str]:
-    """Each volume that something comes to, at the worst moment."""
+    """Each volume that receives copies, at the moment when it is fullest."""
     known = [(room.least, room) for room in found.rooms if room.least is not None]
     if untold := sorted({room.broker for room in found.rooms if room.usable is None}):
-        yield f"Disk         not checked on {named_brokers(untold)}: the sizes do not tell it"
+        yield f"Disk         not checked on {named_brokers(untold)}, because the sizes do not contain disk sizes"
     if not known:
         return
-    yield "Disk         at the end of the move, when old and new copies lie side by side"
+    yield "Disk         at the end of the move, with old and new replicas"
     heads = ("broker", "log dir", "usable", "copies", "written", "left")
     rows = [
         (
@@ -141,7 +141,7 @@ def disk_lines(found: Outlook) -> Iterator[str]:
 
 
 def wave_lines(waves: Waves) -> Iterator[str]:
-    """Each wave, what it carries and how long it takes, and all of them."""
+    """Each wave with its bytes and its time, and the time of all waves."""
     heads = ("wave", "first", "last", "partitions", "bytes", "time")
     rows = [
         (
@@ -165,7 +165,7 @@ def _left(room: Room, left: float) -> str:
 
 
 def may_fit(room: Room) -> bool:
-    """Whether log dirs with the very same figures decide: too little if they are one volume, enough if they are not."""
+    """True if the copies fit only if log dirs with equal sizes are separate volumes."""
     return room.left is not None and room.apart is not None and room.left < 0 <= room.apart
 
 

@@ -1,4 +1,4 @@
-"""`kquota move estimate`: gather sizes and rates, let Spark add them up, and judge the move."""
+"""`kquota move estimate`: gather sizes and rates, sum them up on Spark, and judge the move."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _QUARTERS: Final = (2, 3, 4, 6, 8, 20)
 
 
 def run(options: EstimateOptions) -> Generator[Estimate]:
-    """Raises Invalid for unusable input; Refused for a move that cannot be done as asked, when it is printed."""
+    """Yield the estimate. Raises Invalid for unusable input, and at the end Refused for a move that is not possible."""
     limited = limits.limits(options.throttle, options.deadline, options.nic, options.max_impact)
     asked = estimate_inputs.asked(options)
     split = _split(options.waves, options.max_in_flight)
@@ -56,23 +56,23 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
     yield answer
     if wanted is not None:
         writer.write(wanted, answer, limited, noted)
-    if why := answer.verdict.refused:
+    if why := answer.verdict.error:
         raise Refused(why)
 
 
 def _split(waves: int | None, max_in_flight: str | None) -> Split | None:
-    """None where nobody asked. Raises Invalid for both, for less than one wave, and for what is no size."""
+    """The requested waves, or None. Raises Invalid for both options, for less than one wave and for an invalid size."""
     if waves is not None and max_in_flight is not None:
-        raise Invalid("give --waves or --max-in-flight, not both")
+        raise Invalid("--waves and --max-in-flight exclude each other. Give one of them")
     if waves is not None:
         if waves < 1:
-            raise Invalid(f"--waves {waves}: must be 1 or more")
+            raise Invalid(f"--waves {waves}: not a valid number of waves. Give 1 or more")
         return Split(waves=waves)
     return None if max_in_flight is None else Split(in_flight=byte_size(max_in_flight, "--max-in-flight"))
 
 
 def estimate(inputs: Inputs, found: Calculated, asked: Limits, enforcement: Enforcement) -> Estimate:
-    """The answer to sums of a move, under the operator's limits. Raises Refused where no throttle is known."""
+    """The estimate from a move's sums and the operator's limits. Raises Refused if no throttle is known."""
     measured, busiest, live = found.measured, found.measured.max_bytes_in, inputs.source == CLUSTER
     chosen = limits.chosen(asked, measured.works, enforcement)
     move = pace(measured.work, chosen.throttle, enforcement)
@@ -118,7 +118,10 @@ def _kip(measured: Measured, throttle: ByteRate, brokers: int) -> MoveTime:
 
 
 def _others(judged: Pace | Waves) -> tuple[Pace | Waves, ...]:
-    """The same move under other throttles, from half of this one, or of the least that can end it, to five times it."""
+    """The same move under other throttles, from half to five times this one.
+
+    If the move never finishes with this throttle, they are multiples of the smallest throttle with which it does.
+    """
     least = (judged.least_throttle or 0) if judged.feasible is False else 0
     about = max(judged.throttle, int(least))
     throttles = {ByteRate(max(1, about * n // 4)) for n in _QUARTERS} if judged.bottleneck else set()
@@ -126,28 +129,28 @@ def _others(judged: Pace | Waves) -> tuple[Pace | Waves, ...]:
 
 
 def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
-    """Every row that was left out, and everything that was taken for granted."""
+    """Each kind of row that was left out, and each assumption."""
     health = measured.health
     told = {
-        "{} rows left out: no broker, topic or partition, or no size of 0 or more": health.bad,
-        "{} rows left out: the same replica twice; the largest is kept": health.duplicate,
-        "{} rows left out: future replicas, copies between two log dirs of one broker": health.future,
-        "warning: {} log dirs could not be read by their broker: their replicas are missing here": health.offline,
-        "{} moving partitions: the sizes do not tell who leads; taken is the first of the plan's replicas that "
-        "holds the partition already, else the lowest broker that holds it": measured.leaders_assumed,
-        "{} moving partitions: the sizes do not tell who is in sync; taken are all current replicas": (
+        "{} rows are left out: broker, topic, partition or a valid size is missing": health.bad,
+        "{} rows are left out: their replica is listed twice, and only its largest size is used": health.duplicate,
+        "{} rows are left out: they are future replicas (copies between two log dirs of one broker)": health.future,
+        "warning: {} log dirs are offline: the sizes of their replicas are missing": health.offline,
+        "{} moving partitions: the sizes do not contain the leader. Assumed: the first replica in the plan that holds "
+        "the partition already, otherwise the lowest broker that holds it": measured.leaders_assumed,
+        "{} moving partitions: the sizes do not contain the in-sync replicas. Assumed: all current replicas": (
             measured.in_sync_assumed
         ),
-        "warning: {} followers of moving partitions are out of sync; their catching up shares the throttle and is not "
-        "in the estimate": measured.lagging,
-        f"{{}} partitions of the plan have no sizes: taken as --assume-size says, standing on the plan's first broker "
-        f"and led by it: {measured.assumed}": measured.assumed.partitions,
+        "warning: {} followers of moving partitions are out of sync: they use the throttle while they catch up, and "
+        "the estimate does not include that": measured.lagging,
+        f"{{}} partitions of the plan have no known size. Assumed: --assume-size, on the plan's first broker, which "
+        f"leads them: {measured.assumed}": measured.assumed.partitions,
     }
     for line, count in told.items():
         if count:
             yield line.format(count)
     for broker in measured.unallotted:
-        yield f"warning: --bytes-in {broker}: as far as the sizes tell, that broker leads nothing; its rate is not used"
+        yield f"warning: --bytes-in {broker}: the rate is not used, because the sizes show no partition that it leads"
     if measured.unseen and not live:
         unseen = ", ".join(map(str, measured.unseen))
-        yield f"copies go to brokers that the sizes do not name: {unseen}; taken as empty ones"
+        yield f"the plan names brokers that the sizes do not contain: {unseen}. Assumed: they are empty"

@@ -1,4 +1,4 @@
-"""The parts of an estimate's text: where its numbers are from, KIP-73's terms, shares, the window."""
+"""Parts of an estimate's text: the sources of its numbers, KIP-73's terms, the shares of brokers, the window."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMED: Final = 5
 
 
 def writes_from(rates: Sequence[RateSource]) -> str:
-    """Who tells the write rates, in words; the first that knows a broker or a partition counts."""
+    """The sources of the write rates. The first source that has a rate of a broker or partition is used."""
     if not rates:
         return UNKNOWN
     mixed = len(rates) > 1
@@ -32,36 +32,36 @@ def writes_from(rates: Sequence[RateSource]) -> str:
         words = {
             BYTES_IN: f"--bytes-in{name}",
             HISTORY: f"the history{name}",
-            SAMPLE: "sampled on the live cluster",
+            SAMPLE: "measured on the live cluster",
         }
         told.append(f"{words[rate.kind]}{of}")
     kinds = {rate.kind for rate in rates}
     how = ""
     if "bytes-in" in kinds:
-        how = "; a broker's rate goes to the partitions it leads, "
-        how += "by their size" if len(kinds) == 1 else "by their own rates where all are known, else by size"
-    return f"{', else '.join(told)}{how}"
+        how = "; a broker's rate is divided among the partitions that it leads, "
+        how += "by size" if len(kinds) == 1 else "by their own rates if all are known, otherwise by size"
+    return f"{', otherwise '.join(told)}{how}"
 
 
 def window_lines(window: Window, throttle: ByteRate) -> Iterator[str]:
-    """The bounds of the throttle, and which it does not keep."""
+    """The bounds of the throttle. Bounds that the throttle does not keep are marked."""
     bounds = [*(("above", b) for b in window.above), *(("below", b) for b in window.below)]
     for n, (side, bound) in enumerate(bounds):
         rate, note = rate_or_unknown(bound.rate), _note(bound, throttle, above=side == "above")
         word = f"at {'least' if side == 'above' else 'most'}" if bound.closed else side
         yield f"{'Window' if n == 0 else '':<12} T {word:<8} {rate:>10}  {bound.why}{note}"
     if window.empty:
-        yield "             empty: no throttle keeps them all"
+        yield "             empty: no throttle keeps all bounds"
 
 
 def _note(bound: Bound, throttle: ByteRate, *, above: bool) -> str:
     if bound.kept(throttle, above=above) is not False:
         return ""
-    return ": NOT KEPT" if bound.binds else "; not so here: it is the whole cluster's, the next line is of what moves"
+    return ": NOT KEPT" if bound.binds else "; not kept, but only the next line is about the brokers of this move"
 
 
 def outlook_lines(found: Outlook) -> Iterator[str]:
-    """Disks and waves, as far as there are any."""
+    """The lines about disks and waves, if there are any."""
     if found.rooms:
         yield from disk_lines(found)
         yield ""
@@ -72,16 +72,18 @@ def outlook_lines(found: Outlook) -> Iterator[str]:
 
 def fetch_line(fetch: Fetch, enforcement: Enforcement) -> str:
     """KIP-73's condition on the size of a fetch."""
-    kept = "holds" if fetch.holds else f"does not hold, keep the setting below {human_bytes(fetch.largest)}"
+    largest = human_bytes(fetch.largest)
+    kept = "holds" if fetch.holds else f"does not hold, set replica.fetch.response.max.bytes below {largest}"
+    settings = "the settings of the brokers" if enforcement.told else "the defaults of Kafka"
     return (
         f"Fetch size   {fetch.brokers} brokers x {human_bytes(fetch.response_max_bytes)} / {human_rate(fetch.rate)}"
         f" = {human_duration(fetch.seconds)} < {human_duration(fetch.window_seconds)} window: {kept}"
-        f" (KIP-73; both {'as the brokers are set' if enforcement.told else 'as Kafka ships them'})"
+        f" (KIP-73, with {settings})"
     )
 
 
 def kip_lines(kip: MoveTime) -> Iterator[str]:
-    """KIP-73's own estimate, with each term."""
+    """KIP-73's own estimate with its terms."""
     bytes_in, quota = rate_or_unknown(kip.max_bytes_in), human_rate(kip.replication_quota)
     time = "none" if kip.in_below_throttle is False else time_or_unknown(kip.seconds)
     yield (
@@ -92,12 +94,12 @@ def kip_lines(kip: MoveTime) -> Iterator[str]:
     yield f"               x {human_bytes(kip.log_size_per_broker)} TotalLogSizePerBroker x {kip.brokers} brokers"
     yield f"               / ({quota} replication-quota - {bytes_in} max BytesInPerSec)"
     kept = {True: "holds", False: "does not hold", None: "not checked"}[kip.in_below_throttle]
-    yield f"IN < T       {bytes_in} < {quota}: {kept} (KIP-73's term, of the whole cluster; see Window)"
+    yield f"IN < T       {bytes_in} < {quota}: {kept} (KIP-73, for the whole cluster; for this move see Window)"
 
 
 def share_lines(pace: Pace) -> list[str]:
-    """A table: what each broker sends and receives."""
-    heads = ("broker", "", "copies", "bytes", "keep-up", "for copies", "writes", "time")
+    """A table of what each broker sends and receives."""
+    heads = ("broker", "", "copies", "bytes", "followers", "for copies", "writes", "time")
     rows = [
         (
             share.broker,

@@ -1,4 +1,4 @@
-"""What `move estimate` comes to: can the move finish, does it keep the operator's limits, and if not, why."""
+"""The verdict of `move estimate`: whether the move can finish, and whether it stays within the operator's limits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from kquota.cli.amounts import UNKNOWN, rate_or_unknown
 from kquota.cli.move.estimate.outlook import Outlook, band_line, why_full
-from kquota.cli.why_never import named_wave, why_never
+from kquota.cli.why_never import named_wave, never_because, throttle_needed, why_never
 from kquota.measure import ByteRate, exact_rate, human_bytes, human_duration, human_rate
 from kquota.pace.enforcement import AT_ONCE_SECONDS, START_SECONDS
 from kquota.pace.fair_rates import MOST_STREAMS
@@ -17,15 +17,15 @@ from kquota.pace.waves import Waves
 from kquota.pace.window import Window
 
 UNFOLLOWED: Final = (
-    f"a lower bound: beyond {MOST_STREAMS} links from leader to destination only the busiest broker is looked at"
+    f"a lower bound: beyond {MOST_STREAMS} links from leader to destination, only the busiest broker is simulated"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveVerdict:
-    """A move and what the operator asks of it: `deadline` in seconds, `within` the smallest throttle that meets it.
+    """A move and the limits of the operator: `deadline` in seconds, `within` the smallest throttle that meets it.
 
-    `judged` are the waves where the move has them, else the move at once. None: not asked for, or not known.
+    `judged` is the move in waves if it has waves, otherwise the move at once. None means not asked for, or unknown.
     """
 
     judged: Pace | Waves
@@ -36,7 +36,7 @@ class MoveVerdict:
 
     @property
     def late(self) -> bool | None:
-        """Whether the deadline is missed; None without one, and while that is unknown."""
+        """True if the deadline is missed; None without a deadline, or if the answer is unknown."""
         if self.deadline is None:
             return None
         seconds = self.judged.seconds
@@ -46,85 +46,124 @@ class MoveVerdict:
 
     @property
     def refused(self) -> str | None:
-        """Why the exit code is 1; None where nothing forbids the move."""
+        """The reason for exit code 1; None if nothing forbids the move."""
         if self.judged.feasible is False:
             return f"the move can never finish: {why_never(self.judged)}"
         return why_full(self.outlook) if self.outlook.full else self.outside
 
     @property
+    def error(self) -> str | None:
+        """The error message for exit code 1: like `refused`, without the explanation that the text has already."""
+        if self.judged.feasible is False:
+            throttle, needed = human_rate(self.judged.throttle), throttle_needed(self.judged)
+            return f"the move can never finish (throttle {throttle}). Give a --throttle {needed}"
+        return self.refused
+
+    @property
     def outside(self) -> str | None:
-        """Which of the operator's own limits is not kept; None where all are, or are not known to be broken."""
+        """The limit of the operator that the move breaks; None if it breaks none, or if that is unknown."""
         if self.window.empty:
             return why_empty(self.window)
         if self.late:
             return why_late(self)
         if broken := self.window.broken(self.judged.throttle):
-            bounds = "; ".join(f"{bound.why}: {human_rate(bound.rate or 0.0)}" for bound in broken)
-            return f"the throttle, {human_rate(self.judged.throttle)}, does not keep {bounds}"
+            bounds = "; ".join(f"{human_rate(bound.rate or 0.0)} ({bound.why})" for bound in broken)
+            return (
+                f"the throttle, {human_rate(self.judged.throttle)}, breaks a limit: {bounds}. Give another --throttle"
+            )
         return None
 
 
 def why_empty(window: Window) -> str:
-    """Which two bounds leave nothing between them."""
+    """The two bounds that leave no throttle between them."""
     most, least = window.most, window.least
     assert most is not None
     over = "" if least is None else f" and above {human_rate(least.rate or 0.0)} ({least.why})"
-    return f"no throttle is below {human_rate(most.rate or 0.0)} ({most.why}){over}"
+    below = f"below {human_rate(most.rate or 0.0)} ({most.why})"
+    return f"no throttle is within the limits: it must be {below}{over}. Change a limit"
 
 
 def why_late(verdict: MoveVerdict) -> str:
-    """By how much the deadline is missed, and what would meet it."""
+    """By how much the deadline is missed, and which throttle would meet it."""
     seconds, enough = verdict.judged.seconds, verdict.within
-    found = f"expected are {human_duration(seconds)}" if seconds is not None else "it can never finish"
+    found = f"the expected time is {human_duration(seconds)}" if seconds is not None else "the move can never finish"
     if seconds is None and verdict.judged.feasible is not False:
-        found = f"it takes at least {human_duration(verdict.judged.least_seconds)}"
-    cure = "give it more time" if enough is None else f"it takes a --throttle of {exact_rate(enough)}"
+        found = f"the move takes at least {human_duration(verdict.judged.least_seconds)}"
+    cure = "Give a later --deadline" if enough is None else f"Give a --throttle of at least {exact_rate(enough)}"
     if enough is None and (start := START_SECONDS * len(verdict.judged.works)) >= (verdict.deadline or 0.0):
-        cure = f"starting and ending alone take {human_duration(start)}, whatever the throttle"
-    return f"the deadline, {human_duration(verdict.deadline or 0.0)}, is not met: {found}; {cure}"
+        cure = f"The start and the end of the move alone take {human_duration(start)} with any throttle"
+    return f"the deadline, {human_duration(verdict.deadline or 0.0)}, is missed: {found}. {cure}"
 
 
-def lines(verdict: MoveVerdict) -> Iterator[str]:
-    """The verdict for people: the bottleneck, the time and what it is made of."""
-    judged = verdict.judged
-    share = judged.bottleneck
+def answer_lines(verdict: MoveVerdict) -> Iterator[str]:
+    """The answer for people: the expected time, whether the move can finish, its bottleneck and its deadline."""
+    judged, share = verdict.judged, verdict.judged.bottleneck
     if share is None:
         return
-    if judged.feasible is False:
-        yield f"Never finishes: {why_never(judged)}"
-        return
-    verb = "sends" if share.side is Side.LEADER else "receives"
-    where = f"in {named_wave(judged)} " if isinstance(judged, Waves) else ""
-    carried = f"{where}broker {share.broker}, which {verb} {human_bytes(share.bytes)}"
-    if judged.seconds is None:
-        yield f"Bottleneck   {carried} (if nothing is written)"
-        yield f"Expected     {UNKNOWN}, feasibility not checked: the write rates are unknown"
-        yield f"             about {human_duration(judged.seconds_without_writes)} if nothing is written meanwhile"
-    else:
-        yield f"Bottleneck   {carried}"
-        left, writes = rate_or_unknown(share.left), rate_or_unknown(share.writes)
-        yield f"               at {left} left for copies - {writes} written meanwhile"
-        yield f"Expected     about {human_duration(judged.seconds)} = {_terms(judged, share)}"
-        band = band_line(verdict.outlook)
-        if band is not None:
-            yield band
+    yield f"Expected     {_expected(judged)}"
     if judged.followed is False:
         yield f"             {UNFOLLOWED}"
-    how = "bytes / throttle" + (", wave by wave" if isinstance(judged, Waves) else "")
-    yield f"At least     {human_duration(judged.least_seconds)} = {how}"
+    band = band_line(verdict.outlook)
+    if band is not None:
+        yield band
+    yield f"Can finish   {_can_finish(verdict)}"
+    verb = "sends" if share.side is Side.LEADER else "receives"
+    where = f"in {named_wave(judged)} " if isinstance(judged, Waves) else ""
+    silent = " (if nothing is written)" if judged.feasible is None else ""
+    yield f"Bottleneck   {where}broker {share.broker}, which {verb} {human_bytes(share.bytes)}{silent}"
     if verdict.deadline is not None:
-        met = {True: "not met", False: "met", None: "not checked"}[verdict.late]
+        met = {True: "missed", False: "met", None: "not checked"}[verdict.late]
         yield f"Deadline     {human_duration(verdict.deadline)}: {met}"
 
 
+def _expected(judged: Pace | Waves) -> str:
+    if judged.feasible is False:
+        return "never"
+    if judged.seconds is None:
+        return f"{UNKNOWN}; about {human_duration(judged.seconds_without_writes)} if nothing is written meanwhile"
+    return f"about {human_duration(judged.seconds)}"
+
+
+def _can_finish(verdict: MoveVerdict) -> str:
+    judged = verdict.judged
+    if judged.feasible is False:
+        return f"no: {never_because(judged)}"
+    if verdict.outlook.full:
+        return "no: the copies do not fit on the disks, see Disk"
+    if judged.feasible is None:
+        return "not checked, because the write rates are unknown"
+    if verdict.window.empty:
+        return "yes, but no throttle is within all limits, see Window"
+    if verdict.late:
+        return "yes, but after the deadline"
+    if verdict.window.broken(judged.throttle):
+        return "yes, but the throttle is not within its limits, see Window"
+    return "yes"
+
+
+def time_lines(judged: Pace | Waves) -> Iterator[str]:
+    """The terms of the expected time, and its lower bound; nothing for a move that never finishes."""
+    share = judged.bottleneck
+    if share is None or judged.feasible is False:
+        return
+    if judged.seconds is not None:
+        yield f"Time         {human_duration(judged.seconds)} = {_terms(judged, share)}"
+        left, writes = rate_or_unknown(share.left), rate_or_unknown(share.writes)
+        yield f"               broker {share.broker}: {left} left for copies - {writes} written meanwhile"
+    how = "bytes / throttle" + (", wave by wave" if isinstance(judged, Waves) else "")
+    yield f"At least     {human_duration(judged.least_seconds)} = {how}"
+    yield ""
+
+
 def _terms(judged: Pace | Waves, share: Share) -> str:
-    """What the expected time is made of."""
+    """The terms that the expected time is the sum of."""
     if isinstance(judged, Waves):
-        return f"the sum of {len(judged.each)} waves, each of them {START_SECONDS:g} s to start and end + its copies"
+        return f"the sum of {len(judged.each)} waves, each {START_SECONDS:g} s to start and end + its copies"
     assert judged.run is not None
     assert share.seconds is not None
     copying, alone = judged.run.end, share.seconds
     words = f"{START_SECONDS:g} s to start and end + {human_duration(copying)} to copy"
     if copying > 1.01 * alone:
-        words += f" ({human_duration(alone)} were it alone; other brokers hold it up)"
-    return f"{words}, {AT_ONCE_SECONDS:g} s of the throttle at once and then {share.flows / share.throttle:.0%} of it"
+        words += f" ({human_duration(alone)} if other brokers did not slow it down)"
+    flows = f"{share.flows / share.throttle:.0%}"
+    return f"{words}: {AT_ONCE_SECONDS:g} s of the throttle at once, then {flows} of it"

@@ -1,4 +1,4 @@
-"""The answer of `move plan`: the plan, the way back, and as JSON everything that a person reads on stderr."""
+"""The answer of `move plan`: the plan, its rollback, and in JSON also everything that people read on stderr."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LeastShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandShown(Part):
-    """The bytes that each broker is to come to."""
+    """The bytes that each broker should hold."""
 
     low: int
     mean: int
@@ -37,7 +37,7 @@ class BandShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyShown(Part):
-    """A new replica; `source` is whose place it takes."""
+    """A new replica. `source` is the broker whose replica it replaces, None for an additional replica."""
 
     source: BrokerId | None
     destination: BrokerId
@@ -54,7 +54,7 @@ class LeaderShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePlanned(Part):
-    """A partition of the plan; None is a size that is unknown."""
+    """A partition of the plan. None means that the size is unknown."""
 
     partition: TopicPartition = spread()
     before: Replicas
@@ -68,7 +68,7 @@ class MovePlanned(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldingShown(Part):
-    """What a broker holds."""
+    """The replicas, leaders and bytes of a broker."""
 
     replicas: int
     leaders: int
@@ -77,7 +77,7 @@ class HoldingShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskShown(Part):
-    """A broker's disks, in bytes and as shares of 1 in use; at worst every copy has come and nothing has gone."""
+    """A broker's disks, in bytes and as used fractions. At worst: all copies done, no old replica deleted."""
 
     total: int
     used: int
@@ -88,7 +88,7 @@ class DiskShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerPlanned(Part):
-    """A broker before and after."""
+    """A broker before and after the move."""
 
     broker: BrokerId
     rack: str | None
@@ -101,7 +101,7 @@ class BrokerPlanned(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftShown(Part):
-    """A partition that stays, or that gets less than the goal."""
+    """A partition that stays, or that does not reach the goal."""
 
     partition: TopicPartition = spread()
     why: str
@@ -109,7 +109,7 @@ class LeftShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePlan(Answer):
-    """The plan; None when there is nothing to do. `sizes` is where the sizes are from."""
+    """The plan, None if there is nothing to do. `sizes` is the source of the sizes."""
 
     sizes: str
     plan: Plan | None = key(form=plan_document)
@@ -129,7 +129,7 @@ class MovePlan(Answer):
 
 
 def move_plan(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -> MovePlan:
-    """The answer; `source` is where the sizes are from."""
+    """The answer. `source` is the source of the sizes."""
     least, band = found.least, found.band
     return MovePlan(
         sizes=source,

@@ -1,4 +1,4 @@
-"""`kquota move plan`: which replicas to move so that a goal is reached, and the fewest bytes are copied."""
+"""`kquota move plan`: which replicas to move so that goals are reached and the fewest bytes are copied."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import typer
 from kquota.cli.connection import ThroughBrokers
 from kquota.cli.options import Output, OutputFormat
 
-EPILOG: Final = """The plan on stdout is what `kquota reassign-partitions --reassignment-json-file` takes. Nothing is
-written to the cluster.
+EPILOG: Final = """stdout has the plan in the format of `kquota reassign-partitions --reassignment-json-file`. Nothing
+is written to the cluster.
 
-Internal topics are drained with all others; for other goals name them: --topics '__*'.
+By default, --drain also moves internal topics. For other goals, name them: --topics '__*'.
 
 Examples:
   kquota move plan --bootstrap-server localhost:9092 --drain 3 > plan.json
@@ -24,7 +24,7 @@ Examples:
 HEADINGS: Final = {
     "--drain": "Goals (one or more)",
     "--tolerance": "Bounds",
-    "--disk": "What brokers do not tell",
+    "--disk": "Sizes",
     "--explain": "Output",
 }
 """The first option of each part of the help, and its heading."""
@@ -32,20 +32,20 @@ HEADINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOptions:
-    """Plan the fewest bytes to move: drain or add brokers, set replication factors, repair racks, balance."""
+    """Plan a move of the fewest bytes: drain or add brokers, set replication factors, repair racks, balance."""
 
     connection: ThroughBrokers
     drain: Annotated[
-        str | None, typer.Option("--drain", metavar="ID,…", help="Leave no replica on these brokers, alive or dead.")
+        str | None, typer.Option("--drain", metavar="ID,…", help="Move all replicas off these brokers, alive or dead.")
     ] = None
     add: Annotated[
-        str | None, typer.Option("--add", metavar="ID,…", help="Bring these brokers their fair share of the bytes.")
+        str | None, typer.Option("--add", metavar="ID,…", help="Move a fair share of the bytes to these brokers.")
     ] = None
     replication_factor: Annotated[
-        int | None, typer.Option("--replication-factor", metavar="N", min=1, help="Give each partition N replicas.")
+        int | None, typer.Option("--replication-factor", metavar="N", min=1, help="Set N replicas for each partition.")
     ] = None
     repair_racks: Annotated[
-        bool, typer.Option("--repair-racks", help="Put each partition on as many racks as there are.")
+        bool, typer.Option("--repair-racks", help="Spread each partition over as many racks as possible.")
     ] = False
     balance: Annotated[
         bool, typer.Option("--balance", help="Bring every broker's bytes within --tolerance of the mean.")
@@ -53,30 +53,31 @@ class PlanOptions:
     tolerance: Annotated[
         str,
         typer.Option(
-            "--tolerance", metavar="PERCENT", help="How far from the mean of bytes --add and --balance leave a broker."
+            "--tolerance", metavar="PERCENT", help="Largest distance from the mean bytes with --add and --balance."
         ),
     ] = "10%"
     topics: Annotated[
         list[str] | None,
         typer.Option(
-            "--topics", metavar="GLOB,…", help="Only these topics, repeatable.  [default: all but internal ones]"
+            "--topics", metavar="GLOB,…", help="Move only these topics, repeatable.  [default: all but internal ones]"
         ),
     ] = None
     brokers: Annotated[
         str | None,
         typer.Option(
-            "--brokers", metavar="ID,…", help="Replicas come to these brokers only.  [default: all live ones]"
+            "--brokers", metavar="ID,…", help="Place new replicas only on these brokers.  [default: all live ones]"
         ),
     ] = None
     disk_limit: Annotated[
-        str, typer.Option("--disk-limit", metavar="PERCENT", help="How full the plan may make a broker's disks.")
+        str,
+        typer.Option("--disk-limit", metavar="PERCENT", help="Highest disk usage of a broker that the plan may cause."),
     ] = "85%"
     disk: Annotated[
         str | None,
         typer.Option(
             "--disk",
             metavar="SIZE",
-            help="How large every broker's disk is, where brokers do not tell (before Kafka 3.3): 2TB.",
+            help="Disk size of brokers that do not report it (before Kafka 3.3), for example 2TB.",
         ),
     ] = None
     history: Annotated[
@@ -84,10 +85,8 @@ class PlanOptions:
         typer.Option(
             "--history",
             metavar="PATH",
-            help="Sizes from the newest snapshot of a file or folder, in place of the live ones.",
+            help="Use sizes from the newest snapshot of a file or folder instead of the live sizes.",
         ),
     ] = None
-    explain: Annotated[bool, typer.Option("--explain", help="Show every move on stderr, not just the first 20.")] = (
-        False
-    )
+    explain: Annotated[bool, typer.Option("--explain", help="Show all moves on stderr, not only the first 20.")] = False
     output: OutputFormat = Output.text

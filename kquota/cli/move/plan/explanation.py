@@ -1,4 +1,4 @@
-"""What `move plan` explains on stderr: why each replica moves, what brokers come to, what was not reached, the cost."""
+"""The explanation of `move plan` on stderr: the cost of the plan, unreached goals, and why each replica moves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kquota.placement.planned import BrokerChange, PartitionChange, Planned
 from kquota.terms import BrokerId
 
 FIRST: Final = 20
-"""Rows of a table that nobody asked to see in full."""
+"""The most rows of a table without --explain."""
 _BROKERS: Final = 8
 _NAMED: Final = 5
 
@@ -33,40 +33,35 @@ _WORDS: Final = {
 
 
 def explain(cluster: ClusterLayout, goal: Goal, found: Planned, source: str, *, everything: bool) -> None:
-    """Say it all; of a long table the first rows, unless `everything` is asked for."""
+    """Print the explanation: the answer first, then the tables. Long tables are cut unless `everything` is set."""
     most = sys.maxsize if everything else FIRST
-    say(f"sizes: {source}; a partition's size is its leader's log")
-    for line in _unknown(cluster, goal, found):
+    for line in (*_answer(found), *_unknown(cluster, goal, found), *_remarks(cluster, goal, found, most)):
         say(line)
+    say(f"sizes: {source}; the size of a partition is the size of its leader's log")
     if found.changes:
         _show(_moves_table(found.changes[:most]), len(found.changes) - most, "moves")
         touched = {broker: share for broker, share in found.brokers.items() if everything or _touched(share)}
         _show(_brokers_table(touched), 0, "")
         untouched = len(found.brokers) - len(touched)
-        print(
-            f"({counted(untouched, 'broker')} not shown: nothing changes there)\n" if untouched else "", file=sys.stderr
-        )
-    for line in _remarks(cluster, goal, found, most):
-        say(line)
-    for line in _sum(found):
-        say(line)
+        print(f"({counted(untouched, 'broker')} without changes not shown)\n" if untouched else "", file=sys.stderr)
+        say("next: kquota reassign-partitions --execute --reassignment-json-file FILE --throttle RATE")
 
 
 def _show(lines: Sequence[str], more: int, what: str) -> None:
-    rest = [f"... and {more} more {what}; --explain shows all"] if more > 0 else []
+    rest = [f"... and {more} more {what}. To show all, give --explain"] if more > 0 else []
     print("", *map(printable, lines), *rest, sep="\n", file=sys.stderr)
 
 
 def _unknown(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str]:
-    """What the answer could not look at."""
+    """Warnings about unknown disk sizes and partition sizes."""
     untold = [broker for broker in goal.destinations if cluster.brokers[broker].disk is None]
     if untold:
         yield (
-            f"warning: disk not checked on {named_brokers(untold, _BROKERS)}: not told by the sizes (Kafka tells from "
-            "3.3; a snapshot only of brokers that held replicas); give --disk SIZE"
+            f"warning: {named_brokers(untold, _BROKERS)}: disk space is not checked, because the disk size is unknown. "
+            "Give --disk SIZE (brokers report it from Kafka 3.3, snapshots only for brokers with replicas)"
         )
     if unsized := [change.partition for change in found.changes if change.partition not in cluster.sizes]:
-        yield f"warning: sizes unknown, counted as nothing: {few(unsized, _NAMED)}"
+        yield f"warning: the size of these partitions is unknown and counted as 0: {few(unsized, _NAMED)}"
 
 
 def _moves_table(changes: Iterable[PartitionChange]) -> list[str]:
@@ -125,38 +120,38 @@ def _touched(share: BrokerChange) -> bool:
 
 
 def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> Iterator[str]:
-    """What was not reached and why, and what was left out on purpose."""
+    """Unreached goals with their reasons, and topics that were left out on purpose."""
     for left in found.left[:most]:
         yield f"warning: {left.partition} {left.why}"
     if len(found.left) > most:
-        yield f"warning: ... and {len(found.left) - most} more partitions like these; --explain shows all"
+        yield f"warning: ... and {len(found.left) - most} more partitions. To show all, give --explain"
     yield from _outside(goal, found)
     yield from _not_empty(cluster, goal, found)
     inside = {name.topic for name in cluster.partitions} & INTERNAL - goal.topics
     if inside and (goal.add or goal.balance or goal.repair_racks or goal.replication_factor):
-        drained = ", except for the drain" if goal.drain else ""
-        yield f"left out: {', '.join(sorted(inside))}{drained}; --topics can name them"
+        drained = ", except for --drain" if goal.drain else ""
+        yield f"internal topics are left out{drained}: {', '.join(sorted(inside))}. To move them, name them in --topics"
     if any(copy.why is Why.BALANCE or copy.why is Why.ADD for change in found.changes for copy in change.copies):
         led = sum(change.leader_before != change.leader_after for change in found.changes)
         if led:
-            yield f"{counted(led, 'leader')} will be on another broker: no follower would do, or its broker is drained"
+            yield f"{counted(led, 'leader')} will move, because no follower could move instead or the broker is drained"
 
 
 def _not_empty(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str]:
-    """Drained brokers that keep something."""
+    """Warnings about drained brokers that keep replicas."""
     for broker in sorted(goal.drain):
         staying = found.brokers[broker].after.replicas
         unnamed = sum(
             broker in now.replicas and name.topic not in goal.drained_topics for name, now in cluster.partitions.items()
         )
         if staying:
-            where = [f"{unnamed} of topics that --topics does not name"] if unnamed else []
-            where += [f"{staying - unnamed} named above"] if staying > unnamed else []
+            where = [f"{unnamed} of topics that are not in --topics"] if unnamed else []
+            where += [f"{staying - unnamed} of the partitions above"] if staying > unnamed else []
             yield f"warning: broker {broker} keeps {counted(staying, 'replica')}: {', '.join(where)}"
 
 
 def _outside(goal: Goal, found: Planned) -> Iterator[str]:
-    """The brokers that stay outside the band."""
+    """The band, or a warning about brokers that stay outside it."""
     band = found.band
     if band is None:
         return
@@ -172,17 +167,17 @@ def _outside(goal: Goal, found: Planned) -> Iterator[str]:
             if side
         )
         yield (
-            f"warning: {sides} the band ({wanted}): no single partition can move that brings them nearer, for its "
-            "size, its racks, a disk, or because --topics leaves it out"
+            f"warning: {sides} the band ({wanted}): no single move brings them closer, because of partition sizes, "
+            "racks, disks or --topics"
         )
     else:
-        yield f"band: every broker {'' if goal.balance else 'added '}comes to {wanted}"
+        yield f"band: every {'' if goal.balance else 'added '}broker will hold {wanted}"
 
 
-def _sum(found: Planned) -> Iterator[str]:
-    """What it costs, against the fewest bytes that any plan could, and what to do next."""
+def _answer(found: Planned) -> Iterator[str]:
+    """The cost of the plan, and the fewest bytes that any plan must copy."""
     if not found.changes:
-        yield "nothing to do: no replica has to move for this goal; there is no plan"
+        yield "nothing to do: no replica has to move for this goal, so there is no plan"
         return
     copies = sum(len(change.copies) for change in found.changes)
     drops = sum(len(change.drops) for change in found.changes)
@@ -191,21 +186,20 @@ def _sum(found: Planned) -> Iterator[str]:
         f"{f', {drops} to drop' if drops else ''}, {human_bytes(found.bytes)} ({found.bytes} bytes)"
     )
     if found.ratio is not None:
-        reached = f"the plan copies {found.ratio:.3f} times that"
+        reached = f"This plan copies {found.ratio:.3f} times that"
         if found.ratio < 1:
-            reached = f"the plan copies {found.ratio:.3f} times that, for it stops short of the band"
-        yield f"any plan must copy at least {human_bytes(found.least.bytes)}: {_terms(found.least)}; {reached}"
-    yield "next: kquota reassign-partitions --execute --reassignment-json-file FILE --throttle RATE"
+            reached = f"This plan copies {found.ratio:.3f} times that, because it does not reach the band"
+        yield f"any plan must copy at least {human_bytes(found.least.bytes)} ({_terms(found.least)}). {reached}"
 
 
 def _terms(least: Least) -> str:
-    """How the lower bound comes about: its largest term."""
+    """The largest term of the lower bound, in words."""
     if least.bytes == least.forced:
-        return "each new replica that drain, replication factor or racks force"
+        return "new replicas for drain, replication factor or racks"
     if least.bytes == least.lack:
-        return "what brokers lack below the band"
-    forced = f", and {human_bytes(least.forced)} of new replicas besides" if least.forced else ""
-    return f"what brokers hold above the band{forced}"
+        return "bytes that brokers lack below the band"
+    forced = f", and {human_bytes(least.forced)} of new replicas" if least.forced else ""
+    return f"bytes that brokers hold above the band{forced}"
 
 
 def _change(before: object, after: object) -> str:

@@ -1,4 +1,4 @@
-"""`kquota move plan`: read the cluster and the sizes, plan, and explain the plan on stderr."""
+"""`kquota move plan`: read the cluster and its sizes, make a plan, and explain the plan on stderr."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from kquota.terms import BrokerId
 
 
 def run(options: PlanOptions) -> MovePlan:
-    """Raises Invalid without a goal."""
+    """Plan and explain. Raises Invalid without a goal."""
     if not (options.drain or options.add or options.replication_factor or options.repair_racks or options.balance):
-        raise Invalid("plan for what? Give --drain, --add, --replication-factor, --repair-racks or --balance")
+        raise Invalid("no goal is given. Give --drain, --add, --replication-factor, --repair-racks or --balance")
     leaving, coming = _ids(options.drain, "--drain"), _ids(options.add, "--add")
     allowed = None if options.brokers is None else _ids(options.brokers, "--brokers")
     near = percentage(options.tolerance, "--tolerance")
@@ -51,7 +51,7 @@ def run(options: PlanOptions) -> MovePlan:
 
 
 def _read(at: world.Where, history: list[str] | None, disk: int | None) -> tuple[ClusterLayout, str]:
-    """The cluster as it is, with sizes from itself or from the newest snapshot; and where the sizes come from."""
+    """The current cluster with sizes from itself or from the newest snapshot, and the source of the sizes."""
     with world.log_dirs(at) as logs:
         if history:
             sizes, source = _newest(history, logs.cluster_id)
@@ -59,7 +59,7 @@ def _read(at: world.Where, history: list[str] | None, disk: int | None) -> tuple
             sizes, source = logs.describe(logs.brokers(), None), "the live cluster"
             for warning in hidden(sizes):
                 say(f"warning: {warning}")
-    # After the sizes: a partition that is new in between has no size yet, and one that went away is not planned for.
+    # Read partitions after sizes: a partition created in between has no size yet, and a deleted one is not planned.
     with world.moves(at, None) as (moves, _):
         return cluster(moves.snapshot(None), sizes, disk), source
 
@@ -70,14 +70,15 @@ def _newest(history: list[str], cluster_id: str) -> tuple[list[LogDir], str]:
     except Invalid as error:
         raise Invalid("--history ", *error.args) from error
     if taken.cluster != cluster_id:
-        raise Invalid(f"--history: {path} is of cluster {taken.cluster}, this is {cluster_id}; name its own snapshots")
+        raise Invalid(f"--history {path}: snapshot of another cluster ({taken.cluster}). Give one of {cluster_id}")
     return snapshot.log_dirs(lines, str(path)), f"{path}, {taken.stamp}"
 
 
 def _topics(cluster: ClusterLayout, patterns: Iterable[str] | None) -> tuple[frozenset[str], frozenset[str]]:
-    """The topics of all goals, and those of a drain; a `*` in front matches no internal topic, as a shell's no dotfile.
+    """The topics of all goals, and the topics of a drain.
 
-    Raises Invalid for a pattern that matches none.
+    A pattern that starts with `*` does not match internal topics, like `*` in a shell does not match dotfiles. Raises
+    Invalid for a pattern that matches no topic.
     """
     every = frozenset(name.topic for name in cluster.partitions)
     if patterns is None:
@@ -90,7 +91,7 @@ def _topics(cluster: ClusterLayout, patterns: Iterable[str] | None) -> tuple[fro
             if fnmatchcase(topic, pattern) and (topic not in INTERNAL or pattern.startswith("_"))
         }
         if not matching:
-            raise Invalid(f"--topics {pattern!r}: no topic of this cluster has such a name")
+            raise Invalid(f"--topics {pattern!r}: no topic of this cluster matches")
         found |= matching
     return frozenset(found), frozenset(found)
 

@@ -19,4 +19,4 @@ Examples:
 class ResumeOptions(RecoveryOptions):
     """Continue interrupted runs from where they stopped: all open runs, or the one that you name."""
 
-    run: Annotated[str | None, run_option("all that are open")] = None
+    run: Annotated[str | None, run_option("all open runs")] = None

@@ -8,7 +8,7 @@ from typing import Final
 from kquota.cli.connection import Connection
 from kquota.cli.options import Output, OutputFormat, StateDir
 
-EPILOG: Final = """Exit codes: 0 no run is open, 8 some are.
+EPILOG: Final = """Exit codes: 0 no run is open, 8 at least one run is open.
 
 Examples:
   kquota move status --bootstrap-server localhost:9092

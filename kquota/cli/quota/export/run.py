@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kquota.cli import world
 from kquota.cli.output import Answer, hidden
@@ -11,6 +12,12 @@ from kquota.cli.quota import throttles
 from kquota.cli.quota.comparison import opened
 from kquota.cli.quota.export.command import ExportOptions
 from kquota.quota.document import Document, as_json, text, unfit
+
+_HEADER: Final = """\
+# Quotas of a Kafka cluster, for `kquota quota diff` and `kquota quota apply`.
+# What is named here has exactly the limits written here; what is not named is left alone, unless
+# `owns: [patterns]` speaks for it and --prune is given. Byte rates are per broker and take units.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +27,7 @@ class Exported(Answer):
     quotas: Document = hidden()
 
     def text(self) -> Sequence[str]:
-        return text(self.quotas).splitlines()
+        return (_HEADER + text(self.quotas)).splitlines()
 
     def document(self) -> str:
         return as_json(self.quotas)

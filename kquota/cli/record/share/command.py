@@ -8,8 +8,8 @@ from typing import Final
 from kquota.cli.connection import Connection
 from kquota.cli.options import DryRun, Output, OutputFormat, StateDir
 
-EPILOG: Final = """It creates a compacted topic with one partition, and with three replicas if there are three brokers.
-On a cluster with ZooKeeper also give --zookeeper. From then on, every kquota that may read the topic uses it.
+EPILOG: Final = """The topic is compacted and has one partition. If there are three brokers, it has three replicas.
+On a cluster with ZooKeeper, also give --zookeeper. From then on, every kquota that may read the topic uses it.
 
 Examples:
   kquota record share --bootstrap-server localhost:9092 --dry-run

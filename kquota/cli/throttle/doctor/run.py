@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kquota.cli import confirmation, world
-from kquota.cli.contract import say
+from kquota.cli.contract import say, worded
 from kquota.cli.throttle.changes import difference
 from kquota.cli.throttle.doctor.answer import Examination, examination
 from kquota.cli.throttle.doctor.command import DoctorOptions
@@ -48,7 +48,7 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
             if older_than:
                 raise
             left = None
-            say(f"warning: kquota cannot remember when it first saw each leftover: {error}")
+            say(f"warning: kquota cannot remember when it first saw each leftover: {worded(error)}")
     notes = list(unread(standing))
     planned: Sequence[Change] = ()
     if older_than is not None and left is not None:
@@ -82,8 +82,8 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
 
 def _must_know_all_runs(ports: Ports) -> None:
     """Raise Refused if a run that is not visible here may need an apparent leftover."""
-    if ports.hidden:
-        raise Refused(f"{ports.alone}. Nothing was removed, because another host's run may need it")
+    if ports.alone is not None and ports.hidden:
+        raise Refused(ports.alone, ". Nothing was removed, because another host's run may need it")
     if unreadable := ports.runs.unreadable:
         raise Refused(
             f"run {unreadable[0]} on record cannot be read, so it is unknown what it set. Use the version of kquota "

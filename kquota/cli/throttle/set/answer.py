@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kquota.cli.contract import DONE, NOT_YET
+from kquota.cli.contract import DONE, NOT_YET, worded
 from kquota.cli.output import Answer
 from kquota.cli.throttle.changes import Pending, lists_first, pending, remaining
+from kquota.errors import KquotaError
 from kquota.settings.change import Change
 from kquota.terms import BrokerId, TopicPartition
 from kquota.throttle.set_and_clear import BrokerRecovery, HeldThrottle
@@ -43,7 +44,12 @@ class Recovering(Answer):
 
 
 def throttle_set(
-    held: HeldThrottle, record: str | None, *, dry_run: bool, notes: tuple[str, ...] = (), alone: str | None = None
+    held: HeldThrottle,
+    record: str | None,
+    *,
+    dry_run: bool,
+    notes: tuple[str, ...] = (),
+    alone: KquotaError | None = None,
 ) -> ThrottleSet:
     """Return the answer. `alone` is the reason why other hosts do not see the run, None if they do."""
     return ThrottleSet(
@@ -55,7 +61,7 @@ def throttle_set(
     )
 
 
-def _outcome(held: HeldThrottle, record: str | None, alone: str | None, *, dry_run: bool) -> Iterator[str]:
+def _outcome(held: HeldThrottle, record: str | None, alone: KquotaError | None, *, dry_run: bool) -> Iterator[str]:
     if held.run is None or not held.changes:
         yield f"everything is set already: nothing {'would be' if dry_run else 'was'} written"
     elif dry_run:
@@ -63,7 +69,7 @@ def _outcome(held: HeldThrottle, record: str | None, alone: str | None, *, dry_r
     if held.run is not None and record is not None:
         yield f"run {held.run.id} is recorded, with every previous value, in {record}"
     if alone is not None:
-        yield f"note: other hosts do not see this run: {alone}"
+        yield f"note: other hosts do not see this run: {worded(alone)}"
 
 
 def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recovering:

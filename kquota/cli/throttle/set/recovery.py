@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from kquota.cli import world
-from kquota.cli.contract import say
+from kquota.cli.contract import say, worded
 from kquota.cli.throttle.checks import must_be_known
 from kquota.cli.throttle.set.answer import Recovering, ThrottleSet, recovering, throttle_set
 from kquota.errors import Busy, Unreachable
@@ -37,10 +37,10 @@ def recover(
             try:
                 seen = _look(at, state_dir, broker, rate, seen.run)
             except (Busy, Unreachable) as error:
-                say(f"{error}; the throttle stays set, trying again")
+                say(f"{worded(error)}; the throttle stays set, trying again")
                 seen = replace(seen, changes=(), restored=GivenBack())
     except (KeyboardInterrupt, GeneratorExit):
-        say("the throttle stays set. The same command continues, kquota throttle clear restores it")
+        say("the throttle stays set. To continue, run the same command; to restore, run kquota throttle clear")
         raise
     yield recovering(seen, broker, last=True)
 

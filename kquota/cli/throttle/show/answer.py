@@ -123,7 +123,7 @@ class ThrottlesShown(Answer):
         """Yield lines for people. Equal rates share a line, and so do entries."""
         limited = any(broker.rates for broker in self.brokers)
         if not limited and not self.lists:
-            yield "nothing of this selection is throttled" if self.filtered else "nothing is throttled"
+            yield "nothing in this selection is throttled" if self.filtered else "nothing is throttled"
             return
         yield "rates" if limited else "rates: none, so nothing is throttled"
         for line in self._rate_lines():
@@ -149,7 +149,7 @@ class ThrottlesShown(Answer):
         for (index, value, source, in_force, whose), brokers in together.items():
             numbers = spans(b for b in brokers if isinstance(b, int))
             on = f"broker{'s' if len(brokers) > 1 else ''} {numbers}"
-            on = "the default of all brokers" if DEFAULT in brokers else on
+            on = "the broker defaults" if DEFAULT in brokers else on
             told = whose if source == DYNAMIC_BROKER else f"from {source}"
             unheeded = "" if in_force else ", not in force"
             yield f"{SHORT[THROTTLE_RATES[index]]:<9} {written(value)} on {on}, {told}{unheeded}"
@@ -176,7 +176,7 @@ class ThrottlesShown(Answer):
         yield ""
         yield from _indented(aligned(cells, ["partition", BYTES_IN, "lag (offsets)"], left=[0]))
         if (more := len(busiest) - _MOST) > 0:
-            yield f"  and {more:,} more: --output json shows them all"
+            yield f"  and {more:,} more: --output json shows all of them"
 
     def rows(self) -> Iterator[Row]:
         """Yield a row for each value that is set or measured. Runs are joined by commas, and empty for none."""

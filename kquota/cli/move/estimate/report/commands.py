@@ -1,4 +1,4 @@
-"""The commands at the end of a report, in the order in which they are run, quoted for a shell."""
+"""The commands at the end of a report, in the order in which you run them, quoted for a shell."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from kquota.cli.connection import Connection, names_a_cluster, where
 from kquota.measure import ByteRate, exact_rate
 
 NOBODY: Final = ("--bootstrap-server", "HOST:PORT")
-"""Stands for the cluster where the sizes came from files alone."""
+"""A placeholder for the cluster, if all sizes come from files."""
 PIPED: Final = "PLAN.json"
-"""Stands for the plan where it came through a pipe."""
+"""A placeholder for the plan, if it was read from a pipe."""
 
 
 def cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """The options that say where the move runs, by address: who runs it may have another config.toml."""
+    """The options that name the cluster by its address, because the user who moves may have another config.toml."""
     if not names_a_cluster(connection, environment):
         return NOBODY
     found = where(connection, environment)
@@ -28,29 +28,29 @@ def cluster(connection: Connection, environment: Mapping[str, str] = os.environ)
 
 
 def commands(options: tuple[str, ...], plan: str, throttle: ByteRate) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """What each command is for, and the command's words: a line for each, quoted."""
+    """The purpose of each command, and its words: one line each, quoted."""
     at, of_plan = _words(*options), _words("--reassignment-json-file", plan)
     execute = ("kquota reassign-partitions", *at, *of_plan, f"--execute --throttle {exact_rate(throttle)}")
     return (
-        ("Look first: everything is checked, and nothing is written.", (*execute, "--dry-run")),
-        ("Start the move. The same again, with another --throttle, changes the rate while it moves.", execute),
-        ("Watch it: exit code 8 while it moves, 0 when no run is open.", ("kquota move status", *at)),
+        ("Check the move. Nothing is written.", (*execute, "--dry-run")),
+        ("Start the move. To change its throttle later, run this command again with another --throttle.", execute),
+        ("Watch the move. Exit code 8: it is moving. Exit code 0: no run is open.", ("kquota move status", *at)),
         (
-            "At the end, and as often as you like before: exit code 8 while replicas move; when all are in sync it "
-            "gives the throttle back, and the exit code is 0.",
+            "Verify the move until the exit code is 0. Exit code 8: replicas are moving. Exit code 0: all replicas are "
+            "in sync, and the throttle is restored.",
             ("kquota reassign-partitions", *at, *of_plan, "--verify"),
         ),
         (
-            "If the first command was killed, or its machine went down: this goes on where it stopped.",
+            "Only if the start was interrupted, for example by a crash: resume the run where it stopped.",
             ("kquota move resume", *at, *of_plan),
         ),
         (
-            "If the move must be stopped: this takes it back, and its throttle, as all was before.",
+            "Only if you must stop the move: move the replicas back, and restore the throttle.",
             ("kquota move abort", *at, *of_plan),
         ),
     )
 
 
 def _words(*options: str) -> tuple[str, ...]:
-    """Options and their values, by turns, as one word each."""
+    """Pairs of an option and its value, each pair as one word."""
     return tuple(shlex.join(pair) for pair in zip(options[::2], options[1::2], strict=True))

@@ -1,4 +1,4 @@
-"""The curve of a report: the expected time under other throttles, and the part of it that is worth showing."""
+"""The curve of a report: the expected time under other throttles, and the part of it that the plot shows."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from kquota.pace.window import Window
 _POINTS: Final = 60
 _FEWEST: Final = 12
 _VISITS: Final = 1_500_000
-"""Each point is a simulation that looks at all links whenever one ends: fewer points for more links, some seconds."""
+"""A limit that keeps the curve within a few seconds: each point is a simulation, which costs links squared."""
 _FAR: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleCurve:
-    """Throttles in bytes per second and their seconds, ascending; `never` is the greatest throttle that is too small.
+    """Throttles in bytes per second with their seconds, ascending. `never` is the largest throttle that is too small.
 
-    `never` None: the write rates are unknown, and the times are those without writes. `deadline` and `bounds` (what
-    they are, bytes per second) lie within the picture, which ends at `widest` and `longest`; `beyond` names the others.
+    `never` is None if the write rates are unknown. The times are then those without writes. The plot ends at `widest`
+    and `longest` and contains `deadline` and `bounds` (label, bytes per second). `beyond` names the limits outside it.
     """
 
     throttle: ByteRate
@@ -39,9 +39,9 @@ class ThrottleCurve:
 
 
 def curve(pace: Pace | Waves, asked: Limits, window: Window) -> ThrottleCurve:
-    """The curve of a move that has something to move."""
+    """The curve of a move that copies something."""
     never, throttle = pace.least_throttle, pace.throttle
-    # Where it never ends under the throttle asked for, the picture is about the ones that would do.
+    # If the move never finishes with this throttle, the plot shows throttles with which it does.
     typical = throttle if pace.feasible is not False else ByteRate(int(2 * (never or throttle)))
     bounds = tuple((f"{bound.why}, {human_rate(bound.rate)}", bound.rate) for bound in window.below if bound.rate)
     near = tuple(bound for bound in bounds if 0 < bound[1] <= _FAR * typical)
@@ -63,7 +63,7 @@ def curve(pace: Pace | Waves, asked: Limits, window: Window) -> ThrottleCurve:
 
 
 def _points(pace: Pace | Waves, never: float, widest: float) -> Iterator[tuple[float, float]]:
-    """Close together where the curve is steep: just above the throttle that is too small."""
+    """Points of the curve, closer together where it is steep: just above the throttle that is too small."""
     count = max(_FEWEST, min(_POINTS, _VISITS // sum(len(work.links) ** 2 for work in pace.works)))
     room = widest - never
     first = room / 200

@@ -1,4 +1,4 @@
-"""The page of `move estimate --report`: one HTML file for a change ticket, without a script, a font or an address."""
+"""The page of `move estimate --report`: one HTML file for a change ticket, without scripts, fonts and links."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from kquota.measure import counted, human_bytes, human_duration, human_rate
 from kquota.pace.enforcement import START_SECONDS
 
 GENERATOR: Final = "kquota move estimate"
-"""What the page's head says that made it: a file without it is not overwritten."""
+"""The generator in the head of a page. kquota does not overwrite a file that lacks it."""
 _ROWS: Final = 20
-"""Rows that one table should have."""
+"""The most rows of a table."""
 _FUNCTIONS: Final = (
     *(counted, human_bytes, human_duration, human_rate, may_fit, named_wave),
     *(warnings, why_full, why_never, writes_from),
 )
-"""What the templates call, by the same names."""
+"""The functions that templates call, by the same names."""
 
 
 def page(ticket: Ticket) -> str:
-    """The whole page. The same ticket makes the same bytes."""
+    """The whole page. The same ticket gives the same bytes."""
     answer = ticket.answer
     moves = bool(answer.pace.shares)
     return (
@@ -52,7 +52,7 @@ def page(ticket: Ticket) -> str:
 
 
 def _environment() -> Environment:
-    """Templates in which every value is escaped, and an unknown name is an error."""
+    """The templates. Every value is escaped, and an unknown name is an error."""
     made = Environment(
         loader=PackageLoader(__package__, ""),
         autoescape=True,
@@ -69,5 +69,5 @@ def _environment() -> Environment:
 
 
 def _visible(value: object) -> object:
-    """A value with its control characters made visible, before it is escaped; what is HTML already as it is."""
+    """A value with visible control characters, before it is escaped. HTML stays unchanged."""
     return value if hasattr(value, "__html__") else printable(str(value))

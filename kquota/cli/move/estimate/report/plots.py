@@ -1,4 +1,4 @@
-"""The plots of a report: SVG whose colours and type are the page's, the same bytes for the same numbers."""
+"""The plots of a report: SVG with the colours and the font of the page. The same numbers give the same bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kquota.sizes.move_effect import BrokerBytes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# matplotlib writes colours as numbers. These stand for the page's, which differ in the light and in the dark.
+# matplotlib writes colours as numbers. These are placeholders for the colours of the page in its light and dark scheme.
 _INK, _FAINT, _GRID = "#000001", "#000002", "#000003"
 _FIRST, _SECOND, _THIRD, _STOP = "#000004", "#000005", "#000006", "#000007"
 _OF_THE_PAGE: Final = {
@@ -60,7 +60,7 @@ _DASHES: Final = ((0, (6, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1, 1, 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A picture: what it is called for those who do not see it, its SVG viewBox, and the SVG elements in it."""
+    """A plot: its title, also for screen readers, its SVG viewBox, and its SVG elements."""
 
     title: str
     view: str
@@ -68,7 +68,7 @@ class Plot:
 
 
 def stored(held: Sequence[BrokerBytes], disks: Mapping[int, int]) -> Plot:
-    """Bars of the bytes on each broker before and after; a mark where its disks, if known, end. Sizes in bytes."""
+    """Bars of the bytes on each broker before and after the move, with a line at the size of its disks, if known."""
     with _plot("stored", "Bytes stored on each broker, before and after the move") as drawing:
         sets = {"before": [h.before for h in held], "after": [h.after for h in held]}
         known = [(n, disks[h.broker]) for n, h in enumerate(held) if h.broker in disks]
@@ -95,15 +95,15 @@ def carried(shares: Sequence[Share]) -> Plot:
 
 
 def spent(shares: Sequence[Share]) -> Plot:
-    """Of each side's throttle, what is spent on keep-up and on writes, and what is left to catch up. Rates known."""
-    with _plot("spent", "What each broker's throttle has to carry") as drawing:
+    """Bars of each throttle: follower traffic, writes to the copies, and the rest to catch up. Rates must be known."""
+    with _plot("spent", "How each broker's throttle is used") as drawing:
         throttle = shares[0].throttle
         needed = [share.needed or 0.0 for share in shares]
         unit, scale = _unit(max(throttle, *needed))
         keep_up, places = [(share.keep_up or 0.0) / scale for share in shares], range(len(shares))
         writes = [(share.writes or 0.0) / scale for share in shares]
         left = [max(0.0, throttle - rate) / scale for rate in needed]
-        stack = {"keep-up of in-sync followers": (keep_up, _SECOND), "writes to the copies": (writes, _FIRST)}
+        stack = {"follower traffic": (keep_up, _SECOND), "writes to the copies": (writes, _FIRST)}
         below = [0.0] * len(shares)
         for label, (heights, colour) in (stack | {"rest of the throttle": (left, _GRID)}).items():
             drawing.axes.bar(places, heights, 0.7, below, color=colour, label=label, linewidth=0)
@@ -112,13 +112,13 @@ def spent(shares: Sequence[Share]) -> Plot:
         drawing.axes.set_ylim(0, max(throttle, *needed) / scale * 1.08)
         drawing.axes.set_ylabel(f"rate ({unit}/s)")
         names = [f"{share.broker} {'out' if share.side is Side.LEADER else 'in'}" for share in shares]
-        _named(drawing.axes, names, "broker, and side of its throttle")
+        _named(drawing.axes, names, "broker and direction")
         drawing.legend(2)
     return drawing.plot
 
 
 def time(curve: ThrottleCurve, band: Band | None) -> Plot:
-    """The expected time against the throttle: the zone where the move never ends, what was chosen, and the limits."""
+    """The expected time against the throttle, with the zone where the move never finishes, the throttle and limits."""
     with _plot("time", "Expected time against the throttle") as drawing:
         axes, (unit, scale) = drawing.axes, _unit(curve.widest)
         if curve.never is not None and curve.never > 0:
@@ -151,14 +151,14 @@ def time(curve: ThrottleCurve, band: Band | None) -> Plot:
 
 
 class _Drawing:
-    """One figure that is being drawn; `plot` once it is."""
+    """One figure that is being drawn. `plot` is set at the end."""
 
     def __init__(self, axes: Axes) -> None:
         self.axes = axes
         self.plot: Plot
 
     def legend(self, columns: int) -> None:
-        """Above the axes, so that it never lies on a number."""
+        """Draw the legend above the axes, so that it never hides a number."""
         figure: Any = self.axes.figure
         figure.legend(loc="outside upper left", ncols=columns, borderaxespad=0.2)
 
@@ -167,7 +167,7 @@ class _Drawing:
 def _plot(name: str, title: str) -> Iterator[_Drawing]:
     import logging
 
-    # On its first run matplotlib tells at length that it looks for fonts; we use only the one that it brings.
+    # On its first run, matplotlib logs that it searches for fonts. The plots only use the font that it contains.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     import matplotlib
     from matplotlib.figure import Figure
@@ -189,7 +189,7 @@ def _plot(name: str, title: str) -> Iterator[_Drawing]:
 
 
 def _inline(svg: str, name: str, title: str) -> Plot:
-    """An SVG file as an element of a page: ids of its own, no prologue, no address, the page's colours."""
+    """An SVG file as an element of a page: with unique ids and the page's colours, without a prologue and links."""
     view = re.search(r'viewBox="([^"]+)"', svg)
     inside = re.search(r"<svg\b[^>]*>(.*)</svg>", svg, re.DOTALL)
     assert view and inside
@@ -209,7 +209,7 @@ def _bars(
     words: Callable[[float], str],
     more: Sequence[int] = (),
 ) -> float:
-    """Two bars a broker, with their values while there is room for them; returns the bytes of one unit."""
+    """Two bars for each broker, with their values if there is room. Returns the bytes of one unit."""
     most = max((value for values in (*sets.values(), more) for value in values), default=0)
     unit, scale = _unit(most)
     for (label, values), colour, shift in zip(sets.items(), (_FIRST, _SECOND), (-0.2, 0.2), strict=True):
@@ -232,13 +232,13 @@ def _named(axes: Axes, names: Sequence[str], what: str) -> None:
 
 
 def _unit(most: float) -> tuple[str, float]:
-    """The unit of an axis up to `most` bytes or bytes per second, and its bytes."""
+    """The unit of an axis up to `most` bytes (or bytes per second), and the bytes of the unit."""
     units = {"TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}
     return next(((unit, size) for unit, size in units.items() if most >= size), ("B", 1.0))
 
 
 def _times(axes: Axes, longest: float) -> None:
-    """Ticks at times that a clock shows."""
+    """Put ticks at round times, for example every 15 minutes."""
     days = -(-longest // (6 * 86400)) * 86400
     step = next((float(step) for step in _SECONDS if longest / step <= 6), days)
     ticks = [step * n for n in range(int(longest / step) + 1)]

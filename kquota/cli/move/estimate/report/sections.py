@@ -1,4 +1,4 @@
-"""What a report's sections show beyond the estimate itself: their plots, the rows that fit, and in which order."""
+"""The contents of a report's sections besides the estimate: plots, and the rows of tables in their order."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from kquota.pace.waves import Waves
 from kquota.sizes.move_effect import Moved
 
 _NAMES: Final = 10
-"""Files of sizes that are named: a history has thousands."""
+"""The most file names that are listed, because a history can have thousands of files."""
 _MOST: Final = 60
-"""Brokers that one picture can hold."""
+"""The most brokers in a plot."""
 _FAR: Final = 5
-"""Times the bytes stored: disks beyond it would make bars invisible."""
+"""The largest ratio of disk size to stored bytes in a plot. Larger disks would make the bars invisible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticket:
-    """What a page tells: an estimate and what was asked for, the plan's name, the options that name the cluster.
+    """The contents of a page: an estimate and its limits, the plan's name, the options that name the cluster.
 
-    `remarks` are what was left out and what was taken for granted, `made` is when; `runnable` is whether
-    reassign-partitions takes the plan.
+    `remarks` are the rows that were left out and the assumptions, `made` is the time of the report. `runnable` is true
+    if reassign-partitions accepts the plan.
     """
 
     answer: Estimate
@@ -48,10 +48,10 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """Bytes on brokers before and after: the plot of the `shown` that change most, of all `brokers`.
+    """Bytes on brokers before and after the move: a plot of the `shown` brokers that change most, out of `brokers`.
 
-    `least_disk` is the smallest disk's size, None where none is known; `disks_outside` is whether they are too large
-    for the plot.
+    `least_disk` is the size of the smallest disk, None if no size is known. `disks_outside` is true if the disks are
+    too large for the plot.
     """
 
     plot: Plot
@@ -63,10 +63,10 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """Bytes that brokers send and receive; what their throttles are spent on, None where write rates are unknown.
+    """Bytes that brokers send and receive, and how their throttles are used, None if the write rates are unknown.
 
-    `slowest` has each side of a broker with the seconds after which it is done, None where they are unknown. The
-    bottleneck is first.
+    `slowest` has each side of a broker with the seconds after which it finishes, None if unknown. The bottleneck is
+    first.
     """
 
     bytes: Plot
@@ -76,7 +76,7 @@ class Carried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """The expected time under other throttles. `never` and `beyond` are those of the curve."""
+    """The expected time under other throttles. `never` and `beyond` are the same as in `ThrottleCurve`."""
 
     plot: Plot
     never: float | None
@@ -85,7 +85,7 @@ class Times:
 
 
 def stored(ticket: Ticket) -> Stored:
-    """Which brokers the picture shows, and whether their disks' ends are in it."""
+    """The brokers in the plot of stored bytes, and whether it shows their disk sizes."""
     held, known = ticket.moved.held, disks(ticket.answer.outlook.volumes)
     shown = sorted(sorted(held, key=lambda h: -abs(h.after - h.before))[:_MOST], key=lambda h: h.broker)
     most = max(max(h.before, h.after) for h in shown)
@@ -101,25 +101,25 @@ def stored(ticket: Ticket) -> Stored:
 
 
 def rooms(found: Outlook) -> list[tuple[float, Room]]:
-    """What is left on each volume that something comes to, at the worst moment, the fullest first."""
+    """The bytes left on each volume that receives copies, at the moment when it is fullest. The fullest is first."""
     return sorted(((room.least, room) for room in found.rooms if room.least is not None), key=lambda each: each[0])
 
 
 def unchecked(found: Outlook, most: int) -> str:
-    """The brokers whose disks are unknown, `most` of them by name; empty where there are none."""
+    """The brokers with unknown disk sizes, at most `most` of them by name; empty if there are none."""
     unknown = {room.broker for room in found.rooms if room.usable is None}
     return named_brokers(unknown, most) if unknown else ""
 
 
 def carried(answer: Estimate) -> Carried:
-    """The sides of brokers, those that take longest first; the pictures hold as many as they can."""
+    """The sides of brokers, the slowest first. The plots contain only as many brokers as fit."""
     pace = answer.pace
 
     def done(share: Share) -> float | None:
         return pace.ends.get((share.broker, share.side))
 
     def takes(share: Share) -> tuple[bool, float, int]:
-        """While rates are unknown, as if nothing is written."""
+        """The sort key of a side. If rates are unknown, it assumes that nothing is written."""
         seconds = share.least_seconds if (end := done(share)) is None else end
         return share == pace.bottleneck, math.inf if share.finishes is False else seconds, -share.broker
 
@@ -134,7 +134,7 @@ def carried(answer: Estimate) -> Carried:
 
 
 def times(ticket: Ticket) -> Times:
-    """The curve, and the same move under a few other throttles."""
+    """The curve, and the same move under some other throttles."""
     answer = ticket.answer
     shown = curve(answer.verdict.judged, ticket.asked, answer.verdict.window)
     return Times(
@@ -146,6 +146,6 @@ def times(ticket: Ticket) -> Times:
 
 
 def sources(answer: Estimate) -> list[str]:
-    """Where the sizes come from: the kind, and the first files' names."""
+    """The source of the sizes: its kind, and the names of the first files."""
     more = len(answer.sizes.names) - _NAMES
     return [answer.sizes.source, *answer.sizes.names[:_NAMES], *([f"{counted(more, 'file')} more"] if more > 0 else [])]

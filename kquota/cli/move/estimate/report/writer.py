@@ -1,4 +1,4 @@
-"""`move estimate --report`: the same answer as a page for a change ticket."""
+"""`move estimate --report`: the same estimate as an HTML page for a change ticket."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from kquota.spark.plan_files import PlanFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A page that is asked for: where it goes, of which plan, and the options that name the cluster.
+    """A requested page: its path, its plan, and the options that name the cluster.
 
-    `runnable` is whether reassign-partitions takes the plan: Kafka's JSON.
+    `runnable` is true if reassign-partitions accepts the plan, which must be Kafka's JSON.
     """
 
     path: Path
@@ -33,32 +33,35 @@ class Wanted:
 
 
 def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | None:
-    """Looked at before anything takes seconds; None where no page is asked for.
+    """The requested page, checked before slow work starts; None if no page is requested.
 
-    Raises Invalid for a place that cannot hold one, Refused where there is nothing to draw with.
+    Raises Invalid for a path that cannot hold a page, Refused if a library is missing.
     """
     if path is None:
         return None
     if missing := [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]:
         named = " and ".join(missing)
-        raise Refused(f"--report: what it needs is not installed ({named}). Run: pip install 'kquota[report]'")
+        raise Refused(f"--report: a library is not installed ({named}). Run: pip install 'kquota[report]'")
     from kquota.cli.move.estimate.report.page import GENERATOR
 
     world.check_report(path, GENERATOR)
-    # What came through a pipe is gone: nobody can run it under its name.
+    # A plan from a pipe cannot be read again under its name.
     named = str(plan) if plan.is_file() else commands.PIPED
     return Wanted(path=path, plan=named, cluster=commands.cluster(connection))
 
 
 def knowing(wanted: Wanted | None, plan: Plan | PlanFiles) -> Wanted | None:
-    """The same page, now that the plan is opened: JSON lines and Parquet are what only an estimate reads."""
+    """The page after the plan is opened. Only estimates read JSON lines and Parquet, so such a plan is not runnable."""
     if wanted is None or isinstance(plan, Plan):
         return wanted
     return replace(wanted, plan=plan.name, runnable=False)
 
 
 def write(wanted: Wanted, answer: Estimate, asked: Limits, remarks: Iterable[str]) -> None:
-    """Write the page and say so; `remarks` are what was left out and taken for granted. Raises Refused, as disks do."""
+    """Write the page, and report that. Raises Refused if it cannot be written.
+
+    `remarks` are the rows that were left out and the assumptions.
+    """
     from kquota.cli.move.estimate.report.page import page
     from kquota.cli.move.estimate.report.sections import Ticket
 
