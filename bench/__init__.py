@@ -1,1 +1,1 @@
-"""`python -m bench`: kquota against Kafka's own tools on one cluster in one run. Ratios, never absolute times."""
+"""`python -m bench` compares kquota with Kafka's own tools on one cluster in one run, as ratios of times."""

@@ -1,7 +1,7 @@
-"""Every figure that kquota's documents quote, measured in one run: medians, spread, ratios, and whether promises hold.
+"""Measures every figure in kquota's documents in one run: medians, spread, ratios, and whether promises hold.
 
-`python -m bench` runs all parts, `python -m bench PART…` some. `--into FOLDER` writes bench.json, bench.txt and the
-plot of cost against size, too; parts that are not run stay there as they are. 1 when a promise does not hold.
+`python -m bench` runs all parts, `python -m bench PART…` some. `--into FOLDER` also writes bench.json, bench.txt and
+the plot of cost against size; parts that are not run keep their results. The exit code is 1 if a promise does not hold.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LIBRARIES: Final = ("confluent-kafka", "kafka-python", "kazoo", "pyspark", "duc
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the parts; tables on stdout. 1 when a promise does not hold, 2 for an argument that means nothing."""
+    """Runs the parts and prints tables on stdout. Returns 1 if a promise does not hold, 2 for an unknown argument."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__, allow_abbrev=False)
     parser.add_argument("parts", metavar="PART", nargs="*", help=f"one of {', '.join(PARTS)}; all without")
     parser.add_argument("--into", metavar="FOLDER", type=Path, help="where bench.json, bench.txt and cost.svg go")
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
         for section in importlib.import_module(f"bench.{name}").sections():
             held &= section.kept
             print(f"{section.text()}\n", flush=True)
-            # Each by itself: the whole takes most of an hour.
+            # Parts are run separately, because all of them take most of an hour.
             if kept is not None:
                 kept.add(section)
     say(f"{(time.monotonic() - started) / 60:.0f} min{f'; written into {asked.into}' if asked.into else ''}")
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """The files of a run: what each section found and when; sections that are not run again stay."""
+    """The files of a run: the results of each section with their time. Sections that are not run again stay."""
 
     folder: Path
     machine: Mapping[str, Any]
@@ -76,7 +76,7 @@ class Kept:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """What is there of an earlier run. Exits where that was another machine, or other versions."""
+        """Reads an earlier run. Exits if that ran on another machine or with other versions."""
         machine = _machine()
         if not (folder / JSON).exists():
             return cls(folder=folder, machine=machine, found={}, texts={})
@@ -87,7 +87,7 @@ class Kept:
         return cls(folder=folder, machine=machine, found=found, texts=tables((folder / TEXT).read_text()))
 
     def add(self, section: Section) -> None:
-        """Write it, whole or not at all."""
+        """Writes it completely or not at all."""
         self.found[section.name] = {"taken": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "rows": section.rows}
         self.texts[section.name] = section.text()
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def _version(name: str) -> str | None:
 
 
 if __name__ == "__main__":
-    # What is asked of servers must not depend on whose cluster this shell is about.
+    # The requests to servers must not depend on the cluster in this shell's environment.
     for name in [name for name in os.environ if name.startswith("KQUOTA_")]:
         del os.environ[name]
     sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""Cost against size: describe, apply, verify, plan and estimate, as what they work on grows."""
+"""Cost against size: describe, apply, verify, plan and estimate with growing input."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Point:
 
 
 def sections() -> list[Section]:
-    """Whole processes, but for the planner, which has its cluster in memory."""
+    """Whole processes, except for the planner, whose cluster is in memory."""
     points = [*_on_brokers(), *_planned(), *_estimated()]
     table = [
         [

@@ -1,4 +1,4 @@
-"""`quota apply` of 10,000 entities: on the Admin API against one JVM call each, in ZooKeeper written and in force."""
+"""`quota apply` of 10,000 entities: the Admin API against one JVM call each, and ZooKeeper until in force."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FORCE_SECONDS: Final = 180.0
 
 
 def through_the_admin_api(found: Sandbox) -> list[Measured]:
-    """Whole processes; of Kafka's tool a few calls, since 10,000 would take hours."""
+    """Whole processes. Kafka's tool is called only a few times, because 10,000 calls would take hours."""
     say(f"quota apply, {ENTITIES} entities: {ROUNDS} rounds, and {CALLS} calls of Kafka's tool")
     seconds = tuple(applied(found, ENTITIES) for _ in range(ROUNDS))
     name = f"quota apply, {ENTITIES} entities, Admin API"
@@ -43,7 +43,7 @@ def through_the_admin_api(found: Sandbox) -> list[Measured]:
 
 
 def applied(found: Sandbox, entities: int) -> float:
-    """Seconds of the whole process that writes so many entities; they are pruned again."""
+    """Seconds of the whole process that writes this number of entities, which are deleted afterwards."""
     at = ["--bootstrap-server", found.bootstrap]
     with _documents(entities) as (every, none):
         seconds = cost(kquota("quota", "apply", *at, str(every), "--yes")).seconds
@@ -52,14 +52,14 @@ def applied(found: Sandbox, entities: int) -> float:
 
 
 def one_call(found: Sandbox) -> float:
-    """Seconds that Kafka's tool takes for one entity, the median of some."""
+    """The median of the seconds that Kafka's tool takes for one entity."""
     alter = ["--alter", "--add-config", "producer_byte_rate=1000", "--entity-type", "clients", "--entity-name"]
     command = kafka_tool(found, CONFIGS, "--bootstrap-server", found.bootstrap, *alter)
     return statistics.median(cost([*command, f"client-{n}"]).seconds for n in range(CALLS))
 
 
 def in_zookeeper() -> list[Measured]:
-    """Once, on a cluster of its own: each change leaves the brokers a notification for 15 minutes."""
+    """Measured once, on a separate cluster, because each change leaves the brokers a notification for 15 minutes."""
     with brokers("zookeeper", ON_ZOOKEEPER) as found:
         assert found.zookeeper is not None
         traffic.create(found.bootstrap, "bench", [[1]])
@@ -82,7 +82,7 @@ def in_zookeeper() -> list[Measured]:
 
 
 def _until_throttled(bootstrap: str) -> float:
-    """Write a little as the last of the clients until a broker asks it to wait; when that was."""
+    """Sends small writes as the last of the clients until a broker throttles it; returns the time."""
     seen: list[float] = []
     producer = Producer(
         {
@@ -105,7 +105,7 @@ def _until_throttled(bootstrap: str) -> float:
 
 @contextmanager
 def _documents(entities: int) -> Iterator[tuple[Path, Path]]:
-    """A document with so many entities, and one that prunes them."""
+    """A document with this number of entities, and one that prunes them."""
     with tempfile.TemporaryDirectory(prefix="kquota-bench-") as folder:
         every, none = Path(folder) / "every.yaml", Path(folder) / "none.yaml"
         lines = (f"  client-{n}: {{producer_byte_rate: 1kB/s, request_percentage: 200}}\n" for n in range(entities))

@@ -1,6 +1,6 @@
-"""A fleet's plan: 1,000,000 partitions against 3,000,000 replica sizes, by every kind of file that a plan may be.
+"""A fleet's plan: 1,000,000 partitions against 3,000,000 replica sizes, for every file format of plans.
 
-`python -m bench.fleet FOLDER N…` makes inputs of so many partitions with Spark: a history of one snapshot, and plans.
+`python -m bench.fleet FOLDER N…` creates inputs with N partitions with Spark: a history of one snapshot, and plans.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _STAMP: Final = "2026-11-21T01:02:03Z"
 
 
 def sections() -> list[Section]:
-    """Seconds beyond what a plan of one partition takes in the same way, and the most memory of all processes."""
+    """Seconds beyond those for a plan of one partition, and the maximum memory of all processes."""
     with inputs(1, PARTITIONS) as folder:
         return [measured("fleet", [_measured(folder, name) for name in _FILES])]
 
 
 def _measured(folder: Path, name: str) -> Measured:
     say(f"move estimate, a plan of {PARTITIONS} partitions as {name}")
-    # Kafka's JSON is read and judged in Python, for its errors name the line: nothing is promised.
+    # Kafka's JSON is read and checked in Python, because its errors name the line. It has no promise.
     promised = _FILES[name] != _WHOLE
     starts, whole = [], []
     for _ in range(ROUNDS if promised else 1):
@@ -57,7 +57,7 @@ def _measured(folder: Path, name: str) -> Measured:
 
 @contextlib.contextmanager
 def inputs(*counts: int) -> Iterator[Path]:
-    """A folder with the inputs of each number of partitions in a folder of that name."""
+    """A folder with inputs for each number of partitions, in a folder of that name."""
     with tempfile.TemporaryDirectory(prefix="kquota-bench-") as folder:
         say(f"making plans and histories of {', '.join(f'{count:,}' for count in counts)} partitions ...")
         subprocess.run([sys.executable, "-m", "bench.fleet", folder, *map(str, counts)], check=True)
@@ -65,7 +65,7 @@ def inputs(*counts: int) -> Iterator[Path]:
 
 
 def estimated(folder: Path, plan: str) -> tuple[float, float]:
-    """Seconds of a whole `move estimate`, and the most memory in MB of its processes."""
+    """Seconds of a whole `move estimate`, and the maximum memory of its processes in MB."""
     words = ["--history", str(folder / _HISTORY), "--reassignment-json-file", str(folder / plan)]
     words += ["--throttle", "50MB/s"]
     words += [word for broker in range(BROKERS) for word in ("--bytes-in", f"{broker}=1MB/s")]
@@ -77,7 +77,7 @@ def estimated(folder: Path, plan: str) -> tuple[float, float]:
             most = max(most, _megabytes(process.pid))
             time.sleep(_LOOK_SECONDS)
         took = time.perf_counter() - started
-        # 1 is an answer: it does not fit, or never ends.
+        # 1 is an answer: the move does not fit, or never ends.
         if process.returncode not in (0, 1):
             said.seek(0)
             raise RuntimeError(said.read().decode())
@@ -85,7 +85,7 @@ def estimated(folder: Path, plan: str) -> tuple[float, float]:
 
 
 def _megabytes(pid: int) -> float:
-    """What a process and all that it started hold now. One that has just ended holds nothing."""
+    """The current memory of a process and its children. A process that has just ended has none."""
     with contextlib.suppress(OSError, StopIteration):
         status = Path(f"/proc/{pid}/status").read_text()
         own = int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) / 1024
@@ -95,7 +95,7 @@ def _megabytes(pid: int) -> float:
 
 
 def make(folder: Path, counts: list[int]) -> None:
-    """The inputs; each partition stands on three brokers, of which the plan moves the last."""
+    """Creates the inputs. Each partition is on three brokers, and the plan moves the last one."""
     from kquota.spark.files import MUCH, NOTHING
     from kquota.spark.session import session, starting
 

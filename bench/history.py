@@ -1,4 +1,4 @@
-"""How fast a long history answers: Spark as kquota starts it, DuckDB and Polars on the same files, side by side."""
+"""Queries on a long history: Spark as kquota starts it, DuckDB and Polars on the same files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ENGINES: Final = ("spark", "duckdb", "polars")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """One question: the seconds of each round, the most of the rest, and whether what is promised of it holds."""
+    """One query: the seconds of each round, the maxima of the other values, and whether its promise holds."""
 
     engine: str
     how: str
@@ -44,12 +44,12 @@ class Answered:
 
     @property
     def median(self) -> float:
-        """Of the rounds, in seconds."""
+        """The median of the rounds in seconds."""
         return statistics.median(self.seconds)
 
 
 def sections() -> list[Section]:
-    """Every question to every engine that is installed, on one history that goes afterwards."""
+    """Every query on every installed engine, on one history that is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="kquota-bench-") as folder:
         if shutil.disk_usage(folder).free < _FREE:
             sys.exit(f"the history takes {_FREE // 10**9} GB in {folder}; TMPDIR names another folder")
@@ -76,7 +76,7 @@ def _asked(history: Path) -> list[Answered]:
 
 
 def _promised(each: Answered, every: Sequence[Answered]) -> Answered:
-    """What issue 6 promises is asked of Spark, on growth that is stored."""
+    """Whether the promises of issue 6 apply: to Spark, on stored growth."""
     if (each.engine, each.how) != ("spark", "grown") or each.rows == TEN * A_DAY:
         return each
     if each.rows == FIFTY * A_DAY:
@@ -88,7 +88,7 @@ def _promised(each: Answered, every: Sequence[Answered]) -> Answered:
 
 
 def _rounds(engine: str, how: str, days: int, history: Path) -> list[dict[str, Any]]:
-    # What takes a minute is asked once.
+    # A query that takes a minute runs once.
     rounds = 1 if how == "windowed" else 3
     command = [sys.executable, "-m", "bench.engines", engine, how, str(days), str(history)]
     ran = (subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout for _ in range(rounds))
@@ -118,7 +118,7 @@ def _section(found: Sequence[Answered]) -> Section:
 
 
 def _generate(folder: Path, days: int) -> None:
-    """A history as `log-dirs --compact` writes it, of one cluster with a snapshot an hour."""
+    """Creates a history like `log-dirs --compact`, of one cluster with one snapshot per hour."""
     from kquota.spark.files import MUCH, Files
     from kquota.spark.session import session
 
@@ -158,7 +158,7 @@ _COLUMNS: Final = (
     {"hour": "day * 24 + place div an_hour", "nth": "place % an_hour", "a_broker": f"an_hour div {BROKERS}"},
     {"broker": "nth div a_broker"},
     {
-        # A broker's followers are those that the brokers after it lead.
+        # The following brokers lead the partitions of a broker's followers.
         "number": f"if(leader, nth, ((broker + 1) * {PARTITIONS // BROKERS} + nth % a_broker) % {PARTITIONS})",
     },
     {

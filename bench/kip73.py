@@ -44,9 +44,9 @@ Replicas = list[int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leg:
-    """One move of the plan: the replicas of partition 0, 1, 0, 1, …, before and after, and who holds the followers.
+    """One move of the plan: the replicas of partition 0, 1, 0, 1, …, before and after, and the broker of the followers.
 
-    The traffic to these goes through the one broker whose throttle is the narrow place.
+    The copies to these go through the one broker whose throttle is the bottleneck.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Leg:
     followers: Replicas
 
     def placed(self, replicas: tuple[Replicas, Replicas]) -> list[Replicas]:
-        """Of every partition."""
+        """The replicas of every partition."""
         return [replicas[number % 2] for number in range(PARTITIONS)]
 
 
@@ -69,19 +69,19 @@ LEGS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """The share of the throttle that flowed between 10 % and 90 % of the bytes: copies and in-sync keep-up."""
+    """The used share of the throttle between 10 % and 90 % of the bytes: copies and in-sync follower traffic."""
 
     name: str
     share: float
 
     @property
     def kept(self) -> bool:
-        """Within 10 % of the throttle."""
+        """Whether it is within 10 % of the throttle."""
         return LEAST <= self.share <= MOST
 
 
 def sections() -> list[Section]:
-    """Every leg, without producers and with them, each on a topic of its own."""
+    """Every leg, with and without producers, each on a separate topic."""
     with brokers("kip73", properties=FINE) as found:
         shares = [_leg(found, leg, load) for leg in LEGS for load in (0, LOAD)]
     return [
@@ -122,7 +122,7 @@ def _kquota(*arguments: str) -> None:
 
 
 def _points(copied: Copied, there: Mapping[int, frozenset[int]]) -> Iterator[tuple[float, int]]:
-    """Moments in seconds, and the bytes copied until then, until every partition is there."""
+    """Times in seconds with the bytes copied so far, until every partition has arrived."""
     client, give_up = traffic.admin(copied.servers.bootstrap), time.monotonic() + _LONGEST
     while traffic.replicas(client, copied.topic) != there:
         if time.monotonic() > give_up:
@@ -142,7 +142,10 @@ def _rate(points: Sequence[tuple[float, int]]) -> float:
 
 @dataclass(slots=True)
 class Copied:
-    """What has come to the followers, by the lengths of their files; a partition is over when its leader leaves it."""
+    """The bytes that followers have received, by the length of their files.
+
+    A partition ends when its old leader leaves it.
+    """
 
     topic: str
     servers: Sandbox
@@ -155,7 +158,7 @@ class Copied:
         self.count()
 
     def count(self) -> None:
-        """Add what has come since the last count."""
+        """Adds the bytes since the last call."""
         for number in set(range(PARTITIONS)) - self.over:
             for broker in self.leg.followers:
                 size = self._size(broker, number) or 0
@@ -165,7 +168,7 @@ class Copied:
                 self.over.add(number)
 
     def _size(self, broker: int, number: int) -> int | None:
-        """Of the one segment; None where the broker holds no replica."""
+        """The size of the only segment; None if the broker has no replica."""
         for folder in self.servers.broker(BrokerId(broker)).log_dirs:
             with suppress(FileNotFoundError):
                 return (folder / f"{self.topic}-{number}" / f"{0:020}.log").stat().st_size

@@ -1,4 +1,4 @@
-"""What has nothing to race against, or only a thing that would take hours."""
+"""Measurements without a comparison, or with one that would take hours."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Measured:
 
     @property
     def promise(self) -> str:
-        """The promises in words; empty without one."""
+        """The promises in words; empty if there are none."""
         if self.promised is None:
             return ""
         memory = "" if self.promised_megabytes is None else f" and {self.promised_megabytes:.0f} MB"

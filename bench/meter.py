@@ -1,6 +1,6 @@
-"""Runs one command and prints its seconds, its most kB of memory and its exit code. A script, started afresh each time.
+"""Runs one command and prints its seconds, its maximum kB of memory and its exit code, as a new small process.
 
-Linux counts the memory of whoever starts a process as that process's own, so whoever starts it must be small.
+Linux counts the memory of the parent of a process as that process's own, so the parent must be small.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Moves: Kafka's ReassignPartitionsCommand raced on a small plan, and what a plan of 100,000 partitions takes."""
+"""Moves: Kafka's ReassignPartitionsCommand against kquota on a small plan, and the cost of 100,000 partitions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EACH: Final = 100
 
 
 def sections() -> list[Section]:
-    """Both."""
+    """Both parts."""
     with brokers("moves") as found, _races(found) as races:
         results = [run(race) for race in races]
     return [raced("moves", results), measured("large plans", _scale())]
@@ -39,7 +39,7 @@ def sections() -> list[Section]:
 
 @contextmanager
 def _races(found: Sandbox) -> Iterator[list[Race]]:
-    """Whole processes, on a topic whose plan is done and with no move under way."""
+    """Whole processes, on a topic whose plan is done, while no move is running."""
     at = ["--bootstrap-server", found.bootstrap]
     traffic.create(found.bootstrap, "bench-moves", [[1, 2]])
     with TemporaryDirectory(prefix="kquota-bench-") as folder:
@@ -57,7 +57,7 @@ def _races(found: Sandbox) -> Iterator[list[Race]]:
 
 
 def _scale() -> list[Measured]:
-    """A plan of 100,000 partitions, as its own rules work it out: the cluster's answers are there at once."""
+    """A plan of 100,000 partitions, calculated by kquota's rules with immediate answers of the cluster."""
     partitions = _TOPICS * _EACH
     say(f"a plan of {partitions:,} partitions: {ROUNDS} rounds")
     with TemporaryDirectory(prefix="kquota-bench-") as folder:

@@ -1,4 +1,4 @@
-"""A controller mutation quota on real brokers: what is sent in vain, how long it takes, and how evenly a crowd ends."""
+"""A controller mutation quota on real brokers: rejected requests, duration, and fairness among many clients."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ AT_ONCE: Final = 5.0
 """Seconds for a whole process that does not wait for the quota, on a busy machine; waiting would take 13."""
 _BUSY: Final = 75
 _HEARD: Final = 3.0
-"""Seconds after which brokers on ZooKeeper have heard of a quota, too."""
+"""Seconds after which brokers on ZooKeeper also apply a quota."""
 _LONGEST: Final = 600.0
 _AUTHORIZERS: Final = {
     "4.3.1": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "3.9.1": "kafka.security.authorizer.AclAuthorizer",
 }
 _BLIND: Final = "blind"
-"""A user who may create topics, and not read quotas."""
+"""A user who may create topics but not read quotas."""
 _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Clients that begin together, each with so many topics, under one quota in mutations per second."""
+    """Clients that start together under one quota in mutations per second, each with this number of topics."""
 
     name: str
     topics: int
@@ -69,7 +69,7 @@ class Case:
 
     @property
     def ideal(self) -> float:
-        """The seconds that the bucket itself takes: what Kafka's own arithmetic lets through without a pause."""
+        """The seconds that the bucket itself takes: Kafka's own arithmetic without pauses."""
         items = [self.partitions] * (self.topics * self.clients)
         return list(rounds(items, Mutations(Bucket(rate=self.rate))))[-1].at / 1_000
 
@@ -83,7 +83,7 @@ CROWD: Final = Case(name="20 clients x 50 topics at 10/s", topics=50, partitions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Seconds of the first and the last client to end; `sent` counts topics in requests, each time anew."""
+    """Seconds of the first and the last client; `sent` counts topics in requests, including repeated ones."""
 
     kafka: str
     name: str
@@ -96,12 +96,12 @@ class Outcome:
 
     @property
     def spread(self) -> float:
-        """Of clients who began together: the last one's time over the first one's."""
+        """For clients that start together: the time of the last one divided by that of the first."""
         return self.last / self.first
 
 
 def sections() -> list[Section]:
-    """Every case on every version, on fresh buckets that are full."""
+    """Every case on every version, with fresh full buckets."""
     found = [outcome for version in VERSIONS for outcome in (*_readable(version), _unreadable(version))]
     table = [
         [
@@ -163,7 +163,7 @@ def _unreadable(version: str) -> Outcome:
 
 
 def _ran(version: str, bootstrap: str, config: Path, case: Case, most_spread: float | None) -> Outcome:
-    """One case; `most_spread` None promises nothing of a crowd but that all end."""
+    """One case. With `most_spread` None the only promise is that all clients end."""
     say(f"Kafka {version}: {case.name}, {case.ideal:.0f} s ...")
     together = Barrier(case.clients)
 
@@ -203,7 +203,7 @@ def _ran(version: str, bootstrap: str, config: Path, case: Case, most_spread: fl
 
 
 def _opted_out(version: str, found: Sandbox, scratch: Path) -> Outcome:
-    """`--no-retry-quota-violated`: the first rejection ends it, with exit code 75."""
+    """`--no-retry-quota-violated`: the first rejection ends the command with exit code 75."""
     case, config = ALONE[0], scratch / "opted-out"
     config.write_text(f"client.id={config.name}\n")
     _limit(found, Entity(client_id=config.name), case.rate)

@@ -1,6 +1,6 @@
-"""`kquota ARGUMENTS…` with PySpark's own session, all as it comes: `SparkSession.builder.getOrCreate()`, and stop.
+"""`kquota ARGUMENTS…` with PySpark's default session: `SparkSession.builder.getOrCreate()`, and stop.
 
-The same reading of the cluster, the same sample, the same DataFrame job and the same printing: one after the other.
+It reads the cluster, samples, runs the DataFrame job and prints like kquota, but one after the other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`move plan` of 100,000 partitions on 200 brokers: the planner alone, on a cluster of our own making."""
+"""`move plan` of 100,000 partitions on 200 brokers: only the planner, on a generated cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROUNDS: Final = 3
 
 
 def sections() -> list[Section]:
-    """Seconds from a cluster in memory to the plan and all that is said of it, for each goal."""
+    """Seconds from a cluster in memory to the plan with its text, for each goal."""
     cluster = _skewed(PARTITIONS)
     say(f"move plan, {PARTITIONS} partitions on {BROKERS} brokers: {ROUNDS} rounds of {len(_goals(cluster))} goals")
     found = [
@@ -41,15 +41,15 @@ def sections() -> list[Section]:
 
 
 def drained(partitions: int) -> float:
-    """Seconds for the drain of 8 of 200 brokers with so many partitions."""
+    """Seconds for the drain of 8 of 200 brokers with this number of partitions."""
     cluster = _skewed(partitions)
     return _seconds(cluster, next(iter(_goals(cluster).values())))
 
 
 def _skewed(count: int) -> ClusterLayout:
-    """Three replicas on three of four racks, placed at random; a few partitions hold most of the bytes. 8 new brokers.
+    """Three replicas on three of four racks at random. A few partitions have most of the bytes. 8 brokers are new.
 
-    Seeded: every run plans for the same cluster.
+    The seed is fixed, so every run plans for the same cluster.
     """
     dice = random.Random(1)
     racks = [[BrokerId(n) for n in range(rack, BROKERS, RACKS)] for rack in range(RACKS)]

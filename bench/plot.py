@@ -1,4 +1,4 @@
-"""The picture of cost against size: one panel a command, both axes logarithmic, the rounds' medians and spread."""
+"""The plot of cost against size: one panel for each command, logarithmic axes, medians and spread of the rounds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def draw(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
             panel.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:g}"))
             panel.minorticks_off()
         axes[0].set_ylabel("seconds")
-        # Labels that several panels share are told once.
+        # The legend shows labels of several panels once.
         handles = {h.get_label(): h for panel in axes for h in panel.get_legend_handles_labels()[0]}
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles))
         figure.savefig(file, metadata={"Date": None})

@@ -1,4 +1,4 @@
-"""Quotas: describe raced against Kafka's tool, and `quota apply`."""
+"""Quotas: describe against Kafka's tool, and `quota apply`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BATCH: Final = 1_000
 
 
 def sections() -> list[Section]:
-    """Whole processes, on a cluster with 10,000 quotas; `apply` on one with none, and in ZooKeeper."""
+    """Whole processes, on a cluster with 10,000 quotas. `apply` runs on an empty cluster, and in ZooKeeper."""
     with brokers("quotas") as found:
         applied = document.through_the_admin_api(found)
         seed(found.bootstrap, range(ENTITIES))
@@ -33,7 +33,7 @@ def sections() -> list[Section]:
 
 
 def seed(bootstrap: str, users: range) -> None:
-    """Give so many users a quota."""
+    """Gives this number of users a quota."""
     with Wire(bootstrap, {}) as wire:
         for first in range(users.start, users.stop, _BATCH):
             batch = [Entity(user=f"user-{n}") for n in users[first - users.start :][:_BATCH]]

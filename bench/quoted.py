@@ -1,7 +1,7 @@
-"""What the documents quote of `make bench`: its tables word for word, so that no figure is older than the others.
+"""Quotes the tables of `make bench` in the documents word for word, so that all figures are from one run.
 
-`python -m bench.quoted bench-results` keeps a run below docs/bench and puts its tables and its plot where they are
-quoted: a table in the fence behind `<!-- bench: NAME -->`.
+`python -m bench.quoted bench-results` keeps a run below docs/bench and puts its tables and its plot into the documents:
+a table in the fence after `<!-- bench: NAME -->`.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ def tables(text: str) -> dict[str, str]:
 
 
 def text(found: Mapping[str, str]) -> str:
-    """A bench.txt of sections by their names: what `tables` reads."""
+    """A bench.txt with these sections, in the form that `tables` reads."""
     return "\n".join(f"== {name} ==\n{table}\n" for name, table in found.items())
 
 
 def quotes(document: str) -> Iterator[tuple[str, str]]:
-    """Which section each fence names, and what it says."""
+    """The section and the content of each fence."""
     return ((found["name"], found["table"]) for found in _QUOTED.finditer(document))
 
 
 def documents() -> list[Path]:
-    """Every page that may quote."""
+    """Every page that can have quotes."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def main(run: Path) -> None:
-    """Keep the run, and quote it. Exits, nothing written, unless every fence names a section and every section one."""
+    """Keeps the run and quotes it. Exits without a write unless fences and sections match one to one."""
     told = tables((run / TEXT).read_text())
     pages = {page: page.read_text() for page in documents()}
     quoted = {name for said in pages.values() for name, _ in quotes(said)}

@@ -1,4 +1,4 @@
-"""Two commands against each other: whole processes, in turn, on one cluster."""
+"""Two commands against each other: whole processes on one cluster, alternating."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _METER: Final = Path(__file__).with_name("meter.py")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """One question, asked by both tools; `promised` is the ratio that README states, None where it states none.
+    """One question for both tools. `promised` is the ratio in README, None without a promise.
 
-    `megabytes` is what kquota may have in memory at most, None where nothing is promised.
+    `megabytes` is the maximum memory of kquota, None without a promise.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Race:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one process took: wall time, and the most memory that it had (ru_maxrss)."""
+    """The cost of one process: wall time, and maximum memory (ru_maxrss)."""
 
     seconds: float
     megabytes: float
@@ -41,7 +41,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What each round took, in the order run."""
+    """The cost of each round, in order."""
 
     race: Race
     ours: tuple[Cost, ...]
@@ -49,13 +49,13 @@ class Result:
 
     @property
     def ratio(self) -> float:
-        """Our median wall time over theirs."""
+        """kquota's median wall time divided by that of Kafka's tool."""
         ours, theirs = (statistics.median(cost.seconds for cost in costs) for costs in (self.ours, self.theirs))
         return ours / theirs
 
     @property
     def megabytes(self) -> float:
-        """The most memory that kquota had in any round."""
+        """The maximum memory of kquota in any round."""
         return max(cost.megabytes for cost in self.ours)
 
     @property
@@ -67,7 +67,7 @@ class Result:
 
 
 def run(race: Race) -> Result:
-    """Both in turn, after one round that does not count."""
+    """Runs both alternately, after one round that does not count."""
     say(f"{race.name}: {race.rounds} rounds each")
     for command in (race.ours, race.theirs):
         cost(command)
@@ -111,7 +111,7 @@ def _promise(race: Race) -> str:
 
 
 def cost(command: Sequence[str]) -> Cost:
-    """Run one process. Raises CalledProcessError when it fails."""
+    """Runs one process. Raises CalledProcessError if it fails."""
     metered = subprocess.run(
         [sys.executable, "-I", "-S", str(_METER), *command], stdout=subprocess.PIPE, text=True, check=True
     )
@@ -127,11 +127,11 @@ def kquota(*arguments: str) -> list[str]:
 
 
 def spread(seconds: Sequence[float]) -> str:
-    """The median and, of several, from where to where."""
+    """The median and, for several values, the range."""
     median = f"{statistics.median(seconds):.2f}"
     return median if len(seconds) == 1 else f"{median} ({min(seconds):.2f} to {max(seconds):.2f})"
 
 
 def say(line: str) -> None:
-    """Progress, for a person."""
+    """Prints progress."""
     print(f"bench: {line}", file=sys.stderr, flush=True)

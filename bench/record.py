@@ -1,4 +1,4 @@
-"""The record that hosts share: what a command takes with it, beside the same command with the journals of one host."""
+"""The shared record: the time of a command with the record and with the journals of one host."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
 ROUNDS: Final = 15
 MOST_SECONDS: Final = 0.06
 _ENDED: Final = 50
-"""So many ended runs the record keeps."""
+"""The number of ended runs in the record."""
 _PARTITIONS: Final = 100
 """Of each of these runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Seconds of whole processes, in turn: with the record and without."""
+    """Seconds of whole processes, alternating: with the record and without."""
 
     name: str
     shared: tuple[float, ...]
@@ -46,12 +46,12 @@ class Compared:
 
     @property
     def more(self) -> float:
-        """Seconds between the medians."""
+        """The difference of the medians in seconds."""
         return statistics.median(self.shared) - statistics.median(self.alone)
 
     @property
     def ratio(self) -> float:
-        """Of the medians."""
+        """The ratio of the medians."""
         return statistics.median(self.shared) / statistics.median(self.alone)
 
     @property
@@ -61,7 +61,7 @@ class Compared:
 
 
 def sections() -> list[Section]:
-    """One: a record that is new, then one that is full of ended runs."""
+    """One section: a new record, then a record that is full of ended runs."""
     with brokers("record") as found, TemporaryDirectory(prefix="kquota-bench-") as folder:
         traffic.create(found.bootstrap, "bench-record", [[1, 2]])
         results: list[Compared] = []
@@ -74,7 +74,7 @@ def sections() -> list[Section]:
 
 @contextmanager
 def _commands(found: Sandbox, folder: Path) -> Iterator[dict[str, tuple[list[str], list[str]]]]:
-    """Each command with the record, and as it was before there was one."""
+    """Each command with the record and without it."""
     plan = written(folder, [entry("bench-record", 0, [1, 2])])
     at = ["--bootstrap-server", found.bootstrap]
     verify = ["reassign-partitions", *at, "--verify", "--reassignment-json-file", str(plan)]
@@ -90,7 +90,7 @@ def _commands(found: Sandbox, folder: Path) -> Iterator[dict[str, tuple[list[str
 
 
 def _share(found: Sandbox, folder: Path, ended: int) -> None:
-    """The record as a team has it, with so many ended runs of another host."""
+    """A team's record, with this number of ended runs of another host."""
     with Wire(found.bootstrap, {}) as wire:
         files = RunFiles(folder, wire.cluster_id)
         at = Sharing(wire=wire, znodes=None, files=files, topic=TOPIC)
@@ -117,7 +117,7 @@ def _run(number: int) -> Run:
 
 
 def _compared(name: str, shared: Sequence[str], alone: Sequence[str]) -> Compared:
-    """Both in turn, after one round that does not count."""
+    """Runs both alternately, after one round that does not count."""
     say(f"{name}: {ROUNDS} rounds with the record and without")
     for command in (shared, alone):
         cost(command)

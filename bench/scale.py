@@ -1,6 +1,6 @@
-"""What a plan of this many partitions costs before and after the cluster answers. A process of its own, for its memory.
+"""The cost of a large plan before and after the cluster answers. A separate process, to measure its memory.
 
-`python -m bench.scale PLAN` prints seconds of both, and the most memory in MB, as one JSON object.
+`python -m bench.scale PLAN` prints the seconds of both parts, and the maximum memory in MB, as one JSON object.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ BROKERS: Final = 200
 
 
 def main() -> None:
-    """Read, check, compute what moves and its lists; the record's way back and id; then verify, nothing done yet."""
-    gc.set_threshold(100_000)  # as kquota's own main does
+    """Reads and checks the plan, calculates its moves, lists and record, and verifies a new move."""
+    gc.set_threshold(100_000)  # like kquota's own main
     started = time.perf_counter()
     plan = read(Path(sys.argv[1]))
     done = time.perf_counter() - started
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def _answer(plan: Plan) -> dict[TopicPartition, PartitionReplicas]:
-    """Where the partitions are, as a cluster would say: the last replica of each is still on another broker."""
+    """The replicas in the form of a cluster's answer: the last replica of each partition is still on another broker."""
     found = {}
     for name, target in plan.targets.items():
         free = next(b for b in range(BROKERS) if b not in target)
@@ -67,7 +67,7 @@ def _answer(plan: Plan) -> dict[TopicPartition, PartitionReplicas]:
 
 
 def _megabytes() -> float:
-    """The most memory of this process alone: ru_maxrss counts that of whoever started it, too."""
+    """The maximum memory of this process alone, because ru_maxrss includes that of its parent."""
     status = Path("/proc/self/status").read_text()
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024
 

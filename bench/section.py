@@ -1,4 +1,4 @@
-"""What one part of `make bench` found: a table for people, rows for programs, and whether its promises hold."""
+"""The results of one part of `make bench`: a table for people, rows for programs, and whether its promises hold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """`rows` say the same as `table`, unrounded, with the unit in each key."""
+    """`rows` has the values of `table`, unrounded, with the unit in each key."""
 
     name: str
     headers: Sequence[str]
@@ -19,10 +19,10 @@ class Section:
     kept: bool
 
     def text(self) -> str:
-        """As people read it."""
+        """The text for people."""
         return tabulate(self.table, headers=self.headers, disable_numparse=True)
 
 
 def verdict(promise: str, kept: bool) -> str:
-    """A cell: what is promised, and whether it holds; empty where nothing is."""
+    """A cell: the promise, and whether it holds; empty without a promise."""
     return f"{promise}: {'kept' if kept else 'BROKEN'}" if promise else ""

@@ -1,4 +1,4 @@
-"""Real brokers for one part of the bench: they go at its end, and also when it is killed."""
+"""Real brokers for one part of the bench. They stop at its end, and also if it is killed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from kquota.sandbox.jars import NEWEST
 def brokers(
     of: str, kafka: str = NEWEST, count: int = 3, properties: Mapping[str, str] | None = None
 ) -> Iterator[Sandbox]:
-    """So many brokers of that version, in a sandbox that is named after what they are for."""
+    """This number of brokers of that version, in a sandbox with the name of its purpose."""
     name = f"bench-{of}"
     say(f"starting Kafka {kafka} for {of} ...")
-    # Outside of the try: what is refused because it runs already is another's.
+    # Outside of the try: a sandbox that already runs belongs to another process.
     found = cluster.up(name=name, kafka=kafka, brokers=count, properties=properties or {}, owner_pid=os.getpid())
     try:
         yield found

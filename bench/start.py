@@ -1,4 +1,4 @@
-"""`move estimate` of a live cluster, cold and as a whole process, against the same job in PySpark's own session."""
+"""`move estimate` of a live cluster as a whole process, against the same job in PySpark's own session."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ROUNDS: Final = 5
 
 
 def sections() -> list[Section]:
-    """On a cluster of its own."""
+    """The races, on a separate cluster."""
     with brokers("start") as found, _races(found) as races:
         return [raced("start", [run(race) for race in races], "PySpark's own session")]
 
 
 @contextmanager
 def _races(found: Sandbox) -> Iterator[list[Race]]:
-    """The archive of classes is there, as it is from the second command on; both sample the cluster for 3 s."""
+    """The archive of classes exists, as from the second command on. Both sample the cluster for 3 s."""
     say("the archive of Spark's classes ...")
     archive.build()
     traffic.create(found.bootstrap, "bench-start", [[1, 2]])

@@ -1,4 +1,4 @@
-"""`move estimate` before real moves, and how long these then took: throttles, producers, replicas that stay in sync."""
+"""`move estimate` before real moves, and their actual duration, with throttles, producers and in-sync replicas."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ MOST_MISSED: Final = 0.1
 PARTITIONS: Final = 8
 _MB: Final = 1_000_000
 _FORGOTTEN: Final = 13.0
-"""Seconds after which no quota's window remembers the move before: what a window has left passes at once."""
+"""Seconds after which no quota's window contains the previous move, because unused quota passes at once."""
 _SAMPLE: Final = 10
-"""Seconds of traffic that an estimate looks at: producers write in bursts."""
+"""Seconds of traffic that an estimate samples, because producers write in bursts."""
 _POLL: Final = 0.1
 _LONGEST: Final = 240.0
 _WATCHED: Final = (10.0, 40.0)
-"""Seconds into a move that never ends at which it is looked at."""
+"""Seconds after which a move that never ends is checked."""
 
 Replicas = list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One move: the replicas of partition 0, 1, … before and after, in turn; sizes and rates in megabytes."""
+    """One move: the replicas of partition 0, 1, … before and after, alternating. Sizes and rates are in megabytes."""
 
     name: str
     here: tuple[Replicas, ...]
@@ -47,7 +47,7 @@ class Case:
     partitions: int = PARTITIONS
 
     def placed(self, replicas: Sequence[Replicas]) -> list[Replicas]:
-        """Of every partition."""
+        """The replicas of every partition."""
         return [replicas[number % len(replicas)] for number in range(self.partitions)]
 
 
@@ -72,7 +72,7 @@ CASES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A case and what came of it, in seconds; None is never. `bottleneck` as predicted, `last` as seen, are brokers."""
+    """A case and its result in seconds; None is never. `bottleneck` (predicted) and `last` (observed) are brokers."""
 
     case: Case
     expected: float | None
@@ -84,12 +84,12 @@ class Outcome:
 
     @property
     def error(self) -> float | None:
-        """By how much the prediction misses what happened, as a share of that."""
+        """The error of the prediction as a share of the real duration."""
         return None if self.expected is None or self.actual is None else self.expected / self.actual - 1
 
     @property
     def kept(self) -> bool:
-        """Within 10 %, the band holds it, and the last copy came from or to the bottleneck; or never, twice."""
+        """Within 10 % and in the band, and the last copy used the bottleneck; or both are never."""
         if self.error is None or self.actual is None or self.low is None:
             return self.expected is None and self.actual is None
         held = self.low <= self.actual <= (self.actual if self.high is None else self.high)
@@ -97,7 +97,7 @@ class Outcome:
 
 
 def sections() -> list[Section]:
-    """Every case on a topic of its own, with Kafka's settings as shipped."""
+    """Every case on a separate topic, with Kafka's default settings."""
     with brokers("truth") as found:
         outcomes = [_outcome(found, case) for case in CASES]
     headers = ["move", "expected, s", "90 %", "actual, s", "error", "bottleneck", f"within {MOST_MISSED:.0%}"]
@@ -180,7 +180,7 @@ def _outcome(found: Sandbox, case: Case) -> Outcome:
 
 @contextmanager
 def _topic(found: Sandbox, case: Case) -> Iterator[str]:
-    """A loaded topic under steady producers, deleted in the end."""
+    """A loaded topic with steady producers, which is deleted at the end."""
     topic = f"truth-{time.monotonic_ns()}"
     traffic.create(found.bootstrap, topic, case.placed(case.here))
     traffic.load(found.bootstrap, topic, case.partitions, case.size * _MB, lambda _: None)
@@ -200,7 +200,7 @@ def _kquota(*arguments: str, accepted: tuple[int, ...] = (0,)) -> str:
 
 @dataclass(slots=True)
 class Move:
-    """A move that has been handed over a moment ago; `ended` is when each partition was seen where it goes."""
+    """A move that was submitted a moment ago. `ended` is the time at which each partition arrived."""
 
     case: Case
     topic: str
@@ -211,11 +211,11 @@ class Move:
 
     @property
     def over(self) -> bool:
-        """Whether every partition was seen where it goes."""
+        """True if every partition has arrived."""
         return len(self.ended) == len(self.there)
 
     def wait(self) -> bool:
-        """Until every partition is there; False when that takes too long."""
+        """Waits until every partition has arrived; False if that takes too long."""
         client: Any = traffic.admin(self.servers.bootstrap)
         while not self.over and (now := time.monotonic() - self.began) < _LONGEST:
             seen = traffic.replicas(client, self.topic)
@@ -224,7 +224,7 @@ class Move:
         return self.over
 
     def gains(self) -> bool:
-        """Whether, looked at twice, less is missing."""
+        """Whether fewer bytes are missing at the second of two checks."""
         missing = []
         for moment in _WATCHED:
             time.sleep(max(0.0, self.began + moment - time.monotonic()))
@@ -232,13 +232,13 @@ class Move:
         return missing[1] < missing[0]
 
     def last(self) -> frozenset[int]:
-        """The leader and the destinations of the partitions that came last, within a second."""
+        """The leader and the destinations of the partitions that arrived last, within a second."""
         latest = [n for n, moment in self.ended.items() if moment > max(self.ended.values()) - 1]
         here = self.case.placed(self.case.here)
         return frozenset(broker for n in latest for broker in {here[n][0], *(self.there[n] - set(here[n]))})
 
     def _missing(self) -> int:
-        """Bytes that the leaders hold and the copies do not."""
+        """Bytes that the leaders have and the copies do not."""
         here = self.case.placed(self.case.here)
         return sum(
             self._length(here[n][0], n) - self._length(broker, n)

@@ -1,1 +1,1 @@
-"""What a packager installs for TAB: `kquota.bash`, `_kquota`, `kquota.fish`, and how they are made."""
+"""The completions that a packager installs, `kquota.bash`, `_kquota` and `kquota.fish`, and their generator."""

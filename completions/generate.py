@@ -1,7 +1,7 @@
-"""Make the completions of bash, zsh and fish from the app: `python -m completions.generate [FOLDER]`.
+"""Generates the completions of bash, zsh and fish from the app: `python -m completions.generate [FOLDER]`.
 
-A shell's file is the shell's own part (`source/`), in which stand the program that all three share
-(`source/complete.awk`) and a table of all there is to complete, which is made here.
+The file of a shell is the shell's own part (`source/`), which contains the program that all three share
+(`source/complete.awk`) and a table of all completions, which is generated here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "--broker": "brokers",
     "--kafka": "releases",
 }
-"""What an option takes whose metavar does not tell; a comma at the end: a list of them."""
+"""The values of options with a metavar that does not determine them. A comma at the end means a list."""
 METAVARS: Final[Mapping[str, str]] = {
     "BROKER": "brokers",
     "BROKER=RATE|FILE": "files",
@@ -48,7 +48,7 @@ METAVARS: Final[Mapping[str, str]] = {
     "PATH": "files",
     "T,…": "topics,",
 }
-"""What an option takes by how its help writes it. Of every other metavar nothing is known but to its user."""
+"""The values of an option, by its metavar. Only the user knows the values of every other metavar."""
 
 TOPIC_CONFIGS: Final = (
     *("cleanup.policy", "compression.gzip.level", "compression.lz4.level", "compression.type"),
@@ -60,12 +60,12 @@ TOPIC_CONFIGS: Final = (
     *("retention.bytes", "retention.ms", "segment.bytes", "segment.index.bytes", "segment.jitter.ms", "segment.ms"),
     "unclean.leader.election.enable",
 )
-"""All that a topic can be set to in Kafka 4.3, beside its throttled replicas."""
+"""All topic configs of Kafka 4.3, in addition to throttled replica lists."""
 BROKER_CONFIGS: Final = (
     *("log.cleaner.io.max.bytes.per.second", "max.connection.creation.rate", "max.connections"),
     *("max.connections.per.ip", "num.io.threads", "num.network.threads", "num.replica.fetchers"),
 )
-"""What bounds the clients and the replicas of a running broker, beside its throttles."""
+"""The limits of clients and replicas on a running broker, in addition to its throttles."""
 KEYS: Final[Mapping[str, Sequence[str]]] = {
     **{kind: quotas_of([kind]) for kind in ENTITY_TYPES},
     TOPICS: sorted((*THROTTLE_LISTS, *TOPIC_CONFIGS)),
@@ -75,7 +75,7 @@ KEYS: Final[Mapping[str, Sequence[str]]] = {
 
 
 def texts() -> Mapping[str, str]:
-    """Each shell's file, by its name."""
+    """The file of each shell by its name."""
     program = (HERE / "source" / "complete.awk").read_text(encoding="utf-8")
     parts = {"@PROGRAM@": quoted(program), "@TABLE@": quoted("".join(f"{line}\n" for line in table()))}
     found = {}
@@ -86,14 +86,17 @@ def texts() -> Mapping[str, str]:
 
 
 def quoted(text: str) -> str:
-    """The text as bash, zsh and fish take it alike. Raises ValueError for what only fish would read otherwise."""
+    """The text, quoted alike for bash, zsh and fish.
+
+    Raises ValueError for text that only fish would read differently.
+    """
     if re.search(r"\\(?:\\|$)", text, re.MULTILINE):
         raise ValueError("two backslashes, or one at the end of a line: fish would read them as something else")
     return "'" + text.replace("'", r"'\''") + "'"
 
 
 def table() -> Iterator[str]:
-    """The lines of `read_table` in complete.awk: commands with their options, and the words that options take."""
+    """The lines that `read_table` in complete.awk reads: commands with their options, and the values of options."""
     for register in COMMANDS.values():
         register()
     root = get_command(app)
@@ -124,7 +127,7 @@ def _commands(path: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _kind(parameter: Any) -> tuple[str, Sequence[str]]:
-    """What the parameter takes, and where that is one of few words, these."""
+    """The kind of the parameter's value, and the possible values if they are few."""
     if getattr(parameter, "is_flag", False):
         return "flag", ()
     metavar = parameter.metavar or ""
@@ -146,7 +149,7 @@ def _line(*fields: str) -> str:
 
 
 def main() -> None:
-    """Write the three files, beside this one where no folder is given."""
+    """Writes the three files, by default next to this one."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
     for name, text in texts().items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Certificates for tests: authorities, servers and clients, as PEM and PKCS12 stores, made anew in every run."""
+"""Certificates for tests: authorities, servers and clients, as PEM and PKCS12 stores, created in each run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cryptography.x509.oid import NameOID
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certified:
-    """A certificate, its key and whoever signed it."""
+    """A certificate with its key and its signer."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -30,7 +30,7 @@ class Certified:
 
     @property
     def pem(self) -> str:
-        """The certificate, then its chain."""
+        """The certificate, followed by its chain."""
         return "".join(c.public_bytes(Encoding.PEM).decode() for c in (self.certificate, *self.chain))
 
     def key_pem(self, password: str | None = None) -> str:
@@ -38,28 +38,28 @@ class Certified:
         return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, cipher).decode()
 
     def pem_store(self, path: Path, password: str | None = None) -> Path:
-        """A file with key and chain."""
+        """A file with the key and the chain."""
         return _private(path, (self.key_pem(password) + self.pem).encode())
 
     def p12_store(self, path: Path, password: str) -> Path:
-        """A key store."""
+        """A PKCS12 key store."""
         cipher = BestAvailableEncryption(password.encode())
         stored = pkcs12.serialize_key_and_certificates(b"own", self.key, self.certificate, self.chain or None, cipher)
         return _private(path, stored)
 
     def p12_trust(self, path: Path, password: str) -> Path:
-        """A trust store, as keytool makes it."""
+        """A PKCS12 trust store in the form that keytool writes."""
         entry = pkcs12.PKCS12Certificate(self.certificate, b"authority")
         return _private(path, pkcs12.serialize_java_truststore([entry], BestAvailableEncryption(password.encode())))
 
 
 def authority(name: str) -> Certified:
-    """One that signs itself."""
+    """A self-signed authority."""
     return _made(name, None, (), authority=True)
 
 
 def signed(name: str, by: Certified, *, hosts: tuple[str, ...] = (), days: int = 2) -> Certified:
-    """A certificate for `hosts`; with negative `days` one that is too old."""
+    """A certificate for `hosts`. With negative `days` it has expired."""
     return _made(name, by, hosts, days=days)
 
 

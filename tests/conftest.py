@@ -1,4 +1,4 @@
-"""What every test shares: servers, folders of its own instead of the user's, and an honest last line."""
+"""Shared by all tests: servers, separate folders in place of the user's, and a last line that names omitted tests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
     "zookeeper",
 ]
 
-# A law is about results; how long one example takes on a busy machine says nothing about it.
+# A property is about results. The duration of one example on a busy machine says nothing about it.
 settings.register_profile("kquota", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=15)
 settings.load_profile("kquota")
@@ -50,7 +50,7 @@ _LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 @pytest.fixture(scope="session", autouse=True)
 def folders_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """State and configuration are this run's; the cache of jars stays shared. No setting of the user's leaks in."""
+    """State and configuration belong to this run. The cache of jars is shared. No setting of the user applies."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
@@ -62,7 +62,7 @@ def folders_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_brokers() -> None:
-    """No module's tests wait for what the brokers of the one before have still to work through."""
+    """No module's tests wait for changes that brokers still process from the previous module."""
     forget_changes()
     for servers in on_zookeeper():
         OtherHand(servers).controlled()
@@ -73,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_LEFT_OUT] = Counter()
 
 
-# First, so that the marks are there when `-m` and the workers look at them.
+# First, so that `-m` and the workers see the marks.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
@@ -84,17 +84,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.thorough)
         if is_unit(item.nodeid) and not servers:
             item.add_marker(pytest.mark.unit)
-        # Each server is started once: all that need it run in one worker, one after the other.
+        # Each server is started once: all tests that need it run in one worker, one after the other.
         if item.get_closest_marker("xdist_group") is None:
             if servers:
                 item.add_marker(pytest.mark.xdist_group(servers[0]))
             elif {mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark"}:
-                # It starts what it needs itself, and may share that with its module.
+                # The test starts its servers itself, and may share them with its module.
                 item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 def _servers(item: pytest.Item) -> Iterator[str]:
-    """The fixtures of the servers that a test asks for, or will when it runs: then a parameter names them, or a way."""
+    """The fixtures of the servers that a test requests, directly or through a parameter."""
     params = item.callspec.params.values() if hasattr(item, "callspec") else ()
     for name in (*getattr(item, "fixturenames", ()), *(value for value in params if isinstance(value, str))):
         if name in WAYS:
@@ -126,7 +126,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Every worker leaves out the same, and skips what is its own. One that died has said nothing."""
+    """Every worker omits the same tests and skips its own. A worker that died has reported nothing."""
     told: list[dict[str, int]] = getattr(node, "workeroutput", {}).get("not run", [{}, {}])
     skipped, left_out = map(Counter, told)
     stash: pytest.Stash = node.config.stash
@@ -135,7 +135,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """The last lines of a run name what it left out, so that nobody takes a part for the whole."""
+    """The last lines of a run name the omitted tests, so that a partial run is not mistaken for a full one."""
     if hasattr(config, "workerinput") or config.option.collectonly or config.option.help:
         return
     not_run = config.stash[_SKIPPED] + config.stash[_LEFT_OUT]

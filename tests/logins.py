@@ -1,4 +1,4 @@
-"""Properties that get in at a listener of `tests.secured`, and ones that do not, each with what must be said then."""
+"""Properties that can log in at a listener of `tests.secured`, and others that cannot, each with its expected error."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def bearer(**options: str) -> dict[str, str]:
 
 
 IMPATIENT = {"default.api.timeout.ms": "1500"}
-"""For a port that closes each connection before it answers: kquota connects again until its time is up."""
+"""For a port that closes each connection before it answers: kquota reconnects until its deadline."""
 CLOSED = "The port may belong to another listener, or the broker may limit new connections (connection_creation_rate). "
 CLOSED += "Check the port, and security.protocol ({}) in "
 
@@ -129,7 +129,7 @@ WRONG: dict[str, tuple[str, Mapping[str, str], str]] = {
 
 
 def located(properties: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The same with the stores' and the tokens' files where they are."""
+    """The same properties, with the real paths of stores and tokens."""
 
     def placed(key: str, value: str) -> str:
         if key == ENDPOINT:

@@ -1,4 +1,4 @@
-"""Carol, who may do only what a test grants her, and the admin who grants it, on the secured broker."""
+"""Carol, who has only the permissions that a test grants, and the admin who grants them, on the secured broker."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Right(NamedTuple):
 
 
 def admin_of(secured: Secured) -> AdminClient:
-    """A client that may do everything; topic MOVED exists."""
+    """A client with all permissions. The topic MOVED exists."""
     client = AdminClient({"bootstrap.servers": secured.at["PLAINTEXT"], "log_level": 0})
     if MOVED not in client.list_topics(timeout=30).topics:
         client.create_topics([NewTopic(MOVED, 1, 1)])[MOVED].result(timeout=30)
@@ -56,13 +56,13 @@ def admin_of(secured: Secured) -> AdminClient:
 
 @contextmanager
 def granted(admin: AdminClient, rights: Sequence[Right]) -> Iterator[None]:
-    """Carol has these rights and no others, until the end."""
+    """Carol has these permissions and no others inside the block."""
     every = AclBindingFilter(
         ResourceType.ANY, None, ResourcePatternType.ANY, "User:carol", None, AclOperation.ANY, AclPermissionType.ANY
     )
 
     def stand(wanted: Sequence[Right]) -> None:
-        """The controller has them before the broker heeds them."""
+        """Waits until the broker applies them. The controller has them earlier."""
         bindings = {right.binding for right in wanted}
         until(lambda: set(admin.describe_acls(every).result(timeout=30)) == bindings, "the rights are heeded")
 
@@ -78,6 +78,6 @@ def granted(admin: AdminClient, rights: Sequence[Right]) -> Iterator[None]:
 
 
 def as_carol(secured: Secured, command: Sequence[str]) -> Ran:
-    """Run the command with carol's login."""
+    """Runs the command with carol's login."""
     file = secured.config("carol.properties", {"security.protocol": "SASL_PLAINTEXT", **plain("carol")})
     return kquota(*command, "--bootstrap-server", secured.at["BARELOGIN"], "--command-config", str(file))

@@ -1,4 +1,4 @@
-"""A real broker with a listener for every way to log in, started once per run, and the files that clients need."""
+"""A real broker with a listener for every kind of login, started once per run, and the files that clients need."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tests.certificates import Certified
 from tests.sandbox.watch import until
 
 CANARY = "CANARY-7f3a"
-"""In every secret of these tests: it must never be seen again."""
+"""In every secret of these tests, so that a search finds it."""
 PASSWORD = rf"{CANARY}\"quoted\" back\\slash, comma;=é"
 ALICE = 'al=ice,"x"'
-"""A user's name with everything that some layer has to escape."""
+"""A user name with all characters that some layer must escape."""
 
 _MODULES = "org.apache.kafka.common.security"
 _PROTOCOLS = {
@@ -38,7 +38,7 @@ _PROTOCOLS = {
     "ASTRAY": "PLAINTEXT",
 }
 NOBODY = f"{HOST}:1"
-"""Where listener ASTRAY sends its clients."""
+"""The address to which listener ASTRAY directs its clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Secured:
     client: Certified
 
     def config(self, name: str, properties: Mapping[str, str], mode: int = 0o600) -> Path:
-        """A properties file as an operator writes it, with Java's escapes."""
+        """A properties file in an operator's form, with Java's escapes."""
         path = self.folder / name
         path.touch(mode=mode)
         path.chmod(mode)
@@ -66,7 +66,7 @@ def escaped(value: str) -> str:
 
 
 def jaas(module: str, **options: str) -> str:
-    """A JAAS line, quoted as JAAS is."""
+    """A JAAS line with JAAS quoting."""
     told = "".join(
         f' {key}="' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' for key, value in options.items()
     )
@@ -74,7 +74,7 @@ def jaas(module: str, **options: str) -> str:
 
 
 def jwt(**claims: Any) -> str:
-    """A bearer token that nobody has signed: the broker takes it, because its listener has no provider's keys."""
+    """A bearer token without a signature. The broker accepts it, because its listener has no provider's keys."""
 
     def coded(part: Mapping[str, Any]) -> str:
         return base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
@@ -129,7 +129,7 @@ def _listeners(at: Mapping[str, str]) -> dict[str, str]:
 
 
 def _stores(folder: Path, ours: Certified) -> dict[str, str]:
-    """The servers' certificates: most listeners' good one as PEM, TLS's as PKCS12, and two bad ones."""
+    """The servers' certificates: PEM for most listeners, PKCS12 for TLS, and two invalid ones."""
     good = certificates.signed("broker", ours, hosts=("localhost", HOST))
     stores = {
         "EXPIRED": certificates.signed("broker", ours, hosts=("localhost", HOST), days=-1),
@@ -169,7 +169,7 @@ def _logins() -> dict[str, str]:
 
 
 def _rights() -> dict[str, str]:
-    """Everybody may do everything, except carol."""
+    """All users except carol have all permissions."""
     users = ("ANONYMOUS", "CN=client", "alice", "bob", ALICE)
     return {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -182,7 +182,7 @@ def _named(listener: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _users(bootstrap: str, login: str) -> None:
-    """Alice in both SCRAMs, by a client that is not kquota's own; she gets in at `login` when this returns."""
+    """Creates alice in both SCRAMs, with another client than kquota's. She can log in at `login` when this returns."""
     from confluent_kafka.admin import (
         AdminClient,
         ScramCredentialInfo,
@@ -201,7 +201,7 @@ def _users(bootstrap: str, login: str) -> None:
 
 
 def _gets_in(address: str, mechanism: str) -> bool:
-    """KRaft: what was written may not be in force yet."""
+    """Whether the login works. On KRaft a write may not be in force yet."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
@@ -217,14 +217,14 @@ def _gets_in(address: str, mechanism: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecuredZooKeeper:
-    """ZooKeeper's two ports, one without TLS and one that wants a client's certificate; both take logins."""
+    """ZooKeeper's two ports, one without TLS and one that requires a client certificate. Both accept logins."""
 
     plain: str
     tls: str
     folder: Path
 
     def file(self, name: str, text: str, mode: int = 0o600) -> Path:
-        """A file of the operator's."""
+        """An operator's file."""
         path = self.folder / name
         path.touch(mode=mode)
         path.chmod(mode)
@@ -232,7 +232,7 @@ class SecuredZooKeeper:
         return path
 
     def login(self, user: str = "kafka", password: str = PASSWORD, section: str = "Client") -> Path:
-        """A JAAS file as operators have it."""
+        """A JAAS file in an operator's form."""
         return self.file("jaas.conf", f"{section} {{\n  {digest(username=user, password=password)}\n}};\n")
 
 
@@ -243,7 +243,7 @@ def digest(**options: str) -> str:
 
 @pytest.fixture(scope="session")
 def secured_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredZooKeeper]:
-    """A ZooKeeper laid out as Kafka's, with users kafka and other."""
+    """A ZooKeeper with Kafka's znodes, and the users kafka and other."""
     folder = tmp_path_factory.mktemp("secured-zookeeper")
     ours, stranger = certificates.authority("ours"), certificates.authority("stranger")
     (folder / "ca.pem").write_text(ours.pem)
@@ -258,7 +258,7 @@ def secured_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secu
     users.write_text(f"Server {{ {digest(user_kafka=PASSWORD, user_other=CANARY)} }};")
     (port,) = free_ports(1)
     with pytest.MonkeyPatch.context() as patch:
-        # ZooKeeper takes its users from a property of the JVM alone.
+        # ZooKeeper reads its users only from a property of the JVM.
         patch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.security.auth.login.config={users}")
         started = sandbox.up(
             name="secured-zookeeper",

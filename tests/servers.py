@@ -1,4 +1,4 @@
-"""Real servers for tests: each kind started once per run, by the product's own sandbox, when a test asks for it."""
+"""Real servers for tests. kquota's sandbox starts each kind once per run, when a test first requests it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NEEDS = {
     "secured_zookeeper": "zookeeper",
     "spark": "spark",
 }
-"""The mark that a test gets for a fixture it asks for."""
+"""The mark of a test, for a fixture that it requests."""
 
 WAYS = {
     "4.3.1 Admin API": ("kafka_431", False),
@@ -42,12 +42,12 @@ WAYS = {
     "2.8.2 Admin API": ("kafka_282", False),
     "2.8.2 ZooKeeper": ("kafka_282", True),
 }
-"""Every connection to every Kafka: the fixture of its servers, and whether it goes through ZooKeeper."""
+"""Every connection to every Kafka: the fixture of its servers, and whether it uses ZooKeeper."""
 
 
 _RUNNING: Final[list[Sandbox]] = []
 _FEW: Final = 100
-"""Notifications that hold up nobody."""
+"""A number of notifications that delays no broker."""
 _PATIENCE: Final = 120.0
 
 
@@ -56,7 +56,7 @@ def _running(name: str, kafka: str | None) -> Iterator[Sandbox]:
     try:
         started = sandbox.up(name=name, kafka=kafka, owner_pid=os.getpid())
     except Unreachable as error:
-        # Offline is only what the caller says it is: a download that fails by itself fails the run.
+        # Offline mode is used only on request: a failed download fails the run.
         if os.environ.get("KQUOTA_OFFLINE") == "1":
             pytest.skip(f"KQUOTA_OFFLINE=1, and Kafka {kafka} is not in the cache")
         raise AssertionError(str(error)) from error
@@ -67,15 +67,15 @@ def _running(name: str, kafka: str | None) -> Iterator[Sandbox]:
 
 
 def on_zookeeper() -> list[Sandbox]:
-    """The brokers that run on a ZooKeeper just now."""
+    """The brokers that currently run on a ZooKeeper."""
     return [servers for servers in _RUNNING if servers.zookeeper and servers.brokers]
 
 
 def forget_changes() -> None:
-    """Take the notifications of the tests before out of each ZooKeeper, once all its brokers have heard them.
+    """Removes the notifications of previous tests from each ZooKeeper, once all its brokers have seen them.
 
-    Brokers keep them for 15 minutes and look at all of them before they act on a new one: of a thousand, the tests
-    after them would see brokers that are seconds behind.
+    Brokers keep them for 15 minutes and read all of them before they act on a new one. With a thousand notifications,
+    brokers would lag by seconds in later tests.
     """
     for servers in on_zookeeper():
         client = KazooClient(hosts=servers.zookeeper)
@@ -85,7 +85,7 @@ def forget_changes() -> None:
             if len(changes) >= _FEW:
                 _heard(servers)
                 for change in changes:
-                    # A broker that hears of a change removes those older than 15 minutes.
+                    # A broker that sees a change removes those older than 15 minutes.
                     with contextlib.suppress(NoNodeError):
                         client.delete(f"/config/changes/{change}")
         finally:
@@ -94,7 +94,7 @@ def forget_changes() -> None:
 
 
 def _heard(servers: Sandbox) -> None:
-    """Wait until every broker obeys a change that is newer than all others; then take it back."""
+    """Waits until every broker applies a change that is newer than all others, then reverts it."""
     with Wire(servers.bootstrap, {}) as wire:
         configs = WireConfigs(wire)
         for value in ("987654321", None):
@@ -115,10 +115,10 @@ def _own_rate(configs: WireConfigs, resource: Resource) -> str | None:
 
 
 def agreed(bootstrap: str) -> None:
-    """Every broker tells the same client quotas when this returns.
+    """Waits until every broker reports the same client quotas.
 
-    What one of them has shown, as it has to whoever writes with kquota, all of them show then: on KRaft each hears of
-    it in its own time, and the next process may ask any.
+    kquota waits until one broker shows a write. After this wait all brokers show it: on KRaft each learns of it at a
+    different time, and the next process may ask any broker.
     """
     request = DescribeClientQuotasRequest(components=[], strict=False)
     give_up = time.monotonic() + _PATIENCE
@@ -133,7 +133,7 @@ def agreed(bootstrap: str) -> None:
 
 
 def _quotas(answer: Any) -> frozenset[object]:
-    """Of an answer, in no order; limits as text, since one NaN is no other."""
+    """The quotas of an answer, unordered. Limits are text, because one NaN differs from another."""
     return frozenset(
         (frozenset((part.entity_type, part.entity_name) for part in entry.entity), value.key, repr(value.value))
         for entry in answer.entries or ()
@@ -167,7 +167,7 @@ def kafka_282() -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def documents_431() -> Iterator[Sandbox]:
-    """Brokers of 4.3.1 on which nothing stands but what a document tells of."""
+    """Brokers of 4.3.1 with only the settings that a document names."""
     yield from _running("documents-4.3.1", "4.3.1")
 
 
@@ -179,6 +179,6 @@ def documents_391() -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session", params=["kafka_431", "kafka_391", "kafka_282"], ids=["4.3.1", "3.9.1", "2.8.2"])
 def cluster(request: pytest.FixtureRequest) -> Sandbox:
-    """Three brokers, once of each version."""
+    """Three brokers, once for each version."""
     started: Sandbox = request.getfixturevalue(request.param)
     return started

@@ -1,4 +1,4 @@
-"""A file is replaced as a whole, or is what it was; and nothing else is left beside it."""
+"""A file is replaced completely or stays unchanged, and no other file is left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BEFORE = {"nothing": None, "a file": "before"}
 
 @pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE)
 @pytest.mark.parametrize("synced", [True, False])
-def test_the_new_file_is_there_when_the_block_has_ended(tmp_path: Path, before: str | None, synced: bool) -> None:
+def test_the_new_file_exists_at_the_end_of_the_block(tmp_path: Path, before: str | None, synced: bool) -> None:
     path = tmp_path / ("n" * 255)
     if before is not None:
         path.write_text(before)
@@ -28,7 +28,7 @@ def test_the_new_file_is_there_when_the_block_has_ended(tmp_path: Path, before: 
 
 @pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE)
 @pytest.mark.parametrize("failed", [OSError(28, "No space left on device"), KeyboardInterrupt(), ValueError()])
-def test_one_that_failed_leaves_what_was_there(tmp_path: Path, before: str | None, failed: BaseException) -> None:
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, before: str | None, failed: BaseException) -> None:
     path = tmp_path / "file"
     if before is not None:
         path.write_text(before)
@@ -38,14 +38,14 @@ def test_one_that_failed_leaves_what_was_there(tmp_path: Path, before: str | Non
     assert [each.read_text() for each in tmp_path.iterdir()] == ([] if before is None else [before])
 
 
-def test_what_stands_in_the_way_is_told_and_nothing_is_left(tmp_path: Path) -> None:
+def test_an_obstacle_is_reported_and_no_file_is_left(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(IsADirectoryError), durable.replacing(tmp_path / "folder"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
-def test_a_link_is_replaced_and_what_it_names_is_not(tmp_path: Path) -> None:
+def test_a_link_is_replaced_and_its_target_is_not(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("precious")
     (tmp_path / "link").symlink_to("precious")
     with durable.replacing(tmp_path / "link") as file:
@@ -57,7 +57,7 @@ MODES = {"private": (True, 0o600), "as the umask has it": (False, 0o640)}
 
 
 @pytest.mark.parametrize(("private", "mode"), MODES.values(), ids=MODES)
-def test_who_may_read_it(tmp_path: Path, private: bool, mode: int) -> None:
+def test_the_permissions_of_the_file(tmp_path: Path, private: bool, mode: int) -> None:
     umask = os.umask(0o027)
     try:
         with durable.replacing(tmp_path / "file", private=private) as file:

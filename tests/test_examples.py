@@ -1,4 +1,4 @@
-"""What a docstring shows is what the function gives."""
+"""The examples in docstrings return the values that they show."""
 
 from __future__ import annotations
 

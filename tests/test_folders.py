@@ -1,4 +1,4 @@
-"""Where kquota keeps things, as the XDG base directory specification has it."""
+"""kquota's folders, as the XDG base directory specification defines them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EACH = {
 
 
 @pytest.mark.parametrize(("folder", "variable", "otherwise"), EACH.values(), ids=EACH)
-def test_a_folder_is_where_the_variable_says_unless_that_is_no_place(
+def test_the_variable_names_the_folder_if_it_is_an_absolute_path(
     folder: Callable[[Mapping[str, str]], Path], variable: str, otherwise: str
 ) -> None:
     assert folder({variable: "/x"}) == Path("/x/kquota")

@@ -1,4 +1,4 @@
-"""The house is as its map (docs/house.md) says, and every library of others has its place in the import contract."""
+"""The modules match the map in docs/house.md, and the import contract covers every third-party library."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NAMES_OPTIONS = {
 
 
 def of_others(source: str) -> set[str]:
-    """The libraries that a module imports anywhere in it, in a function or for types only, too."""
+    """The third-party libraries that a module imports anywhere, including in functions and only for types."""
     nodes = list(ast.walk(ast.parse(source)))
     modules = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     modules += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
     return {module.partition(".")[0] for module in modules} - sys.stdlib_module_names - {"kquota"}
 
 
-def test_every_library_of_others_has_its_place_in_the_import_contract() -> None:
+def test_the_import_contract_covers_every_third_party_library() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     [held] = [set(contract["forbidden_modules"]) for contract in contracts if contract["type"] == "forbidden"]
     imported = {name for path in HOUSE.rglob("*.py") for name in of_others(path.read_text())}
@@ -39,7 +39,7 @@ def test_every_library_of_others_has_its_place_in_the_import_contract() -> None:
 
 
 def the_map() -> dict[str, str]:
-    """What the map says of each room; of the modules beside the rooms, under the empty name."""
+    """The modules of each room on the map. The empty name has the modules outside of rooms."""
     told: defaultdict[str, str] = defaultdict(str)
     room = ""
     for line in (ROOT / "docs" / "house.md").read_text().split("```")[1].splitlines():
@@ -49,8 +49,8 @@ def the_map() -> dict[str, str]:
     return told
 
 
-def test_the_map_names_every_module_where_its_room_is() -> None:
-    """A command's folder is named as it is typed, and the map says what such a folder holds."""
+def test_the_map_names_every_module_in_its_room() -> None:
+    """A command's folder has the name of the command, and the map describes such a folder."""
     named = {room: set(re.findall(r"\w+", said)) for room, said in the_map().items()}
     of_a_command = {path for path in COMMANDS.rglob("*.py") if path.parent != COMMANDS}
     modules = [path.relative_to(HOUSE) for path in {*HOUSE.rglob("*.py")} - of_a_command if path.stem[0] != "_"]
@@ -93,7 +93,7 @@ def test_only_cli_knows_options_and_commands() -> None:
     assert names == NAMES_OPTIONS
 
 
-def test_a_folder_of_cli_is_a_command_or_stands_in_the_map() -> None:
+def test_a_folder_of_cli_is_a_command_or_is_on_the_map() -> None:
     typed = {command.context.command_path.replace("-", "_").split(" ", 1)[-1] for command in every(root())}
     folders = {path.parent.relative_to(COMMANDS).as_posix() for path in COMMANDS.rglob("*/__init__.py")} - {"."}
     strange = {folder for folder in folders if folder.replace("/", " ") not in typed}

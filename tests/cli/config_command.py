@@ -1,4 +1,4 @@
-"""Kafka's own ConfigCommand: the other side of every test of `configs`."""
+"""Kafka's own ConfigCommand, against which the tests compare `configs`."""
 
 from __future__ import annotations
 
@@ -29,18 +29,21 @@ class ConfigCommand:
 
 
 ConfigCommands: TypeAlias = Callable[[str], ConfigCommand]
-"""A version to its tool: the fixture `config_commands`."""
+"""The fixture `config_commands`: returns the tool of a version."""
 
 
 def told(line: str) -> tuple[str, frozenset[str]]:
-    """One described entity. Kafka's tools print a hash map's order, kquota sorts: words agree, and the set of pairs."""
+    """One described entity.
+
+    Kafka's tools print in hash map order and kquota sorts, so the words and the set of pairs must agree.
+    """
     head, are, tail = line.partition(" are ")
     assert are, line
     return head, frozenset(tail.replace(", ", ",").split(","))
 
 
 def settled(read: Callable[[], T], fits: Callable[[T], bool]) -> T:
-    """What is read once it fits, or what stands at the end: on KRaft a broker may be behind for a moment."""
+    """The reading as soon as it matches, or the last one. On KRaft a broker may lag for a moment."""
     give_up = time.monotonic() + SEEN_SECONDS
     while not fits(found := read()) and time.monotonic() < give_up:
         time.sleep(0.02)
@@ -48,5 +51,8 @@ def settled(read: Callable[[], T], fits: Callable[[T], bool]) -> T:
 
 
 def altered(alter: Callable[[], Ran]) -> Ran:
-    """Through Kafka's tool, again where the broker that it asked has not yet heard of what it is to delete."""
+    """Alters through Kafka's tool.
+
+    Retries while the broker that the tool asked does not know yet what is to be deleted.
+    """
     return settled(alter, lambda ran: ran.code == 0 or "Invalid config(s)" not in ran.err)

@@ -1,4 +1,4 @@
-"""Kafka's own tools for all tests of a run, one JVM a release; and every way to a cluster, with another client."""
+"""Kafka's own tools, with one JVM for each release, and every connection to a cluster with another client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.stores.moves_stage import OtherHand
 
 @pytest.fixture(scope="session")
 def kafka_tools() -> Iterator[Tools]:
-    """The tools of a release, started when they are first asked for."""
+    """The tools of a release, started at their first use."""
     opened: dict[str, KafkaTools] = {}
     with ExitStack() as stack:
 
@@ -42,13 +42,13 @@ def reassign_commands(kafka_tools: Tools) -> ReassignCommands:
 
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest) -> str:
-    """One of WAYS; a test that needs only some of them parametrizes `way` itself."""
+    """One of WAYS. A test that needs only some of them parametrizes `way` itself."""
     return str(request.param)
 
 
 @pytest.fixture
 def hand(request: pytest.FixtureRequest, way: str) -> Iterator[OtherHand]:
-    """The other client at the way's servers."""
+    """Another client of the servers of `way`."""
     opened = OtherHand(request.getfixturevalue(WAYS[way][0]))
     yield opened
     opened.close()
@@ -56,7 +56,7 @@ def hand(request: pytest.FixtureRequest, way: str) -> Iterator[OtherHand]:
 
 @pytest.fixture
 def connection(way: str, hand: OtherHand) -> tuple[str, str]:
-    """The option and the address by which kquota goes that way."""
+    """The option and the address with which kquota uses this connection."""
     if WAYS[way][1]:
         return "--zookeeper", str(hand.servers.zookeeper)
     return "--bootstrap-server", hand.servers.bootstrap

@@ -1,6 +1,7 @@
-"""A kquota that dies or stops at its n-th step: a request to a broker, one to ZooKeeper, or a line of its journal.
+"""A kquota that dies or stops at its n-th step: a request to a broker or to ZooKeeper, or a line of its journal.
 
-The real code runs in a process of its own, forked from one that has loaded it: thirty starts would take half a minute.
+The real code runs in a process that is forked from one with all modules loaded, because thirty starts would take half a
+minute.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ _FORKS.set_forkserver_preload(
 _REQUESTS = ((Wire, "ask"), (Wire, "ask_each"), (Znodes, "commit"), (Znodes, "read_all"))
 _SUBMITS = ((WireMoves, "submit"), (ZooKeeperMoves, "submit"))
 _LONGEST = 120
-"""Seconds that no command here needs."""
+"""Seconds that no command in these tests needs."""
 
 
 class Death(enum.Enum):
-    """When it comes. Only a line of a journal can be half there; in a request TORN is AFTER."""
+    """The moment of the death. Only a line of a journal can be written by half; for a request TORN is AFTER."""
 
     BEFORE = "before the step"
     TORN = "in the middle of the step"
@@ -55,9 +56,9 @@ class Death(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doom:
-    """At which step, counted from 1, and how: by kill -9, or by a SIGSTOP from which it can wake.
+    """The step, counted from 1, and the kind of death: kill -9, or a SIGSTOP from which the process can continue.
 
-    With `submitting` only the hand-over of moves to the cluster counts as a step.
+    With `submitting` only the submission of moves to the cluster counts as a step.
     """
 
     n: int
@@ -67,7 +68,7 @@ class Doom:
 
 
 class Mortal:
-    """`kquota ARGUMENTS…` as a process, going on while the test does."""
+    """`kquota ARGUMENTS…` as a process that runs in parallel to the test."""
 
     def __init__(self, *arguments: str, folder: Path, doom: Doom | None = None) -> None:
         self._texts = folder / f"{uuid.uuid4().hex}.out", folder / f"{uuid.uuid4().hex}.err"
@@ -82,7 +83,7 @@ class Mortal:
 
     @property
     def stopped(self) -> bool:
-        """By a SIGSTOP, as the kernel tells."""
+        """Whether a SIGSTOP has stopped it, as the kernel reports."""
         state = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
         assert state not in "ZX", "it ended before it could be stopped"
         return state == "T"
@@ -91,7 +92,7 @@ class Mortal:
         os.kill(self.pid, signal.SIGCONT)
 
     def end(self) -> Ran:
-        """Wait for its end; -9 is the exit code of a killed one."""
+        """Waits for its end. The exit code of a killed process is -9."""
         self._process.join(_LONGEST)
         assert self._process.exitcode is not None, "it runs on and on"
         out, err = self._texts
@@ -101,7 +102,7 @@ class Mortal:
 
 
 def run(*arguments: str, folder: Path, doom: Doom | None = None) -> Ran:
-    """`kquota ARGUMENTS…` in a process; with a doom that it lives to see, its exit code is -9."""
+    """Runs `kquota ARGUMENTS…` in a process. If the doom is reached, the exit code is -9."""
     return Mortal(*arguments, folder=folder, doom=doom).end()
 
 
@@ -118,7 +119,7 @@ def _live(arguments: tuple[str, ...], out: str, err: str, doom: Doom | None) -> 
 
 
 def _doom(doom: Doom) -> None:
-    """Count the real steps of the real code, and die at the one that is named."""
+    """Counts the real steps of the real code, and dies at the given one."""
     steps = 0
 
     def step(real: Callable[..., Any], torn: Callable[..., Any]) -> Callable[..., Any]:

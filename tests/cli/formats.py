@@ -1,4 +1,4 @@
-"""What docs/formats.md promises of each command's JSON and TSV, held to all that any test's command prints."""
+"""Checks the JSON and TSV that any test's command prints against docs/formats.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FORMATS = Path(__file__).parents[2] / "docs" / "formats.md"
 
 
 def must_be_promised(arguments: Sequence[str], out: str) -> None:
-    """Every key at the top of a document, and every header, stands in a row of its command."""
+    """Every top-level key of a document, and every header, must be in a row of its command."""
     words = " ".join(arguments)
     if not out or not (asked := re.search(r"--output[= ](json|tsv)\b", words)):
         return
@@ -26,7 +26,7 @@ def must_be_promised(arguments: Sequence[str], out: str) -> None:
 
 @functools.cache
 def _rows(form: str) -> tuple[tuple[str, list[str]], ...]:
-    """Command and what its row has in backticks, of the table of this form."""
+    """The command and the words in backticks of each row, for the table of this form."""
     section = FORMATS.read_text().split(f"\n## {form.upper()}\n")[1].split("\n## ")[0]
     return tuple(_told(section))
 
@@ -35,7 +35,7 @@ def _told(section: str) -> Iterator[tuple[str, list[str]]]:
     commands: list[str] = []
     for first, second in re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", section, re.MULTILINE):
         named = [re.sub(r"(^| )-.*", "", words) for words in re.findall(r"`([^`]+)`", first)]
-        # What begins with dots goes on with the command of the row before.
+        # A row that begins with dots continues the command of the previous row.
         commands = commands if "…" in first else [command for command in named if command]
         for command in commands:
             yield command, re.findall(r"`([^`]+)`", second)

@@ -1,4 +1,4 @@
-"""Hosts of one team at one cluster: each a state folder, a connection, and the record that they share."""
+"""The hosts of one team at one cluster: each has a state folder, a connection, and the record that they share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MARKER = "/kquota/record"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """An operator on one machine: what this host knows lies in `folder`, and it asks the cluster over `option`."""
+    """An operator on one machine. The state of this host is in `folder`, and it connects with `option`."""
 
     hand: OtherHand
     folder: Path
@@ -44,11 +44,11 @@ class Host:
         return sorted(self.folder.rglob("*.journal"))
 
     def over(self, option: str) -> Host:
-        """The same host, over this connection."""
+        """The same host over this connection."""
         return replace(self, option=option)
 
     def alone(self) -> Host:
-        """The same host, without the shared record."""
+        """The same host without the shared record."""
         return replace(self, record="none")
 
     def act(self, action: str, plan: str, *more: str) -> Ran:
@@ -62,7 +62,7 @@ class Host:
         return kquota("throttle", verb, *self.where, *sampled, *more)
 
     def shared(self, verb: str, *more: str) -> Ran:
-        """`kquota record`, over both connections where there are two."""
+        """Runs `kquota record`, over both connections where there are two."""
         servers = self.hand.servers
         both = (ZOOKEEPER, servers.zookeeper) if servers.zookeeper else ()
         return kquota("record", verb, *replace(self, option=BROKERS).where, *both, *more)
@@ -72,13 +72,13 @@ class Host:
         return Mortal(*arguments, folder=self.folder.parent, doom=doom)
 
     def runs(self) -> list[dict[str, Any]]:
-        """The open runs, as `move status` shows them here."""
+        """The open runs that `move status` shows on this host."""
         told = kquota_here("move", "status", *self.where, "--output", "json")
         found: list[dict[str, Any]] = json.loads(told.out)["runs"]
         return found
 
     def holds(self, setting: Setting) -> list[str]:
-        """The runs that hold a broker's rate, as `throttle show` shows them here."""
+        """The runs that hold a broker's rate, as `throttle show` shows on this host."""
         told = kquota_here("throttle", "show", *self.where, "--sample", "0", "--output", "json")
         rates = next(one["rates"] for one in json.loads(told.out)["brokers"] if str(one["broker"]) == setting.name)
         found: list[str] = rates.get(setting.key, {}).get("runs", [])
@@ -87,9 +87,9 @@ class Host:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
-    """One cluster and its hosts. `record` names the topic that they share, None without one.
+    """One cluster and its hosts. `record` names the topic that they share; None means no topic.
 
-    With `mixed` one host after the other takes another connection, else all go over `option`.
+    With `mixed` each host in turn uses the other connection; otherwise all hosts use `option`.
     """
 
     hand: OtherHand
@@ -99,7 +99,7 @@ class Team:
     mixed: bool = False
 
     def host(self, number: int) -> Host:
-        """The state folder is there from the first command on, and is the same for the same number."""
+        """The host with this number. Its state folder exists from the first command on and stays the same."""
         other = BROKERS if self.option == ZOOKEEPER else ZOOKEEPER
         option = other if self.mixed and number % 2 else self.option
         folder = self.folder / f"host-{number}"
@@ -116,18 +116,18 @@ class Team:
         return str(path)
 
     def standing(self, *topics: str) -> dict[Setting, str]:
-        """Every throttle that is set on these topics, and on any broker."""
+        """Every throttle that is set on these topics and on any broker."""
         found = self.hand.rates()
         for topic in topics:
             found |= self.hand.lists(topic)
         return found
 
     def become(self, wanted: Mapping[Setting, str], *topics: str) -> None:
-        """Brokers may hear later of what was written over ZooKeeper."""
+        """Waits for an effect, because brokers may see later what was written over ZooKeeper."""
         until(lambda: self.standing(*topics) == wanted, f"{wanted} is all that is set")
 
     def closed(self) -> None:
-        """No host knows of an open run, over whichever connection."""
+        """No host knows of an open run over either connection."""
         for number in range(3):
             ran = kquota_here("move", "status", *self.host(number).where)
             assert (ran.code, "no run is open" in ran.err, "held" in ran.err) == (0, True, False), ran.err
@@ -135,7 +135,7 @@ class Team:
 
 @contextmanager
 def znodes(hand: OtherHand) -> Iterator[KazooClient]:
-    """ZooKeeper by another client."""
+    """ZooKeeper through another client."""
     client = KazooClient(hosts=hand.servers.zookeeper)
     client.start()
     try:
@@ -146,9 +146,9 @@ def znodes(hand: OtherHand) -> Iterator[KazooClient]:
 
 
 def forget(hand: OtherHand, record: str | None) -> None:
-    """Leave neither a move, nor the topic, nor a znode of kquota to the next test, whatever is open there.
+    """Removes all moves, the topic and all znodes of kquota before the next test.
 
-    A controller on ZooKeeper keeps the move of a topic that is deleted for good.
+    A controller on ZooKeeper keeps the move of a deleted topic for ever.
     """
     hand.unthrottle()
     with Wire(hand.servers.bootstrap, {}) as wire:

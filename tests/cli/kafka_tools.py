@@ -1,4 +1,4 @@
-"""Kafka's own tools, many times in one JVM: a process a call would be most of a test's time."""
+"""Runs Kafka's own tools many times in one JVM, because one process for each call would take most of a test's time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SOURCE = Path(__file__).with_name("KafkaTools.java")
 
 
 class KafkaTools:
-    """One version's tools; the protocol is told in KafkaTools.java."""
+    """One version's tools. KafkaTools.java describes the protocol."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -37,17 +37,17 @@ class KafkaTools:
 
 
 Tools: TypeAlias = Callable[[str], KafkaTools]
-"""A version to its tools, started when they are first asked for: the fixture `kafka_tools`."""
+"""The fixture `kafka_tools`: returns the tools of a version, started at their first use."""
 
 
 def must_compile(java: str) -> None:
-    """Skip where this Java runs no source file, as one that pip installs: it is then said at the end of the run."""
+    """Skips the test if this Java runs no source file, like one that pip installs. The end of the run reports it."""
     if "jdk.compiler" not in run([java, "--list-modules"]).out:
         pytest.skip("this Java has no compiler (jdk.compiler): install a JDK")
 
 
 def source_command(version: str, source: Path) -> list[str]:
-    """The command line that runs one Java source file among the jars of this release."""
+    """The command line that runs one Java source file with the jars of this release."""
     java = kafka_tool(version, "x")
     must_compile(java[0])
     return [*java[: java.index("-cp") + 2], str(source)]

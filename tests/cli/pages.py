@@ -1,4 +1,4 @@
-"""Estimates for reports, and a report read back as a browser's parser takes it."""
+"""Estimates for reports, and a report parsed as a browser parses it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ VOID = {"meta", "br", "use", "path"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A small move: broker 1 sends `size` bytes to broker 3 while producers write, and 2 keeps up; as `asked`."""
+    """A small move: broker 1 sends `size` bytes to broker 3 while producers write and broker 2 stays in sync.
+
+    `asked` are the options.
+    """
 
     throttle: str | None = "8MB/s"
     deadline: str | None = None
@@ -121,7 +124,7 @@ def ticket(case: Case) -> Ticket:
 
 @dataclass
 class Page(HTMLParser):
-    """What a page holds: its elements with their attributes, and by section its text, its values, its commands."""
+    """A page: its elements with their attributes, and for each section its text, values and commands."""
 
     source: str
     elements: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
@@ -165,16 +168,16 @@ class Page(HTMLParser):
 
     @property
     def sections(self) -> list[str]:
-        """The headings, in their order."""
+        """The headings in their order."""
         return re.findall("<h2>(.*?)</h2>", self.source)
 
     @property
     def plots(self) -> list[str]:
-        """What each plot is called for those who do not see it."""
+        """The alternative text of each plot."""
         return [given["aria-label"] or "" for tag, given in self.elements if tag == "svg" and given["role"] == "img"]
 
 
 @cache
 def shown(case: Case) -> Page:
-    """The page of a case, read back."""
+    """The parsed page of a case."""
     return Page(page(ticket(case)))

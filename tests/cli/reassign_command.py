@@ -1,4 +1,4 @@
-"""Kafka's own ReassignPartitionsCommand: the other side of every test of `reassign-partitions`."""
+"""Kafka's own ReassignPartitionsCommand, against which the tests compare `reassign-partitions`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class ReassignCommand:
 
 
 ReassignCommands: TypeAlias = Callable[[str], ReassignCommand]
-"""A version to its tool: the fixture `reassign_commands`."""
+"""The fixture `reassign_commands`: returns the tool of a version."""
 
 
 def already_throttled(hand: OtherHand, rate: str, lists: Mapping[str, tuple[str, str]]) -> None:
-    """What Kafka's tool is about to set stands: of each topic the leaders' and the followers' list, and all rates.
+    """Sets the throttle that Kafka's tool will set: both lists of each topic, and all rates.
 
-    The tool does not wait until its throttle is in force, and a busy broker would copy all at once. A broker takes one
-    change after the other: the lists are in force where the rates are.
+    The tool does not wait until its throttle is in force, so a busy broker could copy everything at once. A broker
+    applies changes in order: the lists are in force when the rates are.
     """
     for topic, (leaders, followers) in lists.items():
         hand.write(Setting.of_topic(topic, LEADER_REPLICAS), leaders)

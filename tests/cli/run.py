@@ -1,4 +1,4 @@
-"""Run kquota as a script does: a process, its exit code, its stdout and its stderr, all three always looked at."""
+"""Runs kquota like a script: a process with its exit code, stdout and stderr, all of which each test checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.cli.formats import must_be_promised
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How one process ended."""
+    """The result of one process."""
 
     code: int
     out: str
@@ -39,7 +39,7 @@ def run(command: list[str], env: dict[str, str] | None = None, stdin: str = "") 
 
 
 def kquota(*arguments: str, env: dict[str, str] | None = None) -> Ran:
-    """`kquota ARGUMENTS…`; a traceback is never an answer, and a document has no key that is nowhere promised."""
+    """`kquota ARGUMENTS…`. Fails on a traceback, and on a JSON key that docs/formats.md does not list."""
     ran = run([sys.executable, "-m", "kquota", *arguments], env)
     assert "Traceback" not in ran.err, ran.err
     must_be_promised(arguments, ran.out)
@@ -47,31 +47,31 @@ def kquota(*arguments: str, env: dict[str, str] | None = None) -> Ran:
 
 
 def started(*arguments: str) -> subprocess.Popen[str]:
-    """`kquota ARGUMENTS…`, going on while the test does."""
+    """`kquota ARGUMENTS…` as a process that runs in parallel to the test."""
     return _going_on("-m", "kquota", *arguments)
 
 
 def python(program: str, *arguments: str) -> subprocess.Popen[str]:
-    """A program that imports kquota, going on while the test does."""
+    """A program that imports kquota and runs in parallel to the test."""
     return _going_on("-c", program, *arguments)
 
 
 def _going_on(*words: str) -> subprocess.Popen[str]:
-    # A run in a shell's background is deaf to Ctrl-C, and so are its children: as from a terminal, this one hears it.
+    # A background job of a shell ignores Ctrl-C, and so do its children. This process receives it as on a terminal.
     hears = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
     command = [sys.executable, *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hears)
 
 
 def kquota_here(*arguments: str) -> Ran:
-    """`kquota ARGUMENTS…` in this process: the many calls of a random sequence would be processes for minutes."""
+    """`kquota ARGUMENTS…` in this process, because a random sequence of processes would take minutes."""
     from kquota.cli import suggestion
     from kquota.cli.main import app, main
 
     out, err, code = io.StringIO(), io.StringIO(), 0
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         patch.setattr(sys, "argv", ["kquota", *arguments])
-        # A process registers the command that it runs once; here each call would build those of all calls before it.
+        # A process registers one command. Here each call would build the commands of all previous calls.
         patch.setattr(app, "registered_commands", [])
         patch.setattr(app, "registered_groups", [])
         patch.setattr(suggestion, "GIVEN", {})

@@ -1,4 +1,4 @@
-"""`reassign-partitions --cancel` on real brokers, beside Kafka's own tool, and with a broker that has gone."""
+"""`reassign-partitions --cancel` on real brokers, compared with Kafka's own tool, and with a dead broker."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def desk(hand: OtherHand, connection: tuple[str, str], tmp_path: Path) -> Desk:
     return Desk(hand, connection, tmp_path)
 
 
-def test_everything_is_taken_back_and_kafkas_tool_sees_it(desk: Desk) -> None:
-    """Also a move that only adds a replica, which Kafka's --cancel of 3.7 to 3.9 passes over."""
+def test_cancel_reverts_everything_and_kafkas_tool_agrees(desk: Desk) -> None:
+    """Includes a move that only adds a replica, which Kafka's --cancel of 3.7 to 3.9 ignores."""
     topic, other = desk.hand.topic({0: (1, 2)}, size=LASTING), desk.hand.topic({0: (2,)}, size=LASTING)
     prior = {Setting.of_topic(topic, LEADER_REPLICAS): "0:1", Setting.of_broker(BrokerId(1), LEADER_RATE): "123456789"}
     for setting, value in prior.items():
@@ -53,8 +53,11 @@ def test_everything_is_taken_back_and_kafkas_tool_sees_it(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])
-def test_a_move_of_kafkas_tool_is_cancelled_with_its_words(desk: Desk) -> None:
-    """Its lists go, since they are just those of the move that was cancelled; its rates stay: nothing tells whose."""
+def test_a_move_of_kafkas_tool_is_cancelled_with_kafkas_messages(desk: Desk) -> None:
+    """kquota removes its lists, because they are exactly those of the cancelled move.
+
+    Its rates stay, because their owner is unknown.
+    """
     texts = []
     for cancel in (peer, ours):
         topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
@@ -64,7 +67,7 @@ def test_a_move_of_kafkas_tool_is_cancelled_with_its_words(desk: Desk) -> None:
         stopped = cancel(desk, "--reassignment-json-file", plan, "--cancel", "--preserve-throttles")
         assert stopped.code == 0, stopped.err
         desk.moved(topic, (1, 2))
-        texts.append(stopped.out.replace(topic, "TOPIC").rstrip("\n"))  # Kafka's last line has no end
+        texts.append(stopped.out.replace(topic, "TOPIC").rstrip("\n"))  # Kafka's last line has no line end.
         assert set(desk.hand.lists(topic).values()) == {"0:1,0:2", "0:3"}
     assert texts[0] == texts[1]
     assert peer(desk, "--reassignment-json-file", plan, "--execute").code == 0
@@ -75,8 +78,11 @@ def test_a_move_of_kafkas_tool_is_cancelled_with_its_words(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])
-def test_nothing_goes_back_to_a_broker_that_is_gone(desk: Desk) -> None:
-    """Refused, and with --force KRaft refuses it itself; the rest goes back, with its throttle."""
+def test_no_replica_returns_to_a_dead_broker(desk: Desk) -> None:
+    """The cancel is refused, and with --force KRaft itself refuses it.
+
+    The rest is reverted and its throttle restored.
+    """
     topic = desk.hand.topic({0: (2,)}, size=LASTING)
     other = desk.hand.topic({0: (1, 2)}, size=LASTING)
     plan = desk.plan({(topic, 0): (2, 3), (other, 0): (1, 3)})

@@ -1,4 +1,4 @@
-"""Which cluster a command means: options, variables and config.toml; what is refused before anything is contacted."""
+"""How a command chooses its cluster: options, variables and config.toml, and the errors before any connection."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_which_cluster(tmp_path: Path, options: Connection, variables: dict[str,
 
 
 @pytest.mark.parametrize("by", ["option", "variable"])
-def test_a_named_cluster_and_its_files_beside_config_toml(tmp_path: Path, by: str) -> None:
+def test_files_of_a_named_cluster_are_relative_to_config_toml(tmp_path: Path, by: str) -> None:
     variables = {"KQUOTA_COMMAND_CONFIG": "another"} | ({"KQUOTA_CLUSTER": "prod"} if by == "variable" else {})
     options = Connection(cluster="prod" if by == "option" else None)
     assert where(options, environment(tmp_path, **variables)) == Where(
@@ -106,14 +106,14 @@ def test_a_named_cluster_and_its_files_beside_config_toml(tmp_path: Path, by: st
     )
 
 
-def test_a_named_cluster_has_its_record_and_its_brokers_login(tmp_path: Path) -> None:
+def test_a_named_cluster_includes_its_record_and_its_login(tmp_path: Path) -> None:
     text = '[clusters.old]\nzookeeper = "z:1"\ncommand-config = "b.properties"\nrecord = "runs"\n'
     found = where(Connection(cluster="old"), environment(tmp_path, text, KQUOTA_RECORD="others"))
     login = tmp_path / "kquota" / "b.properties"
     assert found == Where(bootstrap=None, zookeeper="z:1", command_config=login, record="runs")
 
 
-def test_an_option_may_repeat_and_add_to_a_named_cluster(tmp_path: Path) -> None:
+def test_an_option_may_repeat_or_extend_a_named_cluster(tmp_path: Path) -> None:
     bare = '[clusters.prod]\nbootstrap-server = "b:1"\n'
     options = Connection(cluster="prod", bootstrap_server="b:1", command_config=Path("mine"))
     found = where(options, environment(tmp_path, bare))
@@ -161,7 +161,7 @@ REFUSED: dict[str, tuple[Connection, dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize(("options", "variables", "reason"), REFUSED.values(), ids=REFUSED)
-def test_what_names_no_cluster_or_two(
+def test_arguments_that_name_no_cluster_or_two_clusters(
     tmp_path: Path, options: Connection, variables: dict[str, str], reason: str
 ) -> None:
     with pytest.raises(Invalid, match=re.escape(reason)):
@@ -195,14 +195,14 @@ WRONG_FILES = {
 
 
 @pytest.mark.parametrize(("text", "reason"), WRONG_FILES.values(), ids=WRONG_FILES)
-def test_a_config_toml_that_cannot_be_right(tmp_path: Path, text: str, reason: str) -> None:
+def test_invalid_config_toml(tmp_path: Path, text: str, reason: str) -> None:
     with pytest.raises(Invalid, match=re.escape(reason)) as refused:
         where(Connection(cluster="prod"), environment(tmp_path, text))
     assert CANARY not in repr(refused.value)
     assert str(tmp_path) in str(refused.value)
 
 
-def test_without_a_config_toml_a_name_says_where_it_should_be(tmp_path: Path) -> None:
+def test_a_missing_config_toml_is_reported_with_its_path(tmp_path: Path) -> None:
     ran = kquota("log-dirs", "--describe", "--cluster", "prod", env={"XDG_CONFIG_HOME": str(tmp_path)})
     path = tmp_path / "kquota" / "config.toml"
     wanted = f"kquota: error: --cluster: {path} does not exist. Create it with a table [clusters.NAME]"
@@ -210,7 +210,7 @@ def test_without_a_config_toml_a_name_says_where_it_should_be(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("command", [["configs", "--describe", "--entity-type", "users"], ["quota", "export"]])
-def test_a_named_cluster_is_where_the_command_goes(tmp_path: Path, command: list[str]) -> None:
+def test_the_command_connects_to_the_named_cluster(tmp_path: Path, command: list[str]) -> None:
     there = environment(tmp_path, '[clusters.prod]\nbootstrap-server = "127.0.0.1:1"\n')
     ran = kquota(*command, "--cluster", "prod", env=there)
     assert (ran.code, ran.out) == (1, "")

@@ -1,4 +1,4 @@
-"""How a command is made of a dataclass of options, and what every such command keeps."""
+"""How a dataclass of options becomes a command, and the rules that every such command follows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ReadOptions:
     connection: Unrecorded
 
 
-def test_options_of_a_group_stand_where_the_group_stands() -> None:
+def test_options_of_a_group_appear_at_the_position_of_the_group() -> None:
     of_brokers = ["bootstrap_server", "cluster", "command_config"]
     assert [one.name for one in parameters(FewOptions)] == ["plan", *of_brokers, "dry_run", "output"]
     assert [one.name for one in parameters(AllOptions)] == list(OPTIONS)
@@ -67,13 +67,13 @@ class LimitOptions:
     output: OutputFormat = Output.text
 
 
-def test_options_made_from_a_table_are_a_mapping_of_those_that_were_given() -> None:
+def test_options_from_a_table_become_a_mapping_of_the_given_values() -> None:
     assert [one.name for one in parameters(LimitOptions)] == ["rate", "share", "output"]
     given = {"rate": None, "share": "5", "output": Output.text}
     assert filled(LimitOptions, given) == LimitOptions(limits={"share": "5"})
 
 
-def test_an_option_without_a_default_must_be_given() -> None:
+def test_an_option_without_a_default_is_required() -> None:
     required = {one.name for one in parameters(FewOptions) if one.default is one.empty}
     assert required == {"plan"}
 
@@ -133,7 +133,7 @@ def test_run_takes_the_options_of_its_command(folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_only_spark_waits_for_the_function_that_needs_it(folder: str) -> None:
+def test_only_spark_is_imported_inside_a_function(folder: str) -> None:
     for path in (CLI / folder).glob("*.py"):
         functions = [one for one in ast.walk(ast.parse(path.read_text())) if isinstance(one, ast.FunctionDef)]
         inside = [node for one in functions for node in ast.walk(one) if isinstance(node, ast.Import | ast.ImportFrom)]

@@ -1,4 +1,4 @@
-"""`kquota configs` against Kafka's own ConfigCommand: the same commands, the same state, each reads the other's."""
+"""`kquota configs` against Kafka's own ConfigCommand: same changes, and each reads the state of the other."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Way:
         return ran
 
     def kafka(self, *arguments: str) -> Ran:
-        # Kafka 3's tool changes no quotas in ZooKeeper any more; 2.8's does, in any ZooKeeper.
+        # Kafka 3's tool cannot change quotas in ZooKeeper. 2.8's tool can, in any ZooKeeper.
         version = "2.8.2" if self.connection[0] == "--zookeeper" else str(self.cluster.kafka)
         return altered(lambda: self.commands(version)(*self.connection, *arguments))
 
     def both_describe(self, names: list[str], fits: Callable[[Ran], bool]) -> tuple[Ran, Ran]:
-        """What kquota prints and what Kafka's tool prints, each once it fits."""
+        """The output of kquota and of Kafka's tool, each as soon as it matches."""
         ours = settled(lambda: self.kquota("--describe", *names), fits)
         return ours, settled(lambda: self.kafka("--describe", *names), fits)
 
@@ -76,7 +76,7 @@ ADD = "producer_byte_rate=1048576,consumer_byte_rate=20000000,request_percentage
 
 
 def state(way: Way, names: list[str]) -> object:
-    """What the cluster holds, in Kafka's own words or, on ZooKeeper, in its nodes."""
+    """The state of the cluster in Kafka's own words or, on ZooKeeper, in its nodes."""
     if way.cluster.zookeeper:
         return znodes(way.cluster.zookeeper)
     ran = settled(lambda: way.kafka("--describe", *names), lambda ran: ran.out.count("=") == 4)
@@ -129,7 +129,7 @@ def test_same_commands_same_state_same_words(way: Way, unique: str, which: str) 
         assert after.out.endswith(" are \n") or after.out == ""
 
 
-def test_the_default_entity_in_kafkas_words(way: Way) -> None:
+def test_the_default_entity_is_printed_like_kafka(way: Way) -> None:
     names = ["--entity-type", "users", "--entity-default"]
     ours = way.kquota("--alter", "--add-config", "producer_byte_rate=1GB/s", *names)
     try:
@@ -149,8 +149,8 @@ def test_the_default_entity_in_kafkas_words(way: Way) -> None:
 @pytest.mark.parametrize(
     "names", [["--ip", "10.1.2.3"], ["--entity-type", "ips", "--entity-default"]], ids=["an address", "the default"]
 )
-def test_ips_in_kafkas_words(way: Way, names: list[str]) -> None:
-    """The rate is far above what any test connects with: the default binds every address."""
+def test_ips_are_printed_like_kafka(way: Way, names: list[str]) -> None:
+    """The rate is far above what any test needs, because the default limits every address."""
     ours = way.kquota("--alter", "--add-config", "connection_creation_rate=100000", *names)
     try:
         assert (ours.code, ours.err) == (0, "")
@@ -165,13 +165,13 @@ def test_ips_in_kafkas_words(way: Way, names: list[str]) -> None:
     assert (gone.code, gone.out) == (0, ours.out)
 
 
-def test_deleting_twice_is_done_and_says_so(way: Way, unique: str) -> None:
+def test_deleting_twice_succeeds_with_a_note(way: Way, unique: str) -> None:
     ran = way.kquota("--alter", "--delete-config", "producer_byte_rate", "--user", unique)
     assert ran.code == 0
     assert ran.err == f"kquota: user '{unique}': producer_byte_rate was not set; nothing to delete\n"
 
 
-def test_json_is_a_contract(way: Way, unique: str) -> None:
+def test_the_json_document(way: Way, unique: str) -> None:
     both = ["--client", "c", "--user", unique]
     altered = way.kquota("--alter", "--add-config", "request_percentage=50", *both, "--output", "json")
     assert json.loads(altered.out) == {"version": 1, "altered": {"user": unique, "client": "c"}}
@@ -184,7 +184,7 @@ def test_json_is_a_contract(way: Way, unique: str) -> None:
 
 
 @pytest.mark.parametrize("fixture", ["kafka_391", "kafka_282"])
-def test_scram_is_never_told(
+def test_scram_credentials_are_never_printed(
     request: pytest.FixtureRequest, config_commands: ConfigCommands, fixture: str, unique: str
 ) -> None:
     cluster: Sandbox = request.getfixturevalue(fixture)
@@ -211,8 +211,10 @@ def test_scram_is_never_told(
 
 
 @pytest.mark.parametrize("value", [0.001, 0.5, 1.0, 12.5, 1024.0, 9999999.0, 1e7, 12345678.0, 123456789.25, 1e15, 1e22])
-def test_java_prints_a_double_so(kafka_431: Sandbox, value: float, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Against Java itself: its single-file launcher prints Double.toString of the value."""
+def test_numbers_are_printed_like_java_doubles(
+    kafka_431: Sandbox, value: float, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Compared with Java itself: its single-file launcher prints Double.toString of the value."""
     source = tmp_path_factory.mktemp("java") / "D.java"
     source.write_text("class D { public static void main(String[] a) { System.out.print(Double.valueOf(a[0])); } }")
     java = kafka_tool(kafka_431, "x")[0]
@@ -221,7 +223,7 @@ def test_java_prints_a_double_so(kafka_431: Sandbox, value: float, tmp_path_fact
 
 
 @pytest.mark.parametrize("fixture", ["kafka_431", "kafka_391", "kafka_282"])
-def test_scram_on_the_admin_api_in_kafkas_words(
+def test_scram_over_the_admin_api_is_printed_like_kafka(
     request: pytest.FixtureRequest, config_commands: ConfigCommands, fixture: str, unique: str
 ) -> None:
     way = admin_way(request.getfixturevalue(fixture), config_commands)
@@ -253,7 +255,7 @@ def test_scram_on_the_admin_api_in_kafkas_words(
         ("", "SCRAM-SHA-256=[password=CANARY-7f3a]"),
     ],
 )
-def test_scram_is_kafkas_to_alter(option: str, text: str) -> None:
+def test_kquota_does_not_alter_scram_credentials(option: str, text: str) -> None:
     ran = kquota("configs", "--alter", "--user", "a", *filter(None, [option, text]))
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert "CANARY" not in ran.err

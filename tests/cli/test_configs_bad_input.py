@@ -1,4 +1,4 @@
-"""`configs` on what nobody expects: unreadable znodes, names that drive terminals, names of drafts, old brokers."""
+"""`configs` with unexpected input: unreadable znodes, control characters in names, names of drafts, old brokers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SENDS_ESCAPES = "a\n\x1b[31mb\x9b\u202ec\td"
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree as a Kafka cluster has it, in a chroot of its own."""
+    """The znodes of a Kafka cluster, in a chroot of their own."""
 
     client: KazooClient
     connect: str
@@ -60,7 +60,7 @@ def tree(zookeeper: Sandbox) -> Iterator[Tree]:
 
 
 @pytest.mark.parametrize("data", UNREADABLE.values(), ids=UNREADABLE)
-def test_an_unreadable_node_hides_no_other_and_stays(tree: Tree, data: bytes) -> None:
+def test_an_unreadable_node_stays_and_does_not_hide_the_others(tree: Tree, data: bytes) -> None:
     tree.put("/config/users/good", GOOD)
     tree.put("/config/users/bad", data)
     every = tree.kquota("--describe", "--entity-type", "users")
@@ -77,7 +77,7 @@ def test_an_unreadable_node_hides_no_other_and_stays(tree: Tree, data: bytes) ->
     assert tree.data("/config/users/bad") == data
 
 
-def test_a_name_and_a_value_that_no_broker_reads_are_told(tree: Tree) -> None:
+def test_names_and_values_that_no_broker_reads_are_reported(tree: Tree) -> None:
     tree.put("/config/clients/%FF", GOOD)
     tree.put("/config/clients/c", b'{"version":1,"config":{"producer_byte_rate":"fast","consumer_byte_rate":"7"}}')
     ran = tree.kquota("--describe", "--entity-type", "clients")
@@ -86,7 +86,7 @@ def test_a_name_and_a_value_that_no_broker_reads_are_told(tree: Tree) -> None:
     assert "producer_byte_rate is 'fast', not a number" in ran.err
 
 
-def test_names_never_drive_a_terminal(tree: Tree) -> None:
+def test_names_are_escaped_on_a_terminal(tree: Tree) -> None:
     altered = tree.kquota("--alter", "--user", SENDS_ESCAPES, "--add-config", "producer_byte_rate=5")
     described = tree.kquota("--describe", "--entity-type", "users")
     table = tree.kquota("--describe", "--entity-type", "users", "--output", "tsv")
@@ -100,7 +100,7 @@ def test_names_never_drive_a_terminal(tree: Tree) -> None:
     assert json.loads(document.out)["entities"] == [{"user": SENDS_ESCAPES, "quotas": {"producer_byte_rate": 5.0}}]
 
 
-def test_a_locale_that_cannot_write_a_name_shows_it_escaped(tree: Tree) -> None:
+def test_a_name_outside_the_locale_is_escaped(tree: Tree) -> None:
     assert tree.kquota("--alter", "--user", "\u2603", "--add-config", "request_percentage=5").code == 0
     describe = ["configs", "--zookeeper", tree.connect, "--describe", "--entity-type", "users"]
     ran = kquota(*describe, env={"PYTHONIOENCODING": "latin-1"})
@@ -109,7 +109,7 @@ def test_a_locale_that_cannot_write_a_name_shows_it_escaped(tree: Tree) -> None:
     assert json.loads(document.out)["entities"][0]["user"] == "\u2603"
 
 
-def test_the_default_is_no_name_in_a_table(tree: Tree) -> None:
+def test_a_table_tells_the_default_from_a_user_of_that_name(tree: Tree) -> None:
     for names in (["--user-defaults", "--client", "\\N"], ["--user", "<default>", "--client-defaults"]):
         assert tree.kquota("--alter", *names, "--add-config", "request_percentage=12.5").code == 0
     ran = tree.kquota("--describe", "--entity-type", "users", "--entity-type", "clients", "--output", "tsv")
@@ -120,7 +120,7 @@ def test_the_default_is_no_name_in_a_table(tree: Tree) -> None:
     ]
 
 
-def test_configs_come_from_a_file_too(tree: Tree, tmp_path: Path) -> None:
+def test_configs_can_come_from_a_file(tree: Tree, tmp_path: Path) -> None:
     path = tmp_path / "alice.properties"
     path.write_text("# agreed in May\nproducer_byte_rate=10MB/s\nrequest_percentage = 50\n")
     ran = tree.kquota("--alter", "--user", "alice", "--add-config-file", str(path))
@@ -129,7 +129,7 @@ def test_configs_come_from_a_file_too(tree: Tree, tmp_path: Path) -> None:
     assert config == {"producer_byte_rate": "10000000", "request_percentage": "50"}
 
 
-def test_the_drafts_name_is_taken_with_a_notice(tree: Tree) -> None:
+def test_a_key_name_of_the_drafts_is_accepted_with_a_notice(tree: Tree) -> None:
     ran = tree.kquota("--alter", "--user", "alice", "--add-config", "controller_mutations_rate=5")
     assert ran.code == 0
     assert (
@@ -141,7 +141,7 @@ def test_the_drafts_name_is_taken_with_a_notice(tree: Tree) -> None:
     assert json.loads(tree.data("/config/users/alice"))["config"] == {}
 
 
-def test_brokers_whose_release_is_not_told_are_warned_about(tree: Tree) -> None:
+def test_brokers_of_an_unknown_release_cause_a_warning(tree: Tree) -> None:
     rate = ["--alter", "--user", "alice", "--add-config", "controller_mutation_rate=5"]
     assert tree.kquota(*rate).err == ""
     tree.put("/brokers/ids/2", b'{"version":4}')
@@ -202,12 +202,12 @@ DRAFTS = {
 
 
 @pytest.mark.parametrize(("arguments", "words"), DRAFTS.values(), ids=DRAFTS)
-def test_drafts_are_answered_with_todays_form_before_anything_is_contacted(arguments: list[str], words: str) -> None:
+def test_draft_syntax_is_refused_with_the_current_form_before_any_connection(arguments: list[str], words: str) -> None:
     ran = kquota_here("configs", "--zookeeper", "127.0.0.1:1", "--alter", *arguments)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran
     assert words in ran.err
 
 
-def test_a_forgotten_option_does_not_tell_a_password() -> None:
+def test_a_missing_option_does_not_reveal_a_password() -> None:
     ran = kquota("configs", "--alter", "--user", "a", "SCRAM-SHA-256=[password=CANARY-7f3a]")
     assert ran == Ran(2, "", "kquota: error: unexpected argument 'SCRAM-SHA-256': write each value after its option\n")

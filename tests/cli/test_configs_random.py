@@ -1,7 +1,7 @@
-"""Random sequences of alterations, through Kafka's ConfigCommand and then through kquota on the same names.
+"""Random sequences of alterations, first through Kafka's ConfigCommand and then through kquota, on the same names.
 
-After every step each tool describes what was made: every state, every description and every answer must be the same.
-One run after the other, so that default entities, which a cluster has once, take part.
+After every step each tool describes the result. Every state, description and answer must be the same. The sequences run
+one after the other, so that they can include default entities, which exist once in a cluster.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ VALUES: Final = {
     "controller_mutation_rate": ("0.001", "2.5", "50"),
     "connection_creation_rate": ("5000", "20000", "2147483647"),
 }
-"""Defaults bind the tools themselves, too: nothing here is so low that brokers would let them wait or hang up."""
+"""Defaults also limit the tools themselves, so no value here is low enough to delay or disconnect them."""
 IP_KEYS: Final = ("connection_creation_rate",)
 CLIENT_KEYS: Final = tuple(key for key in VALUES if key not in IP_KEYS)
 ALL: Final = (
@@ -47,7 +47,7 @@ Described: TypeAlias = list[tuple[str, frozenset[str]]]
 
 @dataclass(frozen=True)
 class Step:
-    """One alteration: the entity's options, what to add and what to delete."""
+    """One alteration: the options of the entity, the pairs to add and the keys to delete."""
 
     names: list[str]
     add: dict[str, str]
@@ -55,7 +55,7 @@ class Step:
 
     @property
     def entity(self) -> frozenset[str]:
-        """The entity whatever its spelling: its names, and its kinds."""
+        """The entity, whatever its spelling: its names and its types."""
         kinds = {kind for kind in ("user", "client", "ip") if kind in " ".join(self.names)}
         return frozenset(kinds | {word for word in self.names if word[:2] != "--" and word not in ALL_TYPES})
 
@@ -71,7 +71,7 @@ class Step:
 
 
 def entities(chance: random.Random) -> list[tuple[list[list[str]], tuple[str, ...]]]:
-    """Every kind of entity: the ways to name it, and its keys."""
+    """Every type of entity: the options that name it, and its keys."""
     user, client = f"u {chance.randrange(10**6)}", f"c/{chance.randrange(10**6)}"
     ip = f"10.{chance.randrange(256)}.{chance.randrange(256)}.7"
     users = {"name": ["--entity-name", user], "default": ["--entity-default"]}
@@ -97,7 +97,7 @@ def entities(chance: random.Random) -> list[tuple[list[list[str]], tuple[str, ..
 
 
 def sequence(seed: str) -> tuple[list[Step], list[Step]]:
-    """Steps that Kafka's tool takes, which refuses to delete what is not set; and those that take everything away."""
+    """Steps that Kafka's tool accepts (it refuses to delete an unset key), and steps that delete everything."""
     chance = random.Random(seed)
     known = entities(chance)
     held: list[set[str]] = [set() for _ in known]
@@ -134,13 +134,13 @@ def tools(request: pytest.FixtureRequest, config_commands: ConfigCommands) -> To
     fixture, on_zookeeper = WAYS[request.param]
     cluster: Sandbox = request.getfixturevalue(fixture)
     if on_zookeeper:
-        # Kafka 3's tool changes no quotas in ZooKeeper any more; 2.8's does, in any ZooKeeper.
+        # Kafka 3's tool cannot change quotas in ZooKeeper. 2.8's tool can, in any ZooKeeper.
         return Tools(("--zookeeper", str(cluster.zookeeper)), config_commands("2.8.2"), cluster.zookeeper)
     return Tools(("--bootstrap-server", cluster.bootstrap), config_commands(str(cluster.kafka)), cluster.zookeeper)
 
 
 def described(ran: Ran) -> Described:
-    """Lines as words and pairs: Kafka prints a hash map's order, and 2.8's tool also entities that have no quota."""
+    """Lines as words and pairs. Kafka prints in hash map order, and 2.8's tool also prints entities without a quota."""
     assert (ran.code, ran.err) == (0, ""), ran
     lines = (line.partition(" are ") for line in ran.out.splitlines())
     return sorted((head, frozenset(tail.replace(", ", ",").split(","))) for head, _, tail in lines if tail)
@@ -151,7 +151,7 @@ def once_described(tool: Callable[..., Ran], command: list[str], fits: Callable[
 
 
 def shows(step: Step, before: dict[str, str]) -> tuple[Callable[[Described], bool], dict[str, str]]:
-    """Whether a description of the step's entity shows it, and what the entity then has."""
+    """Whether a description of the step's entity shows it, and the configs that the entity then has."""
     wanted = {key: value for key, value in before.items() if key not in step.delete} | step.add
 
     def fits(found: Described) -> bool:
@@ -162,7 +162,7 @@ def shows(step: Step, before: dict[str, str]) -> tuple[Callable[[Described], boo
 
 
 def through_kafka(tools: Tools, steps: list[Step]) -> list[tuple[Ran, Described]]:
-    """For each step what Kafka's tool answers, and how it then describes the entity."""
+    """The answer of Kafka's tool to each step, and its description of the entity afterwards."""
     recorded = []
     held: dict[frozenset[str], dict[str, str]] = {}
     for step in steps:
@@ -176,16 +176,16 @@ def through_kafka(tools: Tools, steps: list[Step]) -> list[tuple[Ran, Described]
 
 
 def everything(tools: Tools) -> list[Described]:
-    """All entities of each kind, by Kafka's tool."""
+    """All entities of each type, described by Kafka's tool."""
     return [described(tools.kafka("--describe", *names)) for names in ALL]
 
 
 def stored(tools: Tools) -> dict[str, object]:
-    """Every config in ZooKeeper, to the letter; nothing on KRaft. A node stays when its last quota has gone."""
+    """Every config in ZooKeeper as stored; empty on KRaft. A node stays after its last quota is deleted."""
     return {path: config for path, config in znodes(tools.zookeeper).items() if config} if tools.zookeeper else {}
 
 
-def test_a_random_sequence_is_the_same_through_both_tools(tools: Tools, request: pytest.FixtureRequest) -> None:
+def test_a_random_sequence_has_the_same_effect_through_both_tools(tools: Tools, request: pytest.FixtureRequest) -> None:
     steps, end = sequence(f"kquota configs, {request.node.callspec.params['tools']}")
     for step in end:
         assert tools.kquota(*step.alter).code == 0

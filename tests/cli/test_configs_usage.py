@@ -1,4 +1,4 @@
-"""Wrong usage of `configs`: what Kafka's tool rejects, kquota rejects before it contacts anything, in Kafka's words."""
+"""Wrong usage of `configs`: kquota rejects what Kafka's tool rejects, in Kafka's words and before any connection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RATE = ["--add-config", "producer_byte_rate=1"]
 TYPES = "--entity-type"
 NAME = "--entity-name"
 
-# Arguments, and the words that both tools have for what is wrong ("" where ours are other words).
+# The arguments, and the error text of both tools ("" where kquota's text differs).
 BOTH = {
     "no action": (["--user", "a"], "Command must include exactly one action: --describe, --alter"),
     "two actions": (["--alter", "--describe", "--user", "a"], "Command must include exactly one action"),
@@ -178,7 +178,10 @@ OURS_ALONE = {
 
 
 def refused(arguments: list[str], connection: str) -> str:
-    """Our one line, without the prefix. Nobody listens at the address: had we asked, the code would be 1."""
+    """kquota's one line without the prefix.
+
+    No server listens at the address: after a connection attempt the code would be 1.
+    """
     ours = kquota_here("configs", connection, "127.0.0.1:1", *arguments)
     assert (ours.code, ours.out, ours.err.count("\n")) == (2, "", 1), ours
     assert "CANARY" not in ours.err
@@ -186,7 +189,9 @@ def refused(arguments: list[str], connection: str) -> str:
 
 
 @pytest.mark.parametrize(("arguments", "words"), BOTH.values(), ids=BOTH)
-def test_both_refuse(kafka_431: Sandbox, config_commands: ConfigCommands, arguments: list[str], words: str) -> None:
+def test_both_tools_refuse(
+    kafka_431: Sandbox, config_commands: ConfigCommands, arguments: list[str], words: str
+) -> None:
     theirs = config_commands(str(kafka_431.kafka))("--bootstrap-server", kafka_431.bootstrap, *arguments)
     assert theirs.code == 1, theirs
     assert words in theirs.err
@@ -194,7 +199,7 @@ def test_both_refuse(kafka_431: Sandbox, config_commands: ConfigCommands, argume
 
 
 @pytest.mark.parametrize("name", ON_ZOOKEEPER)
-def test_both_refuse_on_zookeeper(kafka_282: Sandbox, config_commands: ConfigCommands, name: str) -> None:
+def test_both_tools_refuse_over_zookeeper(kafka_282: Sandbox, config_commands: ConfigCommands, name: str) -> None:
     arguments, words = ON_ZOOKEEPER[name]
     theirs = config_commands(str(kafka_282.kafka))("--zookeeper", str(kafka_282.zookeeper), *arguments)
     assert theirs.code == 1, theirs
@@ -204,7 +209,7 @@ def test_both_refuse_on_zookeeper(kafka_282: Sandbox, config_commands: ConfigCom
 
 @pytest.mark.parametrize("connection", ["--bootstrap-server", "--zookeeper"])
 @pytest.mark.parametrize(("arguments", "words"), OURS_ALONE.values(), ids=OURS_ALONE)
-def test_we_refuse_more(arguments: list[str], words: str, connection: str) -> None:
+def test_only_kquota_refuses(arguments: list[str], words: str, connection: str) -> None:
     assert words in refused(arguments, connection)
 
 
@@ -215,5 +220,5 @@ NEED_BROKERS = {
 
 
 @pytest.mark.parametrize("arguments", NEED_BROKERS.values(), ids=NEED_BROKERS)
-def test_zookeeper_checks_nothing(arguments: list[str]) -> None:
+def test_kquota_checks_values_that_zookeeper_does_not_check(arguments: list[str]) -> None:
     assert refused(["--alter", *arguments], "--zookeeper").endswith(". Use --bootstrap-server\n")

@@ -1,4 +1,4 @@
-"""Which cluster, and how to log in there: real listeners, right and wrong; no secret in what anybody can see."""
+"""How commands connect and log in: real listeners, right and wrong configurations, and no secret visible anywhere."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tests.secured import CANARY, NOBODY, Secured
 
 
 def describe(secured: Secured, listener: str, properties: Mapping[str, str], env: dict[str, str] | None = None) -> Ran:
-    """`kquota configs --describe` through that listener; stores are named by their files in the folder."""
+    """`kquota configs --describe` over that listener. The files in the folder name the stores."""
     config = secured.config("client.properties", located(properties, secured.folder))
     return ask("--bootstrap-server", secured.at[listener], "--command-config", str(config), env=env)
 
 
 @pytest.mark.parametrize(("listener", "properties"), RIGHT.values(), ids=RIGHT)
-def test_a_right_config_gets_in(secured: Secured, listener: str, properties: Mapping[str, str]) -> None:
+def test_a_correct_config_logs_in(secured: Secured, listener: str, properties: Mapping[str, str]) -> None:
     ran = describe(secured, listener, properties)
     assert (ran.code, ran.err) == (0, "")
 
 
 @pytest.mark.parametrize(("listener", "properties", "reason"), WRONG.values(), ids=WRONG)
-def test_a_wrong_config_is_one_line(
+def test_a_wrong_config_prints_one_line(
     secured: Secured, listener: str, properties: Mapping[str, str], reason: str
 ) -> None:
     ran = describe(secured, listener, properties)
@@ -45,7 +45,7 @@ def test_a_wrong_config_is_one_line(
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """A server that accepts and never says a word."""
+    """A server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
@@ -55,20 +55,20 @@ def ask(*options: str, env: dict[str, str] | None = None) -> Ran:
 
 
 @pytest.mark.parametrize("dead", ["refuses", "says nothing"])
-def test_the_next_server_is_asked_when_the_first_is_dead(secured: Secured, silent: str, dead: str) -> None:
+def test_kquota_tries_the_next_server_when_the_first_is_dead(secured: Secured, silent: str, dead: str) -> None:
     first = "127.0.0.1:1" if dead == "refuses" else silent
     ran = ask("--bootstrap-server", f"{first},{secured.at['PLAINTEXT']}")
     assert (ran.code, ran.err) == (0, "")
 
 
-def test_brokers_that_cannot_be_reached_where_they_say_they_are(secured: Secured) -> None:
+def test_unreachable_advertised_listeners(secured: Secured) -> None:
     ran = ask("--bootstrap-server", secured.at["ASTRAY"])
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert f"the cluster reports its brokers as {NOBODY}. Check that this host can reach them" in ran.err
 
 
 @pytest.mark.parametrize("option", ["--bootstrap-server", "--zookeeper"])
-def test_a_handshake_that_nobody_answers_ends_by_the_deadline(secured: Secured, silent: str, option: str) -> None:
+def test_an_unanswered_handshake_ends_by_the_deadline(secured: Secured, silent: str, option: str) -> None:
     if option == "--zookeeper":
         trust = f"zookeeper.ssl.truststore.location={secured.folder}/ca.pem\n"
         file = secured.folder / "zk.properties"
@@ -80,25 +80,25 @@ def test_a_handshake_that_nobody_answers_ends_by_the_deadline(secured: Secured, 
     started = time.monotonic()
     ran = ask(option, silent, *how)
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
-    # The bound is the rule (10 s at most to connect); start and stop of a process on a busy machine come on top.
+    # The bound is the rule (10 s at most to connect), plus start and end of a process on a busy machine.
     assert time.monotonic() - started < 60
 
 
-def test_the_deadline_is_the_operators(secured: Secured, silent: str) -> None:
+def test_the_operator_can_set_the_deadline(secured: Secured, silent: str) -> None:
     file = secured.config("client.properties", {"default.api.timeout.ms": "1000"})
     ran = ask("--bootstrap-server", silent, "--command-config", str(file))
     assert "no broker answered within 1 s. Check that this is the port of a broker" in ran.err
 
 
 def everything(secured: Secured) -> dict[str, str]:
-    """Every secret there is, in one file."""
+    """A file with every kind of secret."""
     return located({**SASL_SSL, **TRUST_P12, **CLIENT_P12, **scram(512, f"not{CANARY}")}, secured.folder)
 
 
 @pytest.mark.parametrize("debug", [{}, {"KQUOTA_DEBUG": "1"}], ids=["as always", "with tracebacks"])
 @pytest.mark.parametrize("listener", ["LOGIN", "PLAINTEXT", "EXPIRED"])
-def test_no_secret_is_ever_seen(secured: Secured, tmp_path: Path, listener: str, debug: dict[str, str]) -> None:
-    """In what is written, in the process table while it runs, and in whatever it leaves behind."""
+def test_no_secret_is_visible(secured: Secured, tmp_path: Path, listener: str, debug: dict[str, str]) -> None:
+    """Checks the output, the process table during the run, and all files that remain."""
     scratch = tmp_path / "tmp"
     scratch.mkdir()
     file = secured.config("client.properties", everything(secured))
@@ -125,10 +125,10 @@ REFUSED_FILES = {
 
 @pytest.mark.parametrize("debug", [{}, {"KQUOTA_DEBUG": "1"}], ids=["as always", "with tracebacks"])
 @pytest.mark.parametrize("change", REFUSED_FILES.values(), ids=REFUSED_FILES)
-def test_a_file_that_is_refused_is_named_without_its_secrets(
+def test_an_error_about_a_file_does_not_contain_its_secrets(
     secured: Secured, change: Mapping[str, str], debug: dict[str, str]
 ) -> None:
-    """Before anything is contacted: nobody listens there."""
+    """kquota refuses it before any connection, because no server listens there."""
     file = secured.config("client.properties", {**everything(secured), **change})
     where = ("--bootstrap-server", "127.0.0.1:1", "--command-config", str(file))
     ran = run([sys.executable, "-m", "kquota", "configs", "--describe", "--entity-type", "users", *where], debug)
@@ -137,8 +137,8 @@ def test_a_file_that_is_refused_is_named_without_its_secrets(
     assert str(file) in ran.err.replace("\n", "").replace("│", "").replace(" ", "") or str(file) in ran.err
 
 
-def test_pem_files_and_passwords_need_no_library_for_ciphers(secured: Secured) -> None:
-    """What is read by OpenSSL itself is not read by a second library as well: an operator would feel its import."""
+def test_pem_files_and_passwords_do_not_import_cryptography(secured: Secured) -> None:
+    """OpenSSL itself reads these files, so kquota avoids the slow import of a second library."""
     file = secured.config("client.properties", located({**SASL_SSL, **CLIENT, **scram(512)}, secured.folder))
     where = ["--bootstrap-server", secured.at["LOGIN"], "--command-config", str(file)]
     code = (
@@ -160,8 +160,8 @@ SAME = [
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_the_same_file_serves_kafkas_own_tool(secured: Secured, name: str) -> None:
-    """Passwords with quotes, backslashes, commas and an é in them too: both read the file in the same way."""
+def test_kafkas_own_tool_reads_the_same_file(secured: Secured, name: str) -> None:
+    """Passwords contain quotes, backslashes, commas and an é, and both tools read the file in the same way."""
     listener, properties = RIGHT[name]
     file = secured.config("client.properties", located(properties, secured.folder))
     asked = ["--describe", "--entity-type", "users", "--bootstrap-server", secured.at[listener]]

@@ -1,4 +1,4 @@
-"""Errors of rooms that know no options: a person reads options and commands, a program the names of parameters."""
+"""Errors below `cli`: a person reads options and commands, a program reads the names of parameters."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ CASES: dict[str, tuple[KquotaError, str, str]] = {
 
 
 @pytest.mark.parametrize(("error", "program", "person"), CASES.values(), ids=CASES)
-def test_who_reads_what(error: KquotaError, program: str, person: str) -> None:
+def test_errors_name_options_for_people_and_parameters_for_programs(
+    error: KquotaError, program: str, person: str
+) -> None:
     assert (str(error), worded(error)) == (program, person)
 
 
 @pytest.mark.parametrize("step", NextStep)
-def test_each_step_is_a_command(step: NextStep) -> None:
+def test_each_next_step_is_a_command_for_people(step: NextStep) -> None:
     assert "kquota " in worded(Invalid(step))

@@ -1,4 +1,4 @@
-"""`kquota quota export`, `diff` and `apply`, as an operator and a pipeline run them, on every way to every Kafka."""
+"""`kquota quota export`, `diff` and `apply` for operators and pipelines, over every connection to every Kafka."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EVERYBODY = 'version: 1\nowns: ["*", default-user, default-client, default-ip]\n
 
 @dataclass(frozen=True)
 class Way:
-    """One connection to one cluster, without a client quota when a test begins."""
+    """One connection to one cluster, which has no client quota when a test begins."""
 
     connection: tuple[str, str]
     folder: Path
@@ -45,7 +45,7 @@ class Way:
         return ran
 
     def seen(self) -> None:
-        """What kquota wrote is told by every broker when this returns. In a ZooKeeper it is there for all at once."""
+        """When this returns, every broker shows what kquota wrote. In ZooKeeper the data is visible to all at once."""
         option, address = self.connection
         if option == "--bootstrap-server":
             agreed(address)
@@ -66,7 +66,10 @@ def way(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
     ]
 )
 def unburdened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
-    """For thousands of changes: on a ZooKeeper they would hold up its brokers for the tests of the next 15 minutes."""
+    """A cluster for thousands of changes.
+
+    On ZooKeeper they would delay its brokers for the tests of the next 15 minutes.
+    """
     fixture, on_zookeeper = request.param
     yield from emptied(request, fixture, on_zookeeper, tmp_path)
 
@@ -81,7 +84,7 @@ def emptied(request: pytest.FixtureRequest, fixture: str, on_zookeeper: bool, fo
 
 
 def everything() -> str:
-    """A document with every kind of entity, every name that Kafka takes and every limit."""
+    """A document with every type of entity, every name that Kafka accepts and every limit."""
     limits: dict[Entity, dict[str, float]] = {}
     for n, name in enumerate(NAMES.values()):
         some = dict(list(LIMITS.items())[n % 3 :])
@@ -179,7 +182,7 @@ def test_a_change_from_diff_to_done(way: Way) -> None:
 
 
 @pytest.mark.kafka
-def test_what_was_not_reviewed_is_not_written(way: Way) -> None:
+def test_a_change_that_was_not_reviewed_is_not_written(way: Way) -> None:
     document = "version: 1\nusers: {carol: {request_percentage: 5}}"
     change = way.kquota("diff", document=document).out.splitlines()[-1].removeprefix("change: ")
     assert way.apply("version: 1\nusers: {carol: {request_percentage: 4}}").code == 0
@@ -191,7 +194,7 @@ def test_what_was_not_reviewed_is_not_written(way: Way) -> None:
 
 
 @pytest.mark.kafka
-def test_who_is_protected_is_refused_by_name_and_kept_from_pruning(way: Way) -> None:
+def test_a_protected_entity_is_neither_changed_nor_pruned(way: Way) -> None:
     assert way.apply("version: 1\nusers: {admin: {request_percentage: 9}}").code == 0
     protected = 'version: 1\nowns: ["*"]\nprotect: [User:admin]\n'
     pruned = way.apply(protected, "--prune")
@@ -202,7 +205,7 @@ def test_who_is_protected_is_refused_by_name_and_kept_from_pruning(way: Way) -> 
     assert "dave" not in way.kquota("export").out
 
 
-def test_killed_in_the_middle_and_applied_again_it_is_whole(unburdened: Way) -> None:
+def test_a_killed_apply_is_completed_by_the_next_apply(unburdened: Way) -> None:
     way = unburdened
     names = [f"k-{n:04}" for n in range(1_200)]
     document = "version: 1\nusers:\n" + "".join(f"  {name}: {{request_percentage: 5}}\n" for name in names)
@@ -224,7 +227,7 @@ def test_killed_in_the_middle_and_applied_again_it_is_whole(unburdened: Way) -> 
 
 
 def on_a_terminal(way: Way, answer: str) -> Ran:
-    """`apply` with a terminal as stdin and stderr; what is typed shows on it."""
+    """`apply` with a terminal as stdin and stderr. The terminal shows what is typed."""
     ours, theirs = pty.openpty()
     with os.fdopen(ours, "r+b", buffering=0) as terminal:
         applying = subprocess.Popen(
@@ -240,14 +243,14 @@ def on_a_terminal(way: Way, answer: str) -> Ran:
             while more := terminal.read(4096):
                 shown += more
         except OSError:
-            pass  # Linux's way to say that nobody has the terminal open any more.
+            pass  # On Linux this error means that no process has the terminal open any more.
         out, _ = applying.communicate()
     way.seen()
     return Ran(applying.returncode, out.decode(), shown.decode().replace("\r\n", "\n"))
 
 
 @pytest.mark.kafka
-def test_on_a_terminal_it_asks_once(way: Way) -> None:
+def test_apply_on_a_terminal_asks_once(way: Way) -> None:
     (way.folder / "quotas.yaml").write_text(ALICE)
     declined = on_a_terminal(way, "n\n")
     assert (declined.code, declined.out) == (1, "")
@@ -264,8 +267,8 @@ def test_on_a_terminal_it_asks_once(way: Way) -> None:
 
 
 @pytest.mark.kafka
-def test_replication_throttles_go_the_same_way(way: Way, request: pytest.FixtureRequest) -> None:
-    """On brokers and topics that are named; a topic that does not exist is refused before any write."""
+def test_replication_throttles_in_a_document(way: Way, request: pytest.FixtureRequest) -> None:
+    """On named brokers and topics. A topic that does not exist is refused before any write."""
     hand = OtherHand(request.getfixturevalue(WAYS[request.node.callspec.params["way"]][0]))
     request.addfinalizer(hand.close)
     topic = hand.topic({0: [1, 2], 1: [2, 3]}, size=1)
@@ -310,8 +313,8 @@ def test_ipv6_in_zookeeper_is_refused_before_any_write(
 
 
 @pytest.mark.kafka
-def test_what_a_broker_holds_and_should_not_is_exported_and_told(kafka_431: object, tmp_path: Path) -> None:
-    """NaN and infinity, which a broker takes from other tools."""
+def test_invalid_values_of_a_broker_are_exported_and_reported(kafka_431: object, tmp_path: Path) -> None:
+    """NaN and infinity, which a broker accepts from other tools."""
     from kquota.quota.change import QuotaChange
 
     bootstrap: str = kafka_431.bootstrap  # type: ignore[attr-defined]
@@ -358,7 +361,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("arguments", "document", "reason"), BAD.values(), ids=BAD)
-def test_bad_input_is_one_line_and_2_and_contacts_nobody(
+def test_bad_input_prints_one_line_and_exits_2_without_a_connection(
     arguments: list[str], document: bytes | None, reason: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "quotas.yaml"
@@ -373,7 +376,7 @@ def test_bad_input_is_one_line_and_2_and_contacts_nobody(
     assert "\x1b" not in ran.err
 
 
-def test_a_document_from_stdin_is_called_so() -> None:
+def test_errors_in_a_document_from_stdin_name_stdin() -> None:
     ran = run([sys.executable, "-m", "kquota", "quota", "diff", "-", "--zookeeper", "x:1"], stdin="users: {}")
     assert (ran.code, ran.err) == (
         2,

@@ -1,4 +1,4 @@
-"""What --bytes-in takes for a file, and when a live cluster is sampled."""
+"""The files that --bytes-in accepts, and when kquota samples a live cluster."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FILES = ["rates.csv", "day=1.csv", "date=2026-11-21/rates.csv"]
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
+def test_a_bytes_in_file_may_have_any_name(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(RATES)
@@ -48,7 +48,7 @@ def test_a_pipe_is_read_as_a_file(tmp_path: Path) -> None:
     writer.join(10)
 
 
-def test_what_is_no_file_and_no_rate_is_refused(tmp_path: Path) -> None:
+def test_a_value_that_is_neither_a_file_nor_a_rate_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="write a broker id and a rate"):
         given(str(tmp_path))
 
@@ -81,9 +81,7 @@ HISTORIES: dict[str, tuple[list[str], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize(("patterns", "stems"), HISTORIES.values(), ids=HISTORIES)
-def test_a_history_is_named_by_files_globs_and_folders(
-    tmp_path: Path, patterns: list[str], stems: tuple[str, ...]
-) -> None:
+def test_a_history_can_be_files_globs_or_folders(tmp_path: Path, patterns: list[str], stems: tuple[str, ...]) -> None:
     here = tmp_path / "here"
     here.mkdir()
     for stem in ("c-1", "c-2", "d-1"):
@@ -101,14 +99,14 @@ def test_a_history_is_named_by_files_globs_and_folders(
     [("no-such-*", "there is no such file or folder"), ("x" * 300, "cannot be read: File name too long")],
     ids=["a glob of nothing", "a name that is too long"],
 )
-def test_a_history_that_is_not_there(tmp_path: Path, pattern: str, complaint: str) -> None:
+def test_a_missing_history(tmp_path: Path, pattern: str, complaint: str) -> None:
     with pytest.raises(Invalid) as raised:
         gathered(given(history=[str(tmp_path / pattern)]), Connection(), Plan(targets={}), tmp_path)
     assert worded(raised.value) == f"--history {tmp_path / pattern}: {complaint}"
 
 
 TOLD: dict[str, tuple[tuple[str, ...], list[str] | None, set[int], bool]] = {
-    # --bytes-in, --history, the brokers that hold something: whether nothing is sampled.
+    # --bytes-in, --history, the brokers that hold a replica: whether kquota samples nothing.
     "nobody tells": ((), None, {1, 2}, False),
     "of one of two": (("1=3MB/s",), None, {1, 2}, False),
     "of all": (("1=3MB/s", "2=0"), None, {1, 2}, True),
@@ -118,7 +116,7 @@ TOLD: dict[str, tuple[tuple[str, ...], list[str] | None, set[int], bool]] = {
 
 
 @pytest.mark.parametrize(("rates", "history", "holding", "told"), TOLD.values(), ids=TOLD)
-def test_a_cluster_is_sampled_unless_every_leader_is_told(
+def test_a_cluster_is_sampled_unless_the_write_rate_of_every_leader_is_given(
     rates: tuple[str, ...], history: list[str] | None, holding: set[int], told: bool
 ) -> None:
     assert given(*rates, history=history).told(set(map(BrokerId, holding))) is told

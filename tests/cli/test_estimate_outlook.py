@@ -1,4 +1,4 @@
-"""What `move estimate` says of its certainty, of disks and of waves: the words, and the keys of the JSON document."""
+"""The text and the JSON of `move estimate` about uncertainty, disks and waves."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def room(
     log_dir: str | None = None,
     apart: int | None = None,
 ) -> Room:
-    """100 GB arrive; `apart` is usable if log dirs with the same figures are volumes of their own."""
+    """100 GB arrive. `apart` is the usable space if log dirs with the same figures are separate volumes."""
     all_told = usable if apart is None else apart
     return Room(
         broker=broker,
@@ -91,7 +91,7 @@ def test_the_disks(rooms: Sequence[Room], text: str) -> None:
     assert [line.split() for line in found.splitlines()] == [line.split() for line in text.splitlines()]
 
 
-def test_only_copies_that_cannot_come_are_refused() -> None:
+def test_only_copies_that_cannot_fit_are_refused() -> None:
     tight, short, fine = room(110 * GB, 20e9), room(90 * GB, broker=4, log_dir="/d1"), room(150 * GB, broker=5)
     found = told(tight, short, fine)
     assert found.full == (short,)
@@ -116,7 +116,7 @@ def test_log_dirs_that_may_be_one_volume_are_a_warning() -> None:
     assert told(room(60 * GB, apart=90 * GB)).full
 
 
-def test_the_peak_of_a_leader_is_a_warning() -> None:
+def test_a_leader_whose_peak_exceeds_the_throttle_is_a_warning() -> None:
     assert list(warnings(replace(NOTHING, at_peak=(7,)))) == [
         "warning: leader 7: at the peak of its write rate (p99) the copies cannot catch up, and the move does not "
         "finish while the peak lasts"
@@ -146,7 +146,7 @@ def test_the_waves() -> None:
     }
 
 
-def test_json_says_null_for_unknown() -> None:
+def test_unknown_is_null_in_json() -> None:
     assert ahead(told(room(None, None))) == {
         "band": None,
         "never_at_peak_of": [],

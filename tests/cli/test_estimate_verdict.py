@@ -1,4 +1,4 @@
-"""What forbids a move, that text, page and JSON say the same of it, and what only looks as if it did."""
+"""The verdict on a move: text, page and JSON agree, and apparent contradictions do not refuse it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kquota.pace.work import Link
 from kquota.spark.estimate import Unsized
 from tests.cli.pages import MB, Case, shown, ticket
 
-# Two partitions of which each alone can be outrun.
+# Two partitions, each of which alone can catch up.
 TWO = tuple(Link(leader=1, destination=d, copies=1, bytes=91 * MB, writes=5.0 * MB) for d in (3, 4))
 MANY = tuple(Link(leader=n, destination=1000 + n, copies=1, bytes=MB, writes=1.0) for n in range(401))
 REFUSED: dict[str, tuple[Case, str | None]] = {
@@ -63,7 +63,7 @@ REFUSED: dict[str, tuple[Case, str | None]] = {
 
 
 @pytest.mark.parametrize(("case", "why"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused_and_that_everybody_says_so(case: Case, why: str | None) -> None:
+def test_text_page_and_json_refuse_the_same_moves(case: Case, why: str | None) -> None:
     answer = ticket(case).answer
     found, told, page = answer.verdict.refused, json.loads(document(answer)), shown(case)
     assert told["refused"] == found
@@ -74,8 +74,8 @@ def test_what_is_refused_and_that_everybody_says_so(case: Case, why: str | None)
         assert (found or "").startswith(why)
 
 
-def test_a_throttle_below_in_is_no_contradiction() -> None:
-    """KIP-73's term is the busiest broker's of the whole cluster, and nobody writes that much to what moves."""
+def test_a_throttle_below_in_can_still_finish() -> None:
+    """KIP-73's term is the rate of the busiest broker in the cluster. The moving partitions receive less."""
     case = Case(bytes_in=50.0 * MB)
     answer = ticket(case).answer
     told, page = text(answer), shown(case)
@@ -89,8 +89,8 @@ def test_a_throttle_below_in_is_no_contradiction() -> None:
     assert json.loads(document(answer))["window"]["broken"] == []
 
 
-def test_waves_that_finish_one_by_one_are_not_refused_for_what_they_need_at_once() -> None:
-    """At once the copies need 10 MB/s of broker 1, one after the other 5."""
+def test_waves_that_finish_one_by_one_are_not_refused_for_their_sum() -> None:
+    """Together the copies need 10 MB/s of broker 1; one after the other they need 5."""
     at_once, waves = Case(links=TWO, writes=0.0), Case(links=TWO, writes=0.0, each_link=True)
     assert (ticket(at_once).answer.verdict.refused or "").startswith("the move can never finish")
     answer = ticket(waves).answer
@@ -103,7 +103,7 @@ def test_waves_that_finish_one_by_one_are_not_refused_for_what_they_need_at_once
     assert "Bottleneck   in wave 1 (my-topic-0 to my-topic-0) broker 3, which receives 91 MB" in said
     assert "Can finish   yes\n" in said
     assert "The move can finish" in page.text[""]
-    # They would start all of it.
+    # All waves would start at once.
     assert (page.commands, "the whole plan at once can never finish" in page.text["Commands in their order"]) == (
         [],
         True,
@@ -119,8 +119,8 @@ def test_a_deadline_is_met_by_the_waves_together() -> None:
     assert json.loads(document(answer))["deadline"] == {"seconds": 60.0, "met": True}
 
 
-def test_a_throttle_that_meets_the_deadline_is_not_below_what_does() -> None:
-    """What does is searched for to a ten-thousandth."""
+def test_a_throttle_that_meets_the_deadline_is_not_below_the_minimum() -> None:
+    """kquota searches the minimum throttle to a ten-thousandth."""
     asked, move = limits("8MB/s", "60s", None, None), ticket(Case()).answer.pace
     found = window(asked, move, ByteRate(8 * MB + 500), None, 2)
     assert found.broken(8 * MB) == ()
@@ -128,14 +128,14 @@ def test_a_throttle_that_meets_the_deadline_is_not_below_what_does() -> None:
     assert [bound.why for bound in late.broken(8 * MB)] == ["the deadline, 20 s"]
 
 
-def test_above_the_links_that_are_followed_the_time_is_called_a_lower_bound() -> None:
+def test_with_too_many_links_to_simulate_the_time_is_a_lower_bound() -> None:
     case = Case(links=MANY, throttle="1MB/s", writes=0.0)
     assert "a lower bound: beyond 400 links" in text(ticket(case).answer)
     assert "a lower bound: beyond 400 links" in shown(case).text[""]
     assert "a lower bound: beyond" not in text(ticket(Case()).answer)
 
 
-def test_what_was_assumed_is_in_the_document() -> None:
+def test_the_document_lists_assumptions() -> None:
     answer = ticket(Case()).answer
     taken = replace(answer.measured, assumed=Unsized(partitions=7, named=("t-1", "t-2")), unseen=(9,))
     told = {"leaders": 0, "in_sync": 0, "sizes": 7, "sizes_named": ["t-1", "t-2"], "empty_brokers": [9]}

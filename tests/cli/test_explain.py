@@ -1,4 +1,4 @@
-"""`kquota quota explain` as an operator and as a script see it: whole documents, exit codes, and nothing on stderr."""
+"""`kquota quota explain` for operators and scripts: whole documents, exit codes, and an empty stderr."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 @pytest.fixture
 def messy(zookeeper: Sandbox) -> Iterator[str]:
-    """A Kafka's znodes under a chroot: three brokers, and what years of other tools left behind."""
+    """A Kafka's znodes under a chroot: three brokers, and leftovers of other tools."""
     chroot = f"/explain-{uuid.uuid4().hex[:8]}"
     client = KazooClient(hosts=zookeeper.zookeeper)
     client.start()
@@ -71,7 +71,7 @@ MESSY: dict[str, dict[str, str] | bytes] = {
 
 
 def golden(name: str, ran: Ran, connect: str) -> None:
-    """Exit code, stdout and stderr as they are on file; REWRITE_GOLDEN=1 writes them anew, for the eye to read."""
+    """Compares exit code, stdout and stderr with the file. REWRITE_GOLDEN=1 writes the file again, for review."""
     seen = f"exit code {ran.code}\n--- stdout\n{ran.out}--- stderr\n{ran.err}"
     seen = seen.replace(connect, "zk:2181") if connect else seen
     path = GOLDEN / f"{name}.txt"
@@ -129,7 +129,7 @@ KNOWN: dict[str, tuple[dict[str, str | None], Client]] = {
 
 
 @pytest.mark.parametrize(("name", "case"), KNOWN.items(), ids=KNOWN)
-def test_what_is_said_where_brokers_tell(name: str, case: tuple[dict[str, str | None], Client]) -> None:
+def test_explain_with_the_settings_of_brokers(name: str, case: tuple[dict[str, str | None], Client]) -> None:
     told, client = case
     quotas = {Entity(user="alice"): EVERY_KEY, Entity(client_id="etl"): {CONSUMER_BYTE_RATE: 1e6}}
     slow = broker(BrokerId(3), told | {"num.io.threads": "4"})
@@ -137,7 +137,7 @@ def test_what_is_said_where_brokers_tell(name: str, case: tuple[dict[str, str | 
     golden(f"explain-{name}", Ran(0, text(explained(explain(quotas, cluster, client=client))), ""), "")
 
 
-def test_a_key_that_the_brokers_do_not_know_limits_nobody() -> None:
+def test_a_key_that_the_brokers_do_not_know_has_no_effect() -> None:
     quotas = {Entity(user="alice"): EVERY_KEY}
     found = explain(quotas, Capacity(brokers=None, release=(2, 6)), client=Client(user="alice", client_id="c"))
     answer = explained(found)
@@ -146,7 +146,7 @@ def test_a_key_that_the_brokers_do_not_know_limits_nobody() -> None:
     assert keys == dict.fromkeys(EVERY_KEY, (False, False)) | {CONTROLLER_MUTATION_RATE: (True, True)}
 
 
-def test_every_command_that_is_proposed_works_and_what_is_left_needs_a_person(messy: str) -> None:
+def test_every_proposed_command_works_and_other_findings_need_a_person(messy: str) -> None:
     def look() -> list[dict[str, object]]:
         ran = kquota("quota", "explain", "--all", "--zookeeper", messy, "--output", "json")
         found = json.loads(ran.out)
@@ -161,7 +161,7 @@ def test_every_command_that_is_proposed_works_and_what_is_left_needs_a_person(me
     assert {str(finding["rule"]) for finding in look()} == {"unreadable"}
 
 
-def test_a_clean_set_is_0(messy: str) -> None:
+def test_quotas_without_findings_exit_0(messy: str) -> None:
     client = KazooClient(hosts=messy)
     client.start()
     for kind in ("users", "clients", "ips"):
@@ -176,7 +176,7 @@ def test_a_clean_set_is_0(messy: str) -> None:
 
 
 @pytest.mark.kafka
-def test_on_brokers_everything_is_known(kafka_431: Sandbox) -> None:
+def test_over_brokers_nothing_is_unknown(kafka_431: Sandbox) -> None:
     at = ("--bootstrap-server", kafka_431.bootstrap)
     name = f"e-{uuid.uuid4().hex[:6]}"
     limits = "producer_byte_rate=10MB/s,request_percentage=110,controller_mutation_rate=5"
@@ -210,7 +210,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("arguments", "reason"), WRONG.values(), ids=WRONG)
-def test_wrong_usage_is_said_before_anything_is_contacted(arguments: list[str], reason: str) -> None:
+def test_wrong_usage_is_reported_before_any_connection(arguments: list[str], reason: str) -> None:
     ran = kquota("quota", "explain", "--bootstrap-server", "127.0.0.1:1", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert reason in ran.err

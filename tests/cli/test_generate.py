@@ -1,4 +1,4 @@
-"""`reassign-partitions --generate` beside Kafka's own tool, on real brokers."""
+"""`reassign-partitions --generate` on real brokers, compared with Kafka's own tool."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TITLES = ["Current partition replica assignment", None, "", "Proposed partition 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """One operator at one cluster, with both tools at hand."""
+    """One operator at one cluster, with both tools."""
 
     hand: OtherHand
     connection: tuple[str, str]
@@ -56,15 +56,18 @@ def desk(hand: OtherHand, connection: tuple[str, str], reassign_commands: Reassi
 
 
 def plans(ran: Ran) -> tuple[Any, Any]:
-    """The current and the proposed assignment; everything around them is fixed."""
+    """The current and the proposed assignment. The text around them is fixed."""
     assert ran.code == 0, ran
     lines = ran.out.split("\n")
     assert [title and line for title, line in zip(TITLES, lines, strict=True)] == TITLES
     return json.loads(lines[1]), json.loads(lines[4])
 
 
-def test_the_output_is_kafkas_and_kafkas_tool_executes_it(desk: Desk) -> None:
-    """All but the proposal is Kafka's to the letter, the log dirs of today's replicas included; theirs is random."""
+def test_the_output_matches_kafka_and_kafkas_tool_executes_it(desk: Desk) -> None:
+    """Everything except the proposal matches Kafka exactly, including the log dirs of current replicas.
+
+    Kafka's proposal is random.
+    """
     topic = desk.hand.topic({0: (1, 2), 1: (2, 3), 2: (3, 1)}, size=10_000)
     asked = [*desk.topics(topic), "--broker-list", "3,1"]
     theirs, ran = desk.theirs(*asked), desk.ours(*asked, "--seed", "7")
@@ -111,7 +114,7 @@ def test_the_document_and_the_warnings(desk: Desk) -> None:
     assert plans(again) == (found["current"], found["proposed"])
 
 
-def test_what_the_cluster_does_not_have(desk: Desk) -> None:
+def test_topics_and_brokers_that_do_not_exist(desk: Desk) -> None:
     topic = desk.hand.topic({0: (1, 2)}, size=10_000)
     cases = {
         "Topic no-such-topic not found": ("no-such-topic", "1,2"),

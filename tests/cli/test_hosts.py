@@ -32,10 +32,10 @@ pytestmark = pytest.mark.kafka
 
 TOPIC, ZNODES, NOTHING = "a topic", "znodes", "nothing"
 SHARED = [("4.3.1 Admin API", TOPIC), ("3.9.1 ZooKeeper", ZNODES), ("3.9.1 ZooKeeper", TOPIC)]
-"""What the hosts share. With a topic on 3.9.1 they take both connections in turn."""
+"""The record that the hosts share. With a topic on 3.9.1 they alternate between both connections."""
 EVERY = [*SHARED, ("4.3.1 Admin API", NOTHING)]
 OPERATORS = {Setting.of_broker(BrokerId(1), LEADER_RATE): "123456789"}
-"""What an operator set by hand, and has to find again."""
+"""Values that an operator set by hand and must find again."""
 SUBMITTING = Doom(n=1, death=Death.BEFORE, submitting=True)
 PAUSED = Doom(n=1, death=Death.BEFORE, signal=signal.SIGSTOP, submitting=True)
 
@@ -59,7 +59,7 @@ def planned(team: Team) -> tuple[TopicPartition, str]:
 
 
 def moving(team: Team, host: Host, *more: str, rate: str = SLOW) -> tuple[TopicPartition, str]:
-    """A move that this host began and that is under way."""
+    """A move in progress that this host started."""
     name, plan = planned(team)
     must_be(0, host.act("--execute", plan, "--throttle", rate, "--force", *more))
     until(lambda: set(team.hand.replicas(name)) == {1, 2, 3}, "it moves")
@@ -77,7 +77,7 @@ def must_be(code: int, ran: Ran) -> Ran:
 
 
 def ended(team: Team, host: Host, name: TopicPartition, plan: str, *more: str) -> Ran:
-    """This host hurries the move to its end and verifies it."""
+    """This host lets the move finish quickly and verifies it."""
     must_be(0, host.act("--execute", plan, "--throttle", FAST, *more))
     team.hand.arrived({name: (1, 3)})
     return host.act("--verify", plan)
@@ -90,8 +90,8 @@ def operators(team: Team) -> None:
 
 @pytest.mark.parametrize(("way", "shared"), [("3.9.1 ZooKeeper", ZNODES)])
 @pytest.mark.parametrize("first", [ZOOKEEPER, BROKERS])
-def test_a_run_goes_on_over_the_other_connection(team: Team, first: str) -> None:
-    """B1, without a topic: one host takes now this connection, now that."""
+def test_a_run_continues_over_the_other_connection(team: Team, first: str) -> None:
+    """B1, without a topic: one host alternates between the two connections."""
     host, other = team.host(0).over(first), team.host(0).over(BROKERS if first == ZOOKEEPER else ZOOKEEPER)
     name, plan = moving(team, host)
     assert [run["state"] for run in other.runs()] == ["moving"]
@@ -114,7 +114,7 @@ def test_a_run_goes_on_over_the_other_connection(team: Team, first: str) -> None
 
 
 @pytest.mark.parametrize(("way", "shared"), SHARED)
-def test_every_host_sees_a_run_and_any_host_ends_it(team: Team) -> None:
+def test_every_host_sees_a_run_and_any_host_can_end_it(team: Team) -> None:
     one, two, three = team.hosts()
     operators(team)
     name, plan = moving(team, one, "--reason", "drain broker 2")
@@ -145,8 +145,8 @@ def test_every_host_sees_a_run_and_any_host_ends_it(team: Team) -> None:
 
 
 @pytest.mark.parametrize(("way", "shared"), SHARED)
-def test_a_throttle_that_two_hosts_set_is_cleared_by_either(team: Team) -> None:
-    """B2: the second host changes the rate of the first one's run, and the first one clears all of it."""
+def test_either_host_clears_a_throttle_that_two_hosts_set(team: Team) -> None:
+    """B2: the second host changes the rate of the first host's run, and the first host clears all of it."""
     one, two, three = team.hosts()
     topic = team.hand.topic({0: (1, 2)}, size=10_000)
     operators(team)
@@ -165,8 +165,8 @@ def test_a_throttle_that_two_hosts_set_is_cleared_by_either(team: Team) -> None:
 @pytest.mark.parametrize(
     ("way", "shared", "way_out"), [*((*each, "abort") for each in SHARED), ("4.3.1 Admin API", TOPIC, "resume")]
 )
-def test_a_run_that_another_host_ended_stays_ended(team: Team, way_out: str) -> None:
-    """B3: the host that was killed before it submitted comes back, and starts nothing of what was aborted."""
+def test_a_run_that_another_host_ended_is_not_reopened(team: Team, way_out: str) -> None:
+    """B3: a host was killed before it submitted its move. When it returns, it starts nothing of the aborted run."""
     one, two, three = team.hosts()
     name, plan = planned(team)
     topic = name.topic
@@ -188,8 +188,8 @@ def test_a_run_that_another_host_ended_stays_ended(team: Team, way_out: str) -> 
 
 
 @pytest.mark.parametrize(("way", "shared"), EVERY)
-def test_a_rate_that_another_host_set_over_a_move_is_not_left_in_silence(team: Team, shared: str) -> None:
-    """B4: cron on the first host verifies the move while the second one's rate is set on all brokers."""
+def test_a_rate_that_another_host_set_during_a_move_is_reported(team: Team, shared: str) -> None:
+    """B4: cron on the first host verifies the move while the second host's rate is set on all brokers."""
     one, two, _ = team.hosts()
     name, plan = moving(team, one)
     must_be(0, two.throttle("set", "--topic", name.topic, "--all-brokers", "--throttle", "30MB/s"))
@@ -221,8 +221,8 @@ def test_a_rate_that_another_host_set_over_a_move_is_not_left_in_silence(team: T
         ("3.9.1 ZooKeeper", TOPIC, (1, 2, 0)),
     ],
 )
-def test_whichever_of_three_runs_ends_last_restores_what_was_before_all(team: Team, order: tuple[int, ...]) -> None:
-    """B5: a move of the first host, and throttles of two others on the same brokers."""
+def test_the_last_of_three_runs_to_end_restores_the_original_values(team: Team, order: tuple[int, ...]) -> None:
+    """B5: a move of the first host, and throttles of two other hosts on the same brokers."""
     operators(team)
     name, plan = moving(team, team.host(0))
     topics = [team.hand.topic({0: (1, 2)}, size=10_000) for _ in range(2)]
@@ -245,7 +245,7 @@ def test_whichever_of_three_runs_ends_last_restores_what_was_before_all(team: Te
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])
 @pytest.mark.parametrize(("shared", "order"), [(TOPIC, (0, 1)), (NOTHING, (0, 1)), (NOTHING, (1, 0))])
 def test_two_moves_on_the_same_brokers(team: Team, shared: str, order: tuple[int, int]) -> None:
-    """B5: without a record no host can know what was before, so none of them reports that all is restored."""
+    """B5: without a record no host knows the previous values, so no host reports that everything is restored."""
     hosts = team.hosts()
     moves = [moving(team, hosts[0]), moving(team, hosts[1], "--additional", rate="30000")]
     codes = [ended(team, hosts[n], *moves[n], "--additional").code for n in order]
@@ -263,8 +263,8 @@ def test_two_moves_on_the_same_brokers(team: Team, shared: str, order: tuple[int
 
 
 @pytest.mark.parametrize(("way", "shared"), SHARED)
-def test_doctor_leaves_what_another_host_holds(team: Team) -> None:
-    """B6: a throttle without a move, and the rates of a move that has ended and was not verified."""
+def test_doctor_leaves_throttles_of_other_hosts_unchanged(team: Team) -> None:
+    """B6: a throttle without a move, and the rates of a finished move that was not verified."""
     one, two, three = team.hosts()
     operators(team)
     topic = team.hand.topic({0: (1, 2)}, size=10_000)
@@ -284,8 +284,11 @@ def test_doctor_leaves_what_another_host_holds(team: Team) -> None:
 
 
 @pytest.mark.parametrize(("way", "shared"), [("4.3.1 Admin API", TOPIC), ("3.9.1 ZooKeeper", ZNODES)])
-def test_an_owner_that_was_taken_over_writes_nothing(team: Team) -> None:
-    """It is paused in the middle of --execute; another host takes over and starts the move; then it wakes up."""
+def test_a_previous_owner_writes_nothing_after_a_takeover(team: Team) -> None:
+    """The owner is paused during --execute.
+
+    Another host takes over and starts the move, and then the owner continues.
+    """
     one, two, three = team.hosts()
     name, plan = planned(team)
     paused = one.doomed(PAUSED, "--execute", plan, "--throttle", SLOW, "--force")
@@ -311,8 +314,8 @@ def test_an_owner_that_was_taken_over_writes_nothing(team: Team) -> None:
 
 
 @pytest.mark.parametrize(("way", "shared"), [("3.9.1 ZooKeeper", ZNODES)])
-def test_over_brokers_nobody_removes_what_is_on_record_in_zookeeper(team: Team) -> None:
-    """B6 and B11: without a topic a command over brokers does not see the znodes of other hosts, and says so."""
+def test_over_brokers_throttles_recorded_in_zookeeper_are_not_removed(team: Team) -> None:
+    """B6 and B11: without a topic a command over brokers does not see the znodes of other hosts, and reports that."""
     one, two, _ = team.hosts()
     name, plan = moving(team, one)
     topic = team.hand.topic({0: (1, 2)}, size=10_000)
@@ -333,8 +336,8 @@ def test_over_brokers_nobody_removes_what_is_on_record_in_zookeeper(team: Team) 
 
 
 @pytest.mark.parametrize(("way", "shared"), SHARED)
-def test_a_forged_record_is_named_and_left_alone(team: Team, shared: str) -> None:
-    """B7: no forged run changes a config or writes a file; the runs beside it go on."""
+def test_a_forged_record_is_reported_and_left_unchanged(team: Team, shared: str) -> None:
+    """B7: no forged run changes a config or writes a file, and the other runs continue."""
     one, two, _ = team.hosts()
     topic = team.hand.topic({0: (1, 2)}, size=10_000)
     retention = Setting.of_topic(topic, "retention.ms")
@@ -365,7 +368,7 @@ def test_a_forged_record_is_named_and_left_alone(team: Team, shared: str) -> Non
 
 
 def forge(team: Team, setting: Setting) -> list[str]:
-    """Put what kquota never writes on record; the names under which it has to be told."""
+    """Writes records that kquota never writes, and returns the names under which kquota must report them."""
     fields = run_fields.written(replace(RUN, taken={setting: Taken(setting=setting, prior="1", ours=())}))
     good = run_fields.written(RUN)
     stamp = run_fields.stamp_written(Stamp(version=1, by=None, at=RUN.begun))
@@ -392,8 +395,8 @@ def forge(team: Team, setting: Setting) -> list[str]:
 
 
 @pytest.mark.parametrize(("way", "shared"), [("4.3.1 Admin API", TOPIC), ("3.9.1 ZooKeeper", ZNODES)])
-def test_a_lock_of_another_machine_holds_until_it_is_taken_over(team: Team) -> None:
-    """Nobody can look there whether that process lives."""
+def test_a_lock_of_another_machine_is_held_until_a_takeover(team: Team) -> None:
+    """No host can check whether that process is alive."""
     one, two, _ = team.hosts()
     topic = team.hand.topic({0: (1, 2)}, size=10_000)
     must_be(0, one.throttle("set", "--topic", topic, "--all-brokers", "--throttle", "5MB/s"))
@@ -426,8 +429,8 @@ def test_a_lock_of_another_machine_holds_until_it_is_taken_over(team: Team) -> N
 
 
 @pytest.mark.parametrize(("way", "shared"), [("4.3.1 Admin API", TOPIC)])
-def test_a_large_plan_goes_through_the_record(team: Team) -> None:
-    """It is larger than one sheet: begun on the first host, seen on the third, taken back by the second."""
+def test_a_large_plan_is_shared_through_the_record(team: Team) -> None:
+    """The plan is larger than one sheet: the first host starts it, the third sees it, and the second aborts it."""
     one, two, three = team.hosts()
     topic = team.hand.topic({n: (n % 3 + 1,) for n in range(1000)}, size=0)
     plan = team.plan({TopicPartition(topic, n): ((n + 1) % 3 + 1,) for n in range(1000)})
@@ -441,7 +444,7 @@ def test_a_large_plan_goes_through_the_record(team: Team) -> None:
 
 
 @pytest.mark.parametrize(("way", "shared"), [("4.3.1 Admin API", TOPIC)])
-def test_a_record_that_is_deleted_and_made_again(team: Team) -> None:
+def test_a_record_that_is_deleted_and_created_again(team: Team) -> None:
     one, two, _ = team.hosts()
     assert team.record is not None
     topic = team.hand.topic({0: (1, 2)}, size=10_000)
@@ -464,7 +467,7 @@ def test_a_record_that_is_deleted_and_made_again(team: Team) -> None:
 
 
 @pytest.mark.parametrize(("way", "shared"), [("3.9.1 ZooKeeper", TOPIC)])
-def test_a_record_is_not_used_with_none_and_not_deleted_while_a_run_is_open(team: Team) -> None:
+def test_an_open_run_prevents_disabling_or_deleting_the_record(team: Team) -> None:
     one, two, three = team.hosts()
     topic = team.hand.topic({0: (1, 2)}, size=10_000)
     asked = ("set", "--topic", topic, "--all-brokers", "--throttle")

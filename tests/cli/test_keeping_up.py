@@ -1,4 +1,4 @@
-"""A throttle under which the copies can never catch up is refused before anything is written."""
+"""A throttle under which the copies can never catch up is refused before any write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.stores.moves_stage import OtherHand, until
 
 @contextmanager
 def writing(servers: Sandbox, topic: str) -> Iterator[None]:
-    """Some 2 MB/s to partition 0, until the block ends; the first of it has arrived when it begins."""
+    """Writes about 2 MB/s to partition 0 until the block ends. The first data has arrived when the block begins."""
     stop, arrived = threading.Event(), threading.Event()
 
     def write() -> None:
@@ -39,7 +39,7 @@ def writing(servers: Sandbox, topic: str) -> Iterator[None]:
 
 
 @pytest.mark.kafka
-def test_a_throttle_below_what_is_written_is_refused_unless_forced(kafka_431: Sandbox, tmp_path: Path) -> None:
+def test_a_throttle_below_the_write_rate_is_refused_unless_forced(kafka_431: Sandbox, tmp_path: Path) -> None:
     hand = OtherHand(kafka_431)
     desk = Desk(hand, ("--bootstrap-server", kafka_431.bootstrap), tmp_path)
     try:
@@ -50,7 +50,7 @@ def test_a_throttle_below_what_is_written_is_refused_unless_forced(kafka_431: Sa
             for _ in range(2):
                 if refused.code != 0:
                     break
-                # On a busy machine the writer may stand still while kquota looks, and nothing seems to be written.
+                # On a busy machine the writer may pause while kquota measures, and then the write rate seems to be 0.
                 assert desk.run("--cancel", plan).code == 0
                 until(lambda: desk.standing(topic) == {}, "everything is given back")
                 refused = desk.run("--execute", plan, "--throttle", "100kB/s")

@@ -1,4 +1,4 @@
-"""`reassign-partitions --list` beside Kafka's own tool: the same moves, the same words."""
+"""`reassign-partitions --list` against Kafka's own tool: the same moves in the same words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def connections(servers: Sandbox) -> list[tuple[str, str]]:
 
 
 def start(hand: OtherHand, tool: ReassignCommand, plan: Path, entries: dict[tuple[str, int], list[int]]) -> None:
-    """Moves under a throttle that keeps them under way, by Kafka's own tool; what moves already goes on."""
+    """Starts moves with Kafka's own tool, with a throttle that keeps them in progress.
+
+    Moves that already run continue.
+    """
     partitions = [{"topic": topic, "partition": n, "replicas": replicas} for (topic, n), replicas in entries.items()]
     plan.write_text(json.dumps({"version": 1, "partitions": partitions}))
     already_throttled(hand, "1000", {topic: ("*", "*") for topic, _ in entries})
@@ -42,11 +45,13 @@ def start(hand: OtherHand, tool: ReassignCommand, plan: Path, entries: dict[tupl
     assert ran.code == 0, ran
 
 
-def test_none_one_and_many(hand: OtherHand, reassign_commands: ReassignCommands, tmp_path: Path) -> None:
+def test_list_of_no_move_one_move_and_many_moves(
+    hand: OtherHand, reassign_commands: ReassignCommands, tmp_path: Path
+) -> None:
     tool = reassign_commands(str(hand.servers.kafka))
 
     def agreed() -> str:
-        """What Kafka's tool prints, and kquota through every connection."""
+        """The output of Kafka's tool, and of kquota over every connection."""
         theirs = tool("--bootstrap-server", hand.servers.bootstrap, "--list")
         for connection in connections(hand.servers):
             ran = kquota_here("reassign-partitions", *connection, "--list")

@@ -1,4 +1,4 @@
-"""Brokers as an option lists them."""
+"""Lists of broker ids in options."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_broker_ids(texts: list[str] | None, ids: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)
-def test_what_is_no_list_of_brokers(text: str) -> None:
+def test_invalid_lists_of_brokers(text: str) -> None:
     with pytest.raises(Invalid, match=r"--brokers '.*': write broker ids joined by commas, for example 1,2,3"):
         broker_ids([text], "--brokers")
 

@@ -1,4 +1,4 @@
-"""The JSON of `log-dirs --describe`, also of a log dir that is offline and of a copy between two log dirs."""
+"""The JSON of `log-dirs --describe`, including an offline log dir and a copy between two log dirs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kquota.cli.output import document
 from tests.sizes.test_sizes import DIRS, ONE, TWO
 
 
-def test_the_json_is_that_of_kafka() -> None:
+def test_the_json_matches_kafka() -> None:
     assert document(sizes([TWO, ONE], DIRS)) == (
         '{"brokers":[{"broker":1,"logDirs":[{"partitions":['
         '{"partition":"t-x-0","size":5,"offsetLag":1,"isFuture":false},'

@@ -1,4 +1,4 @@
-"""`kquota move plan` as an operator sees it: goldens of the answer, wrong usage, and one broker drained for real."""
+"""`kquota move plan` for operators: goldens of the answer, wrong usage, and a real broker that is drained."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ TOLD: dict[str, tuple[ClusterLayout, Goal, bool]] = {
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_what_a_person_reads_and_the_document(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """As on file; REWRITE_GOLDEN=1 writes it anew, for the eye to read."""
+def test_the_text_and_the_json_document(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Compared with the file. REWRITE_GOLDEN=1 writes the file again, for review."""
     cluster, wanted, everything = TOLD[name]
     found = plan(cluster, wanted)
     explain(cluster, wanted, found, "a test", everything=everything)
@@ -76,7 +76,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("arguments", "reason"), WRONG.values(), ids=WRONG)
-def test_wrong_usage_is_one_line_and_2(arguments: list[str], reason: str) -> None:
+def test_wrong_usage_prints_one_line_and_exits_2(arguments: list[str], reason: str) -> None:
     ran = kquota("move", "plan", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert reason in ran.err
@@ -84,7 +84,7 @@ def test_wrong_usage_is_one_line_and_2(arguments: list[str], reason: str) -> Non
 
 
 @pytest.mark.parametrize("row", ["{}", "not JSON", '{"broker": 1}', "[]"])
-def test_a_snapshot_that_is_none_is_named_with_its_line(row: str) -> None:
+def test_an_invalid_snapshot_is_reported_with_its_line(row: str) -> None:
     with pytest.raises(Invalid, match=r"h\.jsonl: line 1 is not a row of a snapshot"):
         snapshot.log_dirs([row], "h.jsonl")
 
@@ -97,8 +97,11 @@ def hand(kafka_431: Servers) -> Iterator[OtherHand]:
 
 
 @pytest.mark.kafka
-def test_a_broker_is_drained_for_real(hand: OtherHand, tmp_path: Path) -> None:
-    """From live sizes and from a snapshot the same plan; kquota executes it, and another client sees broker 3 empty."""
+def test_a_real_broker_is_drained(hand: OtherHand, tmp_path: Path) -> None:
+    """Live sizes and a snapshot lead to the same plan.
+
+    kquota executes it, and another client sees that broker 3 is empty.
+    """
     topics = [
         hand.topic({0: [3], 1: [1]}),
         hand.topic({0: [1, 3], 1: [3, 2]}),

@@ -1,4 +1,4 @@
-"""Runs at real brokers: two at once, a paused twin, there and back and there again, a topic that changes meanwhile."""
+"""Runs on real brokers: two at once, a paused twin, moves to and fro, and a topic that changes during a move."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def desk(hand: OtherHand, connection: tuple[str, str], tmp_path: Path) -> Desk:
 
 
 def elsewhere(desk: Desk) -> Desk:
-    """The same operator on another host: with a state folder that knows of nothing."""
+    """The same operator on another host, with an empty state folder."""
     folder = desk.folder / "elsewhere"
     folder.mkdir(exist_ok=True)
     return replace(desk, folder=folder)
@@ -50,7 +50,7 @@ def move(desk: Desk, verb: str, *more: str) -> Ran:
 
 
 def begun(desk: Desk, plan: str, doom: Doom) -> Mortal:
-    """An --execute that is stopped at a step of its own, and is still there."""
+    """An --execute that is stopped at one of its steps and still exists."""
     where = (*desk.connection, "--state-dir", str(desk.folder / "state"), "--reassignment-json-file", plan)
     arguments = ("reassign-partitions", *where, "--execute", "--throttle", SLOW, "--force")
     mortal = Mortal(*arguments, folder=desk.folder, doom=doom)
@@ -59,14 +59,14 @@ def begun(desk: Desk, plan: str, doom: Doom) -> Mortal:
 
 
 def must_be_busy(ran: Ran) -> None:
-    """And it names who it is that keeps it waiting: this process."""
+    """The error names the process that holds the lock: this process."""
     assert ran.code == 75, ran.err
     who = f"another kquota (reassign-partitions --execute, pid {os.getpid()} on {os.uname().nodename} as "
     assert who in ran.err, ran.err
 
 
 def must_end(desk: Desk, plan: str, topic: str, target: tuple[int, ...]) -> None:
-    """The move hurries to its end, and gives everything back."""
+    """Lets the move finish quickly, and checks that it restores all throttles."""
     assert desk.run("--execute", plan, "--throttle", FAST).code == 0
     desk.moved(topic, target)
     assert desk.run("--verify", plan).code == 0
@@ -74,8 +74,8 @@ def must_end(desk: Desk, plan: str, topic: str, target: tuple[int, ...]) -> None
     assert move(desk, "status").code == 0
 
 
-def test_two_at_once_and_the_second_names_the_first(desk: Desk) -> None:
-    """The same plan and another; on ZooKeeper also from another host, which shares no folder."""
+def test_a_second_execute_names_the_process_of_the_first(desk: Desk) -> None:
+    """The same plan and another one; on ZooKeeper also from another host, with which it shares no folder."""
     topic = desk.hand.topic({0: (1, 2), 1: (1, 2)}, size=10_000)
     plan, other = desk.plan({(topic, 0): (1, 3)}), desk.plan({(topic, 1): (1, 3)})
     option, address = desk.connection
@@ -93,8 +93,8 @@ def test_two_at_once_and_the_second_names_the_first(desk: Desk) -> None:
 
 @pytest.mark.parametrize("way", ["3.9.1 ZooKeeper"])
 @pytest.mark.parametrize("n", [8, 9, 10, 11, 12, 13])
-def test_a_twin_that_was_paused_writes_no_more(desk: Desk, n: int) -> None:
-    """Its lock ended with its session while it was stopped, and another kquota has gone on, and back, since."""
+def test_a_paused_twin_writes_nothing_after_a_takeover(desk: Desk, n: int) -> None:
+    """Its lock ended with its session during the pause, and another kquota has resumed and aborted the run since."""
     topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     name = TopicPartition(topic, 0)
     plan = desk.plan({(topic, 0): (1, 3)})
@@ -102,7 +102,7 @@ def test_a_twin_that_was_paused_writes_no_more(desk: Desk, n: int) -> None:
     client = KazooClient(hosts=desk.hand.servers.zookeeper)
     client.start()
     try:
-        # On a busy machine it is stopped for longer than its session lasts, and the lock is gone by itself.
+        # On a busy machine the pause lasts longer than the session, so the lock ends by itself.
         with contextlib.suppress(NoNodeError):
             client.delete("/kquota/lock")
     finally:
@@ -113,7 +113,7 @@ def test_a_twin_that_was_paused_writes_no_more(desk: Desk, n: int) -> None:
     assert move(twin, "resume").code == (8 if known else 0)
     if known:
         lists = {Setting.of_topic(topic, LEADER_REPLICAS): "0:1,0:2", Setting.of_topic(topic, FOLLOWER_REPLICAS): "0:3"}
-        # The brokers, whom the other hand asks, hear of it later.
+        # The brokers, which the other client asks, see the change later.
         until(lambda: desk.standing(topic) == lists | rates(SLOW), "the throttle stands")
         until(lambda: set(desk.hand.replicas(name)) == {1, 2, 3}, "it moves")
     before = desk.standing(topic), desk.hand.replicas(name)
@@ -147,8 +147,8 @@ def test_there_and_back_and_there_again_are_three_runs(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])
-def test_one_resume_of_two_runs_leaves_no_rate(desk: Desk) -> None:
-    """The first one ends and hands the rate that stands over to the second, which the same command then writes."""
+def test_one_resume_of_two_runs_restores_all_rates(desk: Desk) -> None:
+    """The first run ends and hands its current rate over to the second run, which the same command then writes."""
     topic = desk.hand.topic({0: (1, 2), 1: (1, 2)}, size=LASTING)
     first, second = desk.plan({(topic, 0): (1, 3)}), desk.plan({(topic, 1): (1, 3)})
     assert desk.run("--execute", first, "--throttle", SLOW, "--force").code == 0
@@ -162,7 +162,7 @@ def test_one_resume_of_two_runs_leaves_no_rate(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])
-def test_a_verify_from_a_host_without_the_record_takes_only_what_the_plan_proves(desk: Desk) -> None:
+def test_verify_without_the_record_removes_only_what_the_plan_proves(desk: Desk) -> None:
     topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     leaders = Setting.of_topic(topic, LEADER_REPLICAS)
     desk.hand.write(leaders, "9:9")
@@ -186,11 +186,11 @@ def test_a_verify_from_a_host_without_the_record_takes_only_what_the_plan_proves
 
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])  # a controller on ZooKeeper takes no new partition meanwhile
-def test_a_topic_that_grows_meanwhile(desk: Desk) -> None:
+def test_a_topic_that_grows_during_its_move(desk: Desk) -> None:
     topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     plan = desk.plan({(topic, 0): (1, 3)})
     assert desk.run("--execute", plan, "--throttle", SLOW, "--force").code == 0
-    # Kafka takes only as many replicas as the partition that moves has meanwhile, old and new together.
+    # Kafka limits the number of replicas to those that the moving partition has now, old and new together.
     until(lambda: len(desk.hand.replicas(TopicPartition(topic, 0))) == 3, "it is seen to move")
     grown = [2, 1, 3]
     new = NewPartitions(topic, 2, replica_assignment=[grown])
@@ -202,22 +202,22 @@ def test_a_topic_that_grows_meanwhile(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("verb", ["--verify", "resume", "abort"])
-def test_a_topic_that_is_deleted_and_made_again_meanwhile(desk: Desk, verb: str) -> None:
-    """What is called so now is not what was to move: its lists are left alone, and the rates are given back."""
+def test_a_topic_that_is_deleted_and_created_again_during_its_move(desk: Desk, verb: str) -> None:
+    """The new topic of that name is not the one to move: its lists stay unchanged, and the rates are restored."""
     topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     plan = desk.plan({(topic, 0): (1, 3)})
     assert desk.run("--execute", plan, "--throttle", SLOW, "--force").code == 0
     desk.hand.delete(topic)
 
     def told_as_gone() -> bool:
-        """A broker on KRaft may be behind for a moment."""
+        """Whether the topic is reported as deleted. A broker on KRaft may lag for a moment."""
         gone = desk.run("--verify", plan, "--preserve-throttles")
         return gone.code == 1 and f"deleted: {topic}-0" in gone.err
 
     until(told_as_gone, "it is told as gone")
     again = NewTopic(topic, num_partitions=1, replica_assignment=[[1, 2]])
     until(lambda: desk.hand.admin.create_topics([again])[topic].exception(30) is None, "it is there again")
-    # On ZooKeeper its move is on record for good: a controller forgets none of a topic that is deleted.
+    # On ZooKeeper its move stays recorded for ever, because a controller never forgets the move of a deleted topic.
     until(lambda: desk.hand.replicas(TopicPartition(topic, 0)) == [1, 2], "its replicas are told")
     theirs = {Setting.of_topic(topic, LEADER_REPLICAS): "0:1,0:2", Setting.of_topic(topic, FOLLOWER_REPLICAS): "0:3"}
     for setting, value in theirs.items():

@@ -1,4 +1,4 @@
-"""How answers are printed: what JSON has of them, and what goes where."""
+"""How answers are printed: the JSON form of each value, and which stream receives it."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ class Internal:
 
 
 @pytest.mark.parametrize("value", [Internal(password="p"), {1: "a"}, {TopicPartition("t", 0): 1}, {1, 2}, object()])
-def test_what_is_not_made_to_be_printed_is_refused(value: Any) -> None:
+def test_a_value_without_a_printed_form_is_refused(value: Any) -> None:
     with pytest.raises(TypeError):
         plain({"value": [value]})
 
 
-def test_fields_are_keys_in_their_order_and_the_version_is_first() -> None:
+def test_fields_become_keys_in_order_after_the_version() -> None:
     seen = Seen(what="é", count=None, place=Place(rack="r"), secret=object(), notes=("n",), code=8)
     assert document(seen) == '{"version": 1, "what": "é", "how.many": null, "rate": 2, "rack": "r"}\n'
 
@@ -122,14 +122,14 @@ def looks() -> Generator[Seen]:
     yield Seen(what="b", count=2, notes=("done",))
 
 
-def test_people_see_every_look_and_scripts_the_last(capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_shows_every_check_and_json_the_last_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert show(looks(), Output.text) == 0
     assert capsys.readouterr().out == "a: 1\nb: 2\n"
     assert show(looks(), Output.json) == 0
     assert json.loads(capsys.readouterr().out)["what"] == "b"
 
 
-def test_a_command_that_follows_is_closed_where_its_reader_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watching_command_ends_when_its_reader_closes_the_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = []
 
     def followed() -> Generator[Seen]:

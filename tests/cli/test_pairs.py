@@ -1,4 +1,4 @@
-"""kafka-configs' grammar of --add-config, --add-config-file and --delete-config."""
+"""The grammar of kafka-configs for --add-config, --add-config-file and --delete-config."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "meant"), UNDERSTOOD.items(), ids=UNDERSTOOD)
-def test_pairs_are_understood(text: str, meant: dict[str, str]) -> None:
+def test_valid_pairs(text: str, meant: dict[str, str]) -> None:
     assert pairs(text) == meant
 
 
 @pytest.mark.parametrize(("text", "reason"), REFUSED.items(), ids=[repr(text) for text in REFUSED])
-def test_what_are_no_pairs(text: str, reason: str) -> None:
+def test_invalid_pairs(text: str, reason: str) -> None:
     with pytest.raises(Invalid, match=re.escape(reason)):
         pairs(text)
 
 
 @pytest.mark.parametrize("text", ["a=CANARY=x", "a=CANARY,CANARY", "ok=1,password=x=CANARY"])
-def test_no_error_repeats_a_value(text: str) -> None:
+def test_no_error_contains_a_value(text: str) -> None:
     with pytest.raises(Invalid) as caught:
         pairs(text)
     assert "CANARY" not in str(caught.value)
@@ -61,14 +61,14 @@ _VALUE = st.text(st.characters(codec="utf-8", exclude_characters="[]"), max_size
 
 
 @given(st.dictionaries(st.from_regex(r"[a-zA-Z0-9._-]{1,8}", fullmatch=True), _VALUE, min_size=1, max_size=4))
-def test_brackets_carry_every_value_but_brackets(wanted: dict[str, str]) -> None:
+def test_brackets_can_quote_every_value_without_brackets(wanted: dict[str, str]) -> None:
     text = ",".join(f"{key}=[{value}]" for key, value in wanted.items())
     java_trims = "".join(map(chr, range(33)))
     assert pairs(text) == {key: value.strip(java_trims) for key, value in wanted.items()}
 
 
 def _kafkas(text: str) -> dict[str, str] | None:
-    """The rule as Kafka's own regular expressions say it; None where it refuses."""
+    """The rule as Kafka's own regular expressions define it; None where it refuses."""
     outside = r"(?=[^\]]*(?:\[|$))"
     parts = re.split("," + outside, text)
     while parts and not parts[-1]:
@@ -80,7 +80,7 @@ def _kafkas(text: str) -> dict[str, str] | None:
 
 
 @given(st.text("ab=,[] ", max_size=14))
-def test_the_grammar_is_kafkas(text: str) -> None:
+def test_the_grammar_matches_kafka(text: str) -> None:
     wanted = _kafkas(text)
     try:
         found = pairs(text)
@@ -91,13 +91,13 @@ def test_the_grammar_is_kafkas(text: str) -> None:
         assert found == wanted
 
 
-def test_a_file_is_java_properties(tmp_path: Path) -> None:
+def test_a_config_file_has_the_format_of_java_properties(tmp_path: Path) -> None:
     path = tmp_path / "add.properties"
     path.write_text("# quotas\nproducer_byte_rate = 10MB/s\nrequest_percentage:12.5\n")
     assert pairs_in(path) == {"producer_byte_rate": "10MB/s", "request_percentage": "12.5"}
 
 
-def test_a_file_that_cannot_be_meant_names_its_option(tmp_path: Path) -> None:
+def test_an_invalid_file_is_reported_with_its_option(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("# nothing\n")
     (tmp_path / "twice").write_text("request_percentage=5\nrequest_percentage=50\n")
     for path in (tmp_path / "none", tmp_path / "empty", tmp_path, tmp_path / "twice"):
@@ -115,11 +115,11 @@ KEYS = {
 
 
 @pytest.mark.parametrize(("texts", "meant"), KEYS.values(), ids=KEYS)
-def test_keys_are_understood(texts: list[str], meant: tuple[str, ...]) -> None:
+def test_valid_keys(texts: list[str], meant: tuple[str, ...]) -> None:
     assert keys(texts) == meant
 
 
 @pytest.mark.parametrize("texts", [[""], [",a"], ["a,,b"], ["a,a"], ["a", "a"], ["a=1"]])
-def test_what_are_no_keys(texts: list[str]) -> None:
+def test_invalid_keys(texts: list[str]) -> None:
     with pytest.raises(Invalid, match="--delete-config"):
         keys(texts)

@@ -1,4 +1,4 @@
-"""`kquota quota probe` as an operator and as a script see it, and a real client under real quotas."""
+"""`kquota quota probe` for operators and scripts, and a real client under real quotas."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ LEADERS = {0: BrokerId(1), 1: BrokerId(2)}
 
 
 def probed_of(kind: Kind, rate: float, got: list[tuple[float, int]], *, limited: bool = True) -> Probed:
-    """A load of `kind`, and of each broker (the controller) what was got and how often it was throttled."""
+    """A load of `kind`, and for each broker (the controller) the measured rate and how often it throttled."""
     quotas = {Entity(user="alice"): QUOTAS} if limited else {}
     brokers = tuple(broker(one, TOLD | {"quota.producer.default": None}) for one in LEADERS.values())
     explained = explain(quotas, Capacity(brokers=brokers), client=Client(user="alice", client_id="billing"))
@@ -90,7 +90,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize(("name", "found"), SHOWN.items(), ids=SHOWN)
-def test_what_is_told(name: str, found: Probed) -> None:
+def test_the_text_of_a_probe(name: str, found: Probed) -> None:
     assert max(map(len, text(found).splitlines())) <= 80
     golden(f"probe-{name}", Ran(found.code, text(found), ""), "")
 
@@ -115,11 +115,11 @@ LIMITS = {
 
 
 @pytest.mark.parametrize(("name", "case"), LIMITS.items(), ids=LIMITS)
-def test_what_is_told_of_a_limit(name: str, case: tuple[Limit, Output]) -> None:
+def test_the_text_about_a_limit(name: str, case: tuple[Limit, Output]) -> None:
     found, output = case
     answer = limit_found(found)
     text = WRITE[output](answer)
-    # A command stays in one line, to be copied.
+    # A command stays on one line, so that it can be copied.
     assert all(len(line) <= 80 or line.startswith("  kquota ") for line in text.splitlines())
     golden(f"probe-{name}", Ran(answer.code, text, ""), "")
 
@@ -156,7 +156,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("words", "complaint"), WRONG.values(), ids=WRONG)
-def test_wrong_usage_is_one_line_and_2_before_anybody_is_asked(words: tuple[str, ...], complaint: str) -> None:
+def test_wrong_usage_prints_one_line_and_exits_2_before_any_request(words: tuple[str, ...], complaint: str) -> None:
     ran = kquota("quota", "probe", "--bootstrap-server", "127.0.0.1:1", *words)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert complaint in ran.err
@@ -211,7 +211,9 @@ LOGINS = {
 
 
 @pytest.mark.parametrize(("login", "words", "complaint"), LOGINS.values(), ids=LOGINS)
-def test_who_the_client_is_its_login_says(tmp_path: Path, login: str, words: tuple[str, ...], complaint: str) -> None:
+def test_the_login_determines_the_user_of_the_client(
+    tmp_path: Path, login: str, words: tuple[str, ...], complaint: str
+) -> None:
     config = tmp_path / "client.properties"
     config.write_text(login)
     config.chmod(0o600)
@@ -240,13 +242,13 @@ LIMITED = {
 
 
 TRIES, OFF = 3, 8
-"""Of a load whose reading is off: a machine that stands still for 2 s spoils one, a quota that is wrong all of them."""
+"""For a load whose measurement is off: a machine that pauses for 2 s spoils one attempt, a wrong quota spoils all."""
 
 
-def test_a_real_client_gets_what_explain_says_within_a_tenth(kafka_431: Sandbox, at: tuple[str, str]) -> None:
-    """All four at once, each with a client-id of its own: two windows of 11 s each, and then 20 s that count.
+def test_a_real_client_is_within_10_percent_of_explain(kafka_431: Sandbox, at: tuple[str, str]) -> None:
+    """All four at once, each with its own client-id: two windows of 11 s each, and then 20 s that count.
 
-    And beside them a program, as `kquota.probe.probe` shows it.
+    A program runs in parallel, as `kquota.probe.probe` shows it.
     """
     mark = uuid.uuid4().hex[:6]
     clients = {option: Entity(client_id=f"{option[2:]}-{mark}") for option in LIMITED}
@@ -305,10 +307,10 @@ with connect(sys.argv[1]) as cluster:
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
-def test_whoever_ends_it_its_topic_goes_with_it(
+def test_the_scratch_topic_is_deleted_however_the_probe_ends(
     kafka_431: Sandbox, at: tuple[str, str], how: signal.Signals, code: int
 ) -> None:
-    """The command, and beside it a program, which SIGTERM ends by SystemExit as its own handler has it."""
+    """The command, and in parallel a program that SIGTERM ends by SystemExit, because of its own handler."""
     process = started("quota", "probe", *at, "--produce", "100kB/s")
     program = python(PROGRAM, kafka_431.bootstrap)
     until(lambda: len(probes(kafka_431)) == 2, "their topics are there")
@@ -322,9 +324,7 @@ def test_whoever_ends_it_its_topic_goes_with_it(
     until(lambda: probes(kafka_431) == [], "their topics are gone")
 
 
-def test_what_a_killed_one_left_goes_once_its_time_is_over_and_nothing_else(
-    kafka_431: Sandbox, at: tuple[str, str]
-) -> None:
+def test_only_expired_topics_of_killed_probes_are_removed(kafka_431: Sandbox, at: tuple[str, str]) -> None:
     now = datetime.now(UTC)
     old, foreign = (scratch.name(now - timedelta(hours=1), 60, uuid.uuid4().hex[:8]) for _ in range(2))
     running = scratch.name(now, 60, uuid.uuid4().hex[:8])
@@ -349,14 +349,14 @@ def test_what_a_killed_one_left_goes_once_its_time_is_over_and_nothing_else(
     assert kquota("quota", "probe", *at, "--clean-up") == Ran(0, "", "")
 
 
-def test_a_real_controller_is_tried_and_left_as_it_was(kafka_431: Sandbox, at: tuple[str, str]) -> None:
+def test_a_probe_leaves_a_real_controller_unchanged(kafka_431: Sandbox, at: tuple[str, str]) -> None:
     bounds = ("--seconds", "1", "--most-partitions", "10", "--tenants", "2", "--output", "json")
     ran = kquota("quota", "probe", *at, "--find-limit", *bounds)
     assert "for about 4 s, with at most 10 partitions at a time and replication factor 3" in ran.err
     told = json.loads(ran.out)
     assert [(one["operation"], one["rate"]) for one in told["steps"]] == [(one.value, 5) for one in Operation]
     assert all(one["latency_p95"] > 0 and one["visibility_lag"] >= 0 for one in told["steps"])
-    # A busy machine's controller need not keep up.
+    # The controller of a busy machine may fall behind.
     keeps_up = all(one["holds"] for one in told["steps"])
     suggested = told["suggested"], told["suggested_per_tenant"]
     assert (ran.code, suggested) == ((0, (4, 2)) if keeps_up else (8, (None, None))), ran.err
@@ -372,8 +372,8 @@ def test_a_real_controller_is_tried_and_left_as_it_was(kafka_431: Sandbox, at: t
     assert probes(kafka_431) == []
 
 
-def test_what_fails_of_the_clients_own_login_is_looked_for_in_its_own_file(secured: Secured) -> None:
-    """What looks is logged in well, and the client comes to the same port without a login."""
+def test_an_error_of_the_clients_login_names_the_clients_file(secured: Secured) -> None:
+    """The operator's login is valid, and the client connects to the same port without a login."""
     ours = secured.config("looks.properties", {"security.protocol": "SASL_PLAINTEXT", **plain("bob")})
     theirs = secured.config("probed.properties", {"security.protocol": "PLAINTEXT"})
     complaint = "security.protocol (PLAINTEXT) in --client-config"

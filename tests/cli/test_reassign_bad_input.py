@@ -1,4 +1,4 @@
-"""What cannot work ends with one line, the right exit code, and nothing written."""
+"""Input that cannot work ends with one line, the right exit code, and no write."""
 
 from __future__ import annotations
 
@@ -43,8 +43,10 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "arguments", "complaint"), WRONG.values(), ids=WRONG)
-def test_wrong_input_contacts_nobody(tmp_path: Path, text: str, arguments: list[str], complaint: str) -> None:
-    """Nobody listens at this address: it would be another error, and another exit code."""
+def test_invalid_input_is_refused_before_any_connection(
+    tmp_path: Path, text: str, arguments: list[str], complaint: str
+) -> None:
+    """No server listens at this address, so a connection attempt would have another error and another exit code."""
     plan, state = tmp_path / "plan.json", tmp_path / "state"
     plan.write_text(text)
     more = ("--reassignment-json-file", str(plan), "--state-dir", str(state))
@@ -55,7 +57,7 @@ def test_wrong_input_contacts_nobody(tmp_path: Path, text: str, arguments: list[
     assert not state.exists()
 
 
-def test_no_plan() -> None:
+def test_a_missing_or_unreadable_plan() -> None:
     ran = kquota("reassign-partitions", *NOWHERE, "--execute")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == 'kquota: error: Missing required argument "[reassignment-json-file]"\n'
@@ -75,7 +77,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("where", ["topic", "log_dirs", "an unread field"])
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
-def test_no_name_drives_the_terminal(tmp_path: Path, name: str, where: str) -> None:
+def test_names_in_a_plan_are_escaped_on_the_terminal(tmp_path: Path, name: str, where: str) -> None:
     entry = {"topic": ENTRY | {"topic": name}, "log_dirs": ENTRY | {"log_dirs": [name, "any"]}}.get(where, {name: 1})
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"partitions": [entry], name: 1}))
@@ -86,7 +88,7 @@ def test_no_name_drives_the_terminal(tmp_path: Path, name: str, where: str) -> N
     assert ran.err.isascii()
 
 
-def test_a_field_that_nobody_reads_is_named_on_one_line(tmp_path: Path) -> None:
+def test_an_ignored_field_is_reported_on_one_line(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"partitions": [ENTRY | {"logDirs": ["/a", "/b"], "\x1b": 1}]}))
     ran = kquota("reassign-partitions", *NOWHERE, "--reassignment-json-file", str(plan), "--verify")
@@ -106,7 +108,7 @@ TOLD = {
 @pytest.mark.parametrize(("text", "code", "complaint"), TOLD.values(), ids=TOLD)
 @pytest.mark.parametrize("name", ["-", "/dev/stdin", "<(cat)"])
 def test_a_plan_from_a_pipe(name: str, text: str, code: int, complaint: str) -> None:
-    """Reached nobody: the plan itself was read, and sound."""
+    """No server was reached. The plan itself was read and is valid."""
     command = [sys.executable, "-m", "kquota", "reassign-partitions", *NOWHERE, "--verify", "--reassignment-json-file"]
     ran = run(["bash", "-c", f"{shlex.join(command)} {name}"], stdin=text)
     assert (ran.code, ran.out) == (code, "")
@@ -116,7 +118,7 @@ def test_a_plan_from_a_pipe(name: str, text: str, code: int, complaint: str) -> 
 
 @pytest.mark.parametrize("where", [NOWHERE, ("--zookeeper", "127.0.0.1:1")], ids=["brokers", "ZooKeeper"])
 @pytest.mark.parametrize("action", ["--execute", "--verify"])
-def test_nobody_there(tmp_path: Path, where: tuple[str, str], action: str) -> None:
+def test_unreachable_servers(tmp_path: Path, where: tuple[str, str], action: str) -> None:
     plan, state = tmp_path / "plan.json", tmp_path / "state"
     plan.write_text(GOOD)
     more = ("--reassignment-json-file", str(plan), "--state-dir", str(state), action)
@@ -143,7 +145,7 @@ class TestOnBrokers:
         yield found
         found.close()
 
-    def test_what_the_cluster_does_not_have(
+    def test_topics_and_brokers_that_do_not_exist(
         self, servers: tuple[Sandbox, tuple[str, str]], hand: OtherHand, tmp_path: Path
     ) -> None:
         topic = hand.topic({0: (1, 2)}, size=10_000)

@@ -1,4 +1,4 @@
-"""kill -9 of the real process at its n-th step, on real brokers: one more command, and every value is as it was.
+"""kill -9 of the real process at its n-th step, on real brokers: one more command restores every value.
 
 The oracle is that of `tests/reassign/test_kill.py`, which dies at every step of every wave on the fake.
 """
@@ -55,7 +55,7 @@ class Stage:
         return self.kquota("reassign-partitions", *action, "--reassignment-json-file", self.plan(), doom=doom)
 
     def start(self, rate: str, doom: Doom | None = None) -> Ran:
-        # That nothing flows at this rate is what the test is about: it is not looked at again for each kill.
+        # The test needs a rate at which nothing moves, so it is not measured again for each kill.
         while True:
             ran = self.act("--execute", "--throttle", rate, "--force", doom=doom)
             if "a run of this plan began within the same second" not in ran.err:
@@ -77,19 +77,19 @@ class Stage:
         return found
 
     def state(self) -> str | None:
-        """Of the open run, as `move status` tells it."""
+        """The state of the open run, as `move status` reports it."""
         told = json.loads(self.kquota("move", "status", "--output", "json").out)["runs"]
         assert len(told) <= 1
         return str(told[0]["state"]) if told else None
 
     def hurry(self) -> None:
-        """The move that runs ends, and its run with it."""
+        """Lets the current move finish, and its run with it."""
         assert self.start(FAST).code == 0
         self.hand.arrived(self.there)
         assert self.act("--verify").code == 0
 
     def resume(self) -> None:
-        """On to where the run was on its way to, there or back; where none had begun, nothing was touched."""
+        """Continues in the direction of the run, forwards or back. If no run had begun, nothing was changed."""
         state = self.state()
         resumed = self.kquota("move", "resume")
         assert resumed.code in (0, 8), resumed.err
@@ -99,7 +99,10 @@ class Stage:
             self.hurry()
 
     def abort(self) -> None:
-        """Back. Through ZooKeeper nothing is taken back while it moves: it ends first, and is copied back."""
+        """Reverts the run.
+
+        Over ZooKeeper a move cannot be reverted while it runs: it finishes first, and is then copied back.
+        """
         state = self.state()
         aborted = self.kquota("move", "abort")
         if aborted.code == 1:
@@ -118,7 +121,7 @@ class Stage:
         assert self.kquota("move", "abort").code == 0
 
     def must_be_as_before(self, why: str) -> None:
-        """FAULTS' oracle: no throttle but the operator's, replicas here or there, nothing open, nothing left behind."""
+        """FAULTS' oracle: only the operator's throttles, replicas at either end, no open run, no leftovers."""
         until(lambda: self.standing() == self.prior, f"{why}: the throttles are the operator's")
         assert self.are(self.here) or self.are(self.there), why
         status = self.kquota("move", "status")
@@ -127,7 +130,7 @@ class Stage:
             client = KazooClient(hosts=self.hand.servers.zookeeper)
             client.start()
             try:
-                # Some ended runs stay, so that a host that was away learns of their end; nothing else does.
+                # Only some ended runs stay, so that a host that was offline learns that they ended.
                 there = client.get_children("/kquota") if client.exists("/kquota") else []
                 assert {*there} <= {"runs", "parts"}, why
                 names = client.get_children("/kquota/runs") if "runs" in there else []
@@ -138,7 +141,7 @@ class Stage:
                 client.close()
 
     def turn(self) -> None:
-        """What has arrived starts from there."""
+        """The next move starts from the current replicas."""
         if self.are(self.there):
             self.here, self.there = self.there, self.here
 
@@ -148,9 +151,9 @@ def stage(hand: OtherHand, connection: tuple[str, str], tmp_path: Path) -> Stage
     t, u = hand.topic({0: (1, 2), 1: (2, 1)}, size=SIZE), hand.topic({0: (3, 2)}, size=SIZE)
     t0, t1, u0 = TopicPartition(t, 0), TopicPartition(t, 1), TopicPartition(u, 0)
     prior = {
-        Setting.of_topic(t, LEADER_REPLICAS): "0:1,9:9",  # an entry of its own that the move needs, and a foreign one
+        Setting.of_topic(t, LEADER_REPLICAS): "0:1,9:9",  # an entry that the move needs, and an entry of another tool
         Setting.of_topic(u, FOLLOWER_REPLICAS): "",
-        Setting.of_broker(BrokerId(1), LEADER_RATE): SLOW,  # equal to ours
+        Setting.of_broker(BrokerId(1), LEADER_RATE): SLOW,  # equal to kquota's
         Setting.of_broker(BrokerId(2), FOLLOWER_RATE): "123456789",
     }
     for setting, value in prior.items():
@@ -181,12 +184,12 @@ COMMANDS: Mapping[str, tuple[Before, Command]] = {
 }
 
 EACH = range(1, 100)
-"""Every step of a command, until it lives."""
+"""Every step of a command, until it survives."""
 
 KILLED: Sequence[tuple[str, str, Sequence[int]]] = [
     ("4.3.1 Admin API", "execute", EACH),
     ("4.3.1 Admin API", "verify", range(1, 100, 3)),
-    ("4.3.1 Admin API", "cancel", (2, 4, 6, 20)),  # it looks often whether the replicas come to rest
+    ("4.3.1 Admin API", "cancel", (2, 4, 6, 20)),  # it checks often whether the replicas have settled
     ("4.3.1 Admin API", "abort", range(4, 100, 4)),
     ("3.9.1 ZooKeeper", "execute", range(4, 100, 4)),
     ("3.9.1 ZooKeeper", "verify", (5, 10, 21, 15, 20)),  # 21: between the ends in the journal and in ZooKeeper

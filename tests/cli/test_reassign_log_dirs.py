@@ -1,4 +1,4 @@
-"""Moves between log dirs from end to end: started, seen by Kafka's own tool, ended, cancelled; no rate stays."""
+"""Moves between log dirs: started, seen by Kafka's own tool, ended, cancelled, with all rates restored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
 
 
 def other_dir(desk: Desk, topic: str, broker: int) -> tuple[str, str]:
-    """Where a broker has partition 0, and where it has not."""
+    """The log dir where a broker has partition 0, and the other one."""
     first, second = (str(path) for path in desk.hand.servers.broker(broker).log_dirs)
     return (first, second) if (Path(first) / f"{topic}-0").is_dir() else (second, first)
 
@@ -38,7 +38,7 @@ def log_dir_rate(desk: Desk, broker: int) -> str | None:
     return desk.hand.value(Setting.of_broker(BrokerId(broker), LOG_DIR_RATE))
 
 
-def test_a_replica_changes_its_log_dir_and_another_its_broker(desk: Desk) -> None:
+def test_one_replica_changes_its_log_dir_and_another_its_broker(desk: Desk) -> None:
     topic = desk.hand.topic({0: (1, 2)}, size=2 * LASTING)
     here, there = other_dir(desk, topic, 1)
     chosen = str(desk.hand.servers.broker(3).log_dirs[1])

@@ -1,4 +1,4 @@
-"""Throttled moves from end to end: kquota as a process, real brokers, and another client's eyes on what stands."""
+"""Throttled moves from end to end: kquota as a process, real brokers, and another client that checks the configs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ON_282 = [way for way in WAYS if way.startswith("2.8.2")]
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """One operator at one cluster, with a state folder of their own."""
+    """One operator at one cluster, with their own state folder."""
 
     hand: OtherHand
     connection: tuple[str, str]
@@ -71,7 +71,7 @@ def rates(value: str) -> dict[Setting, str]:
     return {Setting.of_broker(BrokerId(b), key): value for b in (1, 2, 3) for key in (LEADER_RATE, FOLLOWER_RATE)}
 
 
-def test_a_throttled_move_gives_back_value_by_value(desk: Desk) -> None:
+def test_a_throttled_move_restores_each_value(desk: Desk) -> None:
     topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     leaders, followers = Setting.of_topic(topic, LEADER_REPLICAS), Setting.of_topic(topic, FOLLOWER_REPLICAS)
     prior = {leaders: "7:7,0:1", Setting.of_broker(BrokerId(1), LEADER_RATE): "123456789"}
@@ -140,9 +140,9 @@ def test_both_documents(desk: Desk) -> None:
 
 @pytest.mark.parametrize("way", ON_282)
 def test_the_throttle_is_in_force(desk: Desk) -> None:
-    """A list that begins with a comma throttles nothing on 2.8: all of it would be there in a second.
+    """A list that begins with a comma throttles nothing on 2.8: everything would be copied in a second.
 
-    Brokers hold the average of 11 s below the rate (11 samples of 1 s), so a move may begin with a burst of that much.
+    Brokers keep the average of 11 s below the rate (11 samples of 1 s), so a move may begin with a burst of that size.
     """
     size, rate, window = 24_000_000, 1_500_000, 11
     topic = desk.hand.topic({0: (1, 2)}, size=size)
@@ -157,7 +157,7 @@ def test_the_throttle_is_in_force(desk: Desk) -> None:
 
 @pytest.mark.parametrize("way", ["2.8.2 Admin API"])
 def test_a_broker_restarts_while_the_throttle_is_set(desk: Desk) -> None:
-    """What an APPEND leaves behind below 3.4 lets no broker start again."""
+    """The list that an APPEND leaves below 3.4 prevents brokers from starting."""
     topic = desk.hand.topic({0: (1, 2)}, size=3_000_000)
     plan = desk.plan({(topic, 0): (1, 3)})
     assert desk.run("--execute", plan, "--throttle", SLOW).code == 0

@@ -1,4 +1,4 @@
-"""kquota and Kafka's own ReassignPartitionsCommand on the same moves: each understands what the other started."""
+"""kquota and Kafka's own ReassignPartitionsCommand on the same moves: each understands the moves of the other."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def peer(desk: Desk, *arguments: str) -> Ran:
 
 
 def saved(desk: Desk, out: str) -> str:
-    """What --execute printed to be saved for a rollback, saved."""
+    """The text that --execute prints to be saved for a rollback, saved to a file."""
     return desk.saved(json.loads(out.split("\n")[2]))
 
 
-def test_a_move_of_ours_is_verified_by_kafkas_tool_and_rolled_back(desk: Desk) -> None:
+def test_kafkas_tool_verifies_and_rolls_back_a_move_of_kquota(desk: Desk) -> None:
     topic = desk.hand.topic({0: (1, 2)}, size=1_000_000)
     plan = desk.plan({(topic, 0): (1, 3)})
     started = desk.run("--execute", plan, "--throttle", FAST)
@@ -58,7 +58,7 @@ def test_a_move_of_ours_is_verified_by_kafkas_tool_and_rolled_back(desk: Desk) -
     until(lambda: desk.standing(topic) == {}, "no throttle stands")
 
 
-def test_a_move_of_kafkas_tool_is_verified_by_us_and_rolled_back(desk: Desk) -> None:
+def test_kquota_verifies_and_rolls_back_a_move_of_kafkas_tool(desk: Desk) -> None:
     topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     plan = desk.plan({(topic, 0): (1, 3)})
     already_throttled(desk.hand, SLOW, {topic: ("0:1,0:2", "0:3")})
@@ -85,7 +85,7 @@ def test_a_move_of_kafkas_tool_is_verified_by_us_and_rolled_back(desk: Desk) -> 
 
 @pytest.mark.parametrize("cluster", ["kafka_431"], indirect=True)
 def test_the_words_are_kafkas(desk: Desk) -> None:
-    """Only what a second --execute prints differs: kquota's plan back is still the way to where all began."""
+    """Only the output of a second --execute differs: kquota still prints the plan back to the original replicas."""
     outs = []
     for who in ("kquota", "kafka"):
         topic = desk.hand.topic({0: (1, 2), 1: (2, 1)}, size=LASTING)
@@ -109,7 +109,7 @@ def test_the_words_are_kafkas(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("cluster", ["kafka_431"], indirect=True)
-def test_a_move_that_kafkas_tool_cancels_ended_elsewhere(desk: Desk) -> None:
+def test_a_move_that_kafkas_tool_cancels_is_reported_as_ended_elsewhere(desk: Desk) -> None:
     topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     plan = desk.plan({(topic, 0): (1, 3)})
     assert desk.run("--execute", plan, "--throttle", SLOW).code == 0

@@ -1,4 +1,4 @@
-"""What --cancel tells of log dirs whose broker refused, or did not answer: on stderr, in JSON, by the exit code."""
+"""The output of --cancel for log dirs whose broker refused or did not answer: stderr, JSON and exit code."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize(("moved", "code", "out", "err"), TOLD.values(), ids=TOLD)
-def test_what_cancel_tells_of_log_dirs(moved: Started, code: int, out: str, err: str) -> None:
+def test_cancel_reports_log_dirs(moved: Started, code: int, out: str, err: str) -> None:
     done = Cancellation(cancelled=(), log_dirs=moved, verification=Verification(statuses=(), verdict=Progress.DONE))
     first = "None of the specified partition reassignments are active."
     answer = cancelled(done, tuple(of_cancellation(done)))

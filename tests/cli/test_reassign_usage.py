@@ -1,4 +1,4 @@
-"""Wrong usage of `reassign-partitions`: what Kafka's tool rejects, kquota rejects before it contacts anything."""
+"""Wrong usage of `reassign-partitions`: kquota rejects what Kafka's tool rejects, before any connection."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NOT_TAKEN = {
     "replica-alter-log-dirs-throttle timeout additional preserve-throttles disallow-replication-factor-change",
 }
 
-# Arguments, and the words that both tools have for what is wrong ("" where ours are other words).
+# The arguments, and the error text of both tools ("" where kquota's text differs).
 BOTH = {
     "no action": (PLAN, ACTION),
     "two actions": (["--execute", "--verify", *PLAN], ACTION),
@@ -97,7 +97,7 @@ BOTH = {
     "topics in no object": (["--generate", "--topics-to-move-json-file", "A LIST", "--broker-list", "1"], ""),
 }
 
-# What Kafka's tool of 2.8 rejects with --zookeeper alone; it has other words for nothing.
+# Arguments that Kafka's tool of 2.8 rejects only with --zookeeper, in different words.
 ON_ZOOKEEPER = {
     **{name: BOTH[name] for name in ("no action", "two actions", "execute what?", "generate where?")},
     **{name: BOTH[name] for name in ("timeout with verify", "preserve-throttles with execute", "a throttle twice")},
@@ -161,7 +161,7 @@ OURS_ALONE = {
     "a controller": (["--list", "--bootstrap-controller", NOWHERE], "--bootstrap-controller is not supported, "),
 }
 
-# Arguments that both take; the first list is Kafka's, the second what only kquota takes besides.
+# Arguments that both accept: first Kafka's, then those that only kquota accepts.
 RIGHT = {
     "list": (["--list"], []),
     "list as a table": (["--list"], ["--output", "tsv"]),
@@ -194,7 +194,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ours(folder: Path, arguments: list[str], connection: str = "--bootstrap-server") -> Ran:
-    """kquota, where nobody listens: had it asked, the code would be 1."""
+    """kquota with an address where no server listens: after a connection attempt the code would be 1."""
     return kquota_here("reassign-partitions", connection, NOWHERE, *written(folder, arguments))
 
 
@@ -209,7 +209,7 @@ def refused(ran: Ran) -> str:
 
 
 @pytest.mark.parametrize(("arguments", "words"), BOTH.values(), ids=BOTH)
-def test_both_refuse(
+def test_both_tools_refuse(
     kafka_431: Sandbox, reassign_commands: ReassignCommands, folder: Path, arguments: list[str], words: str
 ) -> None:
     theirs = reassign_commands("4.3.1")("--bootstrap-server", kafka_431.bootstrap, *written(folder, arguments))
@@ -219,7 +219,7 @@ def test_both_refuse(
 
 
 @pytest.mark.parametrize("name", ON_ZOOKEEPER)
-def test_both_refuse_on_zookeeper(
+def test_both_tools_refuse_over_zookeeper(
     kafka_282: Sandbox, reassign_commands: ReassignCommands, folder: Path, name: str
 ) -> None:
     arguments, words = ON_ZOOKEEPER[name]
@@ -230,15 +230,15 @@ def test_both_refuse_on_zookeeper(
 
 
 @pytest.mark.parametrize(("arguments", "words"), OURS_ALONE.values(), ids=OURS_ALONE)
-def test_we_refuse_more(folder: Path, arguments: list[str], words: str) -> None:
+def test_only_kquota_refuses(folder: Path, arguments: list[str], words: str) -> None:
     assert words in refused(ours(folder, arguments))
 
 
 @pytest.mark.parametrize(("arguments", "more"), RIGHT.values(), ids=RIGHT)
-def test_both_take(
+def test_both_tools_accept(
     kafka_431: Sandbox, reassign_commands: ReassignCommands, folder: Path, arguments: list[str], more: list[str]
 ) -> None:
-    """Taken is what is not answered by a usage text, but by a cluster, or by its absence."""
+    """An answer from a cluster, or about its absence, and not a usage text, shows that the arguments are accepted."""
     theirs = reassign_commands("4.3.1")("--bootstrap-server", kafka_431.bootstrap, *written(folder, arguments))
     assert "Description" not in theirs.err
     assert "joptsimple" not in theirs.out + theirs.err
@@ -253,7 +253,7 @@ def on_zookeeper() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("option", ["--throttle", "--replica-alter-log-dirs-throttle"])
-def test_what_was_understood_is_echoed(folder: Path, option: str) -> None:
+def test_kquota_echoes_what_it_understood(folder: Path, option: str) -> None:
     assert ": 64000000 bytes per second (64 MB/s)" in ours(folder, ["--execute", *PLAN, option, "64MB/s"]).err
     assert "means no throttle, as in Kafka's tools" in ours(folder, ["--execute", *PLAN, option, "-1"]).err
     assert "write 10000kB/s or 10000MB/s" in ours(folder, ["--execute", *PLAN, option, "10000"]).err

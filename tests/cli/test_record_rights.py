@@ -1,4 +1,4 @@
-"""The rights on the shared record's topic, as docs/login.md lists them: they are enough, and each one is needed."""
+"""The permissions on the shared record's topic that docs/login.md lists: they are enough, and each one is needed."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ MOVES: Final = (
         for operation in (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS)
     ),
 )
-"""What a move needs besides the record."""
+"""The permissions that a move needs in addition to the record."""
 
 
 def on(topic: str, *operations: AclOperation) -> tuple[Right, ...]:
-    """Rights on a topic. Kafka counts Read, Write and Delete as Describe, too."""
+    """Permissions on a topic. Kafka lets Read, Write and Delete imply Describe."""
     return tuple(Right(TOPIC, operation, topic) for operation in operations)
 
 
@@ -49,7 +49,7 @@ DESCRIBE, DESCRIBE_CONFIGS = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIG
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A command, and the rights on the record's topic that it needs besides `others`."""
+    """A command, and the permissions on the record's topic that it needs in addition to `others`."""
 
     command: Sequence[str]
     rights: tuple[Right, ...]
@@ -76,7 +76,10 @@ def admin(secured: Secured) -> AdminClient:
 
 @pytest.fixture
 def record(secured: Secured, admin: AdminClient, tmp_path: Path) -> Iterator[Path]:
-    """The topic of another host, on which carol has no right, and a state folder for her. Nothing is left."""
+    """The topic of another host, on which carol has no permission, and a state folder for her.
+
+    Everything is removed afterwards.
+    """
     theirs = ["--bootstrap-server", secured.at["PLAINTEXT"], "--state-dir", str(tmp_path / "theirs")]
     shared = kquota("record", "share", *theirs)
     assert shared.code == 0, shared.err
@@ -89,7 +92,7 @@ def record(secured: Secured, admin: AdminClient, tmp_path: Path) -> Iterator[Pat
 
 
 def standing(admin: AdminClient) -> tuple[list[str], int, list[tuple[str, str]]]:
-    """All that kquota could have written to the cluster: topics, configs, and records."""
+    """Everything that kquota could have written to the cluster: topics, configs and records."""
     topics = sorted(admin.list_topics(timeout=30).topics)
     partition = TopicPartition(RECORD, 0)
     end = admin.list_offsets({partition: OffsetSpec.latest()})[partition].result(timeout=30).offset
@@ -106,7 +109,7 @@ def with_state(task: Task, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-def test_the_rights_are_enough(secured: Secured, admin: AdminClient, record: Path, task: Task) -> None:
+def test_the_documented_permissions_are_enough(secured: Secured, admin: AdminClient, record: Path, task: Task) -> None:
     with granted(admin, (*task.others, *task.rights)):
         ran = as_carol(secured, with_state(task, record))
     assert ran.code == 0, ran.err
@@ -127,10 +130,10 @@ LACKING: Final = {
 
 
 @pytest.mark.parametrize(("name", "missing", "code", "words"), LACKING.values(), ids=LACKING)
-def test_none_of_them_may_be_missing(
+def test_each_documented_permission_is_needed(
     secured: Secured, admin: AdminClient, record: Path, name: str, missing: AclOperation, code: int, words: str
 ) -> None:
-    """Describe stays, so that the broker shows the topic: only the one right is missing."""
+    """Describe stays, so that the broker shows the topic. Only one permission is missing."""
     task = TASKS[name]
     before = standing(admin)
     left = [right for right in task.rights if right.operation != missing]
@@ -143,10 +146,10 @@ def test_none_of_them_may_be_missing(
 
 
 @pytest.mark.parametrize("missing", [READ, WRITE], ids=lambda missing: missing.name)
-def test_who_may_create_and_not_use_the_record_can_share_it_later(
+def test_a_user_who_can_only_create_the_record_can_share_it_later(
     secured: Secured, admin: AdminClient, record: Path, missing: AclOperation
 ) -> None:
-    """The right to use a topic cannot be checked before the topic exists."""
+    """A permission to use a topic cannot be checked before the topic exists."""
     task = TASKS["share"]
     left = [right for right in task.rights if right.operation != missing]
     with granted(admin, (*left, *on(NEW, DESCRIBE))):
@@ -159,8 +162,8 @@ def test_who_may_create_and_not_use_the_record_can_share_it_later(
     assert (again.code, again.out) == (0, f"topic {NEW} exists and can hold the record\n"), again.err
 
 
-def test_without_delete_the_record_stays(secured: Secured, admin: AdminClient, record: Path) -> None:
-    """Only the lock was taken and released."""
+def test_without_the_delete_permission_the_record_stays(secured: Secured, admin: AdminClient, record: Path) -> None:
+    """kquota only took and released the lock."""
     topics, _, throttles = standing(admin)
     with granted(admin, on(RECORD, READ, WRITE)):
         ran = as_carol(secured, with_state(TASKS["unshare"], record))
@@ -170,7 +173,7 @@ def test_without_delete_the_record_stays(secured: Secured, admin: AdminClient, r
     assert (now[0], now[2]) == (topics, throttles)
 
 
-def test_who_may_only_read_sees_the_runs_of_others(secured: Secured, admin: AdminClient, record: Path) -> None:
+def test_a_user_with_only_read_sees_the_runs_of_others(secured: Secured, admin: AdminClient, record: Path) -> None:
     theirs = ["--bootstrap-server", secured.at["PLAINTEXT"], "--state-dir", str(record.parent / "theirs")]
     assert kquota(*SET, *theirs).code == 0
     with granted(admin, (*MOVES, *on(RECORD, READ))):
@@ -182,7 +185,7 @@ def test_who_may_only_read_sees_the_runs_of_others(secured: Secured, admin: Admi
 def test_without_describe_configs_the_throttles_of_topics_are_unknown(
     secured: Secured, admin: AdminClient, record: Path
 ) -> None:
-    """The record's topic is a topic like all others: its throttled lists are read, too."""
+    """The record's topic is like all other topics: its throttled replica lists are read as well."""
     task = TASKS["throttle topics"]
     topics, _, throttles = standing(admin)
     with granted(admin, (*task.others, *on(RECORD, READ, WRITE))):
@@ -193,7 +196,7 @@ def test_without_describe_configs_the_throttles_of_topics_are_unknown(
     assert (now[0], now[2]) == (topics, throttles)
 
 
-def test_without_describe_configs_the_settings_are_unknown_and_not_sound(
+def test_without_describe_configs_the_settings_are_unknown_and_not_valid(
     secured: Secured, admin: AdminClient, record: Path
 ) -> None:
     with granted(admin, on(RECORD, READ)):
@@ -211,7 +214,7 @@ FORBIDDEN: Final = {
 
 
 @pytest.mark.parametrize("command", FORBIDDEN.values(), ids=FORBIDDEN)
-def test_a_topic_that_a_user_may_not_see_never_counts_as_absent(
+def test_a_topic_that_a_user_may_not_see_is_never_reported_as_absent(
     secured: Secured, admin: AdminClient, record: Path, command: Sequence[str]
 ) -> None:
     """The broker answers with error 29 whether the topic exists or not."""
@@ -223,7 +226,7 @@ def test_a_topic_that_a_user_may_not_see_never_counts_as_absent(
     assert standing(admin) == before
 
 
-def test_a_host_that_never_used_the_record_says_that_there_may_be_one(
+def test_a_host_that_never_used_the_record_reports_that_one_may_exist(
     secured: Secured, admin: AdminClient, record: Path
 ) -> None:
     def alone(ran: Ran) -> bool:
@@ -239,7 +242,7 @@ def test_a_host_that_never_used_the_record_says_that_there_may_be_one(
     assert alone(begun)
 
 
-def test_a_host_that_has_used_the_record_writes_nothing_without_it(
+def test_a_host_that_has_used_the_record_does_not_write_without_it(
     secured: Secured, admin: AdminClient, record: Path
 ) -> None:
     clear = ["throttle", "clear", "--state-dir", str(record)]

@@ -1,4 +1,4 @@
-"""The page of `move estimate --report`: what it tells, that it is safe to open, and that it needs nothing else."""
+"""The page of `move estimate --report`: its content, that it is safe to open, and that it needs no other file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("case", "sections", "plots"), CASES.values(), ids=CASES)
-def test_a_page_is_whole_and_needs_nothing_else(case: Case, sections: list[str], plots: list[str]) -> None:
+def test_a_page_is_complete_and_needs_no_other_file(case: Case, sections: list[str], plots: list[str]) -> None:
     told = shown(case)
     assert told.sections == sections
     assert told.plots == plots
@@ -69,7 +69,7 @@ def test_a_page_is_whole_and_needs_nothing_else(case: Case, sections: list[str],
 
 
 @pytest.mark.parametrize("case", [case for case, _, _ in CASES.values()], ids=CASES)
-def test_the_numbers_are_those_of_the_json_document(case: Case) -> None:
+def test_the_numbers_match_the_json_document(case: Case) -> None:
     told, answer = shown(case), json.loads(document(ticket(case).answer))
     everywhere = {value for values in told.values.values() for value in values}
     assert {answer["throttle"], *numbers(answer["kip73"])} <= everywhere
@@ -92,7 +92,7 @@ def numbers(found: object) -> set[float]:
     return {float(found)} if isinstance(found, int | float) and not isinstance(found, bool) else set()
 
 
-def test_what_a_board_reads_first() -> None:
+def test_the_summary_of_the_page() -> None:
     told = shown(Case(deadline="3m")).text[""]
     assert "Expected time: about 41 s. The move can finish." in told
     assert told.index("Expected time") < told.index("The bottleneck is") < told.index("Sizes as of")
@@ -112,7 +112,7 @@ def test_what_a_board_reads_first() -> None:
     assert "Nothing to move" in shown(Case(links=())).text[""]
 
 
-def test_disk_sizes_are_in_the_picture_or_beside_it() -> None:
+def test_disk_sizes_are_in_the_plot_or_next_to_it() -> None:
     stored = "Brokers before and after"
     assert "disk size" in shown(Case(disk=200 * MB)).text[stored]
     far = shown(Case(disk=10**12)).text[stored]
@@ -120,7 +120,7 @@ def test_disk_sizes_are_in_the_picture_or_beside_it() -> None:
     assert "The disk sizes are unknown." in shown(Case()).text[stored]
 
 
-def test_how_sure_it_is_and_whether_the_disks_hold_it() -> None:
+def test_uncertainty_and_disk_space() -> None:
     alone = shown(Case(throttle="20MB/s", disk=200 * MB))
     assert "(the error of the model only" in alone.text[""]
     assert "90 % band" in alone.text["Time against throttle"]
@@ -145,7 +145,7 @@ def test_the_waves_and_their_sum() -> None:
     assert told.values["Waves, one after the other"][-3:] == [25, 25 * 91 * MB, waves["waves_seconds"]]
 
 
-def test_a_plan_that_only_an_estimate_reads_is_known_as_such(tmp_path: Path) -> None:
+def test_a_plan_in_a_format_of_estimate_only_is_named_as_such(tmp_path: Path) -> None:
     asked = Wanted(path=tmp_path / "move.html", plan="PLAN.json", cluster=())
     lines = PlanFiles(name="plans/", parquet=False, files=NOTHING)
     assert writer.knowing(asked, lines) == replace(asked, plan="plans/", runnable=False)
@@ -153,7 +153,7 @@ def test_a_plan_that_only_an_estimate_reads_is_known_as_such(tmp_path: Path) -> 
     assert writer.knowing(None, lines) is None
 
 
-def test_commands_are_given_only_where_they_do_what_the_page_says() -> None:
+def test_commands_are_shown_only_if_they_do_what_the_page_says() -> None:
     lines = shown(Case(runnable=False, plan="plan.jsonl"))
     assert lines.commands == []
     assert "kquota reassign-partitions does not accept" in lines.text["Commands in their order"]
@@ -171,7 +171,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_names_from_outside_are_text_and_nothing_else(name: str) -> None:
+def test_names_are_escaped_in_html(name: str) -> None:
     hostile = Case(topic=name, plan=name, cluster=name, options=("--bootstrap-server", name), remarks=(name,))
     told, tame = shown(hostile), shown(Case(remarks=("r",)))
     assert [tag for tag, _ in told.elements] == [tag for tag, _ in tame.elements]
@@ -181,7 +181,7 @@ def test_names_from_outside_are_text_and_nothing_else(name: str) -> None:
     assert "\x1b" not in told.source and "\u202e" not in told.source
 
 
-def test_the_same_ticket_makes_the_same_bytes_whatever_matplotlib_is_set_to() -> None:
+def test_the_same_ticket_makes_the_same_bytes_with_any_matplotlib_settings() -> None:
     import matplotlib
 
     before = page(ticket(Case(deadline="3m")))
@@ -196,7 +196,7 @@ def test_every_plot_names_its_axes_with_their_units() -> None:
     assert [name for name in (*axes, *marks) if name not in text] == []
 
 
-def test_the_commands_are_what_a_shell_takes_and_kquota_knows() -> None:
+def test_the_commands_are_valid_for_a_shell_and_for_kquota() -> None:
     options = ("--bootstrap-server", "b1:9092", "--command-config", "my $HOME/it's.properties")
     told = shown(Case(plan="a b/$(id)`id`.json", options=options))
     ran = [run(["sh", "-c", f"kquota() {{ printf '%s\\n' \"$@\"; }}\n{command}"]) for command in told.commands]
@@ -240,7 +240,7 @@ def test_the_cluster_of_the_commands(
 
 
 @pytest.mark.parametrize("library", ["jinja2", "matplotlib"])
-def test_a_missing_library_is_said_at_once_with_its_extra(
+def test_a_missing_library_is_reported_at_once_with_its_extra(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, library: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
@@ -248,7 +248,7 @@ def test_a_missing_library_is_said_at_once_with_its_extra(
         writer.wanted(tmp_path / "move.html", Path("plan.json"), Connection())
 
 
-def test_a_place_that_cannot_hold_a_page_is_said_before_spark_starts(tmp_path: Path) -> None:
+def test_an_unwritable_report_path_is_reported_before_spark_starts(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,3]}]}')
     words = ("--reassignment-json-file", str(plan), "--log-dirs", str(plan), "--throttle", "8MB/s")

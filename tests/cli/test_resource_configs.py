@@ -23,9 +23,9 @@ NOWHERE = ("--bootstrap-server", "127.0.0.1:1")
 
 @dataclass(frozen=True)
 class Way:
-    """One connection to one cluster, for kquota and for Kafka's tool whose words are kquota's.
+    """One connection to one cluster, for kquota and for the Kafka tool whose words kquota prints.
 
-    These are 4.3.1's on brokers of every release, and 2.8.2's on ZooKeeper.
+    These are the words of 4.3.1 on brokers of every release, and of 2.8.2 on ZooKeeper.
     """
 
     cluster: Sandbox
@@ -64,7 +64,7 @@ def admin(request: pytest.FixtureRequest) -> Way:
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A topic where the test's way leads; gone afterwards, with every rate."""
+    """A topic on the test's connection. It is deleted afterwards, with every rate."""
     found: Way = request.getfixturevalue("way" if "way" in request.fixturenames else "admin")
     hand = OtherHand(found.cluster)
     name = hand.topic({0: [1]}, size=1)
@@ -74,7 +74,7 @@ def topic(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def words(out: str) -> list[tuple[str, list[str]]]:
-    """A description, resource by resource. Kafka prints hash orders, kquota sorts: what is said must agree."""
+    """A description, resource by resource. Kafka prints in hash order and kquota sorts, so the content must agree."""
     found: list[tuple[str, list[str]]] = []
     for line in out.splitlines():
         head, are, tail = line.partition(" are ")
@@ -89,7 +89,7 @@ def words(out: str) -> list[tuple[str, list[str]]]:
 
 
 def agree(way: Way, *arguments: str) -> Ran:
-    # Kafka's tool asks any broker, and on KRaft one may be behind for a moment.
+    # Kafka's tool asks any broker, and on KRaft a broker may lag for a moment.
     ours, kafkas = settled(
         lambda: (way.kquota("--describe", *arguments), way.kafka("--describe", *arguments)),
         lambda both: words(both[0].out) == words(both[1].out),
@@ -121,24 +121,24 @@ class TestTopics:
         assert way.kquota("--alter", "--topic", topic, "--add-config", "retention.ms=86400000").code == 0
         assert topic in agree(way, "--entity-type", "topics").out
 
-    def test_everything_that_is_in_force(self, admin: Way, topic: str) -> None:
+    def test_all_configs_in_force(self, admin: Way, topic: str) -> None:
         assert admin.kquota("--alter", "--topic", topic, "--add-config", "retention.ms=86400000").code == 0
         described = agree(admin, "--topic", topic, "--all").out
         assert described.startswith(f"All configs for topic {topic} are:\n")
         assert "  segment.bytes=" in described
 
-    def test_one_that_does_not_exist(self, way: Way) -> None:
+    def test_a_resource_that_does_not_exist(self, way: Way) -> None:
         agree(way, "--entity-type", "topics", "--entity-name", "nobody-s")
         refused = way.kquota("--alter", "--topic", "nobody-s", "--add-config", "retention.ms=5000")
         assert (refused.code, refused.out) == (1, "")
         assert refused.err == "kquota: error: topic 'nobody-s' does not exist\n"
         assert way.kafka("--alter", "--topic", "nobody-s", "--add-config", "retention.ms=5000").code == 1
 
-    def test_everything_of_one_that_does_not_exist(self, admin: Way) -> None:
+    def test_all_configs_of_a_topic_that_does_not_exist(self, admin: Way) -> None:
         ran = admin.kquota("--describe", "--topic", "nobody-s", "--all")
         assert (ran.code, ran.out, ran.err) == (1, "", "kquota: error: topic 'nobody-s' does not exist\n")
 
-    def test_what_stands_behind_a_deleted_config(self, admin: Way, topic: str) -> None:
+    def test_the_value_that_applies_after_a_config_is_deleted(self, admin: Way, topic: str) -> None:
         assert admin.kquota("--alter", "--topic", topic, "--add-config", "preallocate=true").code == 0
         ran = admin.kquota("--alter", "--topic", topic, "--delete-config", "preallocate,segment.ms")
         assert ran.err == (
@@ -146,7 +146,7 @@ class TestTopics:
             f"kquota: topic '{topic}': preallocate is now false, from DEFAULT_CONFIG\n"
         )
 
-    def test_a_throttle_of_every_replica_is_taken_with_a_warning(self, way: Way, topic: str) -> None:
+    def test_a_throttle_of_every_replica_is_accepted_with_a_warning(self, way: Way, topic: str) -> None:
         ran = way.kquota("--alter", "--topic", topic, "--add-config", "leader.replication.throttled.replicas=*")
         assert ran.code == 0
         assert ran.err.startswith(
@@ -185,7 +185,7 @@ class TestBrokers:
         removed = way.kquota("--alter", "--broker-defaults", "--delete-config", LOG_DIR_RATE)
         assert (removed.code, removed.out) == (0, set_by_kafka.out)
 
-    def test_everything_that_is_in_force(self, way: Way) -> None:
+    def test_all_configs_in_force(self, way: Way) -> None:
         if way.on_zookeeper:
             ran = way.kquota("--describe", "--broker", "1", "--all")
             assert (ran.code, ran.err) == (2, "kquota: error: --bootstrap-server must be specified for --all\n")
@@ -194,7 +194,7 @@ class TestBrokers:
         assert "  num.io.threads=" in described
         assert "sensitive=true" in described
 
-    def test_one_that_is_not_alive(self, way: Way) -> None:
+    def test_a_broker_that_is_not_alive(self, way: Way) -> None:
         agree(way, "--entity-type", "brokers", "--entity-name", "99")
         rate = f"{LOG_DIR_RATE}={HARMLESS}"
         ran = way.kquota("--alter", "--broker", "99", "--add-config", rate)
@@ -207,8 +207,8 @@ class TestBrokers:
             assert "broker '99' is not alive" in ran.err
             assert "alive are: 1, 2, 3" in ran.err
 
-    def test_a_default_rate_only_where_brokers_heed_it(self, way: Way) -> None:
-        """KAFKA-10190. Kafka's own tool says `Completed` everywhere."""
+    def test_a_default_rate_is_accepted_only_where_brokers_apply_it(self, way: Way) -> None:
+        """KAFKA-10190. Kafka's own tool prints `Completed` everywhere."""
         ran = way.kquota("--alter", "--broker-defaults", "--add-config", f"{LOG_DIR_RATE}={HARMLESS}")
         told = "KAFKA-10190" in ran.err
         if way.on_zookeeper:
@@ -256,8 +256,8 @@ class TestScripts:
             f"topic\t{topic}\tcleanup.policy\tcompact,delete\tDYNAMIC_TOPIC_CONFIG\tfalse\n"
         )
 
-    def test_one_that_does_not_exist(self, admin: Way) -> None:
-        """The document stays a document; the words go where a person looks."""
+    def test_a_resource_that_does_not_exist(self, admin: Way) -> None:
+        """stdout stays a JSON document, and the message goes to stderr."""
         ran = admin.kquota("--describe", "--topic", "nobody-s", "--output", "json")
         assert (ran.code, json.loads(ran.out)) == (0, {"version": 1, "resources": []})
         assert ran.err == "kquota: The topic 'nobody-s' doesn't exist and doesn't have dynamic config.\n"
@@ -282,7 +282,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("arguments", "why"), BAD.values(), ids=BAD.keys())
-def test_bad_input_is_refused_before_anything_is_contacted(arguments: list[str], why: str) -> None:
+def test_bad_input_is_refused_before_any_connection(arguments: list[str], why: str) -> None:
     ran = kquota("configs", *NOWHERE, "--alter", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert why in ran.err
@@ -298,7 +298,7 @@ def test_bad_input_is_refused_before_anything_is_contacted(arguments: list[str],
         ["--broker", "1", "--add-config", "log.cleaner.threads=5"],
     ],
 )
-def test_what_nobody_would_check_does_not_go_into_zookeeper(arguments: list[str]) -> None:
+def test_invalid_values_are_not_written_to_zookeeper(arguments: list[str]) -> None:
     ran = kquota("configs", "--zookeeper", "127.0.0.1:1", "--alter", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert "ooKeeper" in ran.err

@@ -1,6 +1,6 @@
-"""Random sequences of alterations of twins: one topic or broker through Kafka's ConfigCommand, the other by kquota.
+"""Random alterations of twins: one topic or broker through Kafka's ConfigCommand, the other through kquota.
 
-After every step both tools describe both twins, and but for the name all four must say the same.
+After every step both tools describe both twins. Apart from the name, all four descriptions must be the same.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOPIC: Final = {
     "preallocate": ("true", "false"),
     "compression.type": ("zstd", "producer"),
 }
-# Rates that no copy on this machine ever feels.
+# Rates that no copy on this machine reaches.
 BROKER: Final = {
     "leader.replication.throttled.rate": ("500000000000", "9223372036854775807"),
     "follower.replication.throttled.rate": ("600000000000", "700000000000"),
@@ -55,7 +55,7 @@ def hand(request: pytest.FixtureRequest) -> Iterator[OtherHand]:
 
 @pytest.fixture
 def tools(request: pytest.FixtureRequest, hand: OtherHand, config_commands: ConfigCommands) -> tuple[Tool, Tool]:
-    """Kafka's tool and kquota on one connection: 4.3.1's words on brokers of every release, 2.8.2's on ZooKeeper."""
+    """Kafka's tool and kquota on one connection: the tool of 4.3.1 over brokers, of 2.8.2 over ZooKeeper."""
     on_zookeeper = WAYS[request.node.callspec.params["hand"]][1]
     where = (
         ("--zookeeper", str(hand.servers.zookeeper)) if on_zookeeper else ("--bootstrap-server", hand.servers.bootstrap)
@@ -79,7 +79,7 @@ def said(tool: Tool, twin: Twin) -> list[tuple[str, list[str]]]:
     return words(ran.out.replace(f" {twin[1]} are", " X are").replace(f"'{twin[1]}'", "'X'"))
 
 
-def test_twins_stay_twins(tools: tuple[Tool, Tool], twins: tuple[Twin, Twin], request: pytest.FixtureRequest) -> None:
+def test_twins_stay_equal(tools: tuple[Tool, Tool], twins: tuple[Twin, Twin], request: pytest.FixtureRequest) -> None:
     chance = random.Random(f"kquota configs, {request.node.callspec.id}")
     values = TOPIC if twins[0][0] == "--topic" else BROKER
     held: set[str] = set()
@@ -101,7 +101,7 @@ def test_twins_stay_twins(tools: tuple[Tool, Tool], twins: tuple[Twin, Twin], re
 
 
 def _agree(tools: tuple[Tool, Tool], twins: tuple[Twin, Twin], held: set[str]) -> None:
-    """On KRaft brokers may be behind for a moment."""
+    """Whether the descriptions agree. On KRaft brokers may lag for a moment."""
     give_up = time.monotonic() + SEEN_SECONDS
     while True:
         found = [said(tool, twin) for tool in tools for twin in twins]

@@ -1,4 +1,4 @@
-"""The rights that commands need, as docs/login.md tells them: these are enough, and none of them may be missing."""
+"""The permissions of commands that docs/login.md lists: they are enough, and each one is needed."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ NEEDS: dict[str, tuple[Sequence[str], Sequence[Right]]] = {
 
 @pytest.fixture(scope="module")
 def admin(secured: Secured) -> AdminClient:
-    """One who may grant rights."""
+    """A client that may grant permissions."""
     return admin_of(secured)
 
 
 @pytest.mark.parametrize(("command", "rights"), NEEDS.values(), ids=NEEDS)
-def test_the_rights_are_enough(
+def test_the_documented_permissions_are_enough(
     secured: Secured, admin: AdminClient, command: Sequence[str], rights: Sequence[Right]
 ) -> None:
     with granted(admin, rights):
@@ -49,8 +49,8 @@ def test_the_rights_are_enough(
     assert ran.code == 0, ran.err
 
 
-def test_credentials_that_one_may_not_see_are_left_out(secured: Secured, admin: AdminClient) -> None:
-    """Kafka wants Describe on the cluster to tell who has SCRAM credentials; quotas are shown without it."""
+def test_credentials_without_permission_are_omitted(secured: Secured, admin: AdminClient) -> None:
+    """Kafka requires Describe on the cluster to list users with SCRAM credentials. Quotas are shown without it."""
     with granted(admin, [Right(CLUSTER, READ)]):
         ran = as_carol(secured, NEEDS["read quotas"][0])
     assert (ran.code, "SCRAM" in ran.out) == (0, False)
@@ -64,7 +64,7 @@ LACKING = [(name, missing) for name, (_, rights) in NEEDS.items() for missing in
 
 
 @pytest.mark.parametrize(("name", "missing"), LACKING, ids=[f"{name} without {missing}" for name, missing in LACKING])
-def test_none_of_them_may_be_missing(secured: Secured, admin: AdminClient, name: str, missing: Right) -> None:
+def test_each_documented_permission_is_needed(secured: Secured, admin: AdminClient, name: str, missing: Right) -> None:
     command, rights = NEEDS[name]
     with granted(admin, [right for right in rights if right != missing]):
         ran = as_carol(secured, command)

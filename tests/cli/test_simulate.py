@@ -1,4 +1,4 @@
-"""`kquota quota simulate` as an operator and a script see it."""
+"""`kquota quota simulate` for operators and scripts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_plot_of_any_deploy(rate: str, load: tuple[str, str]) -> None:
     assert ran.out.endswith("|\n")
 
 
-def test_which_rate_lets_a_deploy_end_in_time() -> None:
+def test_the_rate_at_which_a_deploy_ends_in_time() -> None:
     words = ("--topics", "2000", "--partitions", "12", "--output", "json")
     found = json.loads(simulate(*words, "--within", "10m").out)
     assert (found["controller_mutation_rate"], found["mutations"]) == (40, 24_000)
@@ -68,7 +68,7 @@ def test_which_rate_lets_a_deploy_end_in_time() -> None:
     ],
     ids=["above the quota", "below it", "the most constraining wins"],
 )
-def test_what_a_client_gets_in_the_long_run(words: tuple[str, ...], steady: float, by: list[str]) -> None:
+def test_the_long_run_rate_of_a_client(words: tuple[str, ...], steady: float, by: list[str]) -> None:
     told = json.loads(simulate(*words, "--output", "json").out)
     assert told["steady_bytes_per_second"] == pytest.approx(steady, rel=0.1)
     assert set(told["delayed_by"]) <= set(by)
@@ -76,7 +76,7 @@ def test_what_a_client_gets_in_the_long_run(words: tuple[str, ...], steady: floa
 
 @pytest.mark.parametrize("model", ["shipped", "draft-even", "draft-front"])
 def test_the_example_of_kip_599_at_the_shell(model: str) -> None:
-    """560 mutations at R = 5 and B = 500 go at once, and the next one waits (560 - 500) / 5 = 12 s."""
+    """560 mutations at R = 5 and B = 500 pass at once, and the next one waits (560 - 500) / 5 = 12 s."""
     words = ("--controller-mutation-rate", "5", "--window-num", "100", "--topics", "7", "--partitions", "80")
     told = json.loads(simulate(*words, "--model", model, "--output", "json").out)
     assert (told["mutations"], told["requests"], told["ms"], told["next_wait_ms"]) == (560, 1, 0, 12_000)
@@ -85,7 +85,7 @@ def test_the_example_of_kip_599_at_the_shell(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["shipped", "draft-even", "draft-front"])
-def test_which_rate_lets_seven_topics_end_in_a_minute(model: str) -> None:
+def test_the_rate_at_which_seven_topics_end_in_a_minute(model: str) -> None:
     words = ("--topics", "7", "--partitions", "80", "--model", model, "--output", "json")
     found = json.loads(simulate(*words, "--within", "1m").out)
     rate = found["controller_mutation_rate"]
@@ -93,7 +93,7 @@ def test_which_rate_lets_seven_topics_end_in_a_minute(model: str) -> None:
     assert found["ms"] <= 60_000 < slower["ms"]
 
 
-def test_a_deploy_from_a_file_is_what_topics_takes(tmp_path: Path) -> None:
+def test_a_deploy_file_has_the_format_of_topics(tmp_path: Path) -> None:
     (tmp_path / "topics.txt").write_text("a 80\nb 80 3 # three replicas\nc\n")
     words = ("--controller-mutation-rate", "5", "--from-file", str(tmp_path / "topics.txt"), "--output", "json")
     told = json.loads(simulate(*words).out)
@@ -126,7 +126,7 @@ bytes/s, at most 25,000,000; one cell is 2 s
 """
 
 
-def test_a_trace_for_people(tmp_path: Path) -> None:
+def test_the_text_of_a_trace(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(TRACE)
     ran = simulate("--producer-byte-rate", "1MB/s", "--trace", str(tmp_path / "t.csv"))
     assert (ran.code, ran.out) == (0, TRACED)
@@ -137,7 +137,7 @@ def test_a_trace_for_people(tmp_path: Path) -> None:
     [(("--producer-byte-rate", "1MB/s"), "bytes"), (("--request-percentage", "5"), "thread_ms")],
     ids=["bytes", "thread time"],
 )
-def test_a_quota_that_no_row_can_meet_is_said(quota: tuple[str, str], column: str, tmp_path: Path) -> None:
+def test_a_quota_that_no_row_can_meet_is_reported(quota: tuple[str, str], column: str, tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text('{"ms": 0, "mutations": 5}\n{"ms": 9, "mutations": 5}\n')
     words = (*quota, "--controller-mutation-rate", "5", "--trace", str(tmp_path / "t.json"), "--output", "json")
     ran = simulate(*words)
@@ -194,7 +194,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("words", "complaint"), WRONG.values(), ids=WRONG)
-def test_wrong_input_is_one_line_and_2(words: tuple[str, ...], complaint: str) -> None:
+def test_wrong_input_prints_one_line_and_exits_2(words: tuple[str, ...], complaint: str) -> None:
     ran = simulate(*words)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert complaint in ran.err
@@ -210,21 +210,21 @@ def test_wrong_input_is_one_line_and_2(words: tuple[str, ...], complaint: str) -
         ('{"ms": ' + "[" * 100_000 + "\n", "contains no valid row"),
     ],
 )
-def test_what_is_no_trace(tmp_path: Path, text: str, complaint: str) -> None:
+def test_invalid_traces(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "t.csv").write_text(text)
     ran = simulate("--producer-byte-rate", "1MB/s", "--trace", str(tmp_path / "t.csv"))
     assert (ran.code, ran.out) == (2, "")
     assert complaint in ran.err
 
 
-def test_one_is_no_plural() -> None:
+def test_one_is_printed_as_singular() -> None:
     ran = simulate("--topics", "1", "--controller-mutation-rate", "1")
     assert ran.out.startswith("Quota        1 mutation per second; ")
     ran = simulate("--producer-byte-rate", "1MB/s", "--load", "1MB/s", "--request-size", "60MB")
     assert "Throttled    1 time by its byte rate, first for 50,000 ms" in ran.out
 
 
-def test_a_topic_that_stands_in_a_file_twice(tmp_path: Path) -> None:
+def test_a_topic_that_is_listed_in_a_file_twice(tmp_path: Path) -> None:
     (tmp_path / "topics.txt").write_text("a 1\na 2\n")
     ran = simulate("--from-file", str(tmp_path / "topics.txt"), "--controller-mutation-rate", "1")
     assert (ran.code, ran.out) == (2, "")
@@ -235,7 +235,7 @@ def test_a_topic_that_stands_in_a_file_twice(tmp_path: Path) -> None:
     "text", ["\ufeffms,bytes,user\r\n0,60000000,ü\r\n", '\ufeff{"ms": 0, "bytes": 60000000, "user": "ü"}\r\n']
 )
 def test_a_trace_from_windows_and_from_stdin(text: str, tmp_path: Path) -> None:
-    """Whatever the locale."""
+    """In every locale."""
     (tmp_path / "t").write_bytes(text.encode())
     words = (sys.executable, "-m", "kquota", "quota", "simulate", "--producer-byte-rate", "1MB/s", "--output", "json")
     filed = run(
@@ -253,7 +253,7 @@ def test_topics_from_stdin() -> None:
     assert (ran.code, json.loads(ran.out)["ms"]) == (0, 5_000)
 
 
-def test_a_clients_name_drives_no_terminal(tmp_path: Path) -> None:
+def test_a_clients_name_is_escaped_on_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("ms,bytes,user\n0,60000000,\x1b[31mred\n")
     ran = simulate("--producer-byte-rate", "1MB/s", "--trace", str(tmp_path / "t.csv"))
     assert (ran.code, "\x1b" in ran.out, "\\x1b[31mred" in ran.out) == (0, False, True)

@@ -1,4 +1,4 @@
-"""What every command keeps: help that costs nothing, one line per error, exit codes, no change with the terminal."""
+"""Rules of every command: fast help, one line for each error, exit codes, output that ignores the terminal."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ HEAVY = {
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[" ".join(command) or "kquota" for command in COMMANDS])
-def test_help_loads_neither_spark_nor_a_client(command: list[str]) -> None:
+def test_help_imports_neither_spark_nor_a_client(command: list[str]) -> None:
     code = (
         "import sys\nfrom kquota.cli.main import main\nsys.argv = ['kquota', *sys.argv[1:], '--help']\n"
         "try: main()\nfinally: print(sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
@@ -62,11 +62,11 @@ def test_help_loads_neither_spark_nor_a_client(command: list[str]) -> None:
 
 
 @pytest.mark.parametrize("columns", ["1", "40", "400"])
-def test_output_does_not_change_with_a_width_that_is_not_there(columns: str) -> None:
+def test_output_does_not_depend_on_the_columns_variable(columns: str) -> None:
     assert kquota("configs", "--help", env={"COLUMNS": columns}) == kquota("configs", "--help")
 
 
-# What a room decides and a help text spells by itself: to import the room for it would cost every start.
+# Values that a room defines and a help text repeats, because an import of the room would slow every start.
 SPELT = {
     "how far from the mean": ("move plan", f"[default: {float(TOLERANCE):.0%}]"),
     "how full a disk": ("move plan", f"[default: {float(DISK_LIMIT):.0%}]"),
@@ -78,7 +78,7 @@ SPELT = {
 
 
 @pytest.mark.parametrize(("command", "said"), SPELT.values(), ids=SPELT)
-def test_what_help_says_is_what_the_room_does(command: str, said: str) -> None:
+def test_values_in_help_match_the_values_in_code(command: str, said: str) -> None:
     assert " ".join(said.split()) in " ".join(kquota(*command.split(), "--help").out.split())
 
 
@@ -142,7 +142,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("arguments", "reason"), WRONG.values(), ids=WRONG)
-def test_wrong_usage_is_one_line_and_2(arguments: list[str], reason: str) -> None:
+def test_wrong_usage_prints_one_line_and_exits_2(arguments: list[str], reason: str) -> None:
     ran = kquota(*arguments)
     assert (ran.code, ran.out) == (2, "")
     assert reason in ran.err
@@ -152,15 +152,15 @@ def test_wrong_usage_is_one_line_and_2(arguments: list[str], reason: str) -> Non
 
 
 @pytest.mark.parametrize("option", ["--bootstrap-server", "--zookeeper"])
-def test_nobody_there_is_one_line_and_1(option: str) -> None:
+def test_an_unreachable_server_prints_one_line_and_exits_1(option: str) -> None:
     ran = kquota("configs", "--describe", "--user", "a", option, "127.0.0.1:1")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("kquota: error: no ")
     assert f"127.0.0.1:1: Connection refused); check {option}" in ran.err
 
 
-def test_somebody_else_there_is_said_within_the_deadline() -> None:
-    """A server that accepts and never says a word: the deadline ends it, not the operator's patience."""
+def test_a_server_that_is_not_kafka_is_reported_within_the_deadline() -> None:
+    """The server accepts connections and never answers: the command ends at the deadline."""
     import time
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -172,11 +172,11 @@ def test_somebody_else_there_is_said_within_the_deadline() -> None:
         ]
         ended = [(process.communicate()[1], process.returncode) for process in waiting]
     assert [(err.count("\n"), code) for err, code in ended] == [(1, 1), (1, 1)]
-    # The bound is the rule (10 s at most to connect); start and stop of processes on a busy machine come on top.
+    # The bound is the rule (10 s at most to connect), plus start and end of processes on a busy machine.
     assert time.monotonic() - begun < 60
 
 
-def test_a_full_disk_is_one_line_and_1() -> None:
+def test_a_full_disk_prints_one_line_and_exits_1() -> None:
     with Path("/dev/full").open("w") as full:
         ran = subprocess.run(
             [sys.executable, "-m", "kquota", "--version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
@@ -184,7 +184,7 @@ def test_a_full_disk_is_one_line_and_1() -> None:
     assert (ran.returncode, ran.stderr) == (1, "kquota: error: cannot write: No space left on device\n")
 
 
-def test_a_closed_pipe_is_no_traceback() -> None:
+def test_a_closed_pipe_prints_no_traceback() -> None:
     piped = subprocess.run(
         f"{sys.executable} -m kquota configs --help | head -1", shell=True, capture_output=True, text=True, check=False
     )
@@ -199,14 +199,14 @@ CLOSED = {
 
 
 @pytest.mark.parametrize(("arguments", "code", "out", "err"), CLOSED.values(), ids=CLOSED)
-def test_a_stream_that_is_closed_from_the_start(arguments: str, code: int, out: str, err: str) -> None:
+def test_a_stream_that_is_closed_at_the_start(arguments: str, code: int, out: str, err: str) -> None:
     ran = run(["sh", "-c", f"exec {sys.executable} -m kquota {arguments}"])
     assert (ran.code, ran.out) == (code, out)
     assert ran.err.startswith(err)
     assert ran.err.count("\n") == bool(err)
 
 
-def test_ctrl_c_is_said_and_130() -> None:
+def test_ctrl_c_is_reported_and_exits_130() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         server = f"127.0.0.1:{silent.getsockname()[1]}"
         arguments = ["configs", "--describe", "--user", "a", "--bootstrap-server", server]
@@ -221,7 +221,7 @@ def test_the_version() -> None:
     assert kquota("--version") == Ran(0, "kquota 0.1.0\n", "")
 
 
-def test_the_help_of_kquota_says_of_each_command_what_its_own_help_says() -> None:
+def test_the_help_of_kquota_repeats_the_summary_of_each_command() -> None:
     below = root().subcommands
     assert {name: summary(command.command.help) for name, command in below.items()} == dict(SUMMARIES)
     assert list(below) == list(SUMMARIES)

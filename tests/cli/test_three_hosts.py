@@ -1,7 +1,7 @@
-"""Three state folders as hosts of one team at real brokers: random commands, some killed, and nothing of ours stays.
+"""Three state folders as hosts of one team on real brokers: random, killed commands leave nothing behind.
 
-A round's commands are made of its seed; when a killed one dies is up to the machine. `KQUOTA_ROUNDS` says how many
-rounds, `KQUOTA_SEED` runs just that one.
+The seed of a round determines its commands; the moment of a kill depends on the machine. `KQUOTA_ROUNDS` sets the
+number of rounds, and `KQUOTA_SEED` runs one round.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ SEED = os.environ.get("KQUOTA_SEED")
 SIZES = (10_000, 300_000, 3_000_000)
 RATES = ("500kB/s", "2MB/s", "30MB/s")
 KILLED_AFTER = (0.3, 3.0)
-"""Seconds: from the first imports to the last write, on a machine that is quick or busy."""
+"""Seconds: from the first imports to the last write, on a fast or a busy machine."""
 _CYCLES = 6
 _EXITS = (0, 1, 2, 8, 75)
-"""What a command may end with here: done, refused, not valid any more, not yet, another holds the lock."""
+"""Expected exit codes: done, refused, no longer valid, not yet, another process holds the lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """By which connections commands reach the brokers, and whether the team has shared a topic."""
+    """The connections of the commands, and whether the team shares a topic."""
 
     over: tuple[str, ...]
     shared: bool
@@ -54,7 +54,7 @@ KINDS = {
 
 @dataclass
 class Team:
-    """Three hosts at one cluster, and what others than kquota have set there."""
+    """Three hosts at one cluster, and the throttles that other tools have set there."""
 
     kind: Kind
     hand: OtherHand
@@ -88,7 +88,7 @@ class Team:
         return ran
 
     def killed(self, host: int, *command: str) -> None:
-        """The command is killed some time after its start, unless it has ended before."""
+        """Kills the command some time after its start, unless it has already ended."""
         process = started(*self.words(host, command))
         try:
             _, err = process.communicate(timeout=self.rng.uniform(*KILLED_AFTER))
@@ -101,7 +101,7 @@ class Team:
         self.met[f"{' '.join(command[:2])} killed"] += ended == "killed"
         self.trace.append(f"host{host} {' '.join(command)}: {ended}")
 
-    # What may happen.
+    # The possible actions.
 
     def plan(self) -> str:
         names = self.rng.sample(self.partitions, self.rng.choice((1, 2, 3)))
@@ -150,7 +150,7 @@ class Team:
             self._forget(json.loads(ran.out)["fixed"])
 
     def foreign(self) -> None:
-        """Another tool writes what it likes."""
+        """Another tool writes a random value."""
         if self.rng.random() < 0.6:
             setting = Setting.of_broker(BrokerId(self.rng.choice((1, 2, 3))), self.rng.choice(REPLICATION_RATES))
             self.rates[setting] = f"77{self.rng.randrange(10**6, 10**7)}"
@@ -164,7 +164,7 @@ class Team:
         self.trace.append(f"foreign: {setting} = {self.hand.value(setting)}")
 
     def _forget(self, fixed: Sequence[dict[str, str | None]]) -> None:
-        """Doctor takes away what others have left, and says so."""
+        """Doctor removes leftovers of other tools, and reports that."""
         for one in fixed:
             setting = setting_of(one)
             if not setting.is_list:
@@ -172,10 +172,10 @@ class Team:
             elif setting in self.lists and self.lists[setting] not in entries(one["to"]):
                 self.lists.pop(setting)
 
-    # The end.
+    # The checks at the end.
 
     def settle(self) -> None:
-        """No partition moves any more."""
+        """Waits until no partition moves."""
         names = self.partitions
         until(lambda: all(len(self.hand.replicas(name)) == 2 for name in names), "every move has ended", 180)
         self.hand.arrived({name: self.hand.replicas(name) for name in names})
@@ -248,7 +248,7 @@ def team(request: pytest.FixtureRequest, servers: str, kind: Kind, tmp_path: Pat
 
 
 @pytest.mark.parametrize(("servers", "kind"), KINDS.values(), ids=KINDS)
-def test_nothing_of_ours_stays(team: Team, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_throttle_of_kquota_stays_set(team: Team, capsys: pytest.CaptureFixture[str]) -> None:
     for seed in range(ROUNDS) if SEED is None else [int(SEED)]:
         try:
             team.round(seed)

@@ -1,4 +1,4 @@
-"""`kquota throttle` as a process on real brokers; what stands is made, and looked at, by another client."""
+"""`kquota throttle` as a process on real brokers. Another client sets the throttles and checks them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """One operator at one cluster, with a state folder of their own."""
+    """One operator at one cluster, with their own state folder."""
 
     hand: OtherHand
     connection: tuple[str, str]
@@ -49,7 +49,7 @@ class Desk:
         return code, {one["rule"] for one in document["findings"]}
 
     def let_pass(self, hours: int) -> None:
-        """As if doctor had seen all that it remembers so long ago."""
+        """Ages everything that doctor remembers by this time."""
         (path,) = self.folder.glob("*/leftovers.json")
         document = json.loads(path.read_text())
         assert document["leftovers"]
@@ -69,13 +69,16 @@ def desk(hand: OtherHand, connection: tuple[str, str], tmp_path: Path) -> Desk:
 
 
 def misplaced(hand: OtherHand, change: AlterConfigOpType) -> None:
-    """A list on broker 2, as KIP-73's own text has it; its value is never told, so nobody can wait to read it."""
+    """A list on broker 2, as in KIP-73's own text.
+
+    Its value is never reported, so no test can wait until it is readable.
+    """
     entry = ConfigEntry(LEADER_REPLICAS, "0:1", incremental_operation=change)
     resource = ConfigResource(ResourceType.BROKER, "2", incremental_configs=[entry])
     hand.admin.incremental_alter_configs([resource])[resource].result(30)
 
 
-def test_leftovers_are_found_and_taken_away_and_nothing_else(desk: Desk) -> None:
+def test_doctor_removes_leftovers_and_nothing_else(desk: Desk) -> None:
     topic, ours = desk.hand.topic({0: (1, 2), 1: (2, 3)}, size=10_000), desk.hand.topic({0: (3,)}, size=10_000)
     leaders, followers = Setting.of_topic(topic, LEADER_REPLICAS), Setting.of_topic(topic, FOLLOWER_REPLICAS)
     retention = Setting.of_topic(topic, "retention.ms")
@@ -87,7 +90,7 @@ def test_leftovers_are_found_and_taken_away_and_nothing_else(desk: Desk) -> None
         Setting.of_broker(THREE, LEADER_RATE): "5000000",
         Setting.of_broker(THREE, FOLLOWER_RATE): "5000000",
     }
-    # On ZooKeeper the brokers, whom the other hand asks, hear of it later.
+    # On ZooKeeper the brokers, which the other client asks, see the change later.
     until(lambda: desk.standing(ours) == held, "all four values")
 
     desk.hand.write(leaders, "0:1,0:2,7:7")
@@ -125,7 +128,7 @@ def test_leftovers_are_found_and_taken_away_and_nothing_else(desk: Desk) -> None
 
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API", "3.9.1 ZooKeeper"])
-def test_a_list_on_a_broker_is_told(desk: Desk) -> None:
+def test_a_list_on_a_broker_is_reported(desk: Desk) -> None:
     misplaced(desk.hand, AlterConfigOpType.SET)
     until(lambda: "list-on-broker" in desk.rules()[1], "the list on a broker is told")
     misplaced(desk.hand, AlterConfigOpType.DELETE)
@@ -133,7 +136,7 @@ def test_a_list_on_a_broker_is_told(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])
-def test_what_stood_before_a_throttle_comes_back(desk: Desk) -> None:
+def test_clear_restores_the_previous_throttle(desk: Desk) -> None:
     topic = desk.hand.topic({0: (1, 2)}, size=10_000)
     prior = {Setting.of_topic(topic, LEADER_REPLICAS): "7:7,0:1", Setting.of_broker(ONE, LEADER_RATE): "123456789"}
     for setting, value in prior.items():
@@ -177,7 +180,7 @@ WITHOUT_TERMINAL = {
 
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])
-def test_what_is_refused_before_anything_is_written(desk: Desk) -> None:
+def test_invalid_throttles_are_refused_before_any_write(desk: Desk) -> None:
     for arguments, code, words in REFUSED.values():
         ran = desk.throttle("set", *arguments)
         assert (ran.code, ran.out) == (code, ""), ran.err
@@ -190,7 +193,7 @@ def test_what_is_refused_before_anything_is_written(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])
-def test_a_returning_broker_is_throttled_with_what_it_lacks_and_released(desk: Desk) -> None:
+def test_a_returning_broker_is_throttled_until_it_is_in_sync(desk: Desk) -> None:
     topic = desk.hand.topic({0: (1, 3), 1: (2, 1)}, size=10_000)
     asked = ("--recovering", "3", "--throttle", "50kB/s")
     desk.hand.servers.stop_broker(3)
@@ -209,7 +212,7 @@ def test_a_returning_broker_is_throttled_with_what_it_lacks_and_released(desk: D
     assert desk.throttle("set", "--run", back["run"], "--throttle", "400kB/s").code == 0
 
     def flows() -> bool:
-        """Not in each sample: a fetch takes up to 1 MB at once, and what a window had too much of is waited for."""
+        """Not in each sample, because a fetch takes up to 1 MB at once, and the broker then pauses."""
         _, shown = desk.told("show", "--sample", "3s", "--topic", topic)
         told = {one["broker"]: one for one in shown["brokers"]}
         assert told[3]["SumReplicaLag"] > 0
@@ -225,8 +228,11 @@ def test_a_returning_broker_is_throttled_with_what_it_lacks_and_released(desk: D
 
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])
-def test_a_broker_that_never_comes_back_is_let_go(desk: Desk) -> None:
-    """A throttle's run and a move's wait for what was set on it; alive, it is not let go, nor by a dry run."""
+def test_a_broker_that_never_returns_can_be_released(desk: Desk) -> None:
+    """A throttle's run and a move's run wait for their values on it.
+
+    A live broker is not released, not even by a dry run.
+    """
     rate = Setting.of_broker(THREE, LEADER_RATE)
     topic = desk.hand.topic({0: (1, 2), 1: (1, 3)}, size=2_000_000)
     plan = desk.folder / "plan.json"

@@ -1,4 +1,4 @@
-"""What `throttle show` and `throttle doctor` print, to the letter: read the golden files."""
+"""The exact output of `throttle show` and `throttle doctor`: see the golden files."""
 
 from __future__ import annotations
 
@@ -68,16 +68,16 @@ SHOWN = {
 
 
 @pytest.mark.parametrize(("name", "shown"), SHOWN.items(), ids=SHOWN)
-def test_what_show_prints(name: str, shown: Selection) -> None:
+def test_the_text_of_show(name: str, shown: Selection) -> None:
     golden(f"throttle-show-{name}", Ran(0, WRITE[Output.text](shown.answer()), ""), "")
 
 
-def test_what_show_prints_for_scripts() -> None:
+def test_the_formats_of_show_for_scripts() -> None:
     golden("throttle-show-json", Ran(0, WRITE[Output.json](SHOWN["all"].answer()), ""), "")
     golden("throttle-show-table", Ran(0, WRITE[Output.tsv](SHOWN["all"].answer()), ""), "")
 
 
-def test_what_doctor_prints() -> None:
+def test_the_output_of_doctor() -> None:
     planned = changes(MESS, removable(MESS))
     examined = examination(
         findings(MESS),
@@ -103,10 +103,10 @@ COMPACT = {
 
 
 @pytest.mark.parametrize(("entries", "text"), COMPACT.values(), ids=COMPACT)
-def test_entries_in_few_words(entries: list[str], text: str) -> None:
+def test_entries_are_abbreviated(entries: list[str], text: str) -> None:
     assert compact(LEADERS, entries) == text
 
 
-def test_ids_in_few_words() -> None:
+def test_ids_are_abbreviated() -> None:
     assert spans([]) == ""
     assert spans([3, 1, 2, 7, 8, 10]) == "1-3,7,8,10"

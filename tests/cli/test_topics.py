@@ -1,4 +1,4 @@
-"""`kquota topics` beside Kafka's own tool, and under a real controller mutation quota (KIP-599)."""
+"""`kquota topics` against Kafka's own tool, and under a real controller mutation quota (KIP-599)."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from tests.stores.moves_stage import OtherHand, until
 TOOL = "org.apache.kafka.tools.TopicCommand"
 RATE = 5
 LOW = 1
-"""What is overdrawn by 49 mutations stays so for 49 s: longer than a busy machine needs for the next commands."""
+"""49 overdrawn mutations stay overdrawn for 49 s, which is longer than a busy machine needs for the next commands."""
 
 
 @dataclass
 class Desk:
-    """kquota as a client of its own, so that nobody else spends from its bucket; its topics have one prefix."""
+    """kquota with its own client-id, so that no other client uses its bucket. All its topics have one prefix."""
 
     cluster: Sandbox
     folder: Path
@@ -53,7 +53,7 @@ class Desk:
         return self.run("--list", "--topic", f"{self.client}.*").out.split()
 
     def limited(self, key: str = "controller_mutation_rate", value: float = RATE) -> None:
-        """By default a fresh bucket: it holds 55 mutations."""
+        """A client with a fresh bucket, by default one of 55 mutations."""
         with Wire(self.cluster.bootstrap, {}) as wire:
             quotas, entity = WireQuotas(wire), Entity(client_id=self.client)
             quotas.alter([QuotaChange(entity=entity, add={key: value})])
@@ -69,12 +69,12 @@ class Desk:
 def desk(kafka_431: Sandbox, tmp_path: Path) -> Iterator[Desk]:
     found = Desk(kafka_431, tmp_path, f"t{uuid.uuid4().hex[:8]}")
     yield found
-    found.client, prefix = f"{found.client}-end", found.client  # whose bucket nobody limits
+    found.client, prefix = f"{found.client}-end", found.client  # a client without a quota
     found.run("--delete", "--if-exists", "--topic", f"{prefix}.*")
 
 
 def sorted_configs(text: str) -> str:
-    """A broker tells configs in no order of its own."""
+    """A broker reports configs in no particular order."""
     return re.sub(r"Configs: (\S*)", lambda m: "Configs: " + ",".join(sorted(m[1].split(","))), text)
 
 
@@ -84,12 +84,12 @@ def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
 
     def both(*words: str) -> None:
         ours, theirs = desk.run(*words), tool(TOOL, *at, *words)
-        # Of an exit inside one JVM the harness cannot tell 0 from 1.
+        # The harness cannot tell 0 from 1 for an exit inside one JVM.
         assert (ours.code, sorted_configs(ours.out)) == (0, sorted_configs(theirs.out)), (words, theirs.err)
 
     made = desk.run("--create", "--topic", one, "--replica-assignment", "1:2,2:3", "--config", "retention.ms=9")
     assert (made.code, made.out, made.err) == (0, f"Created topic {one}.\n", "")
-    # Other tests' topics come and go between the two.
+    # Topics of other tests may appear and disappear between the two.
     both("--list", "--topic", f"{desk.client}.*")
     both("--describe", "--topic", f"{desk.client}.*")
     both("--describe", "--topic", one, "--topics-with-overrides")
@@ -115,10 +115,10 @@ def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
     until(lambda: desk.names() == [], "it is gone")
 
 
-def test_while_a_topic_moves_the_words_are_kafkas_too(
+def test_the_words_are_kafkas_while_a_topic_moves(
     desk: Desk, kafka_tools: Tools, reassign_commands: ReassignCommands
 ) -> None:
-    """A replica that is being added is no replica that is out of sync. The other partition has too few of them."""
+    """A replica that is being added does not count as out of sync. The other partition has too few replicas."""
     servers, tool, plan = desk.cluster, kafka_tools("4.3.1"), desk.folder / "plan.json"
     at, moving, still = ("--bootstrap-server", servers.bootstrap), f"{desk.client}-a", f"{desk.client}-b"
     other = OtherHand(servers)
@@ -142,7 +142,7 @@ def test_while_a_topic_moves_the_words_are_kafkas_too(
     ):
         words = (*only, *(f"--{report}-partitions" for report in reports))
         ours, theirs = desk.run(*words), tool(TOOL, *at, *words)
-        # Kafka's tool has no order of topics.
+        # Kafka's tool prints topics in no order.
         both = [sorted(sorted_configs(text).splitlines()) for text in (ours.out, theirs.out)]
         assert (ours.code, both[0]) == (0, both[1]), (words, ours.err, theirs.err)
         shown[reports] = ours.out
@@ -161,24 +161,24 @@ def test_while_a_topic_moves_the_words_are_kafkas_too(
     other.close()
 
 
-def test_a_wait_for_a_broker_that_throttles_is_no_hang(desk: Desk) -> None:
+def test_a_wait_for_a_throttling_broker_is_reported(desk: Desk) -> None:
     desk.limited("request_percentage", 0.0001)
     errs: list[str] = []
 
     def told() -> bool:
-        """By a broker that has heard of the quota: one of them showed it, and another may be asked."""
+        """The answer of a broker that knows the quota: one broker showed it, but another may answer."""
         ran = desk.run("--list", "--topic", "no-such-topic")
         assert ran.code == 0
         errs.append(ran.err)
         return ran.err != ""
 
     until(told, "the quota is in force")
-    # Again after 10 s, where the machine is busy.
+    # Tries again after 10 s if the machine is busy.
     assert re.fullmatch(r"(kquota: the broker throttles this principal: waiting \S+ m?s \(KIP-219\)\n)+", errs[-1])
 
 
-def test_the_controller_is_asked_and_makes_nothing(desk: Desk) -> None:
-    """The factor 4 is one more than there are brokers: only they know that."""
+def test_validation_creates_nothing(desk: Desk) -> None:
+    """The factor 4 is one more than the number of brokers, which only the brokers know."""
     words = ("--create", "--topic", f"{desk.client}-a", "--partitions", "3", "--validate-only")
     valid = desk.run(*words)
     assert (valid.code, valid.out, valid.err) == (0, f"Would create topic {desk.client}-a: 3 mutations\n", "")
@@ -188,8 +188,8 @@ def test_the_controller_is_asked_and_makes_nothing(desk: Desk) -> None:
     assert desk.names() == []
 
 
-def test_what_the_quota_rejects_is_tried_again_until_all_is_there(desk: Desk) -> None:
-    """7 topics of 20 partitions at rate 5: 140 - 55 - 20 mutations are worth 13 s."""
+def test_rejected_topics_are_retried_until_all_exist(desk: Desk) -> None:
+    """7 topics of 20 partitions at rate 5: 140 - 55 - 20 mutations take 13 s."""
     desk.limited()
     made = desk.run("--create", "--from-file", desk.list_of(7, 20))
     assert made.code == 0, made.err
@@ -198,8 +198,8 @@ def test_what_the_quota_rejects_is_tried_again_until_all_is_there(desk: Desk) ->
     assert len(desk.names()) == 7
 
 
-def test_opting_out_ends_at_once_with_75_and_the_time_to_wait(desk: Desk) -> None:
-    """Of create, grow and delete; the first topic takes 60 mutations out of a bucket that holds 11."""
+def test_without_retries_the_command_exits_75_with_the_time_to_wait(desk: Desk) -> None:
+    """For create, grow and delete. The first topic takes 60 mutations out of a bucket that holds 11."""
     desk.limited(value=LOW)
     out = ("--no-retry-quota-violated", "--output", "json")
     made = desk.run("--create", "--from-file", desk.list_of(3, 60), *out)
@@ -222,7 +222,7 @@ def results(ran: Ran) -> tuple[int, dict[str, str]]:
 
 
 def throttle(ran: Ran) -> int:
-    """The milliseconds after which what was rejected may be tried again."""
+    """The milliseconds after which rejected mutations may be sent again."""
     return max(one["throttle_time_ms"] or 0 for one in json.loads(ran.out)["topics"])
 
 
@@ -230,7 +230,7 @@ STOPS = {"Ctrl-C": (signal.SIGINT, 130), "SIGTERM": (signal.SIGTERM, 143)}
 
 
 @pytest.mark.parametrize(("number", "code"), STOPS.values(), ids=STOPS)
-def test_whoever_interrupts_it_is_told_what_exists(desk: Desk, number: signal.Signals, code: int) -> None:
+def test_an_interrupted_command_reports_which_topics_exist(desk: Desk, number: signal.Signals, code: int) -> None:
     desk.limited(value=LOW)
     process = started("topics", *desk.at, "--create", "--from-file", desk.list_of(5, 60), "--timeout", "5m")
     assert process.stderr is not None
@@ -292,19 +292,19 @@ PATTERNS = {
 
 
 @pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
-def test_what_is_no_regular_expression(pattern: str) -> None:
+def test_invalid_regular_expressions(pattern: str) -> None:
     with pytest.raises(Invalid, match=r"^--topic '.*: not a valid regular expression: "):
         matching([], [pattern])
 
 
 @pytest.mark.parametrize(("words", "complaint"), WRONG.values(), ids=WRONG)
-def test_wrong_usage_is_one_line_and_2_before_anybody_is_asked(words: tuple[str, ...], complaint: str) -> None:
+def test_wrong_usage_prints_one_line_and_exits_2_before_any_request(words: tuple[str, ...], complaint: str) -> None:
     ran = kquota("topics", *NOWHERE, *words)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert complaint in ran.err
 
 
-def test_a_line_of_a_file_that_is_wrong_is_named(tmp_path: Path) -> None:
+def test_an_invalid_line_of_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("a 1 1\n\nb many\n")
     ran = kquota("topics", *NOWHERE, "--create", "--from-file", str(tmp_path / "t"))
     assert (ran.code, ran.out) == (2, "")

@@ -1,4 +1,4 @@
-"""The topics-to-move JSON is read as strictly as a plan: whatever is wrong is named with its place."""
+"""The topics-to-move JSON is read as strictly as a plan: each error names its position."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RIGHT = {
 }
 WRONG = {
     "empty": ("", "is empty"),
-    # Python 3.13 names the comma, older ones what stands behind it.
+    # Python 3.13 names the comma, older ones the character after it.
     "malformed": ('{"topics":[\n{"topic":"foo"},]}', "line 2 column 1"),
     "a list": ('[{"topic":"foo"}]', "the document: must be an object, but is a list"),
     "no topics": ('{"version":1}', "field 'topics' is missing"),
@@ -36,12 +36,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "topics"), RIGHT.values(), ids=RIGHT)
-def test_topics(text: str, topics: tuple[str, ...]) -> None:
+def test_valid_topics_to_move(text: str, topics: tuple[str, ...]) -> None:
     assert parse_topics(text, "topics.json") == topics
 
 
 @pytest.mark.parametrize(("text", "complaint"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_named_with_its_place(text: str, complaint: str) -> None:
+def test_errors_name_their_position(text: str, complaint: str) -> None:
     with pytest.raises(Invalid) as raised:
         parse_topics(text, "topics.json")
     assert str(raised.value).startswith("topics.json: ")
@@ -49,6 +49,6 @@ def test_what_is_wrong_is_named_with_its_place(text: str, complaint: str) -> Non
     assert "\n" not in str(raised.value)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match=r"cannot be read: No such file or directory\. Give a topics-to-move JSON file"):
         topics_to_move(tmp_path / "absent.json")

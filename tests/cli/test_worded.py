@@ -1,4 +1,4 @@
-"""A room names what a person can use in its own words; the command line names the option or the command."""
+"""Lower rooms name a person's choices in neutral words. The command line names its option or command instead."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_each_next_step_has_a_command() -> None:
     assert all("kquota " in worded(Refused(step)) for step in NextStep)
 
 
-def test_an_error_and_the_one_inside_it_are_worded() -> None:
+def test_an_error_and_its_cause_name_options() -> None:
     inner = Refused("t-0 is moving: wait, or give ", Parameter("force"))
     outer = Incomplete((inner, "; ", NextStep.RESUME, " goes on"), done=[], undone=[])
     assert str(outer) == "t-0 is moving: wait, or give force; resuming goes on"

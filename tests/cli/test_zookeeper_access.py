@@ -1,4 +1,4 @@
-"""ZooKeeper over TLS, with logins and under ACLs: who gets in, what is said to who does not, and nothing made wider."""
+"""ZooKeeper over TLS, with logins and with ACLs: who gets access, what the errors say, and no ACL becomes weaker."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ RIGHT: dict[str, Mapping[str, str]] = {
 
 
 @pytest.mark.parametrize("properties", RIGHT.values(), ids=RIGHT)
-def test_tls_gets_in(secured_zookeeper: SecuredZooKeeper, properties: Mapping[str, str]) -> None:
+def test_tls_connects(secured_zookeeper: SecuredZooKeeper, properties: Mapping[str, str]) -> None:
     file = tls_file(secured_zookeeper, properties)
     assert describe(secured_zookeeper.tls, "--zk-tls-config-file", str(file)) == Ran(0, "", "")
 
@@ -65,7 +65,9 @@ NO_NAMES = [{"zookeeper.ssl.endpoint.identification.algorithm": ""}, {"zookeeper
 
 
 @pytest.mark.parametrize("off", NO_NAMES, ids=["Kafka's word", "ZooKeeper's word"])
-def test_names_are_checked_unless_switched_off(secured_zookeeper: SecuredZooKeeper, off: Mapping[str, str]) -> None:
+def test_host_names_are_checked_unless_switched_off(
+    secured_zookeeper: SecuredZooKeeper, off: Mapping[str, str]
+) -> None:
     by_number = secured_zookeeper.tls.replace("localhost", "127.0.0.1")
     checked = describe(by_number, "--zk-tls-config-file", str(tls_file(secured_zookeeper, TLS)))
     assert (checked.code, checked.out, checked.err.count("\n")) == (1, "", 1)
@@ -91,14 +93,16 @@ WRONG: dict[str, tuple[Mapping[str, str], str]] = {
 
 
 @pytest.mark.parametrize(("properties", "reason"), WRONG.values(), ids=WRONG)
-def test_wrong_tls_is_one_line(secured_zookeeper: SecuredZooKeeper, properties: Mapping[str, str], reason: str) -> None:
+def test_wrong_tls_prints_one_line(
+    secured_zookeeper: SecuredZooKeeper, properties: Mapping[str, str], reason: str
+) -> None:
     ran = describe(secured_zookeeper.tls, "--zk-tls-config-file", str(tls_file(secured_zookeeper, properties)))
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert ran.err.startswith(f"kquota: error: ZooKeeper at {secured_zookeeper.tls}: {reason}")
     assert CANARY not in ran.err
 
 
-def test_tls_and_no_tls_do_not_meet(secured_zookeeper: SecuredZooKeeper) -> None:
+def test_tls_against_a_port_without_tls(secured_zookeeper: SecuredZooKeeper) -> None:
     bare = describe(secured_zookeeper.tls)
     assert (bare.code, bare.out, bare.err.count("\n")) == (1, "", 1)
     assert "the port speaks TLS: give --zk-tls-config-file" in bare.err
@@ -108,7 +112,7 @@ def test_tls_and_no_tls_do_not_meet(secured_zookeeper: SecuredZooKeeper) -> None
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
-def test_the_next_server_is_asked_when_the_first_says_nothing(secured_zookeeper: SecuredZooKeeper, tls: bool) -> None:
+def test_kquota_tries_the_next_server_when_the_first_is_silent(secured_zookeeper: SecuredZooKeeper, tls: bool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         first = f"localhost:{silent.getsockname()[1]}"
         how = ("--zk-tls-config-file", str(tls_file(secured_zookeeper, TLS))) if tls else ()
@@ -123,14 +127,16 @@ def test_tls_and_a_login_together(secured_zookeeper: SecuredZooKeeper) -> None:
 
 
 @pytest.mark.parametrize("login", [{"password": f"not{CANARY}"}, {"user": "nobody"}], ids=["password", "user"])
-def test_a_wrong_login_is_one_line(secured_zookeeper: SecuredZooKeeper, login: dict[str, str]) -> None:
+def test_a_wrong_login_prints_one_line(secured_zookeeper: SecuredZooKeeper, login: dict[str, str]) -> None:
     ran = describe(secured_zookeeper.plain, "--zk-sasl-config-file", str(secured_zookeeper.login(**login)))
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert ": the login was refused; check the user and the password in the file of" in ran.err
     assert CANARY not in ran.err
 
 
-def test_a_login_where_none_is_taken_is_one_line(zookeeper: Sandbox, secured_zookeeper: SecuredZooKeeper) -> None:
+def test_a_login_to_a_server_without_logins_prints_one_line(
+    zookeeper: Sandbox, secured_zookeeper: SecuredZooKeeper
+) -> None:
     ran = describe(str(zookeeper.zookeeper), "--zk-sasl-config-file", str(secured_zookeeper.login()))
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert "and that this ZooKeeper accepts logins" in ran.err
@@ -138,7 +144,7 @@ def test_a_login_where_none_is_taken_is_one_line(zookeeper: Sandbox, secured_zoo
 
 @pytest.fixture
 def guarded(secured_zookeeper: SecuredZooKeeper) -> Iterator[KazooClient]:
-    """The tree under ACLs as zookeeper.set.acl makes them: /config/users is its creator's alone, the rest all read."""
+    """The tree with ACLs of zookeeper.set.acl: only the creator can read /config/users, everyone the rest."""
     login = {"mechanism": "DIGEST-MD5", "username": "kafka", "password": PASSWORD.encode("latin-1")}
     client = KazooClient(hosts=secured_zookeeper.plain, sasl_options=login)
     client.start()
@@ -164,9 +170,7 @@ def alter(there: SecuredZooKeeper, *entity: str, login: Path | None = None) -> R
     return kquota("configs", *ADD, *entity, "--zookeeper", there.plain, *how)
 
 
-def test_what_is_made_is_as_guarded_as_what_is_above_it(
-    secured_zookeeper: SecuredZooKeeper, guarded: KazooClient
-) -> None:
+def test_new_znodes_have_the_acls_of_their_parent(secured_zookeeper: SecuredZooKeeper, guarded: KazooClient) -> None:
     login = secured_zookeeper.login()
     for entity in (("--user", "alice", "--client", "c"), ("--client", "c")):
         ran = alter(secured_zookeeper, *entity, login=login)
@@ -180,7 +184,7 @@ def test_what_is_made_is_as_guarded_as_what_is_above_it(
 
 
 @pytest.mark.parametrize("who", ["nobody", "another user"])
-def test_without_the_right_nothing_is_written(
+def test_without_permission_nothing_is_written(
     secured_zookeeper: SecuredZooKeeper, guarded: KazooClient, who: str
 ) -> None:
     login = secured_zookeeper.login("other", CANARY) if who == "another user" else None
@@ -192,7 +196,7 @@ def test_without_the_right_nothing_is_written(
     assert guarded.get_children("/config/changes") == []
 
 
-def test_reading_what_one_may_not_read_is_one_line(secured_zookeeper: SecuredZooKeeper, guarded: KazooClient) -> None:
+def test_reading_without_permission_prints_one_line(secured_zookeeper: SecuredZooKeeper, guarded: KazooClient) -> None:
     ran = describe(secured_zookeeper.plain)
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert "not allowed (NoAuth)" in ran.err

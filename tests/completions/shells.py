@@ -1,4 +1,4 @@
-"""Real shells, asked what they would offer at the end of a line, and sat before with a keyboard."""
+"""Real shells: the completions that they offer at the end of a line, and what they show for keys on a terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOOK_SECONDS: Final = 0.05
 READY: Final = "READY "
 """The prompt of a shell that waits for keys."""
 
-# A key is pressed after each line; what stands before readline's own word is put back before the answers.
+# A key is pressed after each line. The word that readline inserts is restored before the answers.
 _BASH: Final = r"""
 PS1='READY '
 . "$COMPLETIONS/kquota.bash"
@@ -44,7 +44,7 @@ end < $LINES_ASKED > $ANSWERS
 true
 """
 
-# Every match goes through compadd. A completion widget runs only in zsh's line editor, and that only on a terminal.
+# Every match passes through compadd. A completion widget of zsh runs only in its line editor, on a terminal.
 _ZSH: Final = """
 fpath=($COMPLETIONS $fpath)
 autoload -Uz compinit
@@ -74,7 +74,7 @@ zle -N zle-line-init
 
 
 def offers(shell: str, lines: Sequence[str], environment: Mapping[str, str], folder: Path) -> dict[str, list[str]]:
-    """What the shell offers at the end of each line, as whole words; names of files as far as it completes them."""
+    """The words that the shell offers at the end of each line. File names as far as the shell completes them."""
     must_be_there(shell)
     home = folder.parent / shell
     home.mkdir()
@@ -97,12 +97,12 @@ def offers(shell: str, lines: Sequence[str], environment: Mapping[str, str], fol
             words = found.setdefault(line[2:], [])
         else:
             words.append(line.rstrip("/"))
-    # Where nothing begins as the line ends, fish looks for what is like it.
+    # If no word begins like the end of the line, fish offers similar words.
     return {line: [word for word in words if word.startswith(line.split(" ")[-1])] for line, words in found.items()}
 
 
 def must_be_there(shell: str) -> None:
-    """Skips the test, by name, where the machine has no such shell."""
+    """Skips the test, with its name, if the machine does not have this shell."""
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
 
@@ -114,7 +114,7 @@ def type_into(
     folder: Path,
     done: Callable[[], bool] = lambda: False,
 ) -> str:
-    """The screen of a shell on a terminal that is given the keys once its prompt is there, until it ends or is done."""
+    """The screen of a shell on a terminal that receives the keys after its prompt, until it exits or `done` matches."""
     ours, theirs = pty.openpty()
     shell = subprocess.Popen(
         command,
@@ -136,7 +136,7 @@ def type_into(
                 screen += os.read(ours, 65536)
             if writable:
                 left = left[os.write(ours, left[:256]) :]
-    except OSError:  # the shell has ended, and its terminal with it
+    except OSError:  # the shell has exited and closed its terminal
         pass
     finally:
         shell.kill()

@@ -1,4 +1,4 @@
-"""The hidden command behind a TAB: what it keeps of real clusters, and what it never does to the person who waits."""
+"""The hidden command behind TAB: the names of real clusters that it caches, and that it never disturbs the user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.completions.shells import must_be_there, offers
 from tests.servers import WAYS
 
 SLOW = {"KQUOTA_COMPLETE_SECONDS": "50"}
-"""A machine that is busy with tests answers later than a person would wait."""
+"""A machine that is busy with tests takes longer to answer than a person would wait."""
 
 
 def _mine(tmp_path: Path, **variables: str) -> dict[str, str]:
@@ -47,7 +47,7 @@ def _topic(servers: Sandbox, name: str) -> None:
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API", "2.8.2 ZooKeeper"])
 def test_topics_and_brokers_of_a_real_cluster(way: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """By the environment's address, through brokers and through ZooKeeper; a shell then offers them by itself."""
+    """The environment has the address, over brokers and over ZooKeeper. A shell then offers the names."""
     fixture, on_zookeeper = WAYS[way]
     servers: Sandbox = request.getfixturevalue(fixture)
     _topic(servers, "completed-1")
@@ -70,7 +70,7 @@ def test_topics_and_brokers_of_a_real_cluster(way: str, request: pytest.FixtureR
     assert offers("bash", [line], no_kquota, tmp_path / "work")[line] == ["completed-1"]
 
 
-def test_a_tab_starts_kquota_and_has_its_answer(kafka_431: Sandbox, tmp_path: Path) -> None:
+def test_a_tab_starts_kquota_and_offers_its_answer(kafka_431: Sandbox, tmp_path: Path) -> None:
     must_be_there("bash")
     _topic(kafka_431, "completed-1")
     (tmp_path / "work").mkdir()
@@ -83,7 +83,7 @@ def test_a_tab_starts_kquota_and_has_its_answer(kafka_431: Sandbox, tmp_path: Pa
     assert offers("bash", [line], ours, tmp_path / "work")[line] == ["completed-1"]
 
 
-def test_the_keys_are_those_of_real_brokers(kafka_431: Sandbox) -> None:
+def test_the_keys_match_real_brokers(kafka_431: Sandbox) -> None:
     _topic(kafka_431, "completed-1")
     where = ("configs", "--describe", "--all", "--bootstrap-server", kafka_431.bootstrap, "--output", "json")
     told = [json.loads(kquota(*where, *of).out) for of in (("--topic", "completed-1"), ("--broker", "1"))]
@@ -101,18 +101,18 @@ NOBODY = {
 
 
 @pytest.mark.parametrize("arguments", NOBODY.values(), ids=NOBODY)
-def test_failure_is_silent_and_remembered(arguments: list[str], tmp_path: Path) -> None:
+def test_a_failure_is_silent_and_cached(arguments: list[str], tmp_path: Path) -> None:
     assert kquota("complete", *arguments, env=_mine(tmp_path, **SLOW)) == Ran(1, "", "")
     assert 0 < _good_for(tmp_path) <= FAILED_SECONDS
 
 
-def test_without_a_cluster_nothing_is_kept(tmp_path: Path) -> None:
+def test_without_a_cluster_nothing_is_cached(tmp_path: Path) -> None:
     assert kquota("complete", env=_mine(tmp_path)) == Ran(1, "", "")
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_silent_server_is_left_in_time_and_what_was_known_is_still_offered(tmp_path: Path) -> None:
-    """By the system: whatever Python waits for. The next TAB does not start kquota again."""
+def test_a_silent_server_is_abandoned_in_time_and_cached_names_are_offered(tmp_path: Path) -> None:
+    """The system ends the process, whatever Python waits for. The next TAB does not start kquota again."""
     must_be_there("bash")
     (tmp_path / "work").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -126,13 +126,13 @@ def test_a_silent_server_is_left_in_time_and_what_was_known_is_still_offered(tmp
     assert offers("bash", [line], no_kquota, tmp_path / "work")[line] == ["old"]
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+def test_an_unwritable_cache_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("no folder")
     assert kquota("complete", "--zookeeper", "127.0.0.1:1", env=_mine(tmp_path)) == Ran(1, "", "")
 
 
-def test_what_is_kept_is_one_clusters_alone(tmp_path: Path) -> None:
-    """Two clusters whose files have one name: neither is taken for the other."""
+def test_the_cache_of_one_cluster_is_not_used_for_another(tmp_path: Path) -> None:
+    """Two clusters whose files have the same name are not confused."""
     one, other = _kept(tmp_path, bootstrap_server="a:1"), _kept(tmp_path, bootstrap_server="a_1")
     one.keep(["topics of-one"], FRESH_SECONDS)
     assert (one.recall(), other.recall()) == (["topics of-one"], [])
@@ -144,7 +144,7 @@ DAMAGED = {"empty": b"", "one line": b"a:1\n", "zeros, as a power cut leaves": b
 
 
 @pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
-def test_what_is_damaged_is_as_if_it_were_not_there(tmp_path: Path, data: bytes) -> None:
+def test_a_damaged_cache_is_ignored(tmp_path: Path, data: bytes) -> None:
     kept = _kept(tmp_path, bootstrap_server="a:1")
     kept.keep(["topics a"], 60)
     (file,) = (tmp_path / "cache/kquota/completion").iterdir()
@@ -154,7 +154,7 @@ def test_what_is_damaged_is_as_if_it_were_not_there(tmp_path: Path, data: bytes)
     assert kept.recall() == ["topics b"]
 
 
-def test_an_address_that_is_no_text_is_not_kept(tmp_path: Path) -> None:
+def test_an_address_that_is_not_text_is_not_cached(tmp_path: Path) -> None:
     kept = _kept(tmp_path, bootstrap_server="\udcff:1")
     kept.keep(["topics a"], 60)
     assert kept.recall() == []

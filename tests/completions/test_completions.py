@@ -1,4 +1,4 @@
-"""What TAB offers: one table of lines for all three shells, and no Python for what is known beforehand."""
+"""The offers of TAB: one table of lines for all three shells, and no Python for names that are known in advance."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ NAMED = {
     ("it's:9092",): ["topics quoted"],
     ("evil:9092",): ["topics $(touch evil)", "topics -x", "topics `id`", "topics a;b", "topics good", "brokers 1 2"],
 }
-"""What is kept of a cluster, by all that names it: address, ZooKeeper, name, login."""
+"""The files of a cluster's cache, by everything that names the cluster: address, ZooKeeper, name, login."""
 B = "--bootstrap-server b:9092"
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """At the end of a line: these and only these, or at least these and none of those."""
+    """The offers at the end of a line: exactly these words, or at least some words and none of others."""
 
     line: str
     exactly: tuple[str, ...] | None = None
@@ -130,12 +130,12 @@ FILES = {
     "a document": Offer("kquota quota diff ", some=("plan.json",)),
     "a folder": Offer("kquota log-dirs --snapshot ", some=("sizes",), none=("plan.json",)),
 }
-"""bash completes these by itself, when a key is pressed."""
+"""bash completes these itself when a key is pressed."""
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with clusters, kept names and two files, and a kquota that only leaves a mark."""
+    """A home folder with clusters, cached names and two files, and a kquota that only leaves a mark."""
     root = tmp_path_factory.mktemp("stage")
     for folder in ("bin", "work/sizes", "config/kquota"):
         (root / folder).mkdir(parents=True)
@@ -148,7 +148,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(root: Path) -> dict[str, str]:
-    """The stage's, with names that were kept just now."""
+    """The environment of the stage, with names that were cached a moment ago."""
     for named, found in NAMED.items():
         _kept(root, *named).keep(found, FRESH_SECONDS)
     homes = {f"XDG_{name.upper()}_HOME": str(root / name) for name in ("config", "cache", "data")}
@@ -162,7 +162,7 @@ def _kept(root: Path, *named: str) -> CompletionFile:
 
 @pytest.fixture(scope="module")
 def offered(stage: Path) -> Callable[[str], dict[str, list[str]]]:
-    """All lines, asked of each shell once."""
+    """All lines; each shell is asked once."""
     known: dict[str, dict[str, list[str]]] = {}
 
     def asked(shell: str) -> dict[str, list[str]]:
@@ -194,21 +194,21 @@ def _must_fit(case: Offer, found: list[str]) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_no_python_starts(shell: str, stage: Path, offered: Callable[[str], dict[str, list[str]]]) -> None:
+def test_no_python_process_starts(shell: str, stage: Path, offered: Callable[[str], dict[str, list[str]]]) -> None:
     assert offered(shell)
     assert not (stage / "mark").exists()
     assert not (stage / "work/evil").exists()
 
 
-def test_the_files_are_in_step_with_the_app(tmp_path: Path) -> None:
-    """Else: python -m completions.generate."""
+def test_the_completion_files_match_the_app(tmp_path: Path) -> None:
+    """If it fails, run: python -m completions.generate."""
     subprocess.run([sys.executable, "-m", "completions.generate", tmp_path], cwd=COMPLETIONS.parent, check=True)
     made = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert made == {name: (COMPLETIONS / name).read_text() for name in ("kquota.bash", "_kquota", "kquota.fish")}
 
 
 AWKS = ("mawk", "gawk --posix", "original-awk", "busybox awk")
-"""Debian's and Ubuntu's, Fedora's, that of macOS and the BSDs, Alpine's."""
+"""The awk programs of Debian and Ubuntu, of Fedora, of macOS and the BSDs, and of Alpine."""
 
 
 @pytest.mark.parametrize("awk", AWKS)
@@ -248,7 +248,7 @@ PRESSED = {
 @pytest.mark.parametrize("shell", SET_UP)
 @pytest.mark.parametrize("case", PRESSED)
 def test_a_key_is_pressed(shell: str, case: str, stage: Path, tmp_path: Path) -> None:
-    """No space after a key's =, one after a word, and the name of a file that is there."""
+    """No space after the = of a key, one space after a word, and the name of an existing file."""
     must_be_there(shell.split()[0])
     for name in (".zshrc", "rc", "fish/config.fish"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -263,8 +263,8 @@ def test_a_key_is_pressed(shell: str, case: str, stage: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_kquota_is_asked_for_a_cluster_that_nothing_is_kept_of(shell: str, stage: Path, tmp_path: Path) -> None:
-    """With the line's own address, whatever is in it; nothing else of the line is run."""
+def test_kquota_is_started_for_a_cluster_without_a_cache(shell: str, stage: Path, tmp_path: Path) -> None:
+    """kquota gets the address of the line, whatever it contains. Nothing else of the line is run."""
     line = "kquota configs --alter --bootstrap-server 'a$(touch evil)\"b`c`:1' --topic "
     (tmp_path / "work").mkdir()
     mark = tmp_path / "mark"
@@ -273,8 +273,8 @@ def test_kquota_is_asked_for_a_cluster_that_nothing_is_kept_of(shell: str, stage
     assert not (tmp_path / "work/evil").exists()
 
 
-def test_bash_as_macos_has_it() -> None:
-    """Words that bash learned after 3.2."""
+def test_the_bash_file_works_with_the_bash_of_macos() -> None:
+    """No words that bash learned after 3.2."""
     text = (COMPLETIONS / "source/kquota.bash").read_text()
     newer = (
         r"declare -A|local -[An]|mapfile|readarray|\$\{[^}]*(?:,,|\^\^|@[A-Z]\})|&>>|\|&|coproc|printf -v|\[-1\]|;;?&"

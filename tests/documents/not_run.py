@@ -1,6 +1,6 @@
-"""The exceptions: shown commands that no test runs, and examples of the help that do not end with 0. Each has a reason.
+"""The exceptions: shown commands that no test runs, and help examples that do not exit with 0. Each has a reason.
 
-One that no document shows any more fails a test.
+An exception for a command that no document shows fails a test.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "kquota sandbox up": _SANDBOX,
     "kquota sandbox up old --kafka 2.8.2": _SANDBOX,
 }
-"""Command of a document, without the comment behind it, to reason."""
+"""Maps a command of a document, without its comment, to the reason."""
 
 EXAMPLES_NOT_RUN: Final[Mapping[str, str]] = {
     "kquota sandbox demo": "a minute and a half; .ci/run does it as `make demo`",
     "kquota sandbox demo 2> progress.txt": "as above",
 }
-"""Example of a help to reason."""
+"""Maps an example of a help text to the reason."""
 
 ENDS: Final[Mapping[str, tuple[str, str]]] = {
     "kquota quota diff --bootstrap-server localhost:9092 quotas.yaml": ("exit 8", "nobody has applied it yet"),
@@ -49,7 +49,7 @@ ENDS: Final[Mapping[str, tuple[str, str]]] = {
     "kquota move resume --cluster prod --reassignment-json-file plan.json": ("exit 8 until", "the move is done"),
     "kquota move abort --cluster prod --reassignment-json-file plan.json": ("exit 8 until", "all is copied back"),
 }
-"""Example of a help to how it ends, in the words of a document's comments, and why."""
+"""Maps an example of a help text to its exit, in the words of a document's comments, and to the reason."""
 
 _MOVE: Final = (
     "kquota reassign-partitions --bootstrap-server localhost:9092 --execute --reassignment-json-file plan.json "
@@ -62,4 +62,4 @@ BEFORE: Final[Mapping[str, tuple[str, ...]]] = {
         _MOVE,
     ),
 }
-"""Command to what has happened before its examples; `move resume` finds what `move status` has."""
+"""Maps a command to the steps before its examples. `move resume` uses those of `move status`."""

@@ -1,4 +1,4 @@
-"""What a document shows: commands with what comes of them, and files. Nothing is run here."""
+"""The steps that a document shows: commands with their output, and files. Nothing is run here."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _SHOWS_A_COMMAND: Final = re.compile(r"\s*(?:\$ |kquota )")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What a reader would type, and what the document says comes of it."""
+    """A command that a reader types, and the result that the document shows."""
 
     text: str
     where: str
     """File and line."""
     codes: tuple[int, ...] = (0,)
     until: bool = False
-    """It is asked again while it exits with `codes`, until it is 0."""
+    """The command is repeated while it exits with `codes`, until it exits with 0."""
     output: tuple[str, ...] = ()
-    """What it prints, `…` for whatever changes; nothing where the document does not say."""
+    """The output, with `…` for variable text; None if the document does not show it."""
     silent: bool = False
-    """It prints nothing where all is well: cron would mail it."""
+    """It prints nothing if all is well, because cron would mail the output."""
 
     @property
     def bare(self) -> str:
-        """Without the comment behind it: the name under which the tables of exceptions know it."""
+        """The command without its comment: the key in the tables of exceptions."""
         return _COMMENT.sub("", self.text).strip()
 
 
@@ -54,22 +54,22 @@ Step: TypeAlias = Command | File
 class _Fence:
     words: tuple[str, ...]
     first: int
-    """The number of the line after its opening."""
+    """The number of the line after the opening of the fence."""
     lines: tuple[str, ...]
 
 
 def story(name: str, markdown: str) -> list[Step]:
-    """The steps of a Markdown document, in its order. Raises ValueError for a command in a fence that is not run."""
+    """The steps of a Markdown document in their order. Raises ValueError for a command in a fence that is not run."""
     return [step for fence in _fences(markdown) for step in _steps(name, fence)]
 
 
 def mentions(name: str, markdown: str) -> list[Command]:
-    """The commands that stand in a sentence: nobody types them as they are, and yet they are to exist."""
+    """The commands that a sentence mentions. Readers do not type them as they are, but they must exist."""
     lines = markdown.splitlines()
     for fence in _fences(markdown):
         for number in range(fence.first, fence.first + len(fence.lines)):
             lines[number - 1] = ""
-    # A sentence may go on in the next line within its backticks.
+    # Text in backticks may continue on the next line.
     text = "\n".join(lines)
     return [
         Command(text=" ".join(found[1].split()), where=f"{name}:{text.count(chr(10), 0, found.start()) + 1}")
@@ -78,7 +78,10 @@ def mentions(name: str, markdown: str) -> list[Command]:
 
 
 def prints(output: Iterable[str], printed: str) -> bool:
-    """Whether that is what was printed: line by line, `…` for any text, a line of `…` alone for any lines."""
+    """Whether the output matches, line by line.
+
+    `…` stands for any text, a line of `…` alone for any number of lines.
+    """
     pattern = "".join(
         "(?:.*\n)*" if line.strip() == "…" else ".*".join(map(re.escape, line.rstrip().split("…"))) + "\n"
         for line in output
@@ -139,7 +142,7 @@ def _script(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[Command]:
 
 
 def _session(name: str, lines: list[tuple[int, str]]) -> Iterator[Command]:
-    """`$ ` begins a command; lines belong to it as long as bash wants more, then come those that it prints."""
+    """`$ ` begins a command. It continues while bash expects more lines; its output follows."""
     held: list[tuple[int, str, list[str]]] = []
     for number, line in lines:
         if line.startswith("$ "):
@@ -158,7 +161,7 @@ def _session(name: str, lines: list[tuple[int, str]]) -> Iterator[Command]:
 
 
 def command(where: str, text: str, output: tuple[str, ...]) -> Command:
-    """A command with its exit, which a comment tells, or what is printed last."""
+    """A command with its exit code, which a comment states or the last output line shows."""
     if output and (printed := _PRINTED_EXIT.fullmatch(output[-1])):
         kept = output[:-1] if len(output) > 1 and output[-2].strip() else output[:-2]
         return Command(text=text, where=where, codes=(int(printed[1]),), output=kept)
@@ -169,7 +172,7 @@ def command(where: str, text: str, output: tuple[str, ...]) -> Command:
 
 
 def _complete(text: str) -> bool:
-    """Whether bash would run it, or wait for more: of a loop, a quotation, a here-document."""
+    """Whether bash would run it, or would wait for the rest of a loop, a quotation or a here-document."""
     if text.endswith("\\"):
         return False
     asked = subprocess.run(["bash", "-n"], input=text + "\n", capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Where a document plays: one bash, a folder and a home of its own, and the cluster that its addresses stand for."""
+"""The environment in which a document runs: a bash, a folder, a home, and the cluster of the document's addresses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.servers import agreed
 from tests.stores.moves_stage import OtherHand, until
 
 BROKERS: Final = ("localhost:9092", "b1:9093,b2:9093", "broker:9092")
-"""What a document calls the brokers."""
+"""The names of the brokers in documents."""
 ZOOKEEPER: Final = ("localhost:2181", "zk1:2182,zk2:2182/kafka")
 TOPICS: Final = {
     "orders": {0: [1, 2], 1: [2, 1], 2: [1, 2], 3: [2, 1]},
@@ -32,7 +32,7 @@ TOPICS: Final = {
 _EVERYBODY: Final = 'version: 1\nowns: ["*", default-user, default-client, default-ip]\n'
 _PATIENCE: Final = 240.0
 _WRITE_QUOTAS: Final = ("--alter", "quota apply")
-"""What each of these wrote every broker tells before the next command, which may ask any of them."""
+"""After each of these commands, every broker must show its changes, because the next command may ask any broker."""
 _PLAIN: Final = "security.protocol=PLAINTEXT\n"
 _QUOTAS: Final = """version: 1
 owns: ["team-*"]
@@ -46,14 +46,14 @@ clients:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a command ended, and what it printed to a terminal: stdout and stderr together."""
+    """The exit code of a command, and its output on a terminal: stdout and stderr together."""
 
     code: int
     printed: str
 
 
 class Stage:
-    """One bash for a whole story; without servers for one that needs none."""
+    """One bash for a whole document; no servers for a document that needs none."""
 
     def __init__(self, folder: Path, servers: Sandbox | None) -> None:
         self.folder = folder / "here"
@@ -77,14 +77,14 @@ class Stage:
             )
 
     def set_out(self, steps: Iterable[Step]) -> None:
-        """Every file of `FILES` that the steps name, anew: plausible, and of the real cluster."""
+        """Writes every file of `FILES` that the steps name: plausible content that fits the real cluster."""
         texts = "\n".join(step.text for step in steps)
         for name, set_out in FILES.items():
             if name in texts:
                 set_out(self)
 
     def tell(self, steps: Iterable[Step]) -> list[str]:
-        """Run every step in its order; what did not come as it is shown, in words, each with its place."""
+        """Runs every step in order. Returns the differences from the shown output, each with its position."""
         wrong = []
         for step in steps:
             if isinstance(step, File):
@@ -97,7 +97,7 @@ class Stage:
         return wrong
 
     def run(self, text: str) -> Ended:
-        """One command as bash takes it. Its stdin is empty: nothing here answers a question."""
+        """Runs one command in bash. Its stdin is empty, so that no command waits for an answer."""
         assert self._bash.stdin
         assert self._bash.stdout
         too_long = threading.Timer(_PATIENCE, os.killpg, (self._bash.pid, signal.SIGKILL))
@@ -117,7 +117,7 @@ class Stage:
         return Ended(code=int(code), printed=self._shown(printed))
 
     def close(self) -> None:
-        """No process of a document outlives it."""
+        """Ends every process of the document."""
         assert self._bash.stdin
         assert self._bash.stdout
         self._bash.stdin.close()
@@ -143,7 +143,7 @@ class Stage:
         return None
 
     def _environment(self) -> dict[str, str]:
-        """A user's who has just installed kquota: no setting of ours, but what this machine has downloaded before."""
+        """The environment after an installation of kquota, with this machine's downloads."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("KQUOTA_", "XDG_", "PYTEST_"))}
         kept |= {key: value for key in ("KQUOTA_OFFLINE", "KQUOTA_JAVA") if (value := os.environ.get(key))}
         return {
@@ -152,7 +152,7 @@ class Stage:
             "HOME": str(self._home),
             "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache"),
             "LC_ALL": "C.UTF-8",
-            # As on a terminal, lines of stdout and stderr stand in the order in which they were written.
+            # As on a terminal, lines of stdout and stderr appear in the order in which they were written.
             "PYTHONUNBUFFERED": "1",
         }
 
@@ -181,7 +181,7 @@ class Stage:
 
 
 def servers(text: str) -> str | None:
-    """The fixture of the cluster that a text speaks of: with a ZooKeeper, both its addresses lead to one cluster."""
+    """The fixture of the cluster that a text is about. With a ZooKeeper, both its addresses lead to one cluster."""
     if any(name in text for name in ZOOKEEPER):
         return "documents_391"
     return "documents_431" if any(name in text for name in (*BROKERS, "--cluster prod")) else None
@@ -189,7 +189,7 @@ def servers(text: str) -> str | None:
 
 @contextlib.contextmanager
 def stage(folder: Path, cluster: Sandbox | None) -> Iterator[Stage]:
-    """A stage on that cluster, with topics that hold data. Leaves the servers as they were."""
+    """A stage on that cluster, with topics that contain data. Restores the servers afterwards."""
     with contextlib.ExitStack() as kept:
         set_up = Stage(folder, cluster)
         kept.callback(set_up.close)
@@ -221,7 +221,7 @@ def _without_quotas(stage: Stage) -> None:
 
 
 def _snapshots(name: str) -> Callable[[Stage], None]:
-    """Two of the real cluster. Their names tell the second, and a command that takes a third must not meet its name."""
+    """Two snapshots of the real cluster. Their file names differ from a snapshot that a command takes later."""
 
     def two(stage: Stage) -> None:
         for _ in range(2):
@@ -238,7 +238,7 @@ def _sizes(stage: Stage) -> None:
 
 
 def _trace(stage: Stage) -> None:
-    """Ten seconds of 25 MB/s, each request 2 ms of a thread, in two files."""
+    """Ten seconds of 25 MB/s, each request with 2 ms of thread time, in two files."""
     for number in (1, 2):
         rows = (f"{at},1000000,2,billing\n" for at in range((number - 1) * 5_000, number * 5_000, 40))
         with gzip.open(stage.folder / f"trace-{number}.csv.gz", "wt") as file:
@@ -253,7 +253,7 @@ def _written(name: str, text: str) -> Callable[[Stage], None]:
 
 
 def _plan() -> str:
-    """Of topic orders: broker 3 in the place of broker 2, as make demo moves it."""
+    """A plan for topic orders: broker 3 replaces broker 2, as in make demo."""
     there = {2: 3}
     partitions = [
         {"topic": "orders", "partition": number, "replicas": [there.get(broker, broker) for broker in replicas]}
@@ -273,4 +273,4 @@ FILES: Final[Mapping[str, Callable[[Stage], None]]] = {
     "trace-": _trace,
     **{name: _written(name, _PLAIN) for name in ("admin.properties", "billing.properties", "client.properties")},
 }
-"""What a story finds in its folder where a command speaks of it."""
+"""Files of a story, which are written if a command names them."""

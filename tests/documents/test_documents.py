@@ -1,4 +1,4 @@
-"""Every command that a document shows does what is shown: each document is a story, told from its top on one stage."""
+"""Every command in a document does what the document shows. Each document runs from top to bottom on one stage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def steps_of(document: Path) -> list[Step]:
 
 
 def _told() -> Sequence[object]:
-    """With the mark that says which servers it needs; a document without a command is none."""
+    """The document, with the mark of the servers that it needs. A document without commands is skipped."""
     told = []
     for document in DOCUMENTS:
         text = document.read_text()
@@ -52,13 +52,13 @@ def test_every_shown_command_does_what_is_shown(document: Path, request: pytest.
     assert not wrong, "\n\n".join(wrong)
 
 
-def test_what_is_not_run_is_still_shown() -> None:
+def test_every_exception_is_still_shown() -> None:
     shown = {step.bare for document in DOCUMENTS for step in steps_of(document) if isinstance(step, Command)}
     assert set(NOT_RUN) <= shown
 
 
 def unknown(text: str) -> str | None:
-    """The first word of a command line that kquota does not know: a command, or an option of it."""
+    """The first word of a command line that kquota does not know: a command or an option."""
     found, words = tree(), text.split()[1:]
     while hasattr(found, "commands") and words and re.fullmatch("[a-z][a-z-]*", words[0]):
         if words[0] not in found.commands:
@@ -93,5 +93,5 @@ WORDS = {
 
 
 @pytest.mark.parametrize(("text", "word"), WORDS.items(), ids=WORDS)
-def test_what_is_unknown(text: str, word: str | None) -> None:
+def test_unknown_commands_and_options_are_found(text: str, word: str | None) -> None:
     assert unknown(text) == word

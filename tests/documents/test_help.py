@@ -1,4 +1,4 @@
-"""Each command's help ends with two examples, and each of them does what it says."""
+"""Each command's help ends with two examples, and each example does what it shows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMES: Final = [name for name in COMMANDS if name != "complete"]
 
 @functools.cache
 def tree() -> Any:
-    """The app with all its commands; what is registered for it is forgotten again, as other tests call it anew."""
+    """The app with all its commands. Its registrations are removed afterwards, because other tests build it again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(app, "registered_commands", [])
         patch.setattr(app, "registered_groups", [])
@@ -35,7 +35,7 @@ def tree() -> Any:
 
 
 def below(name: str, of: Any) -> Iterator[tuple[str, Any]]:
-    """The commands that do something, by their names as one types them; a group is none."""
+    """The runnable commands by their full names, without groups."""
     for word, found in of.commands.items() if hasattr(of, "commands") else ():
         if not found.hidden:
             yield from below(f"{name} {word}".strip(), found)
@@ -64,7 +64,7 @@ def test_a_group_shows_two_examples_of_its_commands() -> None:
 
 
 def steps(name: str) -> list[Command]:
-    """What has happened before, then the examples, with how they end where that is not 0."""
+    """The previous steps, then the examples, with their exit codes if these are not 0."""
     texts = [*BEFORE.get(name, ()), *examples()[name]]
     ends = {text: f"{text} # {ENDS[text][0]}" if text in ENDS else text for text in texts}
     return [command(f"kquota {name} --help", ends[text], ()) for text in texts if text not in EXAMPLES_NOT_RUN]
@@ -72,8 +72,8 @@ def steps(name: str) -> list[Command]:
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("name", NAMES)
-def test_every_example_does_what_it_says(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """The examples of one command, or of one group in its order, are told on one stage."""
+def test_every_example_does_what_it_shows(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """The examples of one command, or of one group in its order, run on one stage."""
     each = {one: steps(one) for one in examples() if one.split()[0] == name}
     fixture = servers(" ".join(step.text for of in each.values() for step in of))
     with stage(tmp_path, request.getfixturevalue(fixture) if fixture else None) as told:
@@ -81,12 +81,12 @@ def test_every_example_does_what_it_says(name: str, request: pytest.FixtureReque
         for of in each.values():
             told.set_out(of)
             wrong += told.tell(of)
-        # A sandbox outlives the shell that has started it.
+        # A sandbox outlives the shell that started it.
         wrong += told.tell([command("in the end", "kquota sandbox down --all", ())] if name == "sandbox" else [])
     assert not wrong, "\n\n".join(wrong)
 
 
-def test_no_exception_is_left_over() -> None:
+def test_every_exception_is_still_needed() -> None:
     shown = {example for of in examples().values() for example in of}
     assert set(ENDS) | set(EXAMPLES_NOT_RUN) <= shown
     assert set(BEFORE) <= set(examples())
@@ -96,14 +96,14 @@ WIDTHS: Final = (80, 60, 40)
 
 
 def words(commands: Iterable[str], folder: Path) -> str:
-    """What bash gives kquota of each command."""
+    """The words that bash passes to kquota for each command."""
     script = "\n".join(['kquota() { printf "%s\\n" "$@" "" >&2; }', *commands])
     return subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=True).stderr
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_folded_example_is_the_same_command(width: int, tmp_path: Path) -> None:
-    """As bash reads it; and it breaks only before an option, a pipe or a redirection."""
+    """bash reads it as one command, and it is folded only before an option, a pipe or a redirection."""
     shown = [example for of in examples().values() for example in of]
     folded = [page.folded(example, width) for example in shown]
     assert all(line.lstrip()[0] in "->|" for lines in folded for line in lines[1:])

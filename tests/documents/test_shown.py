@@ -1,4 +1,4 @@
-"""How a document shows a command: the rules that docs/writing.md gives to those who write documents."""
+"""How a document shows a command: the rules of docs/writing.md."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ STORIES: dict[str, tuple[str, list[Step]]] = {
 
 
 @pytest.mark.parametrize(("markdown", "steps"), STORIES.values(), ids=STORIES)
-def test_a_story(markdown: str, steps: list[Step]) -> None:
+def test_the_steps_of_a_document(markdown: str, steps: list[Step]) -> None:
     assert story("D", markdown) == steps
 
 
@@ -65,7 +65,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("markdown", WRONG.values(), ids=WRONG)
-def test_what_cannot_be_run_is_said_with_its_line(markdown: str) -> None:
+def test_a_command_in_a_wrong_fence_is_reported_with_its_line(markdown: str) -> None:
     with pytest.raises(ValueError, match="D:2"):
         story("D", markdown)
 
@@ -83,5 +83,5 @@ PRINTED = {
 
 
 @pytest.mark.parametrize(("output", "printed", "same"), PRINTED.values(), ids=PRINTED)
-def test_what_a_command_prints(output: tuple[str, ...], printed: str, same: bool) -> None:
+def test_output_matches_the_shown_text(output: tuple[str, ...], printed: str, same: bool) -> None:
     assert prints(output, printed) is same

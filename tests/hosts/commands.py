@@ -1,4 +1,4 @@
-"""What an operator on a host may do: the real actions, in the order in which kquota's commands call them."""
+"""The actions of an operator on a host: the real actions, in the order in which kquota's commands call them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.hosts.stage import ClusterConfigs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """`patient` and `take_over` as the command line gives them to the lock."""
+    """`patient` and `take_over` have the same meaning as on the command line."""
 
     work: Callable[[Process], object]
     patient: bool = False
@@ -58,7 +58,7 @@ def verify(process: Process) -> None:
 
 
 def _plan(process: Process) -> Plan:
-    """Mostly one that a run on record has."""
+    """Usually a plan of a run in the record."""
     of_runs = [run.plan for run in _moves(process)] if process.rng.random() < 0.6 else []
     return process.rng.choice(of_runs or process.stage.plans)
 

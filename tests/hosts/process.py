@@ -1,4 +1,4 @@
-"""One command of one host: every remote call and every line of its journal is a step, at one of which it may fail."""
+"""One command of one host. Every remote call and every line of its journal is a step, at which it can fail."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Step(enum.Enum):
-    """What a step is."""
+    """The kinds of steps."""
 
     JOURNAL = "a line of the journal"
     APPEND = "an append to the record"
@@ -44,7 +44,7 @@ class Step(enum.Enum):
 
 
 class Fault(enum.Enum):
-    """What happens at a step."""
+    """The failures at a step."""
 
     BEFORE = "killed before"
     TORN = "killed in its middle"
@@ -65,17 +65,17 @@ AT: Mapping[Fault, tuple[Step, ...]] = {
     Fault.SLOW: (Step.APPEND, Step.WRITE),
     Fault.AWAY: (Step.APPEND, Step.LOOK),
 }
-"""Where a fault makes sense, if not everywhere."""
+"""The steps at which a fault can happen, if not at all."""
 OFTEN: Mapping[Step, int] = {Step.JOURNAL: 6, Step.APPEND: 8, Step.LOOK: 12, Step.READ: 8, Step.WRITE: 4}
-"""So many steps of a kind a command usually has: one of these is hit."""
+"""The usual number of steps of each kind in a command; one of them is chosen."""
 PAUSES = (16.0, 35.0, 80.0, 300.0)
-"""Seconds: within a lease, past it, and past what several other commands do meanwhile."""
+"""Seconds: within a lease, longer than a lease, and longer than several commands of other hosts."""
 ASLEEP = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """The n-th step of a kind fails so."""
+    """The fault of the n-th step of a kind."""
 
     fault: Fault
     step: Step
@@ -89,7 +89,7 @@ class Fate:
 
 
 class Process(Thread):
-    """`result` is what came of it: the word "done", or an error's class. `reached`: its fate has come."""
+    """`result` is the outcome: the word "done", or the class of an error. `reached`: its fate has happened."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Process(Thread):
 
     @property
     def asked(self) -> bool:
-        """Whether it has asked for the lock, and nobody else was faster."""
+        """Whether it requested the lock before any other process."""
         return self.appended > 0
 
     @property
@@ -144,7 +144,7 @@ class Process(Thread):
         return Owner(user="alice", host=self.host.name, pid=7, since=TIME)
 
     def holder(self, doing: str) -> Holder:
-        """Of a machine that no other can look into."""
+        """The lock holder of a machine that no other host can check."""
         return Holder(owner=self.owner, doing=doing, machine=f"{self.host.name}'s boot", started="1")
 
     def work(self) -> None:
@@ -168,7 +168,7 @@ class Process(Thread):
         torn: Callable[[], object] | None = None,
         guard: Callable[[], object] = lambda: None,
     ) -> T:
-        """Do it, after a moment, unless the fate of this process is another."""
+        """Does the step after a moment, unless the fate of this process is another one."""
         self.must_live()
         self._counts[kind] += 1
         fate = self.fate
@@ -179,7 +179,7 @@ class Process(Thread):
         self.wait(self.rng.uniform(0.01, 0.2))
         self._before(kind, fault)
         guard()
-        # How long a request may be under way is what half of a lease is left for.
+        # Half of a lease covers the time that a request can be in flight.
         self.wait(self.rng.uniform(5, WRITE_SECONDS - 0.1) if fault is Fault.SLOW else 0.01)
         if fault is Fault.TORN and torn is not None:
             torn()
@@ -210,7 +210,7 @@ class Process(Thread):
             raise Unreachable("the record's topic has no leader")
 
     def at(self, fault: Fault) -> bool:
-        """Whether this very append meets that fault."""
+        """Whether this append meets that fault."""
         fate = self.fate
         return (
             fate is not None
@@ -234,7 +234,7 @@ class BootClock:
 
 
 class ActionClock:
-    """As `kquota.cli.world.SystemClock`, on a host."""
+    """Like `kquota.cli.world.SystemClock`, on a host."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -254,7 +254,7 @@ class ActionClock:
 
 
 class ProcessLog:
-    """A view of the topic that is a process's. Implements `Log`."""
+    """A process's view of the topic. Implements `Log`."""
 
     def __init__(self, process: Process, log: MemoryLog) -> None:
         self._process, self._log = process, log
@@ -312,7 +312,7 @@ class ProcessFiles(RunFiles):
 
 
 class ProcessCluster:
-    """The cluster as a process reaches it. Implements `MoveCluster`; like the wire stores it asks before each write."""
+    """The cluster as a process sees it. Implements `MoveCluster`; like the real stores it checks before each write."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -336,7 +336,7 @@ class ProcessCluster:
         return self._read(lambda: self._cluster.minimum_in_sync(topics))
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
-        """Dying in its middle leaves half of the changes written: no request holds them all."""
+        """A death in the middle leaves half of the changes written, because no single request contains them all."""
 
         def arrive(those: Sequence[Change]) -> Mapping[Setting, KquotaError]:
             self._arrives()

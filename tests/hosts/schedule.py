@@ -1,4 +1,4 @@
-"""Virtual time for several processes in one test: one of them runs at a time, and time passes only when all wait."""
+"""Virtual time for several processes in one test. One process runs at a time, and time passes only when all wait."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 
 class Killed(BaseException):
-    """kill -9: no handler of ours may see it, and no process does anything after it."""
+    """kill -9: no handler of kquota may catch it, and the process does nothing after it."""
 
 
 class Schedule:
-    """What happens when. The same events in the same order lead to the same round, however busy the machine is."""
+    """The events in their order. The same order of events leads to the same round, however busy the machine is."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -24,7 +24,7 @@ class Schedule:
         heapq.heappush(self._due, (moment, self._count, what))
 
     def run(self, until: float = float("inf")) -> None:
-        """Everything that is due by then, each at its time."""
+        """Runs every event that is due by then, each at its time."""
         while self._due and self._due[0][0] <= until:
             moment, _, what = heapq.heappop(self._due)
             self.now = max(self.now, moment)
@@ -33,7 +33,7 @@ class Schedule:
             self.now = max(self.now, until)
 
     def passed(self, moment: float) -> bool:
-        """Move on to this moment if nothing else is due before it; whether that was so."""
+        """Advances to this moment if no other event is due before it; returns whether it did."""
         if self._due and self._due[0][0] <= moment:
             return False
         self.now = max(self.now, moment)
@@ -41,7 +41,7 @@ class Schedule:
 
 
 class Thread(threading.Thread):
-    """A process that runs until it waits. `failure` is what it died of, other than a kill."""
+    """A process that runs until it waits. `failure` is the error that ended it, other than a kill."""
 
     def __init__(self, schedule: Schedule) -> None:
         super().__init__(daemon=True)
@@ -54,12 +54,12 @@ class Thread(threading.Thread):
         self._back.acquire()
 
     def begin(self) -> None:
-        """Run it up to its first wait."""
+        """Runs it up to its first wait."""
         self.start()
         self._back.acquire()
 
     def wait(self, seconds: float) -> None:
-        """Let the others run for so long. Raises Killed once the process is dead."""
+        """Lets the others run for this time. Raises Killed once the process is dead."""
         self.must_live()
         moment = self.schedule.now + seconds
         if not self.schedule.passed(moment):
@@ -77,7 +77,7 @@ class Thread(threading.Thread):
         raise Killed
 
     def kill(self) -> None:
-        """From outside, while it waits."""
+        """Kills it from outside, while it waits."""
         self.dead = True
         self._continue()
 

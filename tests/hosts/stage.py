@@ -1,4 +1,4 @@
-"""One cluster and its record in memory, three hosts that use both, and a foreign tool; what happens is watched."""
+"""One cluster and its record in memory, three hosts that use both, and a foreign tool. Every change is checked."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ PRIORS: Mapping[Setting, tuple[str | None, ...]] = {
     **dict.fromkeys(LISTS, (None, None, "", "900:9", "901:9,0:1", "902:9, 903:9")),
     **dict.fromkeys(RATES, (None, None, "77000", "1000")),
 }
-"""What a round may find set. "0:1" and "1000" are also what runs of ours set."""
+"""Throttles that can be set before a round. Runs of kquota also set "0:1" and "1000"."""
 WRITE_ALONE = "a write of a holder that another one had followed"
 
 
 class Violation(AssertionError):
-    """A promise that was not kept."""
+    """A broken promise."""
 
 
 class WatchedTopic(MemoryTopic):
-    """The record's topic, in which a run that has ended must stay so."""
+    """The record's topic, in which an ended run must stay ended."""
 
     def write(self, entries: Sequence[Appended]) -> None:
         for key, value in entries:
@@ -84,7 +84,7 @@ class WatchedTopic(MemoryTopic):
 
 @dataclass
 class Host:
-    """A machine with a state folder; its clocks have their own zero, and its time of day may be wrong."""
+    """A machine with a state folder. Its clocks start at different values, and its time of day may be wrong."""
 
     name: str
     folder: Path
@@ -106,7 +106,7 @@ def _placements() -> dict[TopicPartition, set[frozenset[BrokerId]]]:
 
 @dataclass
 class Stage:
-    """`values` and `listed` are what others than kquota have set, as it must be at the end."""
+    """`values` and `listed` are set by others, and must still be set at the end."""
 
     schedule: Schedule
     cluster: MemoryCluster
@@ -116,11 +116,11 @@ class Stage:
     values: dict[Setting, str | None]
     listed: dict[Setting, set[str]]
     letters: dict[Setting, str | None]
-    """The lists that nobody but kquota has touched, to the letter."""
+    """The lists that only kquota has changed, exactly as they were."""
     placements: dict[TopicPartition, set[frozenset[BrokerId]]] = field(default_factory=_placements)
-    """Where a partition may be at the end."""
+    """The allowed replicas of a partition at the end."""
     used: int = 0
-    """The highest term of the lock whose holder has asked the cluster for anything."""
+    """The highest term of the lock whose holder has sent any request to the cluster."""
     trace: list[str] = field(default_factory=list)
     seen: Counter[str] = field(default_factory=Counter)
 
@@ -128,12 +128,12 @@ class Stage:
         self.trace.append(f"{self.schedule.now:8.2f} {line}")
 
     def open_runs(self) -> tuple[Run, ...]:
-        """The truth: what the record says just now."""
+        """The open runs in the record at this moment."""
         seen = Sighting(Path("/nonexistent/seen"), _NoClock())
         runs = TopicRecord(self.topic.handle(), "truth", "cluster", seen, _NoClock()).runs()
         return tuple(run for run in runs.values() if run.finished is None)
 
-    # What a holder of the lock does to the cluster.
+    # The requests of a lock holder to the cluster.
 
     def holds(self, who: str, term: int, *, writes: bool) -> None:
         if writes and term < self.used:
@@ -141,7 +141,7 @@ class Stage:
         self.used = max(self.used, term)
 
     def changed(self, who: str, doing: str, change: Change) -> None:
-        """A change has arrived. Only doctor may take away what is not ours, and that alone."""
+        """A change has arrived. Only doctor may remove the throttles of others, and only those."""
         self.say(f"{who}: {change.setting}: {change.before!r} -> {change.after!r}")
         if doing != "doctor":
             return
@@ -158,7 +158,7 @@ class Stage:
                 self.values[change.setting] = None
 
     def submitting(self, who: str, doing: str, targets: Mapping[TopicPartition, Replicas | None]) -> None:
-        """A submission has arrived: an open run on record must want it."""
+        """A submission has arrived. An open run in the record must contain it."""
         self.say(f"{who}: submits { ({str(name): target for name, target in targets.items()}) }")
         if doing == "cancel":
             return
@@ -167,7 +167,7 @@ class Stage:
             raise Violation(f"{who} submitted {targets}, which no open run on record wants")
 
     def moves_end(self, rng: random.Random, longest: float = 60.0) -> None:
-        """Each move that is under way ends some time from now."""
+        """Each move in progress ends some time from now."""
         for name, now in self.cluster.partitions.items():
             if now.moving:
                 self.schedule.at(self.schedule.now + rng.uniform(1, longest), partial(self._end, name))
@@ -181,7 +181,7 @@ class Stage:
             self.cluster.finish(name)
             self.say(f"{name} has arrived")
 
-    # The foreign tool: it writes whatever stands there, and knows nothing of kquota.
+    # The foreign tool: it overwrites any value, and does not know kquota.
 
     def foreign(self, rng: random.Random) -> None:
         what = rng.choice(("rate", "rate", "no rate", "list", "entry", "no list", "move", "cancel", "override"))
@@ -225,7 +225,7 @@ class Stage:
         self.say(f"foreign: {setting} = {self.cluster.configs.get(setting)!r}")
 
     def compare(self) -> None:
-        """Nothing of ours is left, and everything of others is as they set it."""
+        """Checks that no throttle of kquota is left, and that all others are unchanged."""
         now = self.cluster.configs
         wrong = [f"{s} is {now.get(s)!r}, not {value!r}" for s, value in self.values.items() if now.get(s) != value]
         for setting, those in self.listed.items():
@@ -243,7 +243,7 @@ class Stage:
 
 
 def stage(rng: random.Random, folder: Path) -> Stage:
-    """A cluster as others left it, and three hosts that have never seen it."""
+    """A cluster with throttles of other tools, and three hosts that use it for the first time."""
     schedule = Schedule()
     found = {setting: rng.choice(values) for setting, values in PRIORS.items()}
     cluster = MemoryCluster(
@@ -272,7 +272,7 @@ def stage(rng: random.Random, folder: Path) -> Stage:
 
 
 class _NoClock:
-    """For one who only reads."""
+    """A clock for a process that only reads."""
 
     def seconds(self) -> float:
         return 0.0
@@ -282,7 +282,7 @@ class _NoClock:
 
 
 class ClusterConfigs:
-    """The port `Configs` as far as doctor reads it, on the cluster in memory."""
+    """The part of the port `Configs` that doctor reads, on the cluster in memory."""
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster

@@ -1,6 +1,7 @@
-"""Three hosts, one record, random commands that die, sleep and lose answers, and a foreign tool: nothing of ours stays.
+"""Three hosts share a record, and random commands die, sleep and lose answers. No throttle of kquota is left.
 
-A round is made of its seed alone. `KQUOTA_ROUNDS` says how many; `KQUOTA_SEED` runs just that one, and tells it.
+The seed alone determines a round. `KQUOTA_ROUNDS` sets the number of rounds; `KQUOTA_SEED` runs one round and prints
+its steps.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ from tests.hosts.stage import Violation, stage
 ROUNDS = int(os.environ.get("KQUOTA_ROUNDS", "200"))
 SEED = os.environ.get("KQUOTA_SEED")
 ENOUGH = 1000
-"""So many rounds meet every fault in every command."""
+"""With this number of rounds every command meets every fault."""
 _PAIRS = tuple((name, fault) for name in COMMANDS for fault in Fault)
 _MEMORY = Path("/dev/shm")
 _CYCLES = 6
-"""What one look of each host leaves open the next one closes; with a run on its way back there are a few."""
+"""Each check of a host can leave work for its next one; a run that is being reverted needs a few checks."""
 
 
 @dataclass
 class Met:
-    """What the rounds have been through."""
+    """The faults and commands that the rounds have covered."""
 
     faults: Counter[tuple[str, str]] = field(default_factory=Counter)
     hosts: Counter[str] = field(default_factory=Counter)
@@ -59,7 +60,10 @@ class Met:
         return "\n".join(f"{name:18} { ({w: self.results[name, w] for w in words}) }" for name in COMMANDS)
 
     def must_be_whole(self, rounds: int) -> None:
-        """Each fault and each command has come, on each host; in many rounds each fault in each command."""
+        """Each fault and each command occurred on each host.
+
+        In many rounds each fault also occurred in each command.
+        """
         columns = ["none", *(fault.name for fault in Fault)]
         assert [c for c in columns if not any(self.faults[name, c] for name in COMMANDS)] == []
         assert [name for name in COMMANDS if not any(self.faults[name, c] for c in columns[1:])] == []
@@ -80,7 +84,7 @@ class Round:
     def run(self) -> None:
         rng, schedule = self.rng, self.stage.schedule
         moment = schedule.now
-        # In turn each command meets each fault once something is there for it to do.
+        # Each command meets each fault in turn, once there is work for it.
         name, fault = _PAIRS[self.seed % len(_PAIRS)]
         first = rng.choice(("execute", "execute", "throttle set"))
         commands = [self._command(first, None), self._command(name, fault)]
@@ -149,7 +153,7 @@ class Round:
         self.met.foreign += self.stage.seen
 
     def _now(self, host: int, doing: str, work: Callable[[Process], object]) -> Process:
-        """A command that nothing disturbs, to its end."""
+        """A command without faults, to its end."""
         process = Process(self.stage, self.stage.hosts[host], doing, f"{self.seed}/end", work, patient=True)
         self._begin(process)
         while not process.ended:
@@ -158,7 +162,7 @@ class Round:
         return process
 
     def _free_hosts(self) -> list[int]:
-        """Those where no process sleeps on, and so holds the folder; on one host at least somebody kills it."""
+        """The hosts where no process sleeps and holds the folder. On at least one host the process is killed."""
         sleepers = [p for p in self.processes if p.asleep]
         free = [n for n in range(3) if not any(p.host is self.stage.hosts[n] for p in sleepers)]
         if free:
@@ -174,7 +178,7 @@ class Round:
         hosts = self._free_hosts()
         for _ in range(_CYCLES):
             for host in hosts:
-                # A host brings the record up to date first, with what it had written when it was cut off.
+                # A host first updates the record with the lines that it wrote while it was disconnected.
                 self._now(host, "status", lambda process: process.runs.every())
                 if self.stage.open_runs():
                     self._one_look(host)
@@ -210,11 +214,11 @@ class Round:
             raise Violation(f"the hosts do not agree on what has become of the plans: {verdicts}")
 
     def _late(self) -> None:
-        """Who slept through it all wakes up, and changes nothing; its host then agrees, too."""
+        """A process that slept until the end wakes up and changes nothing. Its host then agrees with the record."""
         if not any(process.asleep for process in self.processes):
             return
         for process in self.processes:
-            process.dead |= not process.asked  # it had not begun, and may well begin now
+            process.dead |= not process.asked  # it had not begun, and may begin now
         writes = self.stage.cluster.writes
         self.stage.say("the sleepers wake up")
         self.stage.schedule.run()
@@ -237,7 +241,7 @@ def _verdict(plan: Plan, verdicts: set[str], process: Process) -> None:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """In memory where the system has such a place: a round writes hundreds of journal lines."""
+    """A folder in memory where the system has one, because a round writes hundreds of journal lines."""
     path = Path(mkdtemp(dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None))
     yield path
     shutil.rmtree(path, ignore_errors=True)
@@ -245,7 +249,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def on_machines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each process names itself by its host."""
+    """Each process names its host as its machine."""
 
     def named(doing: str) -> Holder:
         process = threading.current_thread()
@@ -261,7 +265,7 @@ def on_machines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def one(seed: int, folder: Path, met: Met) -> None:
-    """Raises Violation with what led to it."""
+    """Runs one round. Raises Violation with the steps that led to it."""
     played = Round(seed, folder / str(seed), met)
     try:
         played.run()
@@ -272,7 +276,7 @@ def one(seed: int, folder: Path, met: Met) -> None:
         shutil.rmtree(folder / str(seed), ignore_errors=True)
 
 
-def test_nothing_of_ours_stays(folder: Path, on_machines: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_throttle_of_kquota_stays_set(folder: Path, on_machines: None, capsys: pytest.CaptureFixture[str]) -> None:
     met = Met()
     for seed in range(ROUNDS) if SEED is None else [int(SEED)]:
         one(seed, folder, met)

@@ -1,4 +1,4 @@
-"""The man pages are the app's: made anew they are the same, nothing is missing, and nothing they name is not there."""
+"""The man pages match the app: generated again they are identical and complete, and every name in them exists."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ OF_KAFKA = {"kafka-configs", "kafka-reassign-partitions", "kafka-topics", "kafka
 
 
 def text(page: Path) -> str:
-    """A page without roff's dress."""
+    """A page without roff's formatting."""
     return re.sub(r"\\f\[\w*\]|\\&", "", page.read_text(encoding="utf-8")).replace("\\-", "-")
 
 
 def mandoc(*arguments: str) -> str:
-    """What mandoc says of all pages at once."""
+    """The findings of mandoc on all pages."""
     if shutil.which("mandoc") is None:
         pytest.skip("mandoc is not installed: apt-get install mandoc")
     done = subprocess.run(
@@ -33,7 +33,7 @@ def mandoc(*arguments: str) -> str:
     return done.stdout
 
 
-def test_made_anew_they_are_the_same() -> None:
+def test_generated_pages_are_identical() -> None:
     made = dict(pages())
     stand = {path: path.read_text(encoding="utf-8") for path in COMMITTED}
     differing = {path.name for path in made.keys() | stand if made.get(path) != stand.get(path)}
@@ -46,17 +46,17 @@ def test_each_command_has_its_page_and_its_prose() -> None:
     assert {path.stem for path in PROSE.glob("*.md")} == commands | {"kquota.toml"}
 
 
-def test_a_page_has_all_that_a_reader_looks_for() -> None:
+def test_every_page_has_the_expected_sections() -> None:
     missing = {}
     for page in COMMITTED:
         headings = re.findall(r"^\.SH (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
         if lacks := set(SECTIONS) - set(headings):
             missing[page.name] = lacks
-    # A file has neither.
+    # The page of a file has neither.
     assert missing == {"kquota.toml.5": {"OPTIONS", "EXIT STATUS"}}
 
 
-def test_mandoc_has_nothing_to_say() -> None:
+def test_mandoc_reports_nothing() -> None:
     assert mandoc("-T", "lint", "-W", "all") == ""
 
 
@@ -65,7 +65,7 @@ def test_a_page_fits_80_columns() -> None:
     assert [line for line in shown.splitlines() if len(line) > 80] == []
 
 
-def test_an_option_or_a_page_that_is_named_exists() -> None:
+def test_every_named_option_and_page_exists() -> None:
     options = {option for command in every(root()) for option in command.options()}
     names = {f"{page.stem}({page.suffix[1:]})" for page in COMMITTED}
     for words in map(text, COMMITTED):

@@ -1,4 +1,4 @@
-"""What a Topics port is: the fake and the real one pass this."""
+"""The contract of a Topics port. The fake and the real store pass it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.stores.moves_stage import until
 
 
 class TopicsContract:
-    """`topics` and `partitions` (of every topic, as another client sees them) come from the subclass."""
+    """The subclass provides `topics`, and `partitions` (of every topic, as another client sees them)."""
 
     topics: Topics
     prefix: str
@@ -30,7 +30,7 @@ class TopicsContract:
     def name(self, name: str) -> str:
         return f"{self.prefix}-{name}"
 
-    def test_topics_are_made_grown_and_deleted(self) -> None:
+    def test_topics_are_created_grown_and_deleted(self) -> None:
         made = [Creation(topic=self.name(n), partitions=2, replication_factor=1) for n in "ab"]
         assert self.topics.send(made, 30).outcomes == {self.name("a"): None, self.name("b"): None}
         self.seen(a=2, b=2)
@@ -61,14 +61,14 @@ class TopicsContract:
             self.topics.send([Deletion(topic=self.name(name), partitions=1)], 30)
         self.seen()
 
-    def test_topics_are_told_as_they_stand(self) -> None:
+    def test_topics_are_reported_in_their_current_state(self) -> None:
         made = Creation(topic=self.name("a"), assignment={0: (BrokerId(1), BrokerId(2)), 1: (BrokerId(2), BrokerId(1))})
         assert self.topics.send([made], 30).outcomes[made.topic] is None
         self.seen(a=2)
         told: list[Topic] = []
 
         def in_sync() -> bool:
-            """Any broker may be asked, and each hears of a topic in its own time."""
+            """Any broker may be asked, and brokers learn about a topic at different times."""
             told[:] = self.topics.topics([made.topic, self.name("no-such")])
             return [len(p.isr) for topic in told for p in topic.partitions] == [2, 2]
 

@@ -1,4 +1,4 @@
-"""A controller in memory with the broker's own token bucket, and a clock that only moves when somebody waits."""
+"""A controller in memory with the broker's own token bucket, and a clock that only advances when a client waits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FakeClock:
 
 @dataclass
 class MemoryTopics:
-    """Gaps: no configs, no placement of its own, no moves, no time-outs of the controller's own."""
+    """Gaps: no configs, no placement of its own, no moves, and the controller never times out."""
 
     clock: FakeClock = field(default_factory=FakeClock)
     rate: float | None = None
@@ -38,7 +38,7 @@ class MemoryTopics:
     requests: list[int] = field(default_factory=list)
     burst_samples: int = SAMPLES
     lost_at: int | None = None
-    """The answer to this request, counted from 1, never comes."""
+    """The answer to this request, counted from 1, is lost."""
 
     def __post_init__(self) -> None:
         self._quota = None if self.rate is None else Mutations(Bucket(rate=self.rate, samples=self.burst_samples))

@@ -1,4 +1,4 @@
-"""What a quota rejects is sent again, when it may be, and not more often than that."""
+"""Requests that a quota rejects are sent again when the quota allows it, and no more often."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ LOADS = {
 
 @pytest.mark.parametrize("known", [True, False], ids=["rate known", "rate unknown"])
 @pytest.mark.parametrize(("count", "partitions", "rate"), LOADS.values(), ids=LOADS)
-def test_at_most_a_tenth_is_sent_twice_and_a_tenth_of_the_time_lost(
+def test_at_most_a_tenth_is_sent_twice_and_a_tenth_of_the_time_is_lost(
     count: int, partitions: int, rate: float, known: bool
 ) -> None:
     cluster = MemoryTopics(rate=rate)
@@ -65,20 +65,20 @@ def test_at_most_a_tenth_is_sent_twice_and_a_tenth_of_the_time_lost(
 
 @settings(max_examples=40)
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=60), st.integers(1, 500), st.booleans())
-def test_all_get_through_whatever_they_cost(costs: list[int], rate: int, known: bool) -> None:
+def test_all_topics_are_created_whatever_their_cost(costs: list[int], rate: int, known: bool) -> None:
     cluster = MemoryTopics(rate=float(rate))
     todo = [Creation(topic=f"t-{n}", partitions=cost) for n, cost in enumerate(costs)]
     assert all(outcome.fate is Fate.DONE for outcome in created(cluster, todo, known=known))
     assert cluster.held == {one.topic: one.partitions for one in todo}
 
 
-def test_without_a_quota_a_thousand_topics_take_no_wait() -> None:
+def test_without_a_quota_a_thousand_topics_need_no_wait() -> None:
     cluster = MemoryTopics()
     assert len(by_fate(created(cluster, creations(1_000, 1), known=False))[Fate.DONE]) == 1_000
     assert cluster.clock.now < 1
 
 
-def test_opting_out_gives_the_violation_to_the_caller_at_once() -> None:
+def test_without_retries_the_caller_gets_the_violation_at_once() -> None:
     cluster = MemoryTopics(rate=5)
     outcomes = carry_out(
         cluster, cluster.clock, work(creations(7, 80)), MutationPace(quota=None), seconds=60, retry=False
@@ -90,20 +90,20 @@ def test_opting_out_gives_the_violation_to_the_caller_at_once() -> None:
     assert 4_900 < error.throttle_time_ms <= 5_000
 
 
-def test_at_the_deadline_the_rejected_are_named_and_the_others_stand() -> None:
+def test_at_the_deadline_rejected_topics_are_named_and_the_others_exist() -> None:
     cluster = MemoryTopics(rate=5)
     found = by_fate(created(cluster, creations(7, 80), known=True, seconds=30))
     assert len(found[Fate.DONE]) == len(cluster.held) == 3
     assert len(found[Fate.REJECTED]) == 4
     error = found[Fate.REJECTED][0].error
     assert isinstance(error, QuotaViolatedException)
-    # 55 tokens were there, 3 x 80 are spent, and 5 come back a second.
+    # 55 tokens were available, 3 x 80 are spent, and 5 are added each second.
     assert cluster.clock.now + error.throttle_time_ms / 1_000 == pytest.approx((3 * 80 - 55) / 5, abs=0.1)
     assert cluster.clock.now < 30
 
 
-def test_a_bucket_of_a_longer_window_is_emptied_before_anybody_waits() -> None:
-    """controller.quota.window.size.seconds=10: 110 s at 5/s are worth 550 mutations."""
+def test_a_bucket_of_a_longer_window_is_used_up_before_any_wait() -> None:
+    """controller.quota.window.size.seconds=10: 110 s at 5/s hold 550 mutations."""
     cluster = MemoryTopics(rate=5, burst_samples=110)
     outcomes = carry_out(
         cluster, cluster.clock, work(creations(7, 80)), MutationPace(quota=5, burst_seconds=110), seconds=30
@@ -112,7 +112,7 @@ def test_a_bucket_of_a_longer_window_is_emptied_before_anybody_waits() -> None:
     assert cluster.clock.now < 1
 
 
-def test_any_other_error_is_final_and_holds_up_nothing() -> None:
+def test_any_other_error_is_final_and_delays_no_other_topic() -> None:
     cluster = MemoryTopics(rate=5, held={"t-3": 1})
     found = by_fate(created(cluster, creations(7, 80), known=True))
     assert [(outcome.mutation.topic, str(outcome.error)) for outcome in found[Fate.FAILED]] == [
@@ -122,7 +122,7 @@ def test_any_other_error_is_final_and_holds_up_nothing() -> None:
 
 
 MEANWHILE: dict[str, tuple[Mutation, dict[str, int], int]] = {
-    # what is asked for, what another client left there meanwhile, and the error that says so
+    # the request, the change of another client in the meantime, and the error that shows it
     "created": (Creation(topic="t", partitions=2), {"t": 2}, EXISTS),
     "deleted, and to be deleted": (Deletion(topic="t", partitions=2), {}, MISSING),
     "deleted, and to be grown": (Growth(topic="t", partitions=3, now=2), {}, MISSING),
@@ -130,7 +130,7 @@ MEANWHILE: dict[str, tuple[Mutation, dict[str, int], int]] = {
 
 
 @pytest.mark.parametrize(("asked", "held", "error"), MEANWHILE.values(), ids=MEANWHILE)
-def test_what_another_client_did_meanwhile_is_an_error_only_to_who_wants_one(
+def test_a_change_of_another_client_is_an_error_only_on_request(
     asked: Mutation, held: dict[str, int], error: int
 ) -> None:
     cluster = MemoryTopics(held=held)
@@ -139,13 +139,13 @@ def test_what_another_client_did_meanwhile_is_an_error_only_to_who_wants_one(
         assert outcome.fate is fate
 
 
-def test_a_lost_answer_ends_it_and_only_its_own_topics_are_unknown() -> None:
+def test_after_a_lost_answer_only_its_topics_are_unknown() -> None:
     cluster = MemoryTopics(lost_at=2)
     found = by_fate(created(cluster, creations(9, 1), known=False))
     assert (len(found[Fate.DONE]), len(found[Fate.UNKNOWN]), len(found[Fate.NOT_SENT])) == (1, 2, 6)
 
 
-def test_an_interrupt_leaves_what_stands_to_be_read() -> None:
+def test_after_an_interrupt_the_results_can_be_read() -> None:
     class Interrupted(FakeClock):
         def sleep(self, seconds: float) -> None:
             raise KeyboardInterrupt
@@ -158,7 +158,7 @@ def test_an_interrupt_leaves_what_stands_to_be_read() -> None:
     assert (len(found[Fate.DONE]), len(found[Fate.REJECTED]) + len(found[Fate.NOT_SENT])) == (1, 6)
 
 
-def test_growing_and_deleting_are_retried_as_well() -> None:
+def test_growing_and_deleting_are_also_retried() -> None:
     cluster = MemoryTopics(rate=5, held={f"t-{n}": 1 for n in range(7)})
     growths = [Growth(topic=f"t-{n}", partitions=81, now=1) for n in range(7)]
     for todo in (growths, [Deletion(topic=one.topic, partitions=81) for one in growths]):
@@ -172,7 +172,7 @@ def test_a_topic_that_is_named_twice_is_refused() -> None:
         work([*creations(2, 1), Creation(topic="t-0")])
 
 
-def test_each_wait_is_told() -> None:
+def test_each_wait_is_reported() -> None:
     cluster, waits = MemoryTopics(rate=5), []
 
     def told(doing: MutationWork, wait: float) -> None:
@@ -204,23 +204,23 @@ def test_clients_of_one_principal_take_turns_and_end_at_about_the_same_time(
 
 
 @pytest.mark.parametrize(("clients", "topics", "partitions", "rate", "_most"), CROWDS.values(), ids=CROWDS)
-def test_nobody_starves_where_the_rate_cannot_be_read(
+def test_no_client_starves_when_the_rate_is_unreadable(
     clients: int, topics: int, partitions: int, rate: float, _most: float
 ) -> None:
-    """Whoever had more of the bucket goes behind the others."""
+    """A client that used more of the bucket goes after the others."""
     ended = crowd(clients, topics, partitions, rate, known=False, seed=1)
     assert max(ended) / min(ended) <= 2
     assert max(ended) <= 1.1 * (clients * topics * partitions - 11 * rate) / rate
 
 
-def test_one_who_comes_to_an_emptied_bucket_shares_it_with_one_who_keeps_to_the_rate() -> None:
-    """The other took 4 of its 12 at once, and is rejected only if somebody asks at the right moment."""
+def test_a_client_at_an_empty_bucket_shares_it_with_a_steady_client() -> None:
+    """The other client took 4 of its 12 at once, and is rejected only if a request arrives at the right moment."""
     ended = crowd(2, 12, 20, 5.0, known=True, seed=6, late=0.2)
     assert max(ended) / min(ended) <= 1.4
 
 
-def test_a_rate_that_was_learned_in_a_crowd_grows_once_the_crowd_is_gone() -> None:
-    """0 tokens at 1 s, 20 mutations of ours among 60, and 0 tokens again at 4 s: that tells 7 a second."""
+def test_a_rate_learned_among_many_clients_grows_after_they_end() -> None:
+    """0 tokens at 1 s, 20 of 60 mutations are ours, and 0 tokens again at 4 s: the result is a rate of 7/s."""
     cluster, pace = MemoryTopics(rate=20), MutationPace(quota=None, draw=random.Random(7))
     cluster.send([Creation(topic="others", partitions=220 + 80)], 30)
     pace.answered(0.0, 0, 1.0)
@@ -234,7 +234,10 @@ def test_a_rate_that_was_learned_in_a_crowd_grows_once_the_crowd_is_gone() -> No
 def crowd(
     clients: int, topics: int, partitions: int, rate: float, known: bool, seed: int, late: float = 0.0
 ) -> list[float]:
-    """When each ends, on one bucket that is 2 to 10 ms away; the last begins `late`, the others in the same 50 ms."""
+    """The end of each client on one bucket that is 2 to 10 ms away.
+
+    The last starts `late`, the others in the same 50 ms.
+    """
     bucket, draw = Mutations(Bucket(rate=rate)), random.Random(seed)
     left = [[partitions] * topics for _ in range(clients)]
     paces = [

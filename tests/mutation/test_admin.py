@@ -1,4 +1,4 @@
-"""The calls of a program: each topic's own result, and the quota's violation raised with all of them."""
+"""The functions for programs return a result for each topic, and raise the quota violation with all results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Call = Callable[[Connected], Mapping[str, KquotaError | None]]
 CREATIONS = [Creation(topic=f"t-{n}", partitions=80) for n in range(3)]
 LARGE = {"t-0": 80, "t-1": 80, "t-2": 80}
 CALLS: dict[str, tuple[dict[str, int], Call]] = {
-    # what there is, and a call that is worth more than the bucket holds
+    # the existing topics, and a call that costs more than the bucket holds
     "create": ({}, lambda c: create_topics(c, CREATIONS, retry_quota_violated=False)),
     "grow": (
         dict.fromkeys(LARGE, 1),
@@ -52,7 +52,7 @@ CALLS: dict[str, tuple[dict[str, int], Call]] = {
 
 
 @pytest.mark.parametrize(("held", "call"), CALLS.values(), ids=CALLS)
-def test_opting_out_raises_the_first_violation_with_the_time_and_every_result(held: dict[str, int], call: Call) -> None:
+def test_without_retries_the_first_violation_has_the_time_and_every_result(held: dict[str, int], call: Call) -> None:
     cluster = MemoryTopics(rate=5, held=dict(held))
     with pytest.raises(QuotaViolatedException) as raised:
         call(Connected(cluster))
@@ -62,20 +62,20 @@ def test_opting_out_raises_the_first_violation_with_the_time_and_every_result(he
     assert len(cluster.requests) == 1
 
 
-def test_what_only_brokers_know_the_partitions_of_counts_as_many_as_they_make() -> None:
+def test_default_partition_counts_are_taken_from_the_answer() -> None:
     creations = [Creation(topic="a"), Creation(topic="b", partitions=2), Creation(topic="c", assignment={0: (), 1: ()})]
     cluster = Connected(MemoryTopics())
     assert [one.mutations for one in with_partitions(cluster, [*creations, Creation(topic="d")])] == [12, 2, 2, 12]
     assert cluster.asked == 1
 
 
-def test_validation_that_no_quota_is_taken_for_waits_for_none() -> None:
+def test_validation_that_uses_no_quota_does_not_wait() -> None:
     cluster = Connected(MemoryTopics(), rate=5)
     results = create_topics(cluster, [Creation(topic=f"t-{n}", partitions=20) for n in range(100)], validate_only=True)
     assert set(results.values()) == {None}
 
 
-def test_any_other_error_is_the_topics_own() -> None:
+def test_any_other_error_belongs_to_its_topic() -> None:
     cluster = Connected(MemoryTopics(held={"t-1": 1}))
     results = create_topics(cluster, CREATIONS)
     assert (results["t-0"], results["t-2"]) == (None, None)
@@ -87,20 +87,20 @@ def test_any_other_error_is_the_topics_own() -> None:
     assert (gone["t-0"], str(gone["no-such"])) == (None, "UnknownTopicOrPartition (3)")
 
 
-def test_validation_asks_and_makes_nothing() -> None:
+def test_validation_creates_no_topic() -> None:
     cluster = Connected(MemoryTopics())
     assert create_topics(cluster, CREATIONS, validate_only=True) == dict.fromkeys(LARGE)
     assert isinstance(cluster.topics, MemoryTopics)
     assert (cluster.topics.held, cluster.topics.requests) == ({}, [])
 
 
-def test_what_was_not_sent_is_not_taken_for_done() -> None:
+def test_an_unsent_topic_is_not_reported_as_done() -> None:
     results = create_topics(Connected(MemoryTopics(lost_at=1)), CREATIONS)
     assert all(isinstance(error, Unreachable) for error in results.values())
     assert "t-2 was not sent" in str(results["t-2"])
 
 
-def test_who_has_no_time_is_told_of_the_violation() -> None:
+def test_a_short_timeout_raises_the_violation() -> None:
     for timeout, of_the_file in ((0.5, 60.0), (None, 0.5)):
         cluster = MemoryTopics(rate=5)
         with pytest.raises(QuotaViolatedException, match="quota of this principal has been exceeded"):
@@ -108,7 +108,7 @@ def test_who_has_no_time_is_told_of_the_violation() -> None:
         assert list(cluster.held) == ["t-0"]
 
 
-def test_a_name_is_not_taken_for_its_letters() -> None:
+def test_a_single_name_is_not_read_as_a_list_of_letters() -> None:
     cluster = MemoryTopics(held=dict.fromkeys("abc", 1))
     with pytest.raises(Invalid, match=r"nothing was sent. Give a list of names, for example \['abc'\]"):
         delete_topics(Connected(cluster), "abc")
@@ -117,15 +117,15 @@ def test_a_name_is_not_taken_for_its_letters() -> None:
 
 
 @pytest.mark.parametrize("timeout", [0, -1, math.nan])
-def test_no_time_at_all_is_said_before_anything_is_sent(timeout: float) -> None:
+def test_a_timeout_of_zero_is_refused_before_any_request(timeout: float) -> None:
     cluster = MemoryTopics()
     with pytest.raises(Invalid, match="must be more than 0 seconds; nothing was sent"):
         create_topics(Connected(cluster), CREATIONS, timeout=timeout)
     assert cluster.requests == []
 
 
-def test_importing_loads_no_client() -> None:
-    """What a program pays for that may never create a topic."""
+def test_importing_kquota_loads_no_client() -> None:
+    """A program that may never create a topic does not pay for the import."""
     code = (
         "import sys, kquota, kquota.mutation; print(*{'kafka', 'confluent_kafka', 'kazoo', 'typer'} & set(sys.modules))"
     )

@@ -1,4 +1,4 @@
-"""What is left on each volume at the worst moment of a move."""
+"""The free space of each volume at the worst moment of a move."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def arrival(broker: int, size: int, log_dir: str | None = None, writes: float | 
 
 
 CASES: dict[str, tuple[list[Volume], list[Arrival], float | None, list[tuple[int | None, float | None]]]] = {
-    # Volumes, arrivals, the move's seconds: of each room what is left without writes and at worst.
+    # Volumes, arrivals, the duration of the move: for each room the free space without writes and at worst.
     "one volume": ([volume(3, "/a", 500)], [arrival(3, 400, writes=2.0)], 10, [(100, 70)]),
     "too little": ([volume(3, "/a", 300)], [arrival(3, 400)], 10, [(-100, -110)]),
     "enough until producers come": ([volume(3, "/a", 405)], [arrival(3, 400)], 10, [(5, -5)]),
@@ -55,7 +55,7 @@ CASES: dict[str, tuple[list[Volume], list[Arrival], float | None, list[tuple[int
 
 
 @pytest.mark.parametrize(("volumes", "arrivals", "seconds", "left"), CASES.values(), ids=CASES)
-def test_what_is_left(
+def test_the_free_space(
     volumes: list[Volume],
     arrivals: list[Arrival],
     seconds: float | None,
@@ -80,7 +80,7 @@ APART: dict[str, tuple[list[Volume], list[Arrival], list[int | None]]] = {
 
 
 @pytest.mark.parametrize(("volumes", "arrivals", "left"), APART.values(), ids=APART)
-def test_what_is_left_if_log_dirs_with_the_same_figures_are_volumes_of_their_own(
+def test_the_free_space_if_log_dirs_with_equal_figures_are_separate_volumes(
     volumes: list[Volume], arrivals: list[Arrival], left: list[int | None]
 ) -> None:
     assert [room.apart for room in rooms(volumes, arrivals, None)] == left

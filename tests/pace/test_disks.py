@@ -1,4 +1,4 @@
-"""How large a broker's disks are, as far as it tells."""
+"""The size of a broker's disks, as far as the broker reports it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a throttle flows: the formula against moves of real brokers, and the settings it is read from."""
+"""The part of a throttle that is used: the formula against moves of real brokers, and the settings behind it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ MB = 10**6
 
 
 def moved(links: dict[tuple[int, int], tuple[float, int]], writes: float = 0.0, keep_up: float = 0.0) -> Work:
-    """By leader and destination: megabytes and copies. Rates in MB/s, `writes` over all copies alike."""
+    """By leader and destination: megabytes and copies.
+
+    Rates are in MB/s, and `writes` is spread evenly over all copies.
+    """
     copies = sum(count for _, count in links.values())
     return work(
         (
@@ -33,7 +36,7 @@ def moved(links: dict[tuple[int, int], tuple[float, int]], writes: float = 0.0, 
 # Kafka 4.3.1 as shipped, three or four brokers, `reassign-partitions --execute`; seconds from its return until the last
 # partition was seen where it goes. Each began with windows that remembered nothing.
 SEEN: dict[str, tuple[Work, int, float, int, Side]] = {
-    # The work, the throttle in MB/s, the seconds; the broker and the side that everything waited for.
+    # The work, the throttle in MB/s, the seconds, and the bottleneck: a broker and a side.
     "one link": (moved({(1, 3): (400.5, 4)}), 10, 46.0, 3, Side.DESTINATION),
     "one link, a small throttle": (moved({(1, 3): (200.2, 4)}), 5, 43.7, 3, Side.DESTINATION),
     "one link, a follower stays": (moved({(1, 3): (801.0, 8)}), 20, 45.5, 3, Side.DESTINATION),
@@ -89,7 +92,7 @@ SEEN: dict[str, tuple[Work, int, float, int, Side]] = {
 
 
 @pytest.mark.parametrize(("carried", "throttle", "actual", "broker", "side"), SEEN.values(), ids=SEEN)
-def test_real_moves_are_met_within_10_percent(
+def test_the_formula_is_within_10_percent_of_real_moves(
     carried: Work, throttle: int, actual: float, broker: int, side: Side
 ) -> None:
     answer = pace(carried, ByteRate(throttle * MB))
@@ -100,7 +103,7 @@ def test_real_moves_are_met_within_10_percent(
     }
 
 
-def test_as_kafka_ships_it() -> None:
+def test_kafkas_default_settings() -> None:
     assert AS_SHIPPED.window == 11
     assert AS_SHIPPED.into_destination == pytest.approx(11 / 12)
     assert AS_SHIPPED.out_of_quiet_leader == pytest.approx(22 / 23)
@@ -135,5 +138,5 @@ TOLD: dict[str, tuple[list[dict[str, str | None]], Enforcement]] = {
 
 
 @pytest.mark.parametrize(("brokers", "found"), TOLD.values(), ids=TOLD)
-def test_what_brokers_are_set_to(brokers: list[dict[str, str | None]], found: Enforcement) -> None:
+def test_the_settings_of_brokers(brokers: list[dict[str, str | None]], found: Enforcement) -> None:
     assert enforcement(brokers) == found

@@ -1,4 +1,4 @@
-"""The laws of streams that share ports, and of a throttled move made of them, whatever the numbers."""
+"""Properties of streams that share ports, and of a throttled move that consists of them, for all numbers."""
 
 from __future__ import annotations
 
@@ -27,23 +27,21 @@ def flow(flowing: list[Stream], capacity: dict[Port, float], at_once: float = 0.
 
 
 @given(streams(), capacities, st.floats(0, 5))
-def test_it_is_never_faster_than_its_busiest_port(
+def test_a_move_is_never_faster_than_its_busiest_port(
     flowing: list[Stream], capacity: dict[Port, float], at_once: float
 ) -> None:
     bounds = busiest(flowing, capacity, {port: rate * at_once for port, rate in capacity.items()})
     assert flow(flowing, capacity, at_once).end >= max(bounds.values()) * (1 - 1e-9)
 
 
-def test_a_port_that_lets_nothing_through_at_once_holds_up_its_own_streams_only() -> None:
+def test_a_blocked_port_delays_only_its_own_streams() -> None:
     flowing = [Stream(amount=10, ports=(0, 6)), Stream(amount=10, ports=(1, 7)), Stream(amount=0, ports=(0, 6))]
     at_once: dict[Port, float] = {0: 0.0, 6: 4.0, 1: 4.0, 7: 4.0}
     assert run(flowing, dict.fromkeys(at_once, 1.0), at_once).ends == (10.0, 6.0, 0.0)
 
 
 @given(st.lists(amounts, min_size=1, max_size=12), st.floats(1, 10**9), st.floats(0, 5))
-def test_with_one_narrow_port_that_port_is_all_there_is_to_know(
-    sizes: list[float], narrow: float, at_once: float
-) -> None:
+def test_one_narrow_port_alone_determines_the_time(sizes: list[float], narrow: float, at_once: float) -> None:
     flowing = [Stream(amount=size, ports=("narrow", n)) for n, size in enumerate(sizes)]
     capacity: dict[Port, float] = {"narrow": narrow, **dict.fromkeys(range(len(sizes)), 10 * narrow)}
     alone = max(0.0, math.fsum(sizes) - narrow * at_once) / narrow
@@ -51,7 +49,7 @@ def test_with_one_narrow_port_that_port_is_all_there_is_to_know(
 
 
 @given(routes, capacities)
-def test_no_port_is_overfull_and_every_stream_has_a_full_one(
+def test_no_port_is_overloaded_and_every_stream_uses_a_full_port(
     paths: list[tuple[int, int]], capacity: dict[Port, float]
 ) -> None:
     found = rates(dict(enumerate(paths)), capacity)
@@ -71,8 +69,8 @@ def test_no_port_is_overfull_and_every_stream_has_a_full_one(
 
 
 @given(streams(), capacities)
-def test_what_flows_is_what_was_to_move(flowing: list[Stream], capacity: dict[Port, float]) -> None:
-    """Followed step by step: what each port let through until the end is the sum of its streams."""
+def test_the_copied_bytes_equal_the_work(flowing: list[Stream], capacity: dict[Port, float]) -> None:
+    """Checked step by step: the total of each port is the sum of its streams."""
     left = {n: stream.amount for n, stream in enumerate(flowing)}
     ends, now = flow(flowing, capacity).ends, 0.0
     moved: defaultdict[int, float] = defaultdict(float)
@@ -109,7 +107,7 @@ def test_when_a_stream_ends_the_others_get_its_share() -> None:
     assert flow(flowing, capacity).ends == pytest.approx((2.0, 5.5, 3.0))
 
 
-def test_a_host_of_streams_is_not_followed() -> None:
+def test_many_streams_are_not_simulated() -> None:
     flowing = [Stream(amount=1, ports=(("out", n // 20), ("in", n % 20))) for n in range(MOST_STREAMS + 1)]
     capacity: dict[Port, float] = {port: 1.0 for stream in flowing for port in stream.ports}
     found = flow(flowing, capacity)

@@ -17,7 +17,7 @@ LARGEST = {
 
 @pytest.mark.parametrize(("brokers", "throttle", "network", "largest"), LARGEST.values(), ids=LARGEST.keys())
 def test_the_largest_fetch(brokers: int, throttle: int, network: int | None, largest: int) -> None:
-    """With the window of 10 s that KIP-73 reckons with."""
+    """With the window of 10 s that KIP-73 uses."""
 
     def fetch(response: int) -> Fetch:
         return Fetch(

@@ -1,4 +1,4 @@
-"""The model against what real brokers did, and the laws it obeys whatever the numbers."""
+"""The model against measurements of real brokers, and its properties for all numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def copy(
 
 
 MEASURED = {
-    # MB moved to one broker, throttle in MB/s: seconds that three real brokers took, nobody writing.
+    # MB to one broker, throttle in MB/s: the seconds that three real brokers needed, without producers.
     "200 MB at 5 MB/s": (200, 5, 43.3),
     "300 MB at 10 MB/s": (300, 10, 37.4),
     "600 MB at 20 MB/s": (600, 20, 34.4),
@@ -33,17 +33,17 @@ MEASURED = {
 
 
 @pytest.mark.parametrize(("size", "throttle", "actual"), MEASURED.values(), ids=MEASURED.keys())
-def test_real_moves_are_met_within_8_percent(size: int, throttle: int, actual: float) -> None:
+def test_the_model_is_within_8_percent_of_real_moves(size: int, throttle: int, actual: float) -> None:
     seconds = pace(copy(size * MB), ByteRate(throttle * MB)).seconds
     assert seconds == pytest.approx(actual, rel=0.08)
 
 
 def kept_up(throttle: int) -> Pace:
-    """[1,2] -> [1,3], 91 MB, 3 MB/s of writes: follower 2 stays in sync and spends broker 1's throttle."""
+    """[1,2] -> [1,3], 91 MB, 3 MB/s of writes: follower 2 stays in sync and uses part of broker 1's throttle."""
     return pace(copy(91 * MB, keep_up=3.0 * MB, writes=3.0 * MB), ByteRate(throttle))
 
 
-def test_an_in_sync_follower_spends_the_leaders_throttle() -> None:
+def test_an_in_sync_follower_uses_the_leaders_throttle() -> None:
     answer = kept_up(8 * MB)
     assert answer.bottleneck is not None
     assert (answer.bottleneck.broker, answer.bottleneck.side) == (1, Side.LEADER)
@@ -51,8 +51,8 @@ def test_an_in_sync_follower_spends_the_leaders_throttle() -> None:
     assert answer.seconds == pytest.approx(40, rel=0.1)
 
 
-def test_a_real_move_under_load_with_a_follower_that_stays_is_met_within_10_percent() -> None:
-    # Kafka 4.3.1 and its own tool: [1,3] -> [1,2], 809 MB, 24 MB/s, 2.99 MB/s written all the while, took 51.0 s.
+def test_the_model_is_within_10_percent_of_a_real_move_under_load() -> None:
+    # Kafka 4.3.1 and its own tool: [1,3] -> [1,2], 809 MB, 24 MB/s, 2.99 MB/s of writes throughout, took 51.0 s.
     answer = pace(copy(809 * MB, keep_up=2.99 * MB, writes=2.99 * MB), ByteRate(24 * MB))
     assert answer.seconds == pytest.approx(51.0, rel=0.1)
 
@@ -76,7 +76,7 @@ def test_unknown_writes_leave_the_time_unknown_but_not_the_lower_bound() -> None
     assert answer.seconds_without_writes == pytest.approx(10, rel=0.5)
 
 
-def test_one_side_known_to_fail_decides_though_another_is_unknown() -> None:
+def test_one_side_that_fails_decides_even_if_another_is_unknown() -> None:
     unknown, stuck = copy(99 * MB, writes=None), copy(1, leader=2, destination=4, keep_up=2.0 * MB)
     answer = pace(work([*unknown.links, *stuck.links], {2: 2.0 * MB}), ByteRate(MB))
     assert answer.feasible is False
@@ -84,7 +84,7 @@ def test_one_side_known_to_fail_decides_though_another_is_unknown() -> None:
     assert (answer.bottleneck.broker, answer.bottleneck.side) == (2, Side.LEADER)
 
 
-def test_an_empty_copy_still_has_to_outrun_its_writes() -> None:
+def test_an_empty_copy_must_still_catch_up_with_its_writes() -> None:
     assert pace(copy(0, writes=2.0 * MB), ByteRate(MB)).feasible is False
 
 
@@ -117,7 +117,7 @@ def test_a_higher_throttle_is_never_slower(moved: Work, throttle: int, more: int
 
 
 @given(moves)
-def test_it_ends_above_the_least_throttle_and_only_there(moved: Work) -> None:
+def test_a_move_ends_only_above_the_minimum_throttle(moved: Work) -> None:
     least = at(moved, 1).least_throttle
     assert least is not None
     assume(least >= 1)
@@ -138,7 +138,7 @@ def test_the_throttle_for_a_deadline_meets_it_and_a_smaller_one_does_not(moved: 
     assert slower is None or slower > deadline
 
 
-def test_no_throttle_makes_a_move_quicker_than_its_start() -> None:
+def test_no_throttle_makes_a_move_faster_than_its_start() -> None:
     with pytest.raises(Refused, match="takes 4 s to start and end"):
         throttle_within([copy(MB)], 4)
     assert throttle_within([work([], {})], 1) == 1
@@ -149,14 +149,14 @@ def test_no_throttle_makes_a_move_quicker_than_its_start() -> None:
 def test_no_answer_is_below_its_lower_bound(moved: Work, throttle: int) -> None:
     answer = at(moved, throttle)
     assert answer.seconds_without_writes >= answer.least_seconds
-    # A leader without a single write stops fetches for longer than one with a few (pace.enforcement).
+    # A leader without a single write delays fetches longer than one with a few (pace.enforcement).
     assert answer.seconds is None or answer.seconds >= answer.seconds_without_writes * AS_SHIPPED.out_of_quiet_leader
 
 
 @given(moves, st.dictionaries(brokers, st.floats(1, 100)), st.integers(1, 10**10))
 def test_more_writes_are_never_faster(moved: Work, factors: dict[int, float], throttle: int) -> None:
     calm, busy = at(moved, throttle).seconds, at(moved.scaled(factors), throttle).seconds
-    # A link that is held up leaves a shared throttle to others, and the last may be one of these: by a hair sooner.
+    # A delayed link leaves a shared throttle to others, and one of these may be last: slightly sooner.
     assert busy is None or (calm is not None and calm <= busy * 1.05)
 
 

@@ -1,4 +1,4 @@
-"""The band of an expected time, and which leader's peak would keep a move from ending."""
+"""The band of an expected time, and the leader whose peak could prevent the end of a move."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def moving(throttle: float, *, size: int = 800, writes: float | None = 2.0) -> P
     return pace(work(links, {1: rate, 2: 0.0}), ByteRate(int(throttle * MB)))
 
 
-def test_without_percentiles_it_is_the_models_own() -> None:
+def test_without_percentiles_the_band_is_that_of_the_model() -> None:
     expected = moving(20)
     found = band(expected, {}, {})
     assert expected.seconds is not None
@@ -33,7 +33,7 @@ def test_without_percentiles_it_is_the_models_own() -> None:
     assert found.writes is False
 
 
-def test_traffic_makes_it_wider_and_may_leave_it_open() -> None:
+def test_traffic_widens_the_band_and_may_leave_it_open() -> None:
     narrow, wide = band(moving(20), {}, {}), band(moving(20), {1: 0.5, 2: 0.5}, {1: 3.0, 2: 3.0})
     assert narrow is not None
     assert wide is not None
@@ -46,20 +46,20 @@ def test_traffic_makes_it_wider_and_may_leave_it_open() -> None:
     assert endless.high is None
 
 
-def test_another_brokers_traffic_is_not_in_it() -> None:
+def test_traffic_of_other_brokers_does_not_affect_the_band() -> None:
     found = band(moving(20), {7: 0.5}, {7: 2.0})
     assert found is not None
     assert found.writes is False
 
 
 @pytest.mark.parametrize("expected", [moving(2), moving(20, writes=None)], ids=["never ends", "unknown writes"])
-def test_where_no_time_is_expected_there_is_no_band(expected: Pace) -> None:
+def test_without_an_expected_time_there_is_no_band(expected: Pace) -> None:
     assert band(expected, {}, {}) is None
 
 
 # Spikes: a 95th percentile below the mean, a 5th above it.
 @given(st.floats(4.1, 1000), st.floats(0, 2), st.floats(0, 50), st.integers(0, 10**5))
-def test_it_holds_the_expected_time_and_keeps_to_the_lower_bound(
+def test_the_band_contains_the_expected_time_above_the_lower_bound(
     throttle: float, calm: float, busy: float, size: int
 ) -> None:
     expected = moving(throttle, size=size)
@@ -92,14 +92,14 @@ def test_the_band_of_waves(bands: list[Band | None], band: Band | None) -> None:
 PEAKS: dict[str, tuple[dict[int, float], tuple[int, ...]]] = {
     "nobody told": ({}, ()),
     "enough is left": ({1: 2.0, 2: 2.0}, ()),
-    # Leader 1 carries 2 MB/s of keep-up and 1 MB/s of writes: seven times that is above 20 MB/s.
+    # Leader 1 carries 2 MB/s of follower traffic and 1 MB/s of writes: seven times that is above 20 MB/s.
     "its own throttle is spent": ({1: 7.0, 2: 7.0}, (1,)),
-    # Destination 3 takes 1 MB/s from each: 19 more from leader 2 is all it may.
+    # Destination 3 takes 1 MB/s from each leader: 19 more from leader 2 is its maximum.
     "the destination's throttle is spent": ({2: 20.0}, (2,)),
     "another broker": ({9: 100.0}, ()),
 }
 
 
 @pytest.mark.parametrize(("peak", "stuck"), PEAKS.values(), ids=PEAKS)
-def test_a_leader_whose_peak_alone_is_too_much(peak: dict[int, float], stuck: tuple[int, ...]) -> None:
+def test_a_leader_whose_peak_alone_exceeds_the_throttle(peak: dict[int, float], stuck: tuple[int, ...]) -> None:
     assert stuck_at_peak(moving(20), peak) == stuck

@@ -1,4 +1,4 @@
-"""A move in waves takes at least as long as at once, and each wave has a pace of its own."""
+"""A move in waves takes at least as long as the whole move at once, and each wave has its own pace."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_each_wave_starts_and_ends() -> None:
 
 
 @pytest.mark.parametrize("writes", [None, 20.0 * MB], ids=["unknown", "never"])
-def test_one_wave_without_a_time_leaves_the_sum_without(writes: float | None) -> None:
+def test_one_wave_without_a_time_leaves_the_sum_unknown(writes: float | None) -> None:
     whole = pace(part(600), ByteRate(10 * MB))
     found = in_waves([wave(part(300)), wave(part(300, writes))], whole)
     assert found.seconds is None
@@ -44,7 +44,7 @@ def test_one_wave_without_a_time_leaves_the_sum_without(writes: float | None) ->
 
 
 FEASIBLE: dict[str, tuple[list[float | None], bool | None, int]] = {
-    # What is written to each wave in MB/s, under 10 MB/s: whether they all finish, and for which the move waits.
+    # The writes to each wave in MB/s, under 10 MB/s: whether all waves finish, and the wave that delays the move.
     "every wave finishes, and at once they would not": ([8.0, 8.0], True, 0),
     "the longest": ([0.0, 8.0, 1.0], True, 1),
     "one never does": ([0.0, 20.0, 1.0], False, 1),
@@ -70,7 +70,7 @@ def test_the_whole_is_feasible_when_every_wave_is(
 
 
 @given(st.lists(st.integers(0, 900), min_size=1, max_size=4), st.floats(20, 10**5))
-def test_a_deadline_is_for_all_waves_together(sizes: list[int], deadline: float) -> None:
+def test_a_deadline_applies_to_all_waves_together(sizes: list[int], deadline: float) -> None:
     parts = [part(size, 1.0 * MB) for size in sizes]
     throttle = throttle_within(parts, deadline)
     assert throttle is not None
@@ -79,8 +79,8 @@ def test_a_deadline_is_for_all_waves_together(sizes: list[int], deadline: float)
     assert found.seconds <= deadline
 
 
-def test_a_deadline_counts_what_brokers_of_a_wave_wait_for_each_other() -> None:
-    """Leader 1 is held up at both of its destinations, and then has to serve both: no side alone takes as long."""
+def test_a_deadline_includes_the_waits_between_brokers_of_a_wave() -> None:
+    """Leader 1 is delayed at both destinations, and then serves both at once. No side alone takes as long."""
     flows = [(1, 3, 200), (1, 4, 200), (2, 3, 50), (5, 3, 50), (6, 4, 50), (7, 4, 50)]
     links = [Link(leader=a, destination=b, copies=1, bytes=size * MB, writes=0.0) for a, b, size in flows]
     parts = [work(links, {}), part(100)]

@@ -1,4 +1,4 @@
-"""KIP-73's window IN < T < N - IN/R, with an operator's own bounds."""
+"""KIP-73's window IN < T < N - IN/R, with additional limits of an operator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def below(*rates: float | None) -> tuple[Bound, ...]:
 
 
 WINDOWS = {
-    # bounds from below, from above: the two that bind, and whether nothing is left
+    # lower limits, upper limits: the two that bind, and whether the window is empty
     "KIP-73's": ((12 * MB,), (1_246 * MB,), 12 * MB, 1_246 * MB, False),
     "the tightest bind": ((12 * MB, 33 * MB), (1_246 * MB, 375 * MB), 33 * MB, 375 * MB, False),
     "unknown bounds bind nothing": ((None, 5 * MB), (None,), 5 * MB, None, False),
@@ -50,14 +50,14 @@ def test_a_deadline_and_an_impact_may_be_met_exactly() -> None:
     assert (both.least, both.empty, both.broken(10 * MB)) == (needed, True, (needed,))
 
 
-def test_a_bound_that_does_not_bind_is_told_and_forbids_nothing() -> None:
+def test_a_limit_that_does_not_bind_is_reported_and_has_no_effect() -> None:
     told = Bound(rate=12 * MB, why="IN", binds=False)
     window = Window(above=(told, *above(3 * MB)), below=below(10 * MB))
     assert (window.least, window.empty, window.broken(8 * MB)) == (window.above[1], False, ())
     assert told.kept(8 * MB, above=True) is False
 
 
-def test_what_the_network_leaves() -> None:
+def test_the_bandwidth_that_the_network_leaves() -> None:
     assert network_bound(1_250 * MB, 12 * MB, 3) == 1_246 * MB
     assert network_bound(1_250 * MB, None, 3) is None
 
@@ -69,7 +69,7 @@ bounds = st.lists(
 
 
 @given(low=bounds, high=bounds, throttle=st.floats(0.5, 3.5))
-def test_a_throttle_breaks_no_bound_only_where_the_window_is_not_empty(
+def test_a_throttle_satisfies_all_limits_only_if_the_window_is_not_empty(
     low: list[Bound], high: list[Bound], throttle: float
 ) -> None:
     window = Window(above=tuple(low), below=tuple(high))

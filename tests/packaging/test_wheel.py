@@ -1,4 +1,4 @@
-"""What a stranger gets: an sdist with all that git has, and a small wheel that brings manuals and completions along."""
+"""The released files: an sdist with everything that git has, and a small wheel with man pages and completions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kquota import __version__
 from man.generate import HERE as MAN
 from tests.cli.run import Ran, run
 
-# The environment is made once, in one worker.
+# The environment is created once, in one worker.
 pytestmark = pytest.mark.xdist_group("packaging")
 
 REPOSITORY = Path(__file__).parents[2]
@@ -31,13 +31,13 @@ SHELLS = (
 
 
 def done(*command: str, folder: Path | None = None) -> str:
-    """What a command prints; it has to end well."""
+    """The output of a command, which must succeed."""
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sdist, unpacked: from here on nothing of the clone is there."""
+    """The unpacked sdist. From here on no file of the clone is used."""
     folder = tmp_path_factory.mktemp("sdist")
     done(sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(folder), folder=REPOSITORY)
     (archive,) = folder.iterdir()
@@ -55,7 +55,7 @@ def wheel(source: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel and what it needs, and nothing else, not even pip."""
+    """An environment with the wheel and its dependencies, without even pip."""
     if os.environ.get("KQUOTA_OFFLINE") == "1":
         pytest.skip("KQUOTA_OFFLINE=1, and a wheel is installed with what it needs from the package index")
     place = tmp_path_factory.mktemp("installed") / "venv"
@@ -84,27 +84,27 @@ def test_the_wheel_is_small(wheel: Path) -> None:
     assert wheel.stat().st_size < LARGEST
 
 
-def test_the_wheel_has_what_lies_beside_the_code(wheel: Path, source: Path) -> None:
-    """Templates and styles, as all other files of the package."""
+def test_the_wheel_has_the_files_next_to_the_code(wheel: Path, source: Path) -> None:
+    """Templates and styles, like all other files of the package."""
     with zipfile.ZipFile(wheel) as packed:
         names = set(packed.namelist())
     files = [path.relative_to(source) for path in (source / "kquota").rglob("*") if path.is_file()]
     assert [str(path) for path in files if "__pycache__" not in path.parts and str(path) not in names] == []
 
 
-def test_few_packages_come_with_it(installed: Path) -> None:
+def test_the_wheel_has_few_dependencies(installed: Path) -> None:
     names = sorted(package["name"] for package in json.loads(done(*_pip(installed), "list", "--format", "json")))
     assert "kquota" in names
     assert len(names) <= MOST_PACKAGES, names
 
 
-def test_manuals_and_completions_come_with_it(installed: Path) -> None:
+def test_the_wheel_includes_man_pages_and_completions(installed: Path) -> None:
     manuals = {path.name for path in installed.glob("share/man/man?/*")}
     assert manuals == {path.name for path in MAN.glob("man?/*")}
     assert [name for name in SHELLS if not (installed / name).is_file()] == []
 
 
-def test_a_shell_finds_the_completions_where_the_readme_says(installed: Path) -> None:
+def test_shells_find_the_completions_at_the_path_in_the_readme(installed: Path) -> None:
     told = re.findall(r"/opt/kquota/(share/[\w./-]+)", (REPOSITORY / "README.md").read_text())
     places = [installed / path for path in told]
     assert {path if path.is_file() else next(path.glob("*kquota*"), None) for path in places} == {
@@ -112,14 +112,14 @@ def test_a_shell_finds_the_completions_where_the_readme_says(installed: Path) ->
     }
 
 
-def test_it_runs(installed: Path) -> None:
+def test_the_installed_kquota_runs(installed: Path) -> None:
     assert kquota(installed, "--version") == Ran(0, f"kquota {__version__}\n", "")
     helped = kquota(installed, "--help")
     assert (helped.code, helped.err) == (0, "")
     assert helped.out.startswith("Usage: kquota")
 
 
-def test_what_needs_an_extra_names_it(installed: Path, tmp_path: Path) -> None:
+def test_a_missing_extra_is_named(installed: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}')
     sizes = tmp_path / "sizes.txt"

@@ -1,4 +1,4 @@
-"""Clusters for tests of the planner: small ones by hand, random ones by Hypothesis."""
+"""Clusters for tests of the planner: small handwritten ones, and random ones by Hypothesis."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def small(
     dead: Sequence[int] = (),
     disks: Mapping[int, tuple[int, int]] | None = None,
 ) -> ClusterLayout:
-    """Partitions 0, 1, … of the topic `t`, each led by its first live replica; sizes of 100 where none is given."""
+    """Partitions 0, 1, … of the topic `t`, each led by its first live replica. The default size is 100."""
     live = [broker for broker in brokers if broker not in dead]
     found = {}
     for number, ids in enumerate(replicas):
@@ -49,7 +49,7 @@ def small(
 
 
 def goal(cluster: ClusterLayout, **wanted: object) -> Goal:
-    """A goal for all topics and live brokers, with what else is `wanted`."""
+    """A goal for all topics and live brokers, with the additional `wanted` options."""
     topics = frozenset(name.topic for name in cluster.partitions)
     every = Goal(brokers=frozenset(cluster.alive), topics=topics, drained_topics=topics)
     return replace(every, **wanted)  # type: ignore[arg-type]
@@ -60,7 +60,7 @@ def ids(*brokers: int) -> frozenset[BrokerId]:
 
 
 def after(cluster: ClusterLayout, planned: Planned) -> ClusterLayout:
-    """The cluster when the plan is done: nothing is left of what went, and leaders are who the plan says."""
+    """The cluster at the end of the plan: removed replicas are gone, and leaders are those of the plan."""
     partitions = dict(cluster.partitions)
     for change in planned.changes:
         isr = tuple(b for b in change.after if b in cluster.partitions[change.partition].isr or b not in change.before)
@@ -110,7 +110,7 @@ def clusters(draw: st.DrawFn, *, disks: bool = False) -> ClusterLayout:
 
 @st.composite
 def goals(draw: st.DrawFn, cluster: ClusterLayout) -> Goal:
-    """Any goals together that are not refused for what they say."""
+    """Any combination of goals that is valid in itself."""
     live = st.sampled_from(cluster.alive)
     some = st.lists(live, min_size=1, unique=True).map(frozenset)
     brokers = draw(st.just(frozenset(cluster.alive)) | some)

@@ -1,4 +1,4 @@
-"""What --generate proposes: Kafka's rule on whole topics, the same for the same seed, and what it says of itself."""
+"""The proposal of --generate: Kafka's rule on whole topics, reproducible with the same seed, with its notes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_partition_has_its_replicas_and_every_broker_its_share(
 
 
 @given(clusters(), st.integers(1, 60), st.data())
-def test_replicas_stand_in_as_many_racks_as_they_can(racks: Racks, count: int, data: st.DataObject) -> None:
+def test_replicas_are_in_as_many_racks_as_possible(racks: Racks, count: int, data: st.DataObject) -> None:
     factor = data.draw(st.integers(1, len(racks)))
     found = placed(racks, count, factor, start=data.draw(begins), shift=data.draw(begins))
     most = min(factor, len(set(racks.values())))
@@ -61,7 +61,7 @@ def test_replicas_stand_in_as_many_racks_as_they_can(racks: Racks, count: int, d
 
 
 def test_brokers_alternate_by_rack() -> None:
-    """The example of AdminUtils' own documentation."""
+    """The example in the documentation of AdminUtils."""
     names = dict(zip(range(6), ["rack1", "rack3", "rack3", "rack2", "rack2", "rack1"], strict=True))
     assert alternated({BrokerId(broker): rack for broker, rack in names.items()}) == on(0, 3, 1, 5, 4, 2)
 
@@ -83,7 +83,7 @@ PARTITIONS = {TopicPartition(topic, n): at(1, 2) for topic in ("a", "b") for n i
 
 
 @given(st.integers(0))
-def test_a_seed_makes_the_same_again_whatever_else_is_asked_for(seed: int) -> None:
+def test_a_seed_gives_the_same_plan_whatever_other_topics_are_given(seed: int) -> None:
     every = proposal(PARTITIONS, racks(None, None, None), seed)
     alone = proposal(
         {name: now for name, now in PARTITIONS.items() if name.topic == "b"}, racks(None, None, None), seed
@@ -91,7 +91,7 @@ def test_a_seed_makes_the_same_again_whatever_else_is_asked_for(seed: int) -> No
     assert {name: every.proposed.targets[name] for name in alone.proposed.targets} == alone.proposed.targets
 
 
-def test_a_seed_makes_the_same_again_with_the_next_kquota_too() -> None:
+def test_a_seed_gives_the_same_plan_in_later_releases() -> None:
     made = proposal(PARTITIONS, racks(None, None, None), 73)
     assert list(made.proposed.targets.values()) == [
         *(on(2, 3), on(3, 1), on(1, 2), on(2, 1)),
@@ -104,7 +104,7 @@ def test_seeds_differ() -> None:
     assert len(made) > 10
 
 
-def test_gaining_are_those_that_get_a_new_replica() -> None:
+def test_gaining_brokers_are_those_that_get_a_new_replica() -> None:
     made = proposal({TopicPartition("a", 0): at(1, 2), TopicPartition("a", 1): at(2, 3)}, racks(None, None), 0)
     assert made.gaining == (TopicPartition("a", 1),)
 
@@ -117,7 +117,7 @@ def test_a_topic_gets_the_replication_factor_of_its_first_partition() -> None:
     assert made.mixed == {"a": {1: 2, 2: 1, 3: 1}}
 
 
-def test_a_partition_that_moves_is_taken_for_where_it_goes() -> None:
+def test_a_moving_partition_counts_at_its_target() -> None:
     moving = PartitionReplicas(replicas=on(1, 3, 2), adding=on(3), removing=on(2))
     made = proposal({TopicPartition("a", 0): moving}, racks(None, None, None), 0)
     assert made.current.targets == {TopicPartition("a", 0): on(1, 3)}
@@ -132,7 +132,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("brokers", "words"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_placed(brokers: Racks, words: str) -> None:
+def test_impossible_placements_are_refused(brokers: Racks, words: str) -> None:
     with pytest.raises(Refused) as raised:
         proposal(PARTITIONS, brokers, 0)
     assert words in str(raised.value)

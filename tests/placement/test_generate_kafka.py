@@ -1,4 +1,4 @@
-"""--generate's rule beside Kafka's own AdminUtils: the same brokers, racks and start give the same replicas."""
+"""The rule of --generate against Kafka's own AdminUtils: the same brokers, racks and start give the same replicas."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from kquota.placement.generate import placed
 from kquota.terms import BrokerId
 from tests.cli.kafka_tools import source_command
 
-# 4.3's tool has it no more: it draws by KRaft's StripedReplicaPlacer, as the controller does.
+# 4.3's tool no longer has it: it uses KRaft's StripedReplicaPlacer, like the controller.
 VERSION = "3.9.1"
 CASES = 3_000
 NAMES = ("a", "b", "B", "rack-10", "rack-9", "\N{GREEK SMALL LETTER ALPHA}")
 
 
 def case(draw: random.Random) -> tuple[dict[BrokerId, str | None], list[int]]:
-    """Brokers with their racks; and partitions, replication factor, start, first partition, seed."""
+    """Brokers with their racks, and partitions, replication factor, start, first partition, seed."""
     ids = sorted(draw.sample(range(draw.choice([12, 2_000])), draw.randint(1, 12)))
     names = draw.sample(NAMES, draw.randint(1, len(NAMES))) if draw.random() < 0.7 else [None]
     racks = {BrokerId(broker): draw.choice(names) for broker in ids}
@@ -25,7 +25,7 @@ def case(draw: random.Random) -> tuple[dict[BrokerId, str | None], list[int]]:
     return racks, [draw.randint(1, 40), draw.randint(1, len(ids)), start, first, draw.randrange(2**48)]
 
 
-def test_the_replicas_are_kafkas() -> None:
+def test_the_replicas_match_kafka() -> None:
     draw = random.Random(73)
     cases = [case(draw) for _ in range(CASES)]
     brokers = [" ".join(str(b) if rack is None else f"{b}={rack}" for b, rack in racks.items()) for racks, _ in cases]

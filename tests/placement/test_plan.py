@@ -1,4 +1,4 @@
-"""Small plans that a person can check by eye. Sizes are 100 bytes where none is given; brokers are 1, 2 and 3."""
+"""Small plans that a person can check. The default size is 100 bytes; brokers are 1, 2 and 3."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.placement.clusters import TOPIC, goal, ids, small
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """Partitions 0, 1, … `now`; `then` are those that the plan names; `copied` bytes."""
+    """Partitions 0, 1, … `now`; `then` are the partitions of the plan; `copied` bytes."""
 
     now: Sequence[Sequence[int]]
     wanted: dict[str, object]
@@ -120,7 +120,7 @@ CASES = {
         then={},
         copied=0,
     ),
-    # Band 600 to 733: 2 gives four followers and is at 600; 1 has only leaders to give, and gives two.
+    # Band 600 to 733: 2 can give four followers and is at 600; 1 has only leaders to give, and gives two.
     "add: the new broker comes to the band, from followers first, and no further": Case(
         now=[[1, 2]] * 10,
         wanted={"add": ids(3), "tolerance": Fraction(10, 100)},
@@ -206,8 +206,8 @@ def test_refused(
     assert reason in str(refused.value)
 
 
-def test_what_cannot_be_reached_is_named_with_why() -> None:
-    """Broker 4 is the last of its rack; the only broker of rack b has no room; 1 moves already; 2 has no leader."""
+def test_an_unreachable_goal_is_reported_with_the_reason() -> None:
+    """Broker 4 is the last of its rack; the only broker of rack b is full; 1 already moves; 2 has no leader."""
     now = small([[1, 4], [1, 4], [4]], brokers=(1, 2, 4), dead=[4], racks={1: "a", 2: "b"})
     found = plan(now, goal(now, drain=ids(4)))
     assert [(left.partition.partition, left.why) for left in found.left] == [
@@ -225,7 +225,10 @@ def test_what_cannot_be_reached_is_named_with_why() -> None:
 
 
 def test_a_replica_that_two_goals_move_moves_once() -> None:
-    """Broker 3 is drained; what the balance would then move again goes there at once, and the bound counts it once."""
+    """Broker 3 is drained.
+
+    A replica that the balance would move again goes directly to its final broker, and counts once.
+    """
     now = small([[1, 3]] * 8, brokers=(1, 2, 3))
     found = plan(now, goal(now, drain=ids(3), balance=True))
     assert {copy.why for change in found.changes for copy in change.copies} == {Why.DRAIN}
@@ -265,7 +268,7 @@ def read(*log_dirs: LogDir, disk: int | None = None) -> ClusterLayout:
     return cluster(snapshot, log_dirs, disk)
 
 
-def test_a_size_is_the_leaders_else_the_largest_else_unknown() -> None:
+def test_a_size_is_that_of_the_leader_else_the_largest_else_unknown() -> None:
     found = read(log_dir(1, "/a", {0: 90}, None), log_dir(2, "/a", {0: 95, 1: 40}, None))
     assert found.sizes == {TopicPartition(TOPIC, 0): 90, TopicPartition(TOPIC, 1): 40}
     assert found.alive == (1, 2)
@@ -286,7 +289,7 @@ def test_the_disk_of_a_broker(volumes: list[tuple[int, int] | None], disk: Disk 
     assert found.brokers[BrokerId(1)].disk == disk
 
 
-def test_a_disk_given_by_hand_holds_what_the_replicas_come_to() -> None:
+def test_a_given_disk_size_counts_the_replicas_as_used() -> None:
     found = read(log_dir(1, "/a", {0: 90, 1: 10}, (50, 50)), disk=1000)
     assert {broker: of.disk for broker, of in found.brokers.items()} == {
         BrokerId(1): Disk(total=1000, used=100),

@@ -1,4 +1,4 @@
-"""What holds for every plan, whatever the cluster and the goals."""
+"""Properties of every plan, for all clusters and goals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def made(cluster: ClusterLayout, goal: Goal) -> Planned:
     try:
         return plan(cluster, goal)
     except Refused as refused:
-        # Few brokers cannot hold many replicas; every refusal says which partition.
+        # Few brokers cannot hold many replicas. Every refusal names the partition.
         assert any(str(name) in str(refused) for name in cluster.partitions)
         assume(False)
         raise
@@ -48,7 +48,7 @@ def stuck(planned: Planned) -> set[TopicPartition]:
 
 
 @given(tasks())
-def test_replicas_are_as_many_as_wanted_on_allowed_brokers_and_never_twice_on_one(
+def test_every_partition_has_the_wanted_replicas_on_distinct_allowed_brokers(
     task: tuple[ClusterLayout, Goal],
 ) -> None:
     cluster, goal = task
@@ -66,7 +66,7 @@ def test_replicas_are_as_many_as_wanted_on_allowed_brokers_and_never_twice_on_on
 
 
 @given(tasks())
-def test_a_drained_broker_holds_nothing_but_what_is_named(task: tuple[ClusterLayout, Goal]) -> None:
+def test_a_drained_broker_holds_only_reported_partitions(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     planned = made(cluster, goal)
     for name, now in after(cluster, planned).partitions.items():
@@ -75,7 +75,7 @@ def test_a_drained_broker_holds_nothing_but_what_is_named(task: tuple[ClusterLay
 
 
 @given(tasks())
-def test_a_partition_that_no_goal_concerns_is_untouched(task: tuple[ClusterLayout, Goal]) -> None:
+def test_a_partition_without_a_goal_is_unchanged(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     for change in made(cluster, goal).changes:
         now = cluster.partitions[change.partition]
@@ -86,7 +86,7 @@ def test_a_partition_that_no_goal_concerns_is_untouched(task: tuple[ClusterLayou
 
 
 @given(tasks())
-def test_no_partition_comes_to_fewer_racks_unless_it_is_named(task: tuple[ClusterLayout, Goal]) -> None:
+def test_no_partition_loses_a_rack_unless_reported(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     planned = made(cluster, goal)
     for change in planned.changes:
@@ -96,7 +96,7 @@ def test_no_partition_comes_to_fewer_racks_unless_it_is_named(task: tuple[Cluste
 
 
 @given(tasks())
-def test_repaired_racks_are_as_many_as_there_are(task: tuple[ClusterLayout, Goal]) -> None:
+def test_repaired_partitions_use_as_many_racks_as_possible(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     planned = made(cluster, replace(goal, repair_racks=True))
     known = cluster.racks()
@@ -109,14 +109,14 @@ def test_repaired_racks_are_as_many_as_there_are(task: tuple[ClusterLayout, Goal
 
 
 @given(tasks())
-def test_a_plan_for_its_own_result_is_empty(task: tuple[ClusterLayout, Goal]) -> None:
+def test_a_second_plan_after_the_first_is_empty(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     planned = made(cluster, goal)
     assert plan(after(cluster, planned), goal).changes == ()
 
 
 @given(tasks(disks=True))
-def test_no_disk_passes_its_limit_at_the_worst_moment(task: tuple[ClusterLayout, Goal]) -> None:
+def test_no_disk_exceeds_its_limit_at_the_worst_moment(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     for share in made(cluster, goal).brokers.values():
         assert share.disk is not None
@@ -124,7 +124,7 @@ def test_no_disk_passes_its_limit_at_the_worst_moment(task: tuple[ClusterLayout,
 
 
 @given(tasks())
-def test_drain_and_replication_factor_copy_exactly_the_least(task: tuple[ClusterLayout, Goal]) -> None:
+def test_drain_and_replication_factor_copy_exactly_the_minimum(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     planned = made(cluster, replace(goal, repair_racks=False, balance=False, add=frozenset()))
     assert planned.bytes == planned.least.bytes
@@ -135,7 +135,7 @@ def test_drain_and_replication_factor_copy_exactly_the_least(task: tuple[Cluster
 
 
 @given(tasks())
-def test_what_is_copied_is_never_below_the_bound_once_the_band_is_reached(task: tuple[ClusterLayout, Goal]) -> None:
+def test_a_balanced_plan_copies_at_least_the_lower_bound(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     planned = made(cluster, goal)
     band = planned.band
@@ -149,7 +149,7 @@ def test_what_is_copied_is_never_below_the_bound_once_the_band_is_reached(task: 
 
 
 @given(tasks())
-def test_balance_never_leads_further_away(task: tuple[ClusterLayout, Goal]) -> None:
+def test_balance_never_increases_the_imbalance(task: tuple[ClusterLayout, Goal]) -> None:
     cluster, goal = task
     goal = replace(goal, drain=frozenset(), replication_factor=None, repair_racks=False)
     planned = made(cluster, goal)
@@ -178,7 +178,7 @@ def test_leaders_and_preferred_leaders_stay_unless_drained(task: tuple[ClusterLa
 
 
 @given(tasks(), st.randoms())
-def test_the_order_of_what_is_read_changes_nothing(task: tuple[ClusterLayout, Goal], shuffled: Random) -> None:
+def test_the_order_of_the_input_does_not_matter(task: tuple[ClusterLayout, Goal], shuffled: Random) -> None:
     cluster, goal = task
 
     def mixed(found: Mapping[_K, _V]) -> dict[_K, _V]:

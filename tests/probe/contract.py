@@ -1,4 +1,4 @@
-"""What a Sight port is: the fake and the real one pass this."""
+"""The contract of a Sight port. The fake and the real store pass it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.stores.moves_stage import until
 
 
 class SightContract:
-    """Topics are made through `topics`, the port beside it."""
+    """Topics are created through `topics`, the port next to it."""
 
     topics: Topics
     sight: Sight
@@ -18,7 +18,7 @@ class SightContract:
     def seen(self, partitions: int) -> None:
         until(lambda: self.sight.behind({self.topic: partitions}) == 0, f"{partitions} partitions are seen")
 
-    def test_a_topic_is_shown_when_all_brokers_have_just_its_partitions(self) -> None:
+    def test_a_topic_is_shown_when_all_brokers_have_exactly_its_partitions(self) -> None:
         assert self.sight.behind({}) == 0
         self.seen(0)
         assert self.sight.behind({self.topic: 2}) > 0

@@ -1,4 +1,4 @@
-"""A controller in memory that is slow, or whose brokers lag."""
+"""A slow controller in memory, or one whose brokers lag."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.mutation.fake import MemoryTopics
 
 @dataclass
 class Controller(MemoryTopics):
-    """One that works mutations off one after the other, and whose brokers show each `lag` seconds later."""
+    """A controller that runs mutations one by one, and whose brokers show each one `lag` seconds later."""
 
     cost: float = 0.0
     lag: float = 0.0

@@ -1,4 +1,4 @@
-"""What a probe leaves is found by its seal and removed once its time is over; nothing else is ever touched."""
+"""Topics that a probe leaves are found by their seal and removed after they expire. No other topic is touched."""
 
 from __future__ import annotations
 
@@ -34,19 +34,21 @@ def configs() -> FakeConfigs:
     return found
 
 
-def test_only_a_probes_topics_are_found_and_each_is_over_or_may_run(topics: MemoryTopics, configs: FakeConfigs) -> None:
+def test_only_scratch_topics_are_found_and_each_is_expired_or_may_be_in_use(
+    topics: MemoryTopics, configs: FakeConfigs
+) -> None:
     found = actions.found(topics, configs, NOW)
     assert [topic.name for topic in found.over] == [OLD]
     assert [topic.name for topic in found.running] == [RUNNING]
     assert found.foreign == (FOREIGN,)
 
 
-def test_whatever_is_named_only_what_bears_the_seal_is_removed(topics: MemoryTopics, configs: FakeConfigs) -> None:
+def test_only_topics_with_the_seal_are_removed(topics: MemoryTopics, configs: FakeConfigs) -> None:
     assert actions.remove(topics, configs, topics.clock, [OLD, FOREIGN, ORDERS, "none"]) == (OLD,)
     assert set(topics.held) == {RUNNING, FOREIGN, ORDERS}
 
 
-def test_what_cannot_be_removed_is_named_with_what_does_it_later(configs: FakeConfigs) -> None:
+def test_a_topic_that_cannot_be_removed_is_reported_with_the_next_step(configs: FakeConfigs) -> None:
     topics = MemoryTopics(clock=FakeClock(), held={OLD: 3}, lost_at=1)
     with pytest.raises(Incomplete, match=f"not removed: {OLD} ") as raised:
         actions.remove(topics, configs, topics.clock, [OLD])
@@ -54,7 +56,7 @@ def test_what_cannot_be_removed_is_named_with_what_does_it_later(configs: FakeCo
 
 
 class Brokers:
-    """Two brokers that show everything, or never do."""
+    """Two brokers that show everything, or never show anything."""
 
     def __init__(self, behind: int = 0) -> None:
         self._behind = behind
@@ -66,19 +68,19 @@ class Brokers:
 LEADERS = {0: BrokerId(4), 1: BrokerId(7)}
 
 
-def test_each_broker_leads_one_partition_of_what_is_made() -> None:
+def test_each_broker_leads_one_partition_of_the_scratch_topic() -> None:
     topics = MemoryTopics(clock=FakeClock())
     actions.create(topics, topics.clock, Brokers(), RUNNING, LEADERS)
     (made,) = topics.topics(None)
     assert [(one.number, one.leader, one.replicas) for one in made.partitions] == [(0, 4, (4,)), (1, 7, (7,))]
 
 
-def test_a_topic_that_exists_is_never_taken_for_ours(topics: MemoryTopics) -> None:
+def test_an_existing_topic_is_never_used_as_scratch_topic(topics: MemoryTopics) -> None:
     with pytest.raises(Refused, match=f"creating topic {ORDERS}: TopicAlreadyExists"):
         actions.create(topics, topics.clock, Brokers(), ORDERS, LEADERS)
 
 
-def test_brokers_that_do_not_show_it_end_the_probe() -> None:
+def test_brokers_that_do_not_show_the_topic_end_the_probe() -> None:
     topics = MemoryTopics(clock=FakeClock())
     with pytest.raises(Unknown, match="after 60 s, 2 brokers do not yet show"):
         actions.create(topics, topics.clock, Brokers(behind=2), RUNNING, LEADERS)

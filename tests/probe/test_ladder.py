@@ -1,4 +1,4 @@
-"""Up the ladder until a controller does not hold, and what follows for its quota (KIP-599)."""
+"""The ladder of rates up to the controller's limit, and the quota that follows from it (KIP-599)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def climbed(controller: Controller, size: int = 10) -> list[Step]:
     return list(climb(controller, controller, controller.clock, rungs, (f"t-{n}" for n in count()), 3))
 
 
-# seconds of each mutation, seconds until it is shown: the rate that holds
+# seconds of each mutation, seconds until it is shown: the rate that the controller sustains
 CONTROLLERS: dict[str, tuple[float, float, float | None, str | None]] = {
     "quick": (0.0, 0.1, 100, None),
     "15 ms a mutation": (0.015, 0.1, 50, "reached only"),
@@ -40,30 +40,30 @@ CONTROLLERS: dict[str, tuple[float, float, float | None, str | None]] = {
 
 
 @pytest.mark.parametrize(("cost", "lag", "holds", "why"), CONTROLLERS.values(), ids=CONTROLLERS)
-def test_the_highest_rate_that_holds_is_found_and_nothing_is_left(
+def test_the_highest_sustained_rate_is_found_and_no_topic_is_left(
     cost: float, lag: float, holds: float | None, why: str | None
 ) -> None:
     controller = Controller(clock=FakeClock(), cost=cost, lag=lag)
     (found,) = ladder.held(climbed(controller))
     assert (found.size, found.rate) == (10, holds)
-    # What no broker shows yet cannot be deleted: the run does that in its end.
+    # A topic that no broker shows yet cannot be deleted. The run deletes it at its end.
     assert (controller.held == {}) == (lag < 10)
     assert ((found.stopped and found.stopped.why_not) or "").startswith(why or "")
     assert (found.stopped is None) == (why is None)
 
 
-def test_after_a_rung_that_does_not_hold_no_higher_one_is_tried() -> None:
+def test_after_a_failed_rate_no_higher_one_is_tried() -> None:
     steps = climbed(Controller(clock=FakeClock(), cost=0.03))
     assert [(one.operation, one.rate) for one in steps[-3:]] == [(operation, 50) for operation in Operation]
     assert [one.why_not is None for one in steps[:-3]] == [True] * (len(steps) - 3)
 
 
-def test_under_a_quota_nothing_is_measured() -> None:
+def test_under_a_quota_no_limit_is_measured() -> None:
     with pytest.raises(Refused, match="a controller mutation quota rejects this client"):
         climbed(Controller(clock=FakeClock(), rate=1.0))
 
 
-def test_no_more_partitions_than_allowed_and_no_rung_without_a_topic() -> None:
+def test_the_partition_limit_holds_and_every_rate_creates_a_topic() -> None:
     for size in ladder.SIZES:
         for most in (10, 100, 1_000, 10_000):
             rungs = ladder.rungs(size, ladder.SECONDS, most)
@@ -85,11 +85,11 @@ SUGGESTED = {
 
 
 @pytest.mark.parametrize(("steps", "rate"), SUGGESTED.values(), ids=SUGGESTED)
-def test_what_is_suggested(steps: list[Step], rate: float | None) -> None:
+def test_the_suggested_quota(steps: list[Step], rate: float | None) -> None:
     assert ladder.suggested(ladder.held(steps)) == rate
 
 
-def test_tenants_share_it_and_may_be_overcommitted() -> None:
+def test_tenants_share_the_quota_and_may_be_overcommitted() -> None:
     assert [ladder.divided(40, n, f) for n, f in ((1, 1), (10, 1), (10, 2.5), (3, 1), (1_000, 1))] == [
         40,
         4,

@@ -1,4 +1,4 @@
-"""A load is steady before it is measured, pushes against its quota, and has bounds."""
+"""A load is steady before it is measured, tries to exceed its quota, and has limits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_brokers_of_a_load(wanted: list[int] | None, kind: type[KquotaError]
 
 
 def measured(load: Load) -> float:
-    """What a client gets that sends as the load says, by the broker's own arithmetic; in ms of one connection."""
+    """The measured rate of a client that follows the load, by the broker's own arithmetic, in ms of one connection."""
     assert load.limit is not None
     quota, now, sent = throughput(Model.RATE, load.limit), 0, 0
     meter = Meter(starts=load.warm, ends=load.lasting)
@@ -64,15 +64,13 @@ def measured(load: Load) -> float:
 
 
 @given(st.floats(2e4, 1e8), st.floats(1.2, 20), st.floats(5, 60))
-def test_whatever_the_quota_is_and_however_hard_it_is_pushed_its_rate_is_measured(
-    limit: float, over: float, seconds: float
-) -> None:
-    """Without the quiet start 20 s would see two bursts in 1.8 windows, and measure 10 % more."""
+def test_the_rate_of_any_quota_is_measured_under_any_load(limit: float, over: float, seconds: float) -> None:
+    """Without the quiet start 20 s would contain two bursts in 1.8 windows, and measure 10 % more."""
     assert measured(a_load(rate=over * limit, limit=limit, seconds=seconds)) == pytest.approx(limit, rel=0.04)
 
 
 @given(st.floats(1e3, 1e9), st.one_of(st.none(), st.floats(1e3, 1e9)), st.floats(0, 100), st.floats(0, 100))
-def test_what_is_due_never_falls_and_never_exceeds_the_rate(
+def test_the_due_bytes_never_decrease_and_never_exceed_the_rate(
     rate: float, limit: float | None, one: float, other: float
 ) -> None:
     asked = a_load(rate=rate, limit=limit)
@@ -87,12 +85,12 @@ BOUNDS: dict[str, tuple[Load, str]] = {
 
 
 @pytest.mark.parametrize(("wanted", "why"), BOUNDS.values(), ids=BOUNDS)
-def test_what_could_hurt_is_refused(wanted: Load, why: str) -> None:
+def test_a_harmful_load_is_refused(wanted: Load, why: str) -> None:
     with pytest.raises(Refused, match=why):
         load.bounded(wanted)
 
 
-def test_a_quota_bounds_what_is_written() -> None:
+def test_a_quota_limits_the_written_bytes() -> None:
     assert load.bounded(a_load(rate=1e9, limit=1e6))
 
 
@@ -106,7 +104,7 @@ TIMES: dict[str, tuple[float | None, float | type[KquotaError]]] = {
 
 
 @pytest.mark.parametrize(("given_", "expected"), TIMES.values(), ids=TIMES)
-def test_how_long_is_measured(given_: float | None, expected: float | type[KquotaError]) -> None:
+def test_the_duration_of_the_measurement(given_: float | None, expected: float | type[KquotaError]) -> None:
     if isinstance(expected, float):
         assert load.seconds(given_, load.warm(None)) == expected
     else:
@@ -122,7 +120,7 @@ def test_a_byte_rate_is_measured_over_whole_windows(asked: float, measured_: flo
     assert load.whole(asked, load.warm(None)) == measured_
 
 
-def test_who_names_no_rate_asks_for_more_than_the_quota_and_never_for_everything() -> None:
+def test_the_default_rate_is_above_the_quota_and_limited() -> None:
     assert load.pushing(1e6, 3) == 1.5e6
     assert load.pushing(None, 2) * 2 == load.UNLIMITED_RATE
     assert load.pushing(1e12, 4) * 4 == load.MOST_RATE

@@ -1,4 +1,4 @@
-"""Creating and deleting topics under the broker's own bucket: the quota's rate is what is measured."""
+"""Creating and deleting topics under the broker's own bucket: the probe measures the rate of the quota."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def a_load(limit: float | None, seconds: float = 20.0) -> Load:
 
 @settings(max_examples=30)
 @given(st.floats(0.5, 300), st.floats(5, 60))
-def test_the_rate_of_the_quota_is_measured_whatever_the_bucket_held(limit: float, seconds: float) -> None:
+def test_the_rate_of_the_quota_is_measured_with_any_initial_bucket(limit: float, seconds: float) -> None:
     cluster = MemoryTopics(clock=FakeClock(), rate=limit)
     made: list[str] = []
     found = mutate(cluster, cluster.clock, a_load(limit, seconds), made.append, lambda _: None)
@@ -31,7 +31,7 @@ def test_the_rate_of_the_quota_is_measured_whatever_the_bucket_held(limit: float
     assert set(cluster.held) <= set(made)
 
 
-def test_without_a_quota_a_little_is_asked_for_and_let_through() -> None:
+def test_without_a_quota_a_low_rate_is_requested_and_accepted() -> None:
     cluster = MemoryTopics(clock=FakeClock())
     found = mutate(cluster, cluster.clock, a_load(None), lambda _: None, lambda _: None)
     assert found.throttles.count == 0
@@ -39,7 +39,7 @@ def test_without_a_quota_a_little_is_asked_for_and_let_through() -> None:
     assert cluster.clock.now == pytest.approx(20, abs=1)
 
 
-def test_a_topic_that_exists_ends_it_and_is_no_probes() -> None:
+def test_an_existing_topic_ends_the_probe_and_is_not_deleted() -> None:
     cluster = MemoryTopics(clock=FakeClock(), held={"t-0": 9})
     with pytest.raises(Refused, match="topic t-0: TopicAlreadyExists"):
         mutate(cluster, cluster.clock, a_load(None), lambda _: None, lambda _: None)

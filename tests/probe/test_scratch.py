@@ -1,4 +1,4 @@
-"""A scratch topic is known by its name and its seal together, and by neither alone."""
+"""A scratch topic is identified by its name and its seal together, never by only one of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DRAWS = st.integers(0, 2**32 - 1).map(lambda n: f"{n:08x}")
 
 
 @given(st.timedeltas(timedelta(0), timedelta(days=20_000)), st.floats(1, 3_600), DRAWS)
-def test_a_name_tells_when_its_probe_is_over(later: timedelta, seconds: float, draw: str) -> None:
+def test_a_name_contains_the_expiry_of_its_probe(later: timedelta, seconds: float, draw: str) -> None:
     began = NOW + later
     topic = scratch.name(began, seconds, draw)
     assert re.fullmatch(TOPIC_NAME, topic)
@@ -47,6 +47,6 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("topic", OTHERS.values(), ids=OTHERS)
-def test_what_no_probe_names_is_no_probes_whatever_its_configs(topic: str) -> None:
+def test_a_topic_with_another_name_is_never_a_scratch_topic(topic: str) -> None:
     assert scratch.ends(topic) is None
     assert not scratch.ours(topic, scratch.configs(topic))

@@ -1,4 +1,4 @@
-"""What a reading says of a quota; what is read is what happened in the steady window."""
+"""The verdict of a reading on a quota. A reading covers the steady window."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def reading(rate: float, waits: int = 0) -> Reading:
 
 
 CASES: dict[str, tuple[float, int, float, float | None, Verdict]] = {
-    # got, throttled, asked for, limit
+    # measured rate, throttled, requested rate, limit
     "the quota, and throttled": (1.01e6, 90, 3e6, 1e6, Verdict.AS_EXPLAINED),
     "at the edge": (0.9e6, 90, 3e6, 1e6, Verdict.AS_EXPLAINED),
     "a tenth and more below": (0.89e6, 90, 3e6, 1e6, Verdict.LESS),
@@ -49,11 +49,11 @@ HELD = {
 
 
 @pytest.mark.parametrize(("waits", "limit", "expected"), HELD.values(), ids=HELD)
-def test_requests_whose_cost_only_the_broker_knows(waits: int, limit: float | None, expected: Verdict) -> None:
+def test_requests_with_a_cost_that_only_the_broker_knows(waits: int, limit: float | None, expected: Verdict) -> None:
     assert held(reading(1_000, waits), limit) is expected
 
 
-def test_one_broker_that_is_wrong_is_enough() -> None:
+def test_one_wrong_broker_decides_the_verdict() -> None:
     for one in Verdict:
         assert worst([Verdict.AS_EXPLAINED, one, Verdict.NOT_REACHED]) is (
             one if one not in GOOD else Verdict.AS_EXPLAINED
@@ -61,7 +61,7 @@ def test_one_broker_that_is_wrong_is_enough() -> None:
     assert worst([Verdict.NOT_REACHED, Verdict.NOT_REACHED]) is Verdict.NOT_REACHED
 
 
-def test_only_the_steady_window_counts_and_a_0_is_no_throttle() -> None:
+def test_only_the_steady_window_counts_and_0_is_not_a_throttle() -> None:
     meter = Meter(starts=22.0, ends=44.0)
     for at in (21.9, 22.0, 43.9, 44.0):
         meter.got(ONE, 100, at)

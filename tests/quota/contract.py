@@ -1,4 +1,4 @@
-"""What it means to be a Quotas port. The fake passes it, and so does each real store on each real Kafka."""
+"""The contract of a Quotas port. The fake and each real store on each real Kafka pass it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NAMES = {
 
 
 def attempts() -> Iterator[None]:
-    """Reads for half a minute: what a busy machine may need until KRaft shows a write."""
+    """Reads for half a minute, which a busy machine may need until KRaft shows a write."""
     give_up = time.monotonic() + 30
     while time.monotonic() < give_up:
         yield
@@ -77,7 +77,7 @@ class QuotasContract:
             pytest.param(lambda _: Entity(ip=DEFAULT), id="default IP"),
         ],
     )
-    def test_what_is_set_is_described_and_what_is_deleted_is_gone(
+    def test_set_keys_are_described_and_deleted_keys_are_not(
         self, quotas: ClusterQuotas, unique: str, entity: Callable[[str], Entity]
     ) -> None:
         one = entity(unique)
@@ -88,7 +88,7 @@ class QuotasContract:
         assert actions.describe(quotas, Filter.of(one)) == {}
 
     @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
-    def test_every_name_that_kafka_accepts_comes_back_as_it_went(self, quotas: ClusterQuotas, name: str) -> None:
+    def test_every_name_that_kafka_accepts_is_read_back_unchanged(self, quotas: ClusterQuotas, name: str) -> None:
         for entity in (Entity(user=name), Entity(client_id=name), Entity(user=name, client_id=name)):
             actions.alter(quotas, QuotaChange(entity=entity, add={PRODUCER_BYTE_RATE: 1.0}), attempts())
             described = actions.describe(quotas, _every_like(entity))
@@ -108,13 +108,13 @@ class QuotasContract:
             entity: {CONSUMER_BYTE_RATE: 7.0, REQUEST_PERCENTAGE: 1.5}
         }
 
-    def test_the_same_change_twice_is_the_change_once(self, quotas: ClusterQuotas, unique: str) -> None:
+    def test_repeating_a_change_has_no_effect(self, quotas: ClusterQuotas, unique: str) -> None:
         entity = Entity(client_id=unique)
         for _ in range(2):
             actions.alter(quotas, QuotaChange(entity=entity, add={CONSUMER_BYTE_RATE: 9.0}), attempts())
             assert actions.describe(quotas, Filter(client_id=unique)) == {entity: {CONSUMER_BYTE_RATE: 9.0}}
 
-    def test_deleting_what_is_not_set_says_so_and_is_done(self, quotas: ClusterQuotas, unique: str) -> None:
+    def test_deleting_an_unset_key_succeeds_and_is_reported(self, quotas: ClusterQuotas, unique: str) -> None:
         change = QuotaChange(entity=Entity(user=unique), delete=(PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE))
         assert actions.alter(quotas, change, attempts()) == (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)
 
@@ -127,7 +127,7 @@ class QuotasContract:
             for wanted in (_every_like(entity), Filter(user=entity.user, client_id=entity.client_id)):
                 assert set(three) & set(actions.describe(quotas, wanted)) == {entity}
 
-    def test_everything_leaves_nothing_out(self, quotas: ClusterQuotas) -> None:
+    def test_describing_everything_omits_nothing(self, quotas: ClusterQuotas) -> None:
         keys = [CONNECTION_CREATION_RATE if entity.ip else PRODUCER_BYTE_RATE for entity in EVERY_KIND]
         for entity, key in zip(EVERY_KIND, keys, strict=True):
             actions.alter(quotas, QuotaChange(entity=entity, add={key: 4_000.0}), attempts())
@@ -140,7 +140,7 @@ class QuotasContract:
         assert not set(EVERY_KIND) & set(quotas.everything())
 
     def test_several_changes_at_once(self, quotas: ClusterQuotas, unique: str) -> None:
-        """Among them a new user and that user's client: on ZooKeeper one lies within the other."""
+        """The changes include a new user and that user's client. On ZooKeeper one node is inside the other."""
         entities = [
             Entity(user=unique, client_id="a"),
             Entity(user=unique),

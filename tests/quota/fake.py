@@ -1,4 +1,4 @@
-"""Client quotas in memory. Gaps against a real cluster: reads are never stale, nobody else writes, nothing fails."""
+"""Client quotas in memory. Gaps: reads are never stale, no other client writes, nothing fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kquota.quota.replacement import Replacement
 
 
 def matches(wanted: Filter, entity: Entity) -> bool:
-    """Whether `entity` has exactly the parts of the filter, and each fits."""
+    """Whether `entity` has exactly the parts of the filter, and each part matches."""
     pairs = ((wanted.user, entity.user), (wanted.client_id, entity.client_id), (wanted.ip, entity.ip))
     return all(_fits(part, name) for part, name in pairs)
 
@@ -21,12 +21,12 @@ def _fits(part: Name | Every | None, name: Name | None) -> bool:
 
 
 def after(change: QuotaChange, before: Limits) -> dict[str, float]:
-    """The limits after a change: a key that it does not name stays as it was."""
+    """The limits after a change. Keys that it does not name keep their values."""
     return {key: value for key, value in before.items() if key not in change.delete} | dict(change.add)
 
 
 class FakeQuotas:
-    """The port, on a dict; `held` is the back door."""
+    """The port on a dict; `held` gives tests direct access."""
 
     def __init__(self) -> None:
         self.held: dict[Entity, dict[str, float]] = {}

@@ -1,4 +1,4 @@
-"""What replacing means, beside `QuotasContract`: each entity for itself, and nothing else is touched."""
+"""The contract of replacing, in addition to `QuotasContract`: each entity by itself, and no other entity changes."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class ReplaceContract:
     def quotas(self) -> Any:
         raise NotImplementedError
 
-    def test_named_entities_get_exactly_what_is_written(self, quotas: ClusterQuotas) -> None:
-        """Among them users, their clients and defaults at once: on ZooKeeper one lies within the other."""
+    def test_named_entities_get_exactly_the_written_limits(self, quotas: ClusterQuotas) -> None:
+        """The entities include users, their clients and defaults at once. On ZooKeeper one node is inside the other."""
         entities = [Entity(user=name, client_id=client) for name in NAMES.values() for client in (None, "c", DEFAULT)]
         limits = {entity: dict(list(LIMITS.items())[: 1 + n % 4]) for n, entity in enumerate(entities)}
         assert applied(quotas, limits) == Outcome(done=tuple(sorted(limits, key=Entity.order)))
@@ -48,7 +48,7 @@ class ReplaceContract:
         assert not set(entities) & set(quotas.everything())
 
     def test_a_key_that_does_not_change_is_not_sent(self, quotas: ClusterQuotas) -> None:
-        """What somebody makes of it between the reading and the write is then theirs, at least on the Admin API."""
+        """A concurrent change of that key by another client survives, at least on the Admin API."""
         entity = Entity(user="unsent")
         applied(quotas, {entity: {PRODUCER_BYTE_RATE: 5.0, CONSUMER_BYTE_RATE: 6.0}})
         after = {PRODUCER_BYTE_RATE: 5.0, CONSUMER_BYTE_RATE: 7.0}
@@ -61,9 +61,9 @@ class ReplaceContract:
 
 
 class ConditionalContract(ReplaceContract):
-    """And where the connection can make a write conditional."""
+    """Additional contract for connections with conditional writes."""
 
-    def test_what_does_not_stand_any_more_is_left_and_the_rest_is_done(self, quotas: ClusterQuotas) -> None:
+    def test_an_entity_that_changed_meanwhile_is_skipped_and_the_rest_is_written(self, quotas: ClusterQuotas) -> None:
         one, other = Entity(user="moved"), Entity(user="unmoved")
         applied(quotas, {one: {PRODUCER_BYTE_RATE: 1.0}, other: {PRODUCER_BYTE_RATE: 1.0}})
         read = quotas.everything()
@@ -77,7 +77,7 @@ class ConditionalContract(ReplaceContract):
         assert standing[other] == {PRODUCER_BYTE_RATE: 2.0}
         applied(quotas, {one: {}, other: {}})
 
-    def test_what_is_gone_or_new_meanwhile_is_left(self, quotas: ClusterQuotas) -> None:
+    def test_an_entity_that_was_deleted_or_created_meanwhile_is_skipped(self, quotas: ClusterQuotas) -> None:
         gone, new = Entity(user="gone"), Entity(client_id="new")
         applied(quotas, {gone: {PRODUCER_BYTE_RATE: 1.0}, new: {}})
         read = quotas.everything()

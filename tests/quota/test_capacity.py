@@ -1,4 +1,4 @@
-"""What brokers tell of themselves, and what a cluster may conclude from it: null where one of them keeps silent."""
+"""The settings that brokers report, and what follows for a cluster: null if one of the brokers does not answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cluster(*settings: dict[str, str | None]) -> Capacity:
     return Capacity(brokers=tuple(broker(BrokerId(id_), told) for id_, told in enumerate(settings, 1)))
 
 
-def test_a_broker_that_tells() -> None:
+def test_a_broker_that_reports_its_settings() -> None:
     one = broker(BrokerId(1), TOLD)
     assert (one.request_capacity, one.listeners, one.request_most) == (1100, 2, 1400)
     assert one.window == QuotaWindow(samples=11, seconds=2)
@@ -37,7 +37,7 @@ def test_a_broker_that_tells() -> None:
     assert cluster(TOLD, TOLD).told
 
 
-def test_a_broker_that_keeps_silent() -> None:
+def test_a_broker_that_does_not_answer() -> None:
     one = broker(BrokerId(1), {})
     assert (one.request_capacity, one.request_most, one.window, one.controllers) == (None, None, None, None)
     assert not cluster(TOLD, {}).told
@@ -45,8 +45,8 @@ def test_a_broker_that_keeps_silent() -> None:
     assert not Capacity(brokers=None).told
 
 
-def test_windows_are_worth_what_kafka_makes_of_them() -> None:
-    """A rate is taken over the whole samples, a token bucket holds all of them (KIP-599)."""
+def test_the_burst_of_windows_matches_kafka() -> None:
+    """A rate is calculated over the whole samples, and a token bucket holds all of them (KIP-599)."""
     window = QuotaWindow(samples=11, seconds=2)
     assert (window.burst_seconds, window.bucket_seconds) == (20, 22)
 
@@ -73,19 +73,19 @@ def test_the_controllers_windows_count(settings: list[dict[str, str | None]], sa
     assert (None if window is None else window.samples) == samples
 
 
-def test_one_window_or_none() -> None:
+def test_brokers_with_different_windows_have_no_common_one() -> None:
     assert cluster(TOLD, TOLD).window == QuotaWindow(samples=11, seconds=2)
     assert cluster(TOLD, OTHER).window is None
 
 
-def test_static_defaults_are_kafka_2s() -> None:
-    """Long.MAX_VALUE is their way to say unlimited; the least of the brokers is what a client can count on."""
+def test_static_defaults_are_those_of_kafka_2() -> None:
+    """Long.MAX_VALUE means unlimited. A client can rely on the lowest value of all brokers."""
     old: dict[str, str | None] = {"quota.producer.default": "5000", "quota.consumer.default": str(2**63 - 1)}
     found = cluster(TOLD | old, TOLD | old | {"quota.producer.default": "4000"})
     assert (found.static(PRODUCER_BYTE_RATE), found.static(CONSUMER_BYTE_RATE)) == (4000.0, None)
     assert cluster(TOLD).static(PRODUCER_BYTE_RATE) is None
 
 
-def test_a_callback_on_any_broker_counts() -> None:
+def test_a_quota_callback_on_any_broker_counts() -> None:
     assert cluster(TOLD, TOLD | {"client.quota.callback.class": "com.example.Q"}).callback == "com.example.Q"
     assert cluster(TOLD).callback is None

@@ -1,4 +1,4 @@
-"""What a document changes, whom it may touch, and what its hash tells: as laws over every kind of entity."""
+"""The changes of a document, the entities that it may change, and its hash, as properties of every type of entity."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def scope(*patterns: str) -> Scope:
 
 @st.composite
 def documents(draw: st.DrawFn, standing: Mapping[Entity, Limits]) -> Document:
-    """One that shares some of what stands, changes some and adds some."""
+    """A document that keeps part of the current state, changes part of it and adds to it."""
     drawn = {entity: draw(limits_of(entity)) for entity in draw(st.lists(entities, max_size=5, unique=True))}
     kept = {entity: limits for entity, limits in standing.items() if draw(st.booleans())}
     owns = draw(st.sampled_from([scope("*"), scope("a*", "default-user"), scope("user:*"), scope()]))
@@ -56,14 +56,14 @@ def applied(found: Difference, standing: Mapping[Entity, Limits]) -> FakeQuotas:
 
 
 @given(cases())
-def test_applying_makes_of_what_stands_what_the_document_says(
+def test_applying_a_document_leads_to_its_state(
     case: tuple[Document, dict[Entity, dict[str, float]], bool],
 ) -> None:
     document, standing, prune = case
     try:
         found = difference(document, standing, prune=prune)
     except Refused:
-        # Only for a protected entity that the document names and that is not so already.
+        # Only for a protected entity that the document names and that differs.
         assert any(
             document.protect.touches(entity) and standing.get(entity, {}) != limits
             for entity, limits in document.limits.items()
@@ -90,7 +90,7 @@ def canonical(found: Difference) -> list[tuple[object, ...]]:
 
 
 @given(cases(), cases())
-def test_the_hash_differs_exactly_when_the_change_does(
+def test_hashes_differ_exactly_when_changes_differ(
     one: tuple[Document, dict[Entity, dict[str, float]], bool],
     other: tuple[Document, dict[Entity, dict[str, float]], bool],
 ) -> None:
@@ -105,8 +105,8 @@ def test_the_hash_differs_exactly_when_the_change_does(
     assert (first.hash == second.hash) == (canonical(first) == canonical(second))
 
 
-def test_the_hash_holds_what_is_replaced_too() -> None:
-    """A reviewer saw 5 become 7; that it is 6 by now is another change."""
+def test_the_hash_includes_the_replaced_values() -> None:
+    """A reviewer saw 5 become 7. If the value is 6 by now, the change is another one."""
     document = Document(limits={Entity(user="u"): {PRODUCER_BYTE_RATE: 7.0}})
     hashes = {difference(document, {Entity(user="u"): {PRODUCER_BYTE_RATE: n}}, prune=False).hash for n in (5.0, 6.0)}
     assert len(hashes) == 2
@@ -141,7 +141,7 @@ OWNS = {
 
 
 @pytest.mark.parametrize(("pattern", "entity", "owned"), OWNS.values(), ids=OWNS)
-def test_whom_a_pattern_owns(pattern: str, entity: Entity, owned: bool) -> None:
+def test_the_entities_that_a_pattern_owns(pattern: str, entity: Entity, owned: bool) -> None:
     assert scope(pattern).owns(entity) is owned
 
 
@@ -150,27 +150,27 @@ def test_a_protection_is_wider_than_what_is_owned() -> None:
     assert not scope("client:app").owns(Entity(user="u", client_id="app"))
 
 
-def test_pruning_needs_to_know_what_it_may_remove() -> None:
+def test_pruning_requires_a_pattern_of_owned_entities() -> None:
     with pytest.raises(Invalid, match="owns"):
         difference(Document(limits={}), {Entity(user="u"): RATE}, prune=True)
     assert difference(Document(limits={}, owns=scope()), {Entity(user="u"): RATE}, prune=True).replacements == ()
 
 
-def test_what_is_protected_and_named_is_refused_unless_it_stands_so_already() -> None:
+def test_a_named_protected_entity_is_refused_unless_unchanged() -> None:
     document = Document(limits={Entity(user="admin"): RATE}, protect=scope("User:admin"))
     assert difference(document, {Entity(user="admin"): RATE}, prune=False).replacements == ()
     with pytest.raises(Refused, match="user 'admin'"):
         difference(document, {}, prune=False)
 
 
-def test_what_is_protected_and_not_named_is_kept_and_told() -> None:
+def test_an_unnamed_protected_entity_is_kept_and_reported() -> None:
     standing = {Entity(user="admin"): RATE, Entity(user="old"): RATE}
     found = difference(Document(limits={}, owns=scope("*"), protect=scope("admin")), standing, prune=True)
     assert [replacement.entity for replacement in found.replacements] == [Entity(user="old")]
     assert found.kept == (Entity(user="admin"),)
 
 
-def test_throttles_of_who_is_named_become_what_is_written_and_have_a_part_in_the_hash() -> None:
+def test_throttles_of_named_resources_are_replaced_and_hashed() -> None:
     one, other = Resource(kind="topics", name="t"), Resource(kind="brokers", name="1")
     document = Document(limits={}, owns=scope("*"), throttles={one: {LEADER_REPLICAS: "0:1,0:2"}, other: {}})
     standing = {one: {LEADER_REPLICAS: "0:2, 0:1,"}, other: {LEADER_RATE: "5"}, Resource(kind="topics", name="x"): {}}
@@ -191,7 +191,7 @@ MANY = [Entity(user=f"u{n:05}") for n in range(2_500)]
 
 
 class Recorded(FakeQuotas):
-    """Hears every batch, refuses some entities, and can lose its connection. Implements the port by the fake."""
+    """Records every batch, refuses some entities, and can lose its connection. Implements the port with the fake."""
 
     def __init__(self, refused: Sequence[Entity] = (), lost_after: int | None = None) -> None:
         super().__init__()
@@ -220,14 +220,14 @@ def test_batches_and_progress() -> None:
     assert len(quotas.batches) == 3
 
 
-def test_what_one_entity_is_refused_the_others_do_not_feel() -> None:
+def test_a_refused_entity_does_not_affect_the_others() -> None:
     quotas = Recorded(refused=[MANY[7], MANY[2_000]])
     outcome = apply(quotas, all_of(quotas), iter(range(2)), lambda _: None)
     assert outcome.undone == {MANY[7]: "no", MANY[2_000]: "no"}
     assert set(outcome.done) == set(MANY) - {MANY[7], MANY[2_000]} == set(quotas.everything())
 
 
-def test_a_lost_connection_ends_it_and_everything_is_accounted_for() -> None:
+def test_a_lost_connection_ends_apply_and_every_entity_is_reported() -> None:
     quotas = Recorded(lost_after=1)
     outcome = apply(quotas, all_of(quotas), iter(range(2)), lambda _: None)
     assert outcome.done == tuple(MANY[:1_000])
@@ -236,7 +236,7 @@ def test_a_lost_connection_ends_it_and_everything_is_accounted_for() -> None:
     assert apply(quotas, all_of(quotas), iter(range(2)), lambda _: None).done == tuple(MANY[1_000:])
 
 
-def test_what_somebody_changed_meanwhile_is_left_and_named() -> None:
+def test_an_entity_that_changed_meanwhile_is_skipped_and_reported() -> None:
     quotas = FakeQuotas()
     found = difference(Document(limits={MANY[0]: RATE, MANY[1]: RATE}), {}, prune=False)
     quotas.alter([QuotaChange(entity=MANY[1], add={PRODUCER_BYTE_RATE: 9.0})])
@@ -245,7 +245,7 @@ def test_what_somebody_changed_meanwhile_is_left_and_named() -> None:
     assert quotas.everything() == {MANY[0]: RATE, MANY[1]: {PRODUCER_BYTE_RATE: 9.0}}
 
 
-def test_what_is_never_seen_is_not_called_done() -> None:
+def test_a_write_that_is_never_visible_is_not_reported_as_done() -> None:
     class Deaf(FakeQuotas):
         def replace(self, batch: object) -> Mapping[Entity, str]:
             return {}

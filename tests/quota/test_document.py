@@ -1,4 +1,4 @@
-"""A document says exactly what is meant, both ways, and what is not exactly understood is refused with its place."""
+"""A document has one exact meaning in both directions. Text without an exact meaning is refused with its position."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def has(document: Document) -> dict[Entity, Limits]:
 
 
 @given(states())
-def test_what_is_exported_is_read_as_it_was(state: dict[Entity, Limits]) -> None:
+def test_an_exported_document_is_read_back_unchanged(state: dict[Entity, Limits]) -> None:
     exported = text(Document(limits=state))
     assert has(read(exported, "x")) == state
     assert text(Document(limits=has(read(exported, "x")))) == exported
 
 
 @given(states())
-def test_the_json_says_the_same(state: dict[Entity, Limits]) -> None:
+def test_the_json_form_has_the_same_content(state: dict[Entity, Limits]) -> None:
     exported = as_json(Document(limits=state))
     json.loads(exported)
-    # YAML has no names of more than 1,024 characters in JSON's form.
+    # YAML cannot write names of more than 1,024 characters in JSON's form.
     if all(len(str(name)) < 900 for entity in state for _, name in entity.parts()):
         assert has(read(exported, "x")) == state
 
@@ -62,13 +62,13 @@ scopes = st.lists(patterns, min_size=1, max_size=4).map(lambda some: Scope(patte
 
 
 @given(st.data(), states(), st.none() | st.just(NOBODY) | scopes, st.just(NOBODY) | scopes)
-def test_a_whole_document_is_read_as_it_was(
+def test_a_complete_document_is_read_back_unchanged(
     data: st.DataObject, state: dict[Entity, Limits], owns: Scope | None, protect: Scope
 ) -> None:
-    """With entities that are named and have nothing, too."""
+    """The document includes named entities without limits."""
     some = data.draw(st.lists(names, max_size=3))
     limits: dict[Entity, Limits] = {Entity(user=name): {} for name in some} | state
-    # A user whose client is named is named itself.
+    # A user whose client is named is also named.
     limits = {Entity(user=entity.user): {} for entity in state if entity.user is not None} | limits
     document = Document(limits=limits, owns=owns, protect=protect)
     assert read(text(document), "x") == document
@@ -82,7 +82,7 @@ def test_every_other_reader_of_yaml_sees_the_same_name(name: str) -> None:
 
 
 @given(st.sampled_from([*CLIENT_QUOTAS, "connection_creation_rate"]), st.data())
-def test_a_limit_is_written_so_that_it_means_itself(key: str, data: st.DataObject) -> None:
+def test_a_written_limit_is_read_back_unchanged(key: str, data: st.DataObject) -> None:
     entity = Entity(ip="i") if key == "connection_creation_rate" else Entity(user="u")
     limit = data.draw(limits_of(entity).filter(lambda limits: key in limits))[key]
     assert value(key, written(key, limit)) == limit
@@ -123,7 +123,7 @@ READ_AS_WRITTEN = {
 
 
 @pytest.mark.parametrize(("body", "clients"), READ_AS_WRITTEN.values(), ids=READ_AS_WRITTEN)
-def test_what_is_read(body: str, clients: list[str]) -> None:
+def test_valid_documents(body: str, clients: list[str]) -> None:
     assert list(read(f"version: 1\n{body}", "x").limits) == [Entity(client_id=name) for name in clients]
 
 
@@ -161,7 +161,7 @@ THROTTLES = {
 }
 
 
-def test_replication_throttles_are_read_as_they_were() -> None:
+def test_replication_throttles_are_read_back_unchanged() -> None:
     document = Document(limits={Entity(user="u"): {PRODUCER_BYTE_RATE: 5.0}}, throttles=THROTTLES)
     assert read(text(document), "x") == read(as_json(document), "x") == document
     assert text(document).endswith(
@@ -198,15 +198,15 @@ REFUSED_THROTTLES = {
 
 
 @pytest.mark.parametrize(("section", "reason"), REFUSED_THROTTLES.values(), ids=REFUSED_THROTTLES)
-def test_what_is_no_replication_throttle(section: str, reason: str) -> None:
+def test_invalid_replication_throttles(section: str, reason: str) -> None:
     with pytest.raises(Invalid) as refused:
         read(f"version: 1\nreplication-throttles: {section}", "x")
     assert reason in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["\N{GRINNING FACE}", "a\\\N{GRINNING FACE}", "\\ud83d\\ude00", "\\\\ud83d\\ude00"])
-def test_json_as_every_program_writes_it(name: str) -> None:
-    """Python's own `json.dumps` writes two escapes for one character above U+FFFF."""
+def test_json_from_other_programs_is_read(name: str) -> None:
+    """Python's own `json.dumps` writes two escapes for each character above U+FFFF."""
     document = json.dumps({"version": 1, "users": {name: {"request_percentage": 5}}})
     assert read(document, "x").limits == {Entity(user=name): {REQUEST_PERCENTAGE: 5.0}}
 
@@ -285,7 +285,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("document", "reason"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused_and_where(document: str, reason: str) -> None:
+def test_invalid_documents_are_refused_with_the_position(document: str, reason: str) -> None:
     with pytest.raises(Invalid) as refused:
         read(document, "quotas.yaml")
     assert str(refused.value).startswith("quotas.yaml:")
@@ -293,7 +293,7 @@ def test_what_is_refused_and_where(document: str, reason: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_a_document_that_is_too_large_is_not_even_parsed() -> None:
+def test_a_document_that_is_too_large_is_not_parsed() -> None:
     with pytest.raises(Invalid, match="more than 16 MiB"):
         read("#" * (yaml_source.LARGEST + 1), "x")
 
@@ -307,8 +307,8 @@ def test_no_text_breaks_the_reader(anything: str) -> None:
             assert str(refused).startswith("x:")
 
 
-def test_what_brokers_hold_and_no_document_may_ask_for_is_named_and_refused_with_its_place() -> None:
-    """Exported as it stands, so that it is seen, and never applied by accident."""
+def test_values_that_no_document_may_set_are_exported_and_then_refused() -> None:
+    """Such a value is exported, so that an operator sees it, and is never applied by accident."""
     standing = {
         Entity(user="u"): {"request_percentage": float("nan"), PRODUCER_BYTE_RATE: 5.0},
         Entity(ip="i"): {"connection_creation_rate": 0.0},

@@ -1,4 +1,4 @@
-"""What a binding quota comes to: on a broker, in the cluster, at once; and what stays unknown instead of guessed."""
+"""The effect of a binding quota: on a broker, in the cluster, as a burst. Unknown values are never guessed."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def answers(cluster: Capacity, client: Client = ALICE, ip: str | None = None) ->
 FIGURES = {
     PRODUCER_BYTE_RATE: (5e6, 15e6, 50e6, 10),
     CONSUMER_BYTE_RATE: (7e6, 21e6, 70e6, 10),
-    # Its delay is one window at most, and nothing is saved up.
+    # Its delay is at most one window, and unused quota is not saved.
     REQUEST_PERCENTAGE: (50.0, 150.0, None, None),
-    # The controller alone counts, and its bucket holds every sample.
+    # Only the controller counts, and its bucket holds all samples.
     CONTROLLER_MUTATION_RATE: (2.0, 2.0, 200.0, 100),
     CONNECTION_CREATION_RATE: (9.0, 27.0, 90.0, 10),
 }
@@ -67,15 +67,15 @@ def test_keys_come_in_one_order_and_each_has_a_unit() -> None:
     assert [a.key for a in explain(QUOTAS, THREE, client=None, ip="::1").answers] == [CONNECTION_CREATION_RATE]
 
 
-def test_what_is_not_known_is_null() -> None:
+def test_an_unknown_value_is_null() -> None:
     for key, answer in answers(NOTHING_KNOWN, ip="10.0.0.1").items():
         assert answer.limit is not None
         assert (answer.burst, answer.burst_seconds) == (None, None)
         assert answer.cluster == (answer.limit if key == CONTROLLER_MUTATION_RATE else None)
 
 
-def test_a_static_default_binds_where_no_level_does() -> None:
-    """Kafka before 3.0; its bucket is the client-id's, and no client-id has none."""
+def test_a_static_default_binds_if_no_level_does() -> None:
+    """Kafka before 3.0. The bucket belongs to the client-id, and a client without one has no bucket."""
     bob = answers(THREE, Client(user="bob", client_id="c"))[PRODUCER_BYTE_RATE]
     assert (bob.winner, bob.limit, bob.static, bob.per) == (None, 1000.0, "quota.producer.default", Per.CLIENT)
     assert answers(THREE)[PRODUCER_BYTE_RATE].static is None
@@ -91,7 +91,7 @@ ADDRESSES = {
 
 
 @pytest.mark.parametrize(("asked", "own"), ADDRESSES.values(), ids=ADDRESSES)
-def test_an_ip_is_its_address_not_its_spelling(asked: str, own: bool) -> None:
+def test_spellings_of_one_ip_are_equal(asked: str, own: bool) -> None:
     quotas = {
         Entity(ip="10.0.0.1"): {CONNECTION_CREATION_RATE: 5.0},
         Entity(ip="host.example"): {CONNECTION_CREATION_RATE: 1.0},
@@ -103,7 +103,7 @@ def test_an_ip_is_its_address_not_its_spelling(asked: str, own: bool) -> None:
     assert explained.unresolved == ("host.example",)
 
 
-def test_a_host_is_no_ip() -> None:
+def test_a_host_name_is_not_an_ip() -> None:
     assert address("host.example") is None
     assert address("fe80::1%eth0") is None
     with pytest.raises(Invalid, match="not an IP address"):

@@ -1,4 +1,4 @@
-"""Each rule with a set of quotas in which it finds something, and one, as like as can be, in which it stays silent."""
+"""Each rule with a set of quotas in which it has a finding, and a very similar set in which it has none."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ RULES: dict[str, tuple[str, Set, Set]] = {
     "a client-id equal to the user's default one": (
         "redundant",
         {**user("u", DEFAULT), **user("u", "c")},
-        # The same limit, and now each has a bucket of its own.
+        # The same limit, but each client now has its own bucket.
         {**user("u"), **user("u", "c")},
     ),
     "a client-id equal to the default one": (
@@ -157,7 +157,7 @@ def test_a_rule(rule: str, fires: Set, silent: Set) -> None:
 
 
 @pytest.mark.parametrize(("rule", "fires"), [case[:2] for case in RULES.values()], ids=RULES)
-def test_what_a_finding_proposes_helps(rule: str, fires: Set) -> None:
+def test_the_proposed_commands_fix_the_finding(rule: str, fires: Set) -> None:
     (finding,) = found(rule, fires)
     cured = {entity: dict(limits) for entity, limits in fires.items()}
     for change in finding.cure:
@@ -165,7 +165,7 @@ def test_what_a_finding_proposes_helps(rule: str, fires: Set) -> None:
     assert found(rule, {entity: limits for entity, limits in cured.items() if limits}) == [] or not finding.cure
 
 
-def test_a_name_moves_with_its_limits_unless_they_stand_there() -> None:
+def test_a_renamed_entity_keeps_its_limits_unless_the_target_has_them() -> None:
     limits = {PRODUCER_BYTE_RATE: 1 * MB, CONSUMER_BYTE_RATE: 2 * MB}
     (finding,) = found("principal-type", {**user("User:u", **limits), **user("u", producer_byte_rate=3 * MB)})
     assert [(change.entity, change.add, set(change.delete)) for change in finding.cure] == [
@@ -179,7 +179,7 @@ UNKNOWN = Capacity(brokers=(BrokerCapacity(id=BrokerId(1)),))
 
 
 @pytest.mark.parametrize("cluster", [UNKNOWN, Capacity(brokers=None)], ids=["silent brokers", "no brokers"])
-def test_what_is_unknown_is_not_guessed(cluster: Capacity) -> None:
+def test_unknown_values_are_not_guessed(cluster: Capacity) -> None:
     assert found("above-capacity", rate(1e9, REQUEST_PERCENTAGE), cluster) == []
     (finding,) = found("low-rate", rate(10_000), cluster)
     assert "Kafka's defaults" in finding.why
@@ -193,7 +193,7 @@ def test_brokers_that_are_too_old() -> None:
         assert found("ignored", quotas, Capacity(brokers=None, release=release)) == []
 
 
-def test_a_callback_decides_in_kafkas_place() -> None:
+def test_a_quota_callback_replaces_kafkas_rules() -> None:
     cluster = Capacity(brokers=(BROKER, BrokerCapacity(id=BrokerId(2), callback="com.example.Quotas")))
     (finding,) = found("quota-callback", {}, cluster)
     assert finding.entity is None
@@ -201,7 +201,7 @@ def test_a_callback_decides_in_kafkas_place() -> None:
     assert found("quota-callback", {}) == []
 
 
-def test_a_sound_set_is_clean() -> None:
+def test_a_correct_set_has_no_findings() -> None:
     quotas = {
         **user(DEFAULT, consumer_byte_rate=50 * MB, request_percentage=200),
         **user("alice", producer_byte_rate=10 * MB),
@@ -213,7 +213,7 @@ def test_a_sound_set_is_clean() -> None:
     assert lint(quotas, CLUSTER) == ()
 
 
-def test_the_order_is_the_entities_whatever_the_sets() -> None:
+def test_the_order_of_findings_does_not_depend_on_the_input_order() -> None:
     sets = [case[1] for case in RULES.values()]
     merged = dict(itertools.chain.from_iterable(one.items() for one in sets))
     backwards = dict(reversed(merged.items()))
@@ -226,7 +226,7 @@ sets = st.dictionaries(entities, st.sampled_from([1 * MB, 2 * MB]).map(lambda r:
 
 
 @given(sets)
-def test_redundant_is_what_nobody_would_miss(quotas: Set) -> None:
+def test_removing_a_redundant_quota_changes_no_client(quotas: Set) -> None:
     everybody = [Client(user=u, client_id=c) for u, c in itertools.product("abz", ["a", "b", "z", ""])]
 
     def held(among: Set) -> list[object]:

@@ -1,4 +1,4 @@
-"""Which level binds whom: a table, and an independent reading of Kafka's broker that has to agree on any set."""
+"""The level that binds each client: a table, and an independent model of Kafka's broker that must agree on any set."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def bound(quotas: Mapping[Entity, Limits], client: Client, key: str = PRODUCER_B
 
 @pytest.mark.parametrize("key", CLIENT_QUOTAS)
 @pytest.mark.parametrize("first", range(8), ids=[f"level {level}" for level in range(1, 9)])
-def test_a_level_comes_before_all_below_it(key: str, first: int) -> None:
+def test_a_level_takes_precedence_over_all_below_it(key: str, first: int) -> None:
     quotas = {entity: {key: float(level)} for level, entity in enumerate(ALL_LEVELS, 1) if level > first}
     found = rungs(quotas, NAMED, key)
     assert [rung.entity for rung in found] == list(ALL_LEVELS)
@@ -98,7 +98,7 @@ HIDDEN = {
 
 
 @pytest.mark.parametrize(("which", "others", "by", "nameless"), HIDDEN.values(), ids=HIDDEN)
-def test_what_nobody_reaches(which: int, others: range | list[int], by: int | None, nameless: bool) -> None:
+def test_quotas_that_no_client_reaches(which: int, others: range | list[int], by: int | None, nameless: bool) -> None:
     quotas = limited(*(ALL_LEVELS[index] for index in (which, *others)))
     found = reach(quotas, ALL_LEVELS[which], PRODUCER_BYTE_RATE)
     assert (found.hidden_by, found.nameless) == (None if by is None else ALL_LEVELS[by], nameless)
@@ -155,7 +155,7 @@ clients = st.builds(Client, user=users, client_id=st.sampled_from(["a", "b", "c"
 
 @given(sets, clients, st.sets(st.sampled_from(["user", "client", "both"])))
 def test_brokers_agree(quotas: Mapping[Entity, Limits], client: Client, once: set[str]) -> None:
-    """Also those that saw other kinds of quotas earlier in their lives."""
+    """The brokers include some that saw other types of quotas earlier."""
     assert client.user is not None
     assert client.client_id is not None
     seen = kinds(quotas) | once
@@ -167,16 +167,14 @@ def test_brokers_agree(quotas: Mapping[Entity, Limits], client: Client, once: se
 
 
 @given(sets, st.sampled_from(ALL_LEVELS))
-def test_a_client_that_no_quota_names_is_as_good_as_any_fresh_name(
-    quotas: Mapping[Entity, Limits], like: Entity
-) -> None:
+def test_all_clients_without_a_quota_are_equivalent(quotas: Mapping[Entity, Limits], like: Entity) -> None:
     user, client_id = (name if isinstance(name, str) else None for name in (like.user, like.client_id))
     opened = bound(quotas, Client(user=user, client_id=client_id))
     assert opened == bound(quotas, Client(user=user or "fresh", client_id=client_id or "fresh"))
 
 
 @given(sets)
-def test_reached_by_somebody_or_hidden_from_everybody(quotas: Mapping[Entity, Limits]) -> None:
+def test_every_quota_is_reached_or_hidden(quotas: Mapping[Entity, Limits]) -> None:
     everybody = [Client(user=u, client_id=c) for u, c in itertools.product("abcz", ["a", "b", "c", "z", ""])]
     binds = {client: bound(quotas, client) for client in everybody}
     for entity in quotas:
@@ -187,7 +185,7 @@ def test_reached_by_somebody_or_hidden_from_everybody(quotas: Mapping[Entity, Li
 
 
 @given(sets, st.sampled_from([None, *"abz"]), st.sampled_from([None, *"abz"]))
-def test_whoever_is_bound_otherwise_is_named_as_an_exception(
+def test_clients_with_another_binding_quota_are_listed_as_exceptions(
     quotas: Mapping[Entity, Limits], user: str | None, client_id: str | None
 ) -> None:
     opened = Client(user=user, client_id=client_id)

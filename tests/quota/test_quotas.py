@@ -1,4 +1,4 @@
-"""The fake is held to the contract, so that what is tested on it holds on a cluster."""
+"""The fake passes the contract, so that tests on it are valid for a cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TestFakeQuotas(QuotasContract):
         return FakeQuotas()
 
 
-def test_a_write_that_is_never_seen_is_unknown_not_done() -> None:
+def test_a_write_that_is_never_visible_is_unknown_not_done() -> None:
     class Deaf(FakeQuotas):
         def alter(self, changes: object) -> None:
             pass

@@ -1,4 +1,4 @@
-"""What brokers are too old for is refused or, where their release is not told, warned about."""
+"""Quotas that are too new for the brokers are refused. If the release is unknown, kquota warns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.quota.fake import FakeQuotas
 
 @dataclass
 class Brokers(FakeQuotas):
-    """The fake, on brokers of some release, without credentials."""
+    """The fake with brokers of some release, without credentials."""
 
     told: tuple[int, ...] | None
 
@@ -40,20 +40,20 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("key", CHANGES)
-def test_older_brokers_would_ignore_it_so_it_is_refused(key: str) -> None:
+def test_a_quota_that_older_brokers_ignore_is_refused(key: str) -> None:
     with pytest.raises(Refused, match=rf"{key} needs Kafka 2\.7, and the brokers are 2\.6\. Nothing was written"):
         actions.must_take_effect(Brokers((2, 6)), CHANGES[key])
 
 
 @pytest.mark.parametrize("key", CHANGES)
-def test_where_the_release_is_not_told_a_warning_says_from_when_on(key: str) -> None:
+def test_for_an_unknown_release_a_warning_names_the_minimum_release(key: str) -> None:
     (warning,) = actions.must_take_effect(Brokers(None), CHANGES[key])
     assert f"{key} from Kafka 2.7" in warning
 
 
 @pytest.mark.parametrize("release", [(2, 7), (2, 8, 2), (3, 9), (4, 3)])
 @pytest.mark.parametrize("key", CHANGES)
-def test_newer_brokers_know_it(key: str, release: tuple[int, ...]) -> None:
+def test_newer_brokers_accept_the_quota(key: str, release: tuple[int, ...]) -> None:
     assert actions.must_take_effect(Brokers(release), CHANGES[key]) == ()
 
 
@@ -65,5 +65,5 @@ def test_newer_brokers_know_it(key: str, release: tuple[int, ...]) -> None:
     ],
     ids=["an old quota", "a new one deleted"],
 )
-def test_what_every_release_takes(change: QuotaChange) -> None:
+def test_quotas_that_every_release_accepts(change: QuotaChange) -> None:
     assert actions.must_take_effect(Brokers((2, 6)), change) == ()

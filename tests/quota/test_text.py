@@ -1,4 +1,4 @@
-"""From an operator's words to entities, limits and changes, and what is refused on the way."""
+"""Parsing an operator's words into entities, limits and changes, and the errors."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ REFUSED_OF_IPS = {
 
 
 @pytest.mark.parametrize(("pairs", "meant"), ACCEPTED.values(), ids=ACCEPTED)
-def test_limits_are_understood(pairs: dict[str, str], meant: dict[str, float]) -> None:
+def test_valid_limits(pairs: dict[str, str], meant: dict[str, float]) -> None:
     assert limits(pairs, [USERS], "--add-config") == meant
 
 
@@ -74,7 +74,7 @@ def test_limits_are_refused(kind: str, pair: str, reason: str) -> None:
         limits({key: text}, [kind], "--add-config")
 
 
-def test_keys_that_are_no_quotas_are_not_deleted() -> None:
+def test_keys_that_are_not_quotas_are_not_deleted() -> None:
     with pytest.raises(Invalid, match="Only quota configs can be deleted for 'users' and 'clients'"):
         must_be_quotas(["producer_byte_rate", "foo"], [USERS, CLIENTS], "--delete-config", "deleted")
 
@@ -93,18 +93,18 @@ def test_older_brokers_do_not_know_every_quota(release: tuple[int, ...], ignored
 
 
 @given(st.floats(min_value=0.001, max_value=1e15))
-def test_a_stored_value_means_what_was_asked(value: float) -> None:
+def test_a_stored_value_has_the_requested_meaning(value: float) -> None:
     assert float(plain(value)) == value
 
 
 @pytest.mark.parametrize("parts", [{}, {"user": ""}, {"client_id": ""}, {"user": "a\udcffb"}, {"user": "é" * 16_384}])
-def test_what_is_no_entity(parts: dict[str, str]) -> None:
+def test_invalid_entities(parts: dict[str, str]) -> None:
     with pytest.raises(Invalid):
         Entity(user=parts.get("user"), client_id=parts.get("client_id"))
 
 
 @pytest.mark.parametrize("parts", [{"user": ""}, {"client_id": ""}, {"user": "a\udcffb"}])
-def test_what_no_filter_can_ask_for(parts: dict[str, str]) -> None:
+def test_invalid_filters(parts: dict[str, str]) -> None:
     with pytest.raises(Invalid):
         Filter(user=parts.get("user"), client_id=parts.get("client_id"))
 
@@ -118,12 +118,12 @@ entities = st.tuples(names, names).filter(any).map(lambda pair: Entity(user=pair
 
 
 @given(entities, entities)
-def test_order_is_total_and_tells_entities_apart(one: Entity, other: Entity) -> None:
+def test_the_order_is_total_and_distinguishes_entities(one: Entity, other: Entity) -> None:
     assert (one.order() == other.order()) == (one == other)
 
 
 @given(entities, st.dictionaries(st.sampled_from(CLIENT_QUOTAS), st.floats(1, 1e9)), st.data())
-def test_a_change_in_force_is_seen(entity: Entity, before: dict[str, float], data: st.DataObject) -> None:
+def test_a_change_in_force_is_recognized(entity: Entity, before: dict[str, float], data: st.DataObject) -> None:
     add = data.draw(st.dictionaries(st.sampled_from(CLIENT_QUOTAS), st.floats(1, 1e9), max_size=2))
     delete = data.draw(st.sets(st.sampled_from([key for key in CLIENT_QUOTAS if key not in add]), min_size=1))
     change = QuotaChange(entity=entity, add=add, delete=tuple(delete))
@@ -133,6 +133,6 @@ def test_a_change_in_force_is_seen(entity: Entity, before: dict[str, float], dat
 @pytest.mark.parametrize(
     ("add", "delete"), [({}, ()), ({"producer_byte_rate": 1.0}, ("producer_byte_rate",))], ids=["nothing", "both"]
 )
-def test_what_is_no_change(add: dict[str, float], delete: tuple[str, ...]) -> None:
+def test_invalid_changes(add: dict[str, float], delete: tuple[str, ...]) -> None:
     with pytest.raises(Invalid):
         QuotaChange(entity=Entity(user="u"), add=add, delete=delete)

@@ -1,4 +1,4 @@
-"""What every MoveCluster must do: this suite is the definition of the port. Subclasses bring a `stage`."""
+"""The contract of a MoveCluster, which defines the port. Subclasses provide a `stage`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_R
 
 
 class Stage(Protocol):
-    """A cluster under test, and another hand that works on it without our code."""
+    """A cluster under test, and another client of it that does not use kquota's code."""
 
     @property
     def cluster(self) -> MoveCluster: ...
@@ -26,20 +26,20 @@ class Stage(Protocol):
     def brokers(self) -> tuple[BrokerId, BrokerId, BrokerId]: ...
 
     def topic(self, replicas: Mapping[int, Replicas]) -> str:
-        """A new topic with data in every partition, enough for a move at 1 kB/s to be seen under way."""
+        """A new topic with data in every partition, enough to observe a move at 1 kB/s."""
 
     def write(self, setting: Setting, value: str | None) -> None:
-        """Another tool's write; in force when this returns."""
+        """A write of another tool, in force when this returns."""
 
     def heard(self) -> None:
-        """Every broker obeys what was written so far; that it can be read says less."""
+        """Waits until every broker applies all writes so far. Being able to read them is not enough."""
 
     def finish(self, name: TopicPartition) -> None:
-        """Let a move run without a throttle; it has ended when this returns."""
+        """Lets a move finish without a throttle, and waits for its end."""
 
 
 def eventually(done: Callable[[], bool]) -> None:
-    """Reads may lag behind writes: wait for the effect."""
+    """Reads may lag behind writes, so wait for the effect."""
     deadline = time.monotonic() + 60
     while not done():
         assert time.monotonic() < deadline, "not so within 60 s"
@@ -47,7 +47,7 @@ def eventually(done: Callable[[], bool]) -> None:
 
 
 class ClusterContract:
-    """Subclass, and give a `stage` fixture."""
+    """Subclass it with a `stage` fixture."""
 
     def changed(self, stage: Stage, setting: Setting, before: str | None, after: str | None) -> None:
         assert stage.cluster.change([Change(setting=setting, before=before, after=after)]) == {}
@@ -74,13 +74,13 @@ class ClusterContract:
         assert stage.cluster.values([setting]) == {setting: None}
 
     @pytest.mark.parametrize("key", [LEADER_REPLICAS, FOLLOWER_REPLICAS])
-    def test_a_list_comes_and_goes(self, stage: Stage, key: str) -> None:
+    def test_entries_are_added_to_a_list_and_removed(self, stage: Stage, key: str) -> None:
         setting = Setting.of_topic(stage.topic({0: (stage.brokers[0],)}), key)
         assert stage.cluster.values([setting]) == {setting: None}
         self.changed(stage, setting, None, "0:1,0:2")
         self.changed(stage, setting, "0:1,0:2", None)
 
-    def test_others_entries_stay_where_they_are(self, stage: Stage) -> None:
+    def test_entries_of_other_tools_stay_unchanged(self, stage: Stage) -> None:
         setting = Setting.of_topic(stage.topic({0: (stage.brokers[0],)}), LEADER_REPLICAS)
         stage.write(setting, "7:7")
         self.changed(stage, setting, "7:7", "7:7,0:1,0:2")
@@ -94,7 +94,7 @@ class ClusterContract:
         self.changed(stage, setting, "0:1", "")
         self.changed(stage, setting, "", None)
 
-    def test_an_entry_that_came_in_between_survives(self, stage: Stage) -> None:
+    def test_a_concurrently_added_entry_survives(self, stage: Stage) -> None:
         setting = Setting.of_topic(stage.topic({0: (stage.brokers[0],)}), LEADER_REPLICAS)
         stage.write(setting, "7:7")
         errors = stage.cluster.change([Change(setting=setting, before=None, after="0:1")])
@@ -112,7 +112,7 @@ class ClusterContract:
         self.changed(stage, settings[0], "2000", None)
         self.changed(stage, settings[1], "1000", None)
 
-    def test_a_rate_changed_in_between_is_a_conflict(self, stage: Stage) -> None:
+    def test_a_concurrently_changed_rate_is_a_conflict(self, stage: Stage) -> None:
         setting = Setting.of_broker(stage.brokers[1], LEADER_RATE)
         stage.write(setting, "5000")
         errors = stage.cluster.change([Change(setting=setting, before=None, after="1000")])
@@ -120,7 +120,7 @@ class ClusterContract:
         assert stage.cluster.values([setting]) == {setting: "5000"}
         self.changed(stage, setting, "5000", None)
 
-    def test_what_else_is_set_on_a_topic_stays(self, stage: Stage) -> None:
+    def test_other_configs_of_a_topic_stay(self, stage: Stage) -> None:
         topic = stage.topic({0: (stage.brokers[0],)})
         other = Setting.of_topic(topic, "retention.ms")
         stage.write(other, "123456789")
@@ -140,7 +140,7 @@ class ClusterContract:
         changes = [Change(setting=setting, before=None, after=value) for setting, value in throttle.items()]
         assert stage.cluster.change(changes) == {}
         eventually(lambda: stage.cluster.values(throttle) == throttle)
-        # A busy broker that has not heard of its rate yet would copy all at once, and nothing would be seen running.
+        # A busy broker that does not know its rate yet would copy everything before the test can see the move.
         stage.heard()
         for _ in range(2):
             assert stage.cluster.submit({name: (one, three)}) == {}
@@ -155,7 +155,7 @@ class ClusterContract:
             if stage.cluster.values([setting]) == {setting: value}:
                 self.changed(stage, setting, value, None)
 
-    def test_the_replicas_are_those_of_now_once_a_move_has_ended_for_stale_seconds(self, stage: Stage) -> None:
+    def test_stale_seconds_after_a_move_the_replicas_are_current(self, stage: Stage) -> None:
         one, two, three = stage.brokers
         topic = stage.topic({0: (one, two)})
         name = TopicPartition(topic, 0)
@@ -166,7 +166,7 @@ class ClusterContract:
             time.sleep(stage.cluster.stale_seconds)
             assert stage.cluster.snapshot([topic]).partitions[name].replicas == target
 
-    def test_a_partition_that_cannot_move_does_not_hold_up_the_others(self, stage: Stage) -> None:
+    def test_a_partition_that_cannot_move_does_not_delay_the_others(self, stage: Stage) -> None:
         one, two, _ = stage.brokers
         topic = stage.topic({0: (one,)})
         here, nowhere = TopicPartition(topic, 0), TopicPartition(topic, 99)

@@ -1,4 +1,4 @@
-"""What every ReplicaDirs must do: the port's definition. A subclass brings a `stage`, in memory or real."""
+"""The contract of ReplicaDirs, which defines the port. A subclass provides a `stage`, in memory or real."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOBODY = BrokerId(99)
 
 
 class Stage(Protocol):
-    """Brokers of two log dirs each, and another hand that works on them without our code."""
+    """Brokers with two log dirs each, and another client of them that does not use kquota's code."""
 
     @property
     def dirs(self) -> ReplicaDirs: ...
@@ -28,22 +28,22 @@ class Stage(Protocol):
         """The broker's log dirs."""
 
     def topic(self, replicas: Mapping[int, Replicas]) -> str:
-        """A new topic with data in every partition, enough for a slow copy to be seen under way."""
+        """A new topic with data in every partition, enough to observe a slow copy."""
 
     def slow(self, broker: BrokerId) -> None:
-        """From now on the broker hardly copies anything between its log dirs."""
+        """From now on the broker copies almost nothing between its log dirs."""
 
     def fast(self, broker: BrokerId) -> None:
-        """It copies as fast as it can; what it was slow at has ended soon after."""
+        """The broker copies at full speed, so that slow copies end soon."""
 
     def reassign(self, name: TopicPartition, target: Replicas) -> None:
-        """Have the partition moved to other brokers."""
+        """Moves the partition to other brokers."""
 
 
 class ReplicaDirsContract:
-    """Subclass, and give a `stage` fixture."""
+    """Subclass it with a `stage` fixture."""
 
-    def test_a_replica_goes_to_another_log_dir_and_may_turn_back(self, stage: Stage) -> None:
+    def test_a_replica_moves_to_another_log_dir_and_may_be_cancelled(self, stage: Stage) -> None:
         one, two, _ = stage.brokers
         replica, other = [(TopicPartition(stage.topic({0: (one, two)}), 0), broker) for broker in (one, two)]
 
@@ -74,7 +74,7 @@ class ReplicaDirsContract:
         assert stage.dirs.alter({replica: there}) == AlteredLogDirs()
         assert place() == Place(current=there)
 
-    def test_a_broker_makes_a_replica_where_it_was_asked_for_before(self, stage: Stage) -> None:
+    def test_a_broker_creates_a_replica_in_the_requested_log_dir(self, stage: Stage) -> None:
         one, two, three = stage.brokers
         topic = stage.topic(dict.fromkeys(range(3), (one, two)))
         path = stage.paths(three)[1]
@@ -86,7 +86,7 @@ class ReplicaDirsContract:
         eventually(lambda: stage.dirs.read(wanted.keys()).places.keys() == wanted.keys())
         assert {r: stage.dirs.read([r]).place(r).current for r in wanted} == wanted
 
-    def test_what_cannot_be_done_does_not_hold_up_the_rest(self, stage: Stage) -> None:
+    def test_an_impossible_request_does_not_delay_the_others(self, stage: Stage) -> None:
         one, two, _ = stage.brokers
         topic = stage.topic({0: (one,), 1: (two,), 2: (two,)})
         nowhere, good, bad = (

@@ -1,6 +1,7 @@
-"""Log dirs in memory: a state machine behind the port, with back doors to seed it, age it and break it.
+"""Log dirs in memory: a state machine behind the port, with direct access to seed, age and break it.
 
-Gaps: copies end only through `fast`, at once; every new replica goes to the first log dir unless another was wished.
+Gaps: copies end only through `fast`, at once. Every new replica goes to the first log dir unless another one was
+requested.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 @dataclass(kw_only=True)
 class MemoryDirs:
-    """`writes` counts the wishes that reached a broker; `lost` brokers carry out what they are asked, in silence,
-    and `deaf` ones nothing."""
+    """`writes` counts the requests that reached a broker.
+
+    `lost` brokers execute requests but send no answer, and `deaf` brokers do not execute them.
+    """
 
     log_dirs: dict[BrokerId, dict[str, str | None]]
     places: dict[ReplicaId, Place] = field(default_factory=dict)
@@ -75,7 +78,7 @@ class MemoryDirs:
         return broker in self.log_dirs and broker not in self.dead
 
     def _come(self, replicas: Collection[ReplicaId]) -> None:
-        """A replica that is `late` so many reads is there after them."""
+        """A replica that is `late` by this number of reads exists after them."""
         for replica in replicas:
             if replica in self.late:
                 self.late[replica] -= 1
@@ -83,7 +86,7 @@ class MemoryDirs:
                     del self.late[replica]
                     self.create(replica)
 
-    # Back doors from here on.
+    # From here on: direct access for tests.
 
     @property
     def dirs(self) -> ReplicaDirs:
@@ -99,7 +102,7 @@ class MemoryDirs:
         return first, second
 
     def create(self, replica: ReplicaId) -> None:
-        """The broker begins to hold the replica."""
+        """The broker now holds the replica."""
         self.places[replica] = Place(current=self.wishes.pop(replica, self.paths(replica[1])[0]))
 
     def topic(self, replicas: Mapping[int, Replicas]) -> str:

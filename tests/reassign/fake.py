@@ -1,6 +1,6 @@
-"""A cluster in memory: a state machine behind the port, with back doors to seed it, age it and break it.
+"""A cluster in memory: a state machine behind the port, with direct access to seed, age and break it.
 
-Gaps: no log dirs, no replication factor rules, moves end only through `finish`, and no broker ever rejects a value.
+Gaps: no log dirs, no replication factor rules, moves end only through `finish`, and brokers never reject a value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 
 class Ticks:
-    """Time that passes only when somebody sleeps."""
+    """Time that advances only in a sleep."""
 
     def __init__(self, on_sleep: Callable[[float], object] = lambda _: None) -> None:
         self.slept = 0.0
@@ -37,9 +37,9 @@ class Ticks:
 
 @dataclass(kw_only=True)
 class MemoryCluster:
-    """`lag` reads after a change still show what was before it; `writes` counts what reached the cluster.
+    """`lag` reads after a change still show the previous state; `writes` counts the changes that reached the cluster.
 
-    For `stale_seconds` after a move has ended, by the clock `seconds`, a snapshot shows old and new replicas together.
+    For `stale_seconds` after the end of a move, by the clock `seconds`, a snapshot shows old and new replicas together.
     """
 
     alive: set[BrokerId]
@@ -121,7 +121,7 @@ class MemoryCluster:
         adding = tuple(b for b in target if b not in kept)
         removing = tuple(b for b in kept if b not in target)
         moved = replace(now, replicas=(*target, *removing), adding=adding, removing=removing)
-        # As on KRaft: what copies nothing is done at once.
+        # As on KRaft: a move that copies nothing is done at once.
         self.partitions[name] = moved if adding else replace(moved, replicas=target, adding=(), removing=())
 
     def _shown(self, name: TopicPartition) -> PartitionReplicas:
@@ -140,10 +140,10 @@ class MemoryCluster:
             return Conflict(f"{change.setting} was changed by somebody else")
         return None
 
-    # Back doors from here on.
+    # From here on: direct access for tests.
 
     def write(self, setting: Setting, value: str | None) -> None:
-        """Another tool's write."""
+        """A write of another tool."""
         if value is None:
             self.configs.pop(setting, None)
         else:
@@ -155,7 +155,7 @@ class MemoryCluster:
         self._ended(name, replace(self.partitions[name], replicas=target, adding=(), removing=(), isr=target))
 
     def cancel(self, name: TopicPartition) -> None:
-        """Another tool's --cancel."""
+        """A --cancel of another tool."""
         now = self.partitions[name]
         self._ended(name, replace(now, replicas=now.before, adding=(), removing=()))
 

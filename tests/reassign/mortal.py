@@ -24,11 +24,14 @@ T = TypeVar("T")
 
 
 class Killed(BaseException):
-    """kill -9: no handler of ours may see it."""
+    """kill -9: no handler of kquota may catch it."""
 
 
 class Death(enum.Enum):
-    """When it happens. A lost answer kills nobody: the call was carried out, and its caller is told that none came."""
+    """The moment of the death.
+
+    After a lost answer the process lives: the call was carried out, but its caller gets an error.
+    """
 
     BEFORE = "before the step"
     TORN = "in the middle of the step"
@@ -38,7 +41,7 @@ class Death(enum.Enum):
 
 @dataclass(slots=True)
 class Fate:
-    """Counts steps; at the n-th one `death` comes. `reached` tells whether there was one."""
+    """Counts steps. `death` happens at the n-th step, and `reached` tells whether there was one."""
 
     n: int
     death: Death
@@ -63,7 +66,7 @@ class Fate:
 
 @dataclass(slots=True)
 class MortalCluster:
-    """The fake, each call of which is a step."""
+    """The fake; each call is a step."""
 
     cluster: MemoryCluster
     fate: Fate
@@ -83,7 +86,7 @@ class MortalCluster:
         return self.fate.step(lambda: self.cluster.values(settings))
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
-        """Dying in its middle leaves half of the changes written: no request holds them all."""
+        """A death in the middle leaves half of the changes written, because no single request contains them all."""
         half = len(changes) // 2
         if self.fate.death is Death.TORN and self.fate.steps + 1 == self.fate.n:
             self.fate.step(lambda: self.cluster.change(changes[:half]))
@@ -97,7 +100,7 @@ class MortalCluster:
 
 
 class MortalRuns(RecordedRuns):
-    """The real journal, each write of which is a step; dying in its middle leaves half a line."""
+    """The real journal; each write is a step. A death in the middle leaves half a line."""
 
     def __init__(self, root: Path, fate: Fate) -> None:
         super().__init__(RunFiles(root, "cluster"), Unshared("it is a test"))

@@ -1,4 +1,4 @@
-"""Records of runs for tests: the real journals in a folder of the test's own, shared with nobody."""
+"""Records of runs for tests: the real journals in a separate folder, which is not shared."""
 
 from __future__ import annotations
 

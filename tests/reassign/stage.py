@@ -1,4 +1,4 @@
-"""A cluster in memory, a plan for it, and what it is throttled to: for tests of what a move writes in which order."""
+"""A cluster in memory, a plan for it, and its throttle: for tests of the order of writes in a move."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class World:
         return carry_out(prepare(self.cluster, self.runs, self.clock, plan, asked))
 
     def verify(self, plan: Plan = PLAN) -> Verification:
-        """By the way a law: it finds what `unless_it_writes` has found, and then it writes nothing."""
+        """Verifies. Also checks a property: verify with `unless_it_writes` finds the same and writes nothing."""
         idle = unless_it_writes(self.cluster, self.runs, self.clock, plan)
         before = dict(self.cluster.configs), self.runs.every()
         found = verify(self.cluster, self.runs, self.clock, plan)

@@ -1,4 +1,4 @@
-"""Execute and verify: whatever happens in between, the cluster ends with the throttles it had before."""
+"""Execute and verify: in all cases the cluster ends with its previous throttles."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_throttled_move_from_start_to_end(world: World) -> None:
 
 
 def _move_that_has_just_ended(world: World) -> None:
-    """The controller knows that T0 is on 1 and 3; brokers still show 1, 3 and 2."""
+    """The controller reports T0 on 1 and 3, while brokers still show 1, 3 and 2."""
     world.cluster.stale_seconds, world.cluster.seconds = 0.5, world.clock.monotonic
     assert world.cluster.submit({T0: b(1, 3)}) == {}
     world.cluster.finish(T0)
@@ -51,18 +51,18 @@ def _move_that_has_just_ended(world: World) -> None:
 
 
 @pytest.mark.parametrize("target", [b(1, 4), b(1, 2), b(3, 1), b(3), b(1, 3, 2)])
-def test_the_way_back_is_where_the_controller_has_the_replicas(world: World, target: tuple[BrokerId, ...]) -> None:
-    """`move abort` went to old and new replicas together: the partition kept three of them."""
+def test_the_plan_back_uses_the_replicas_of_the_controller(world: World, target: tuple[BrokerId, ...]) -> None:
+    """`move abort` moved the partition to old and new replicas together, so it kept three of them."""
     _move_that_has_just_ended(world)
     assert world.execute(Plan(targets={T0: target})).rollback == Plan(targets={T0: b(1, 3)})
 
 
-def test_a_plan_that_has_just_arrived_has_nothing_to_do(world: World) -> None:
+def test_a_plan_that_has_just_finished_has_nothing_to_move(world: World) -> None:
     _move_that_has_just_ended(world)
     assert world.execute().run is None
 
 
-def test_replicas_that_change_with_each_look_are_refused(world: World) -> None:
+def test_replicas_that_change_with_each_read_are_refused(world: World) -> None:
     world.cluster.stale_seconds, world.cluster.seconds = 0.5, world.clock.monotonic
 
     def elsewhere(_: float) -> None:
@@ -82,7 +82,7 @@ def test_replicas_that_change_with_each_look_are_refused(world: World) -> None:
     st.dictionaries(st.sampled_from(sorted(set(THROTTLE) - {LEADERS, FOLLOWERS})), st.sampled_from(["1000", "7"])),
     st.booleans(),
 )
-def test_every_prior_value_comes_back(
+def test_every_prior_value_is_restored(
     tmp_path_factory: pytest.TempPathFactory, lists: dict[Setting, str], rates: dict[Setting, str], cancelled: bool
 ) -> None:
     world = World(tmp_path_factory.mktemp("state"))
@@ -103,8 +103,8 @@ def test_executing_twice_changes_nothing_the_second_time(world: World) -> None:
     assert world.open_runs() == 1
 
 
-def test_executing_a_plan_whose_run_is_on_its_way_back_turns_it_round(world: World) -> None:
-    """The record says what the cluster was last asked for, or a resume would take the move back."""
+def test_executing_a_plan_that_is_being_reverted_moves_it_forward_again(world: World) -> None:
+    """The record contains the last request to the cluster; otherwise a resume would revert the move."""
     world.execute()
     world.cluster.finish(T0)
     (run,) = world.runs.unfinished()
@@ -124,7 +124,7 @@ def test_executing_a_plan_whose_run_is_on_its_way_back_turns_it_round(world: Wor
     assert (world.cluster.configs, world.open_runs()) == ({}, 0)
 
 
-def test_executing_again_with_another_rate_changes_the_rates_only(world: World) -> None:
+def test_executing_again_with_another_rate_changes_only_the_rates(world: World) -> None:
     world.execute()
     world.execute(rate=2000)
     assert {world.cluster.configs[rate_of(broker)] for broker in (1, 2, 3)} == {"2000"}
@@ -140,7 +140,7 @@ def test_a_plan_with_nothing_to_move_writes_nothing(world: World) -> None:
     assert world.runs.every() == ()
 
 
-def test_without_a_throttle_only_the_way_back_is_recorded(world: World) -> None:
+def test_without_a_throttle_only_the_plan_back_is_recorded(world: World) -> None:
     world.execute(rate=None)
     assert world.cluster.configs == {}
     assert world.runs.unfinished()[0].rollback == Plan(targets={T0: b(1, 2)})
@@ -155,7 +155,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("plan", "complaint"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_work_is_refused_before_any_write(world: World, plan: Plan, complaint: str) -> None:
+def test_an_impossible_move_is_refused_before_any_write(world: World, plan: Plan, complaint: str) -> None:
     led = PartitionReplicas(replicas=b(1, 2), leader=BrokerId(1))
     world.cluster.partitions |= {TopicPartition("big", n): led for n in range(5000)}
     world.cluster.partitions[TopicPartition("dead", 0)] = PartitionReplicas(replicas=b(1, 2))
@@ -165,14 +165,14 @@ def test_what_cannot_work_is_refused_before_any_write(world: World, plan: Plan, 
     assert world.runs.every() == ()
 
 
-def test_another_move_anywhere_needs_additional(world: World) -> None:
+def test_a_second_move_requires_additional(world: World) -> None:
     world.cluster.submit({U0: b(3)})
     with pytest.raises(Refused, match="Use --additional to override this"):
         world.execute()
     assert world.execute(additional=True).started == (T0,)
 
 
-def test_a_dead_source_gets_no_rate_and_is_named(world: World) -> None:
+def test_a_dead_source_gets_no_rate_and_is_reported(world: World) -> None:
     world.cluster.alive.discard(BrokerId(2))
     done = world.execute()
     assert done.notes[0].startswith("broker 2 is not alive")
@@ -180,7 +180,7 @@ def test_a_dead_source_gets_no_rate_and_is_named(world: World) -> None:
     assert world.cluster.configs[LEADERS] == "0:1,0:2"
 
 
-def test_reads_that_lag_behind_are_waited_for(world: World) -> None:
+def test_kquota_waits_for_reads_that_lag(world: World) -> None:
     world.cluster.lag = 3
     world.execute()
     world.cluster.finish(T0)
@@ -188,7 +188,7 @@ def test_reads_that_lag_behind_are_waited_for(world: World) -> None:
     assert world.cluster.configs == {}
 
 
-def test_a_write_that_is_never_seen_is_unknown_and_starts_no_move(world: World) -> None:
+def test_a_write_that_is_never_visible_is_unknown_and_starts_no_move(world: World) -> None:
     world.cluster.lag = 1000
     with pytest.raises(Unknown, match="aborting undoes it"):
         world.execute()
@@ -199,7 +199,7 @@ def test_a_write_that_is_never_seen_is_unknown_and_starts_no_move(world: World) 
     assert world.cluster.configs == {}
 
 
-def test_a_foreign_write_in_between_is_merged(world: World) -> None:
+def test_a_concurrent_write_of_another_tool_is_merged(world: World) -> None:
     world.cluster.meanwhile = [(LEADERS, "9:9"), (rate_of(1), "77")]
     world.execute()
     assert world.cluster.configs[LEADERS] == "9:9,0:1,0:2"
@@ -217,7 +217,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("setting", "error", "kind"), BROKEN.values(), ids=BROKEN)
-def test_a_failed_step_takes_back_what_was_written(
+def test_a_failed_step_reverts_earlier_writes(
     world: World, setting: Setting, error: KquotaError, kind: type[KquotaError]
 ) -> None:
     world.cluster.configs = {FOLLOWERS: "9:9"}
@@ -229,7 +229,7 @@ def test_a_failed_step_takes_back_what_was_written(
     assert world.open_runs() == 0
 
 
-def test_a_cluster_that_refuses_the_whole_move_gets_its_throttles_back(world: World) -> None:
+def test_throttles_are_restored_if_the_cluster_refuses_the_whole_move(world: World) -> None:
     world.cluster.refused = {T0: "no"}
     with pytest.raises(Refused, match=r"Error reassigning partition\(s\): t-0: no; .* was restored"):
         world.execute()
@@ -248,7 +248,7 @@ def test_a_move_that_starts_in_part_keeps_its_throttle_until_it_ends(world: Worl
     assert world.cluster.configs == {}
 
 
-def test_a_lost_answer_is_looked_up(world: World) -> None:
+def test_a_lost_answer_is_settled_by_a_read(world: World) -> None:
     world.cluster.lose_answer = True
     assert world.execute().started == (T0,)
 
@@ -265,7 +265,7 @@ def test_a_dead_broker_is_pending_until_it_is_back(world: World) -> None:
     assert world.cluster.configs == {}
 
 
-def test_what_waits_for_a_dead_broker_holds_nothing_of_a_later_move(world: World) -> None:
+def test_values_pending_for_a_dead_broker_do_not_block_a_later_move(world: World) -> None:
     world.execute()
     world.cluster.finish(T0)
     world.cluster.alive.discard(BrokerId(2))
@@ -281,7 +281,7 @@ def test_what_waits_for_a_dead_broker_holds_nothing_of_a_later_move(world: World
     assert world.cluster.configs == {}
 
 
-def test_a_run_that_lets_go_of_a_dead_broker_ends(world: World) -> None:
+def test_a_run_that_releases_a_dead_broker_ends(world: World) -> None:
     world.execute()
     world.cluster.finish(T0)
     world.cluster.alive.discard(BrokerId(2))
@@ -294,7 +294,7 @@ def test_a_run_that_lets_go_of_a_dead_broker_ends(world: World) -> None:
     assert (world.runs.unfinished(), set(world.cluster.configs)) == ((), left)
 
 
-def test_a_rate_that_an_operator_changed_stays_and_is_named(world: World) -> None:
+def test_a_rate_that_an_operator_changed_stays_and_is_reported(world: World) -> None:
     world.execute()
     world.cluster.write(rate_of(1), "5000")
     world.cluster.finish(T0)
@@ -302,7 +302,7 @@ def test_a_rate_that_an_operator_changed_stays_and_is_named(world: World) -> Non
     assert world.cluster.configs == {rate_of(1): "5000"}
 
 
-def test_a_throttle_that_is_not_ours_is_named_and_left(world: World) -> None:
+def test_a_throttle_of_another_tool_is_reported_and_left_unchanged(world: World) -> None:
     world.cluster.configs = {LEADERS: "0:1", rate_of(1): "7", rate_of(2): "7"}
     found = world.verify(Plan(targets={T0: b(1, 2)}))
     assert found.unknown == world.cluster.configs
@@ -310,7 +310,7 @@ def test_a_throttle_that_is_not_ours_is_named_and_left(world: World) -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["older first", "younger first"])
-def test_of_two_runs_the_last_one_gives_all_back(world: World, order: tuple[int, int]) -> None:
+def test_the_last_of_two_runs_restores_everything(world: World, order: tuple[int, int]) -> None:
     world.cluster.configs = {rate_of(1): "7"}
     plans = [PLAN, Plan(targets={T1: b(1, 3)})]
     world.execute()
@@ -327,7 +327,7 @@ def test_of_two_runs_the_last_one_gives_all_back(world: World, order: tuple[int,
     assert world.cluster.configs == {rate_of(1): "7"}
 
 
-def test_verify_of_a_deleted_topic_gives_the_rates_back(world: World) -> None:
+def test_verify_of_a_deleted_topic_restores_the_rates(world: World) -> None:
     world.execute()
     world.cluster.partitions.clear()
     for setting in (LEADERS, FOLLOWERS):
@@ -336,7 +336,7 @@ def test_verify_of_a_deleted_topic_gives_the_rates_back(world: World) -> None:
     assert world.cluster.configs == {}
 
 
-def test_what_somebody_takes_away_of_a_throttle_in_use_is_told_and_comes_back_when_asked_for(world: World) -> None:
+def test_removed_parts_of_a_throttle_in_use_are_reported_and_set_again_on_request(world: World) -> None:
     world.execute()
     throttled = dict(world.cluster.configs)
     world.cluster.write(FOLLOWERS, None)
@@ -351,7 +351,7 @@ def test_what_somebody_takes_away_of_a_throttle_in_use_is_told_and_comes_back_wh
     assert world.cluster.configs == {}
 
 
-def test_entries_go_with_their_partition_and_rates_with_the_last(world: World) -> None:
+def test_entries_are_removed_with_their_partition_and_rates_with_the_last(world: World) -> None:
     world.execute(Plan(targets={T0: b(1, 3), T1: b(1, 3)}))
     world.cluster.finish(T1)
     found = world.verify(Plan(targets={T0: b(1, 3), T1: b(1, 3)}))
@@ -363,7 +363,7 @@ def test_entries_go_with_their_partition_and_rates_with_the_last(world: World) -
     assert world.open_runs() == 0
 
 
-def test_a_topic_that_was_made_again_is_not_this_runs_business(world: World) -> None:
+def test_a_recreated_topic_is_not_part_of_the_run(world: World) -> None:
     world.execute()
     world.cluster.topic_ids["t"] = "another"
     world.cluster.partitions[T0] = PartitionReplicas(replicas=b(2), leader=BrokerId(2), isr=b(2))
@@ -376,7 +376,7 @@ def test_a_topic_that_was_made_again_is_not_this_runs_business(world: World) -> 
     assert world.open_runs() == 0
 
 
-def test_a_host_without_the_record_takes_away_what_the_plan_proves(world: World, tmp_path: Path) -> None:
+def test_a_host_without_the_record_removes_what_the_plan_proves(world: World, tmp_path: Path) -> None:
     world.cluster.write(LEADERS, "9:9,0:x")
     world.execute()
     world.cluster.finish(T0)
@@ -400,7 +400,7 @@ NOT_PROVEN = {
 
 
 @pytest.mark.parametrize(("leaders", "followers"), NOT_PROVEN.values(), ids=NOT_PROVEN)
-def test_what_the_plan_does_not_prove_stays(world: World, leaders: str, followers: str | None) -> None:
+def test_throttles_that_the_plan_does_not_prove_stay(world: World, leaders: str, followers: str | None) -> None:
     world.cluster.write(LEADERS, leaders)
     world.cluster.write(FOLLOWERS, followers)
     world.cluster.partitions[T0] = PartitionReplicas(replicas=b(1, 3), leader=BrokerId(1), isr=b(1, 3))
@@ -410,7 +410,7 @@ def test_what_the_plan_does_not_prove_stays(world: World, leaders: str, follower
 
 
 FOREIGN = {
-    # lists that another tool set for T0's move from 1,2 to 1,3: what a --cancel without a record leaves of them
+    # lists that another tool set for T0's move from 1,2 to 1,3, and the entries that a --cancel without a record leaves
     "just those of the move": ({LEADERS: "0:1,0:2", FOLLOWERS: "0:3"}, {}),
     "among others' entries": ({LEADERS: "0:1,0:2,7:7", FOLLOWERS: "0:3,7:8"}, {LEADERS: "7:7", FOLLOWERS: "7:8"}),
     "beside an entry that no broker can read": ({LEADERS: "0:1,0:2,0:x", FOLLOWERS: "0:3"}, {LEADERS: "0:x"}),
@@ -422,7 +422,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize(("lists", "left"), FOREIGN.values(), ids=FOREIGN.keys())
-def test_what_another_tool_throttled_goes_with_the_move_that_is_cancelled(
+def test_entries_of_another_tool_are_removed_with_the_cancelled_move(
     world: World, lists: dict[Setting, str], left: dict[Setting, str] | None
 ) -> None:
     world.cluster.submit({T0: b(1, 3)})
@@ -435,7 +435,7 @@ def test_what_another_tool_throttled_goes_with_the_move_that_is_cancelled(
     assert world.cluster.configs == (lists if left is None else left)
 
 
-def test_a_cancelled_plan_gives_its_throttle_back_also_where_a_topic_of_it_is_gone(world: World) -> None:
+def test_a_cancelled_plan_with_a_deleted_topic_restores_its_throttle(world: World) -> None:
     plan = Plan(targets={T0: b(1, 3), U0: b(1, 3)})
     world.execute(plan)
     del world.cluster.partitions[U0]

@@ -1,4 +1,4 @@
-"""The fake keeps the port's contract, so what passes on it is worth something."""
+"""The fake passes the port's contract, so tests on it are valid for a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killed at any step, in any way: one more command brings the run to its end, or back, and every value as it was."""
+"""Killed at any step, in any way: one more command completes or reverts the run, and restores every value."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u",
 ORIGINAL = {T0: b(1, 2), T1: b(2, 1), U0: b(3)}
 PLAN = Plan(targets={T0: b(1, 3), T1: b(3, 4), U0: b(3, 1)})
 PRIOR = {
-    Setting.of_topic("t", LEADER_REPLICAS): "0:1,9:9",  # an entry of its own that the move needs, and a foreign one
+    Setting.of_topic("t", LEADER_REPLICAS): "0:1,9:9",  # an entry that the move needs, and an entry of another tool
     Setting.of_topic("u", FOLLOWER_REPLICAS): "",
-    Setting.of_broker(BrokerId(1), LEADER_RATE): "1000",  # equal to ours
+    Setting.of_broker(BrokerId(1), LEADER_RATE): "1000",  # equal to kquota's
     Setting.of_broker(BrokerId(2), FOLLOWER_RATE): "77",
     Setting.of_topic("t", "retention.ms"): "5",
 }
@@ -55,7 +55,7 @@ class Stage:
             configs=dict(PRIOR),
             largest_submission=largest,
         )
-        # Between two waves the moves of the first one end.
+        # Between two waves the moves of the first wave end.
         self.clock = Ticks(on_sleep=lambda seconds: self.finish() if seconds >= 1 else None)
 
     @property
@@ -86,7 +86,7 @@ class Stage:
             recover(cluster, runs, self.clock, back, prepare_again(cluster, runs, self.clock, back), lambda _: None)
 
     def part(self) -> None:
-        """One of the moves has ended, the others run."""
+        """One of the moves has ended, the others continue."""
         self.cluster.finish(T1)
 
     def where(self) -> dict[TopicPartition, tuple[BrokerId, ...]]:
@@ -105,7 +105,7 @@ COMMANDS: dict[str, tuple[list[Command], Command]] = {
     "resume": ([Stage.execute, lambda stage, *_: stage.part()], Stage.resume),
 }
 WAYS = {f"{name}, at once": (name, None) for name in COMMANDS} | {
-    # As through ZooKeeper: one submission at a time, and no way back while it moves.
+    # As over ZooKeeper: one submission at a time, and no cancel during a move.
     f"{name}, wave by wave": (name, 100)
     for name in ("execute", "verify while it moves", "verify at the end", "resume")
 }
@@ -121,7 +121,7 @@ def killed(stage: Stage, command: Command, fate: Fate) -> bool:
 
 
 def fates(tmp_path: Path, name: str, largest: int | None, death: Death) -> list[Stage]:
-    """A stage for each n: the command died there."""
+    """A stage for each n, where the command died at step n."""
     before, command = COMMANDS[name]
     found: list[Stage] = []
     while True:
@@ -137,7 +137,7 @@ def fates(tmp_path: Path, name: str, largest: int | None, death: Death) -> list[
 @pytest.mark.parametrize("death", Death, ids=lambda death: death.value)
 @pytest.mark.parametrize(("name", "largest"), WAYS.values(), ids=WAYS)
 class TestKilledAtEveryStep:
-    def test_resume_ends_where_an_undisturbed_run_does(
+    def test_resume_has_the_same_result_as_an_uninterrupted_run(
         self, tmp_path: Path, name: str, largest: int | None, death: Death
     ) -> None:
         for n, stage in enumerate(fates(tmp_path, name, largest, death), 1):
@@ -150,7 +150,7 @@ class TestKilledAtEveryStep:
                 stage.clock.sleep(1)
                 stage.execute(stage.cluster, stage.runs)
             stage.finish()
-            for _ in range(2):  # what a dead kquota had not handed over is, and then it ends
+            for _ in range(2):  # work that a dead kquota had not submitted is submitted, and then the run ends
                 stage.resume(stage.cluster, stage.runs)
                 stage.finish()
             verify(stage.cluster, stage.runs, stage.clock, PLAN)
@@ -161,7 +161,9 @@ class TestKilledAtEveryStep:
             if aborting:
                 assert stage.where() == ORIGINAL, f"step {n}"
 
-    def test_abort_ends_where_it_began(self, tmp_path: Path, name: str, largest: int | None, death: Death) -> None:
+    def test_abort_restores_the_initial_state(
+        self, tmp_path: Path, name: str, largest: int | None, death: Death
+    ) -> None:
         for n, stage in enumerate(fates(tmp_path, name, largest, death), 1):
             begun = bool(stage.runs.unfinished())
             if largest is not None:
@@ -175,8 +177,8 @@ class TestKilledAtEveryStep:
                 assert stage.where() == ORIGINAL, f"step {n}"
 
 
-def test_a_verify_after_the_kill_leaves_no_throttle_once_nothing_moves(tmp_path: Path) -> None:
-    """A cron job does not know that a kquota died: it gives back, and the run can still go on or back."""
+def test_verify_after_a_kill_restores_all_throttles_once_nothing_moves(tmp_path: Path) -> None:
+    """A cron job restores throttles although a kquota died, and the run can still be resumed or aborted."""
     for n, stage in enumerate(fates(tmp_path, "execute", None, Death.AFTER), 1):
         stage.finish()
         verify(stage.cluster, stage.runs, stage.clock, PLAN)
@@ -190,10 +192,8 @@ def test_a_verify_after_the_kill_leaves_no_throttle_once_nothing_moves(tmp_path:
 
 @pytest.mark.parametrize("back", [Stage.abort, Stage.resume], ids=["abort", "resume"])
 @pytest.mark.parametrize("between", [[], [Stage.verify]], ids=["at once", "after a verify"])
-def test_a_broker_that_does_not_know_yet_of_the_last_write_loses_no_prior_value(
-    tmp_path: Path, between: list[Command], back: Command
-) -> None:
-    """KRaft: a broker that replays slowly still shows what stood before the write of the kquota that died."""
+def test_a_lagging_broker_does_not_lose_a_prior_value(tmp_path: Path, between: list[Command], back: Command) -> None:
+    """KRaft: a lagging broker still shows the value before the last write of the kquota that died."""
     for n in range(1, 100):
         stage = Stage(tmp_path / str(n), None)
         stage.cluster.lag = 3

@@ -1,4 +1,4 @@
-"""Moves between log dirs on the fake: begun once, seen, waited for, given up, turned back."""
+"""Moves between log dirs on the fake: started once, seen, waited for, given up, cancelled."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ def clock() -> Ticks:
     return Ticks()
 
 
-def test_only_what_is_not_on_its_way_is_asked_for_and_only_once(
-    dirs: MemoryDirs, clock: Ticks, name: TopicPartition
-) -> None:
+def test_only_missing_copies_are_requested_and_only_once(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
     dirs.slow(ONE)
     wanted = {(name, ONE): B, (name, TWO): A}
     assert log_dir_actions.start(dirs, clock, wanted) == Started(begun={(name, ONE): B})
@@ -52,7 +50,9 @@ def test_only_what_is_not_on_its_way_is_asked_for_and_only_once(
     assert dirs.writes == 1
 
 
-def test_a_replica_that_is_not_there_yet_is_waited_for(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
+def test_kquota_waits_for_a_replica_that_does_not_exist_yet(
+    dirs: MemoryDirs, clock: Ticks, name: TopicPartition
+) -> None:
     replica = (name, THREE)
     dirs.late[replica] = 5
     assert log_dir_actions.start(dirs, clock, {replica: B}) == Started(begun={replica: B})
@@ -60,35 +60,35 @@ def test_a_replica_that_is_not_there_yet_is_waited_for(dirs: MemoryDirs, clock: 
     assert 0 < clock.slept < 1
 
 
-def test_waiting_ends(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
+def test_the_wait_for_a_replica_ends(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
     wanted = {(name, THREE): B, (name, ONE): B}
     done = log_dir_actions.start(dirs, clock, wanted, timeout=3)
     assert done == Started(begun={(name, ONE): B}, waiting={(name, THREE): "has not begun"})
     assert 3 <= clock.slept < 3.2
 
 
-def test_a_dead_broker_holds_up_nobody(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
+def test_a_dead_broker_does_not_delay_the_others(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
     dirs.dead.add(TWO)
     done = log_dir_actions.start(dirs, clock, {(name, ONE): B, (name, TWO): B})
     assert done == Started(begun={(name, ONE): B}, waiting={(name, TWO): "is not alive"})
     assert clock.slept < 1
 
 
-def test_a_refusal_is_told_and_the_others_begin(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
+def test_a_refusal_is_reported_and_the_others_start(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
     done = log_dir_actions.start(dirs, clock, {(name, ONE): "/no/such", (name, TWO): B})
     assert done.begun == {(name, TWO): B}
     assert "LogDirNotFound (57)" in str(done.refused[name, ONE])
     assert (done.waiting, clock.slept) == ({}, 0)
 
 
-def test_a_lost_answer_is_settled_by_reading(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
+def test_a_lost_answer_is_settled_by_reading_the_log_dirs(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
     dirs.lost.add(ONE)
     dirs.slow(ONE)
     assert log_dir_actions.start(dirs, clock, {(name, ONE): B}) == Started(begun={(name, ONE): B})
     assert dirs.writes == 1
 
 
-def test_what_is_announced_is_made_there_at_once(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
+def test_an_announced_replica_is_created_in_its_log_dir(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
     wanted = {(name, ONE): B, (name, THREE): B}
     reading = log_dir_actions.check(dirs, wanted)
     log_dir_actions.announce(dirs, wanted, reading)
@@ -99,7 +99,9 @@ def test_what_is_announced_is_made_there_at_once(dirs: MemoryDirs, clock: Ticks,
     assert dirs.writes == 2
 
 
-def test_a_copy_turns_back_and_a_second_cancel_finds_none(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
+def test_a_copy_is_cancelled_and_a_second_cancel_finds_none(
+    dirs: MemoryDirs, clock: Ticks, name: TopicPartition
+) -> None:
     dirs.slow(ONE)
     wanted = {(name, ONE): B, (name, TWO): A}
     log_dir_actions.start(dirs, clock, wanted)
@@ -109,9 +111,7 @@ def test_a_copy_turns_back_and_a_second_cancel_finds_none(dirs: MemoryDirs, cloc
     assert dirs.writes == 2
 
 
-def test_a_copy_that_ends_before_it_can_be_turned_back_stays(
-    dirs: MemoryDirs, clock: Ticks, name: TopicPartition
-) -> None:
+def test_a_copy_that_ends_before_its_cancel_stays(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
     class CopyingMeanwhile(Ticks):
         def sleep(self, seconds: float) -> None:
             dirs.fast(ONE)
@@ -124,14 +124,12 @@ def test_a_copy_that_ends_before_it_can_be_turned_back_stays(
     assert dirs.places[replica] == Place(current=B)
 
 
-def test_what_a_dead_broker_copies_is_not_known_to_be_cancelled(
-    dirs: MemoryDirs, clock: Ticks, name: TopicPartition
-) -> None:
+def test_the_cancel_of_a_copy_on_a_dead_broker_is_unknown(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
     dirs.dead.add(ONE)
     assert log_dir_actions.cancel(dirs, clock, {(name, ONE): B}) == Started(waiting={(name, ONE): "is not alive"})
 
 
-def test_checked_before_the_first_write(dirs: MemoryDirs, name: TopicPartition) -> None:
+def test_log_dirs_are_checked_before_the_first_write(dirs: MemoryDirs, name: TopicPartition) -> None:
     with pytest.raises(Refused, match=r"broker 1 has no log dir /no/such \(it has: /data/a, /data/b\)"):
         log_dir_actions.check(dirs, {(name, ONE): "/no/such"})
     dirs.dead.add(TWO)

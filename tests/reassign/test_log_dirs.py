@@ -1,4 +1,4 @@
-"""Where replicas shall be and what has become of it: states, Kafka's sentences, what is asked for, what is refused."""
+"""The target log dirs of replicas and their progress: states, Kafka's sentences, requests, refusals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DONE, GOING, ELSEWHERE = Progress.DONE, Progress.IN_PROGRESS, Progress.ELSEWHERE
 
 
 def reading(place: Place = NOWHERE, silent: bool = False) -> LogDirReading:
-    """Of replica t-0 on broker 1, which shall be in B."""
+    """A reading of replica t-0 on broker 1, whose target is B."""
     if silent:
         return LogDirReading(silent={ONE: "is not alive"})
     return LogDirReading(dirs={ONE: {A: None, B: None}}, places={} if place == NOWHERE else {(T0, ONE): place})
@@ -86,7 +86,7 @@ def test_a_replica_of_a_partition_at_rest(
 
 
 @pytest.mark.parametrize(("found", "state", "progress", "line"), STATES.values(), ids=STATES)
-def test_while_its_partition_moves_nothing_has_ended(
+def test_no_replica_has_ended_while_its_partition_moves(
     found: LogDirReading, state: LogDirState, progress: Progress, line: str
 ) -> None:
     status = log_dirs.statuses({(T0, ONE): B}, found, {T0: HERE}, {T0})
@@ -98,14 +98,14 @@ def test_while_its_partition_moves_nothing_has_ended(
     "now", [{}, {T0: PartitionReplicas(replicas=(TWO,))}], ids=["topic deleted", "moved elsewhere"]
 )
 @pytest.mark.parametrize("silent", [True, False])
-def test_a_replica_that_its_partition_has_no_more_never_comes(
+def test_a_replica_removed_from_its_partition_never_arrives(
     now: dict[TopicPartition, PartitionReplicas], silent: bool
 ) -> None:
     (status,) = log_dirs.statuses({(T0, ONE): B}, reading(silent=silent), now, ())
     assert status.progress is ELSEWHERE
 
 
-def test_lines_stand_in_kafkas_order_broker_topic_partition() -> None:
+def test_lines_are_sorted_like_kafka_by_broker_topic_partition() -> None:
     u0, t10 = TopicPartition("u", 0), TopicPartition("t", 10)
     wanted = dict.fromkeys([(T0, TWO), (u0, ONE), (t10, ONE), (T1, ONE)], A)
     order = [(T1, ONE), (t10, ONE), (u0, ONE), (T0, TWO)]
@@ -135,7 +135,7 @@ def test_the_dirs_of_a_plan_are_written_as_brokers_write_them() -> None:
     assert log_dirs.replicas(plan) == ((T0, ONE), (T0, TWO), (T1, ONE), (T1, TWO))
 
 
-def test_the_way_back_names_where_each_replica_is_not_where_it_goes() -> None:
+def test_the_plan_back_names_the_current_log_dirs() -> None:
     plan = Plan(targets={T0: (ONE, TWO), T1: (THREE,)})
     found = LogDirReading(places={(T0, ONE): Place(current=A, future=B, lag=1)}, silent={THREE: "is not alive"})
     assert log_dirs.with_dirs(plan, found).log_dirs == {(T0, ONE): A}
@@ -146,7 +146,7 @@ def test_the_rate_is_for_the_brokers_that_copy_between_their_dirs() -> None:
     assert log_dirs.brokers([(T0, TWO), (T0, ONE), (T1, ONE)]) == (ONE, TWO)
 
 
-def test_through_a_zookeeper_a_plan_names_no_log_dir() -> None:
+def test_a_plan_over_zookeeper_cannot_name_log_dirs() -> None:
     log_dirs.must_have_brokers(Plan(targets={T0: (ONE,)}))
     with pytest.raises(Invalid) as caught:
         log_dirs.must_have_brokers(Plan(targets={T0: (ONE,)}, log_dirs={(T0, ONE): A}))
@@ -173,7 +173,7 @@ def test_a_log_dir_that_cannot_be_moved_into_is_refused(here: dict[str, str | No
     assert str(caught.value).endswith("nothing was written")
 
 
-def test_the_dir_a_replica_is_in_may_be_closed_to_others() -> None:
+def test_the_current_dir_of_a_replica_may_be_offline_for_others() -> None:
     log_dirs.check(
         {(T0, ONE): B}, LogDirReading(dirs={ONE: {B: "it is cordoned"}}, places={(T0, ONE): Place(current=B)})
     )
@@ -185,7 +185,7 @@ REPLICAS = st.dictionaries(st.tuples(st.sampled_from([T0, T1]), st.sampled_from(
 
 
 @given(REPLICAS, st.dictionaries(st.tuples(st.sampled_from([T0, T1]), st.sampled_from([ONE, TWO])), PATHS))
-def test_what_is_asked_for_is_not_done_and_what_goes_back_is_on_its_way(
+def test_requested_copies_are_not_done_and_cancelled_ones_are_in_progress(
     places: dict[ReplicaId, Place], wanted: dict[ReplicaId, str]
 ) -> None:
     found = LogDirReading(places=places)

@@ -1,4 +1,4 @@
-"""What a move carries, broker by broker: FACTS' measured cases, and no guess where a rate is unknown."""
+"""The bytes that each broker copies in a move: FACTS' measured cases, and no guess for an unknown rate."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def held(*replicas: int, isr: tuple[int, ...] | None = None, leader: int | None 
 
 
 CASES = {
-    # partition now, target, bytes, written, throttle: can it end, and the throttle that it needs
+    # partition now, target, bytes, written, throttle: whether it can end, and the throttle that it needs
     "the in-sync follower eats the throttle, as measured: 5 MB/s": (held(1, 2), b(1, 3), 91 * MB, 3 * MB, 5, False, 6),
     "... and 8 MB/s": (held(1, 2), b(1, 3), 91 * MB, 3 * MB, 8, True, 6),
     "a follower out of sync eats nothing yet": (held(1, 2, isr=(1,)), b(1, 3), 91 * MB, 3 * MB, 5, True, 3),
@@ -36,7 +36,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("now", "target", "size", "written", "rate", "ends", "least"), CASES.values(), ids=CASES)
-def test_it_ends_when_the_throttle_outruns_the_writes(
+def test_a_move_ends_if_the_throttle_exceeds_the_writes(
     now: PartitionReplicas, target: tuple[BrokerId, ...], size: int, written: int, rate: int, ends: bool, least: int
 ) -> None:
     moving = moves(Plan(targets={T0: target}), {T0: now})
@@ -54,7 +54,7 @@ def test_each_broker_carries_the_sum_of_its_copies() -> None:
     ]
 
 
-def test_an_unknown_rate_is_never_taken_for_none() -> None:
+def test_an_unknown_rate_is_never_taken_for_0() -> None:
     partitions = {T0: held(1, 2), T1: held(2)}
     moving = moves(Plan(targets={T0: b(1, 3), T1: b(3)}), partitions)
     found = pace(carried(moving, partitions, {T0: 10, T1: 20}, {T0: 1.0}), ByteRate(100))
@@ -64,7 +64,7 @@ def test_an_unknown_rate_is_never_taken_for_none() -> None:
     assert (three.broker, three.side, three.writes) == (3, Side.DESTINATION, None)
 
 
-def test_what_copies_nothing_carries_nothing() -> None:
+def test_a_move_without_copies_needs_no_throttle() -> None:
     partitions = {T0: held(1, 2, 3), T1: PartitionReplicas(replicas=b(1, 2))}
     moving = moves(Plan(targets={T0: b(1, 2), T1: b(3)}), partitions)
     assert carried(moving, partitions, {T0: 10}, {}).links == ()

@@ -1,4 +1,4 @@
-"""What moves, and which throttle that needs: KIP-73's rules as cases."""
+"""The copies of a move and the throttle that they need: KIP-73's rules as cases."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_moves(
     assert throttled_brokers(moving) == brokers
 
 
-def test_entries_of_one_topic_stand_together_sorted_as_strings() -> None:
+def test_entries_of_one_topic_are_in_one_list_sorted_as_strings() -> None:
     targets = {TopicPartition(topic, n): b(2) for topic, n in (("t", 2), ("t", 10), ("s", 0))}
     moving = moves(Plan(targets=targets), dict.fromkeys(targets, at(1)))
     assert list_entries(moving) == {
@@ -63,12 +63,12 @@ def test_entries_of_one_topic_stand_together_sorted_as_strings() -> None:
     }
 
 
-def test_the_rate_stands_on_both_sides_of_every_broker() -> None:
+def test_the_rate_is_set_on_both_sides_of_every_broker() -> None:
     assert rates(b(2, 1), ByteRate(1000)) == {
         Setting.of_broker(broker, key): ("1000",) for broker in b(1, 2) for key in (LEADER_RATE, FOLLOWER_RATE)
     }
 
 
-def test_the_way_back_of_a_move_under_way_is_where_it_came_from() -> None:
+def test_the_plan_back_of_a_running_move_is_its_origin() -> None:
     now = {T0: at(1, 3, 2, adding=(3,), removing=(2,))}
     assert rollback(Plan(targets={T0: b(1, 3)}), now) == Plan(targets={T0: b(1, 2)})

@@ -1,4 +1,4 @@
-"""A plan is read strictly: whatever is wrong is named with its place, and a sound plan survives its own text."""
+"""A plan is read strictly: each error names its position, and a valid plan is read back unchanged."""
 
 from __future__ import annotations
 
@@ -205,20 +205,20 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "complaint"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_named_with_its_place(text: str, complaint: str) -> None:
+def test_errors_name_their_position(text: str, complaint: str) -> None:
     with pytest.raises(Invalid) as raised:
         parse(text, "plan.json")
     assert str(raised.value) == f"plan.json: {complaint}"
 
 
-def test_a_comma_too_many_is_named_with_its_place() -> None:
-    """Python 3.13 names the comma, older ones what stands behind it."""
+def test_an_extra_comma_is_reported_with_its_position() -> None:
+    """Python 3.13 names the comma, older ones the character after it."""
     with pytest.raises(Invalid, match=r"^plan\.json: line 1 column 23[01]: is not JSON: "):
         parse(KAFKAS.replace("]}]}", "]},]}"), "plan.json")
 
 
 @given(st.text() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))
-def test_no_text_does_worse_than_invalid(text: str) -> None:
+def test_any_text_is_either_valid_or_raises_invalid(text: str) -> None:
     try:
         parse(text, "plan.json")
     except Invalid as error:
@@ -226,21 +226,21 @@ def test_no_text_does_worse_than_invalid(text: str) -> None:
 
 
 @given(plans)
-def test_a_plan_survives_its_own_text(plan: Plan) -> None:
+def test_a_plan_is_read_back_unchanged(plan: Plan) -> None:
     assert parse(plan.text(), "") == plan
     assert list(plan.targets) == sorted(plan.targets)
 
 
-def test_the_text_is_kafkas() -> None:
+def test_the_text_matches_kafka() -> None:
     assert parse(KAFKAS, "").text() == KAFKAS
 
 
-def test_version_and_log_dirs_may_be_left_out_as_for_kafka() -> None:
+def test_version_and_log_dirs_are_optional_as_in_kafka() -> None:
     plan = parse('{"partitions":[{"topic":"t","partition":0,"replicas":[2,1],"x":1}]}', "")
     assert plan == Plan(targets={TopicPartition("t", 0): (BrokerId(2), BrokerId(1))})
 
 
-def test_log_dirs_are_kept_and_make_another_plan_of_the_same_run() -> None:
+def test_log_dirs_change_the_plan_but_not_its_run() -> None:
     plan = parse(KAFKAS.replace('[3,2],"log_dirs":["any","any"]', '[3,2],"log_dirs":["/a","any"]'), "")
     assert plan.log_dirs == {(TopicPartition("b", 9), BrokerId(3)): "/a"}
     assert plan != parse(KAFKAS, "")
@@ -251,7 +251,7 @@ def test_log_dirs_are_kept_and_make_another_plan_of_the_same_run() -> None:
 
 
 @given(plans)
-def test_the_order_of_a_file_makes_no_other_run(plan: Plan) -> None:
+def test_the_order_of_a_file_does_not_change_the_run(plan: Plan) -> None:
     time = datetime(2026, 3, 1, tzinfo=UTC)
     turned = Plan(targets=dict(reversed(list(plan.targets.items()))))
     assert run_id(turned, time) == run_id(plan, time)
@@ -267,7 +267,7 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT)
-def test_what_kafka_reads_is_read(text: str) -> None:
+def test_files_that_kafka_accepts_are_read(text: str) -> None:
     assert parse(text, "") == Plan(targets={TopicPartition("t", 0): (BrokerId(2), BrokerId(1))})
 
 
@@ -276,7 +276,7 @@ def test_the_longest_name() -> None:
 
 
 @given(plans, st.booleans())
-def test_a_field_that_nobody_reads_changes_nothing_and_is_named(plan: Plan, paths: bool) -> None:
+def test_an_ignored_field_is_reported_and_has_no_effect(plan: Plan, paths: bool) -> None:
     known = plan.text().replace('"any"', '"/a"') if paths else plan.text()
     warnings: list[str] = []
     read_ = parse(known.replace('"topic":', '"logDirs":["/x\\u001b"],"topic":'), "plan.json", warnings.append)

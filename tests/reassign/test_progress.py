@@ -1,4 +1,4 @@
-"""What has become of a plan, in the words of Kafka 4.3.1's tool (goldens taken from the tool itself)."""
+"""The progress of a plan, in the words of Kafka 4.3.1's tool (goldens taken from the tool itself)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_sentences(said: str, expected: str) -> None:
     assert said == expected
 
 
-def test_the_way_back_is_printed_as_kafka_prints_it() -> None:
+def test_the_plan_back_is_printed_like_kafka() -> None:
     assert words.current_assignment(Plan(targets={A0: b(2)})) == (
         "Current partition replica assignment\n\n"
         '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[2],"log_dirs":["any"]}]}\n\n'

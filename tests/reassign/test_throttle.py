@@ -1,4 +1,4 @@
-"""Laws of taking and giving back: nobody else's throttle is ever lost, and ours never stays."""
+"""Properties of setting and restoring: no throttle of another tool is lost, and none of kquota stays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RATE = Setting.of_broker(BrokerId(1), LEADER_RATE)
 entry = st.builds(lambda p, b: f"{p}:{b}", st.integers(0, 3), st.integers(0, 3))
 some = st.lists(entry, max_size=5, unique=True).map(tuple)
 ours = st.lists(entry, min_size=1, max_size=5, unique=True).map(sorted).map(tuple)
-# What others left: unset, empty, everything, a plain list, or one that 2.8's APPEND or a person's comma made.
+# Lists of others: unset, empty, everything, a plain list, or one with a comma of 2.8's APPEND or of a person.
 lists = st.none() | st.just("") | st.just("*") | some.map(",".join) | some.map(lambda e: "," + ", ".join(e))
 rate_texts = st.none() | st.integers(1, 5).map(str)
 
@@ -40,7 +40,7 @@ def test_merge(current: str | None, added: tuple[str, ...], merged: str) -> None
 
 
 @given(lists, ours)
-def test_a_merged_list_is_well_formed_and_whole(current: str | None, added: tuple[str, ...]) -> None:
+def test_a_merged_list_is_well_formed_and_complete(current: str | None, added: tuple[str, ...]) -> None:
     merged = merge(current, added)
     assert not merged.startswith(",")
     assert merged == "*" or merged.split(",") == list(dict.fromkeys((*entries(current), *added)))
@@ -63,8 +63,8 @@ TAKEN_AWAY = {
 }
 
 
-def test_a_list_that_a_dead_kquota_left_empty_is_no_value_of_an_operators() -> None:
-    """From 3.4 entries are subtracted, which leaves "", and only then the list is unset."""
+def test_an_empty_list_of_a_dead_kquota_is_not_restored() -> None:
+    """From 3.4 on entries are subtracted, which leaves "". Only afterwards the list is deleted."""
     mine = Taken(setting=LIST, prior=None, ours=("0:1",))
     again = take(LIST, "", ("0:2",), mine, ())
     assert again == Taken(setting=LIST, prior=None, ours=("0:1", "0:2"))
@@ -76,7 +76,7 @@ def test_without(current: str | None, gone: tuple[str, ...], prior: str | None, 
     assert without(current, gone, prior) == left
 
 
-# What others have done to a list since a run took it, and what a second run must then restore in its stead.
+# Changes by others to a list since a run set it, and the value that a second run must then restore.
 CHANGED_SINCE = {
     "nothing": ("8:8, 9:9,0:1", "8:8, 9:9"),
     "taken theirs away": ("0:1", ""),
@@ -86,7 +86,7 @@ CHANGED_SINCE = {
 
 
 @pytest.mark.parametrize(("now", "restored"), CHANGED_SINCE.values(), ids=CHANGED_SINCE)
-def test_a_run_that_takes_the_whole_list_restores_what_others_have_made_of_it(now: str, restored: str) -> None:
+def test_a_run_with_the_whole_list_restores_the_edits_of_others(now: str, restored: str) -> None:
     first = Taken(setting=LIST, prior="8:8, 9:9", ours=("0:1",))
     whole = take(LIST, now, ("*",), None, (first,))
     assert restored_value(whole, "*", ()) == restored
@@ -98,7 +98,7 @@ def applied(setting: Setting, now: str | None, wanted: tuple[str, ...]) -> str |
 
 
 @given(lists, ours)
-def test_a_restored_list_is_what_it_was(prior: str | None, wanted: tuple[str, ...]) -> None:
+def test_a_restored_list_equals_the_prior_value(prior: str | None, wanted: tuple[str, ...]) -> None:
     taken = take(LIST, prior, wanted, None, ())
     during = applied(LIST, prior, wanted)
     assert set(wanted) <= set(entries(during)) or during == "*"
@@ -106,14 +106,14 @@ def test_a_restored_list_is_what_it_was(prior: str | None, wanted: tuple[str, ..
 
 
 @given(rate_texts, st.integers(1, 5).map(str))
-def test_a_restored_rate_is_what_it_was(prior: str | None, rate: str) -> None:
+def test_a_restored_rate_equals_the_prior_value(prior: str | None, rate: str) -> None:
     taken = take(RATE, prior, (rate,), None, ())
     assert applied(RATE, prior, (rate,)) == rate
     assert restored_value(taken, rate, ()) == prior
 
 
 @given(lists.filter(lambda text: text != "*"), ours, some, some)
-def test_others_edits_survive(
+def test_edits_of_others_survive(
     prior: str | None, wanted: tuple[str, ...], came: tuple[str, ...], went: tuple[str, ...]
 ) -> None:
     taken = take(LIST, prior, wanted, None, ())
@@ -127,20 +127,20 @@ def test_others_edits_survive(
 
 
 @given(rate_texts, rate_texts)
-def test_a_rate_that_somebody_changed_stays(prior: str | None, theirs: str | None) -> None:
+def test_a_rate_that_another_tool_changed_stays(prior: str | None, theirs: str | None) -> None:
     taken = take(RATE, prior, ("1000",), None, ())
     assert restored_value(taken, theirs, ()) == theirs
 
 
 @given(lists, ours)
-def test_taking_again_takes_nothing_more(prior: str | None, wanted: tuple[str, ...]) -> None:
+def test_setting_again_changes_nothing(prior: str | None, wanted: tuple[str, ...]) -> None:
     first = take(LIST, prior, wanted, None, ())
     during = applied(LIST, prior, wanted)
     assert take(LIST, during, wanted, first, ()) == first
     assert needed({LIST: wanted}, {LIST: during}) == ()
 
 
-def test_a_rate_that_is_raised_goes_back_to_what_was_first() -> None:
+def test_a_raised_rate_is_restored_to_the_first_value() -> None:
     first = take(RATE, "7", ("10",), None, ())
     second = take(RATE, "10", ("20",), first, ())
     assert second == Taken(setting=RATE, prior="7", ours=("10", "20"))
@@ -154,7 +154,7 @@ def test_a_rate_that_an_operator_set_meanwhile_is_the_new_prior() -> None:
 
 @pytest.mark.parametrize("older_first", [True, False], ids=["older ends first", "younger ends first"])
 @given(prior=lists, mine=ours, theirs=ours)
-def test_two_runs_on_one_list_give_it_back_together(
+def test_two_runs_on_one_list_restore_it_together(
     older_first: bool, prior: str | None, mine: tuple[str, ...], theirs: tuple[str, ...]
 ) -> None:
     older = take(LIST, prior, mine, None, ())
@@ -169,9 +169,7 @@ def test_two_runs_on_one_list_give_it_back_together(
 
 @pytest.mark.parametrize("older_first", [True, False], ids=["older ends first", "younger ends first"])
 @given(prior=rate_texts, mine=st.sampled_from("123456"), theirs=st.sampled_from("123456"))
-def test_two_runs_on_one_rate_give_it_back_together(
-    older_first: bool, prior: str | None, mine: str, theirs: str
-) -> None:
+def test_two_runs_on_one_rate_restore_it_together(older_first: bool, prior: str | None, mine: str, theirs: str) -> None:
     older = take(RATE, prior, (mine,), None, ())
     younger = take(RATE, mine, (theirs,), None, (older,))
     first, last = (older, younger) if older_first else (younger, older)
@@ -195,7 +193,7 @@ SEEN = {
 
 
 @pytest.mark.parametrize(("setting", "before", "after", "value", "seen"), SEEN.values(), ids=SEEN)
-def test_a_change_is_seen(
+def test_a_visible_change_is_recognized(
     setting: Setting, before: str | None, after: str | None, value: str | None, seen: bool
 ) -> None:
     assert Change(setting=setting, before=before, after=after).seen_in(value) is seen

@@ -1,4 +1,4 @@
-"""A plan whose list entries do not fit a topic's list at once is handed over wave by wave."""
+"""A plan whose entries do not fit into a topic's list at once is submitted in waves."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def big(world: World) -> None:
     world.cluster.partitions = {n: PartitionReplicas(replicas=r, leader=r[0], isr=r) for n, r in BIG.items()}
 
 
-def test_a_list_that_would_be_too_long_goes_in_waves(world: World) -> None:
-    """While --execute waits, each look finds the wave before at its end."""
+def test_a_list_that_would_be_too_long_is_set_in_waves(world: World) -> None:
+    """While --execute waits, each check finds that the previous wave has ended."""
     big(world)
     longest = 0
 
@@ -61,7 +61,7 @@ def test_with_consent_the_whole_topic_is_throttled_at_once(world: World) -> None
     assert world.cluster.configs == {followers: "7:7"}
 
 
-def test_two_runs_under_one_star_and_the_last_one_takes_it_away(world: World) -> None:
+def test_the_last_of_two_runs_removes_a_shared_wildcard(world: World) -> None:
     big(world)
     asked = Asked(throttle=ByteRate(1000), whole_topics=True, additional=True)
     first = Plan(targets={n: b(1, 3) for n in BIG if n.partition < 2999})
@@ -82,7 +82,7 @@ FULL = ",".join([*(f"{n}:900" for n in range(1_000, 4_640)), "9:9"])
 
 
 def wait(world: World, seconds: float, instead: str | None = None) -> None:
-    """The waves end, and what room they leave somebody else takes."""
+    """The waves end, and another tool uses the free space."""
     for name, now in list(world.cluster.partitions.items()):
         if seconds >= 1 and now.moving:
             world.cluster.finish(name)
@@ -90,7 +90,7 @@ def wait(world: World, seconds: float, instead: str | None = None) -> None:
                 world.cluster.write(Setting.of_topic("big", LEADER_REPLICAS), instead)
 
 
-def test_a_list_that_somebody_fills_between_two_waves_ends_the_waiting(world: World) -> None:
+def test_a_list_that_another_tool_fills_between_waves_ends_the_wait(world: World) -> None:
     big(world)
     world.clock = Ticks(lambda seconds: wait(world, seconds, FULL))
     with pytest.raises(Incomplete, match=r"no room for another entry.* partitions are not submitted yet; .* resuming"):
@@ -105,7 +105,7 @@ def test_a_list_that_somebody_fills_between_two_waves_ends_the_waiting(world: Wo
     assert world.cluster.configs == {}
 
 
-def test_who_waits_is_told_once_of_each_wave(world: World) -> None:
+def test_each_wave_is_reported_once(world: World) -> None:
     big(world)
     looks = 0
 
@@ -122,7 +122,7 @@ def test_who_waits_is_told_once_of_each_wave(world: World) -> None:
     assert looks >= 5 * len(told) > 0
 
 
-def test_a_cluster_that_goes_between_two_waves_leaves_what_moves_on_record(
+def test_running_moves_stay_recorded_if_the_cluster_fails_between_waves(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     big(world)
@@ -139,7 +139,7 @@ def test_a_cluster_that_goes_between_two_waves_leaves_what_moves_on_record(
         world.execute(BIG_PLAN)
 
 
-def test_the_list_that_is_full_is_the_one_that_is_named(world: World) -> None:
+def test_the_error_names_the_full_list(world: World) -> None:
     world.cluster.configs = {Setting.of_topic("u", LEADER_REPLICAS): FULL}
     with pytest.raises(Refused, match=r"topic u leader.replication.throttled.replicas has no room"):
         world.execute(Plan(targets={U0: b(1, 3)}))

@@ -1,4 +1,4 @@
-"""The sandbox on real servers: it comes up, it is broken on purpose, and it always goes down."""
+"""The sandbox on real servers: it starts, it is broken on purpose, and it always stops."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def test_every_server_runs_and_kafkas_own_tool_sees_three_brokers(cluster: Sandb
     assert [f"broker {n} are" in answer.stdout for n in (1, 2, 3)] == [True] * 3, answer.stdout
 
 
-def test_a_zookeeper_alone_needs_no_kafka(zookeeper: Sandbox) -> None:
+def test_zookeeper_alone_needs_no_kafka(zookeeper: Sandbox) -> None:
     assert (zookeeper.running, zookeeper.kafka, zookeeper.bootstrap) == (True, None, "")
 
 
 CHOOSES = "from kquota.sandbox import servers; print(*servers.free_ports(40), flush=True); input()"
 
 
-def test_two_that_choose_ports_at_once_choose_different_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before either listens, and with ids that let both begin at the same port; who has ended keeps none."""
+def test_concurrent_sandboxes_choose_different_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before either listens, and with ids that start the search at the same port. A process that ended keeps none."""
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", CHOOSES], stdin=pipe, stdout=pipe, text=True) as other:
         monkeypatch.setattr(os, "getpid", lambda: other.pid)
@@ -50,9 +50,7 @@ def test_two_that_choose_ports_at_once_choose_different_ones(monkeypatch: pytest
 
 
 @pytest.mark.kafka
-def test_a_folder_may_be_called_anything_that_java_could_misread(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_folder_names_may_contain_characters_special_to_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / r"a b=ü\u0041#"))
     try:
         cluster = sandbox.up(name="odd", kafka="2.8.2", brokers=1)

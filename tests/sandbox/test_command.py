@@ -1,4 +1,4 @@
-"""`kquota sandbox` as a person and a script use it: exit code, stdout and stderr, on real servers."""
+"""`kquota sandbox` for people and scripts: exit code, stdout and stderr, on real servers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.sandbox.watch import runs, until
 
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A sandbox's name for one test; whatever the test leaves is taken down."""
+    """A sandbox's name for one test. Its servers are stopped afterwards."""
     chosen = f"test-{abs(hash(request.node.name))}"
     yield chosen
     kquota("sandbox", "down", chosen)
 
 
 @pytest.mark.zookeeper
-def test_a_whole_life(name: str) -> None:
+def test_a_sandbox_from_up_to_down(name: str) -> None:
     assert kquota("sandbox", "status", name) == Ran(1, "", f"kquota: there is no sandbox {name}\n")
     assert kquota("sandbox", "env", name).code == 1
 
@@ -49,7 +49,7 @@ def test_a_whole_life(name: str) -> None:
     assert kquota("sandbox", "down", name) == Ran(0, "", f"kquota: there is no sandbox {name}\n")
 
 
-def test_each_kafka_is_told_with_its_servers(cluster: Sandbox) -> None:
+def test_each_kafka_is_listed_with_its_servers(cluster: Sandbox) -> None:
     status = kquota("sandbox", "status", cluster.name, "--output", "json")
     assert status.code == 0
     document = json.loads(status.out)
@@ -87,7 +87,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("arguments", "code", "words"), BAD.values(), ids=BAD.keys())
-def test_bad_input_is_one_line_and_starts_nothing(arguments: list[str], code: int, words: str) -> None:
+def test_bad_input_prints_one_line_and_starts_no_server(arguments: list[str], code: int, words: str) -> None:
     ran = kquota("sandbox", *arguments)
     assert (ran.code, ran.out) == (code, "")
     assert words in ran.err
@@ -101,7 +101,9 @@ MISSING = {
 
 
 @pytest.mark.parametrize("package", MISSING)
-def test_what_is_missing_is_named_with_the_command_that_adds_it(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_part_is_reported_with_the_command_that_adds_it(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words, path = MISSING[package]
     if path is not None:
         monkeypatch.setenv("PATH", path)
@@ -115,7 +117,9 @@ def test_what_is_missing_is_named_with_the_command_that_adds_it(package: str, mo
 
 
 @pytest.mark.zookeeper
-def test_all_goes_down_and_what_runs_is_listed(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+def test_running_sandboxes_are_listed_and_all_are_stopped(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert kquota("sandbox", "status") == Ran(0, "", "kquota: there is no sandbox\n")
     up = kquota("sandbox", "up", name, "--zookeeper-only", "--output", "json")

@@ -1,4 +1,4 @@
-"""Sandboxes killed in every way: nothing keeps running, nobody else's process is touched, the next start works."""
+"""Killed sandboxes: no process keeps running, no other process is touched, and the next start works."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tests.sandbox.watch import runs, until
 
 @pytest.fixture
 def name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
-    """A sandbox's name in a state folder of its own; whatever the test leaves is taken down."""
+    """A sandbox's name in a separate state folder. Its servers are stopped afterwards."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     yield "crash"
     sandbox.down("crash")
 
 
 @pytest.mark.kafka
-def test_up_killed_in_its_middle_is_cleaned_by_down(name: str) -> None:
+def test_down_cleans_up_after_a_killed_up(name: str) -> None:
     folder = places.directory(name)
     with started("sandbox", "up", name, "--kafka", "2.8.2", "--brokers", "1") as up:
         until(lambda: Process(name="broker-1", directory=folder).pid is not None)
@@ -58,7 +58,7 @@ def test_interrupted_up_stops_what_it_started(name: str) -> None:
 
 
 @pytest.mark.kafka
-def test_killed_servers_are_told_and_the_rest_goes_down(name: str) -> None:
+def test_killed_servers_are_reported_and_the_others_stopped(name: str) -> None:
     cluster = sandbox.up(name=name, kafka="2.8.2", brokers=1)
     pids = [process.pid for process in cluster.processes]
     assert all(map(runs, pids))
@@ -74,7 +74,7 @@ def test_killed_servers_are_told_and_the_rest_goes_down(name: str) -> None:
 
 
 @pytest.mark.kafka
-def test_a_server_that_dies_while_starting_is_told_with_its_reason_and_its_log(name: str) -> None:
+def test_a_server_that_dies_at_its_start_is_reported_with_reason_and_log(name: str) -> None:
     up = kquota("sandbox", "up", name, "--kafka", "2.8.2", "--brokers", "2", "--property", "num.io.threads=many")
     folder = places.directory(name)
     assert (up.code, up.out) == (1, "")
@@ -87,7 +87,7 @@ def test_a_server_that_dies_while_starting_is_told_with_its_reason_and_its_log(n
 
 
 @pytest.mark.kafka
-def test_what_kafkas_format_tool_refuses_is_told(name: str) -> None:
+def test_errors_of_kafkas_format_tool_are_reported(name: str) -> None:
     up = kquota("sandbox", "up", name, "--brokers", "1", "--property", "num.io.threads=many")
     assert (up.code, up.out) == (1, "")
     assert "Invalid value many for configuration num.io.threads" in up.err
@@ -111,7 +111,7 @@ def test_servers_end_with_the_process_that_owns_them(name: str) -> None:
 
 
 @pytest.mark.zookeeper
-def test_a_pid_that_another_process_has_got_is_left_alone(name: str) -> None:
+def test_a_pid_reused_by_another_process_is_left_alone(name: str) -> None:
     cluster = sandbox.up(name=name, kafka=None)
     keeper = cluster.keeper
     assert keeper is not None
@@ -129,7 +129,7 @@ PID_FILES = {"empty": "", "not a number": "x\n", "negative": "-1\n", "ours": f"{
 
 
 @pytest.mark.parametrize("text", PID_FILES.values(), ids=PID_FILES.keys())
-def test_a_pid_file_that_names_no_server_names_none(tmp_path: Path, text: str) -> None:
+def test_an_invalid_pid_file_is_ignored(tmp_path: Path, text: str) -> None:
     (tmp_path / "broker-1.pid").write_text(text)
     assert Process(name="broker-1", directory=tmp_path).pid is None
 
@@ -145,7 +145,7 @@ def test_a_broken_file_is_refused_and_down_removes_it(name: str, text: str) -> N
     assert sandbox.find(name) is None
 
 
-def test_a_killed_broker_comes_back_on_its_port(cluster: Sandbox) -> None:
+def test_a_killed_broker_restarts_on_its_port(cluster: Sandbox) -> None:
     before = cluster.broker(3).pid
     cluster.kill_broker(3)
     assert not cluster.running

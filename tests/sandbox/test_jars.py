@@ -1,4 +1,4 @@
-"""Kafka's jars: a folder is complete or not there, and one that is there needs no network."""
+"""Kafka's jars: a folder is complete or does not exist, and an existing one needs no network."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NO_NETWORK = {"https_proxy": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.
 
 
 @pytest.mark.parametrize("version", ["", "4.3", "4.3.2", "../4.3.1", "latest"])
-def test_other_versions_are_refused_with_those_there_are(version: str) -> None:
+def test_unknown_versions_are_refused_with_the_available_ones(version: str) -> None:
     with pytest.raises(Invalid, match=r"the sandbox runs 4\.3\.1, 3\.9\.1, 2\.8\.2"):
         jars.kafka(version, silent)
 
 
-def test_without_a_network_one_line_says_so_and_the_cache_stays_clean(tmp_path: Path) -> None:
+def test_without_a_network_one_line_is_printed_and_the_cache_stays_clean(tmp_path: Path) -> None:
     env = NO_NETWORK | {"XDG_CACHE_HOME": str(tmp_path / "cache"), "XDG_STATE_HOME": str(tmp_path / "state")}
     up = kquota("sandbox", "up", env=env)
     assert (up.code, up.out) == (1, "")
@@ -46,7 +46,7 @@ def test_the_second_start_needs_no_network(kafka_282: Sandbox, tmp_path: Path) -
     assert "download" not in up.err
 
 
-# It waits for a network, beside those that work.
+# It waits for the network, next to processes that work.
 @pytest.mark.kafka
 @pytest.mark.xdist_group("download")
 @pytest.mark.skipif(os.environ.get("KQUOTA_OFFLINE") == "1", reason="KQUOTA_OFFLINE=1, and this downloads Kafka 2.8.2")

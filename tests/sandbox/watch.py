@@ -1,4 +1,4 @@
-"""What tests of processes look at: the kernel's own word, never kquota's."""
+"""Checks of processes that ask the kernel, never kquota."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def until(seen: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Return as soon as it is seen; fail when it is not in time."""
+    """Returns as soon as the condition holds. Fails after the deadline."""
     deadline = time.monotonic() + seconds
     while not seen():
         assert time.monotonic() < deadline, "it did not happen"
@@ -16,7 +16,7 @@ def until(seen: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 def runs(pid: int | None) -> bool:
-    """Whether a process works: one that has ended and that nobody has asked about yet (a zombie) does not."""
+    """Whether a process runs. A zombie, which has ended but was not reaped, does not run."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

@@ -1,4 +1,4 @@
-"""What it means to be a Configs port. The fake passes it, and so does each real store on each real Kafka."""
+"""The contract of a Configs port. The fake and each real store on each real Kafka pass it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from kquota.terms import DEFAULT, FOLLOWER_REPLICAS, LEADER_REPLICAS, LOG_DIR_RA
 
 DEFAULT_BROKER = Resource(kind=BROKERS, name=DEFAULT)
 HARMLESS = str(10**15)
-"""A rate that no copy on this machine ever feels."""
+"""A rate that no copy on this machine reaches."""
 
 
 class Stage(Protocol):
-    """A cluster with the brokers 1, 2 and 3, and another hand on it."""
+    """A cluster with the brokers 1, 2 and 3, and another client of it."""
 
     configs: Configs
 
@@ -30,7 +30,7 @@ class Stage(Protocol):
         ...
 
     def held(self, resource: Resource) -> Mapping[str, str]:
-        """What is set on this very resource, seen with other eyes."""
+        """The configs that are set on this very resource, seen by another client."""
         ...
 
 
@@ -39,7 +39,7 @@ def broker(number: int) -> Resource:
 
 
 def attempts() -> Iterator[None]:
-    """Reads for half a minute: what a busy machine may need until KRaft shows a write."""
+    """Reads for half a minute, which a busy machine may need until KRaft shows a write."""
     give_up = time.monotonic() + 30
     while time.monotonic() < give_up:
         yield
@@ -83,7 +83,7 @@ class ConfigsContract:
             ),
         ],
     )
-    def test_what_is_set_is_described_and_what_is_deleted_is_gone(
+    def test_set_keys_are_described_and_deleted_keys_are_not(
         self,
         stage: Stage,
         which: Callable[[Stage], Resource],
@@ -115,11 +115,11 @@ class ConfigsContract:
         after = {"retention.ms": "86400000", LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:3"}
         assert stage.held(topic) == own(stage.configs, topic) == after
 
-    def test_deleting_what_is_not_set_is_done_and_says_so(self, stage: Stage) -> None:
+    def test_deleting_an_unset_config_succeeds_and_is_reported(self, stage: Stage) -> None:
         change = ConfigChange(resource=stage.topic(), delete=(LEADER_REPLICAS, "segment.ms"))
         assert actions.alter(stage.configs, change, attempts()).absent == (LEADER_REPLICAS, "segment.ms")
 
-    def test_a_value_is_seen_however_the_broker_tells_it(self, stage: Stage) -> None:
+    def test_a_value_is_recognized_in_any_spelling_of_the_broker(self, stage: Stage) -> None:
         topic = stage.topic()
         for values in ({"retention.ms": " 086400000", "cleanup.policy": "compact, delete"}, {"retention.ms": "+5000"}):
             actions.alter(stage.configs, ConfigChange(resource=topic, add=values), attempts())
@@ -132,7 +132,7 @@ class ConfigsContract:
         for entries in stage.configs.describe([topic, broker(1), DEFAULT_BROKER]).values():
             assert [entry.key for entry in entries] == sorted(entry.key for entry in entries)
 
-    def test_a_list_as_long_as_a_broker_can_hold_comes_back(self, stage: Stage) -> None:
+    def test_a_list_of_the_maximum_length_is_read_back(self, stage: Stage) -> None:
         topic = stage.topic()
         entries = ",".join(f"{partition}:{partition % 3 + 1}" for partition in range(4_600))
         assert 30_000 < len(entries) < 32_767
@@ -148,7 +148,7 @@ class ConfigsContract:
             stage.configs.alter([ConfigChange(resource=nobody, add={"retention.ms": "5000"})])
         assert stage.configs.describe([nobody]) == {}
 
-    def test_what_there_is_in_order(self, stage: Stage) -> None:
+    def test_resources_are_listed_in_order(self, stage: Stage) -> None:
         topic = stage.topic()
         assert stage.configs.resources(BROKERS) == (broker(1), broker(2), broker(3))
         for resource in (broker(2), DEFAULT_BROKER):
@@ -163,7 +163,7 @@ class ConfigsContract:
             assert [t.name for t in topics] == sorted(str(t.name) for t in topics)
 
     def test_several_changes_at_once(self, stage: Stage) -> None:
-        """Topics, a broker, another and the default of all: on the wire these are requests to several brokers."""
+        """Topics, a broker, another broker and the default: the requests go to several brokers."""
         one, two = stage.topic(), stage.topic()
         changes = [
             *(ConfigChange(resource=topic, add={LEADER_REPLICAS: "0:1"}) for topic in (one, two)),
@@ -175,7 +175,7 @@ class ConfigsContract:
             assert change.add.items() <= stage.held(change.resource).items()
         assert LOG_DIR_RATE not in stage.held(broker(2))
 
-    def test_what_stands_behind_a_deleted_value_is_told_where_it_is_known(self, stage: Stage) -> None:
+    def test_the_value_behind_a_deleted_one_is_reported_if_known(self, stage: Stage) -> None:
         topic = stage.topic()
         actions.alter(stage.configs, ConfigChange(resource=topic, add={"segment.ms": "3600000"}), attempts())
         done = actions.alter(stage.configs, ConfigChange(resource=topic, delete=("segment.ms",)), attempts())

@@ -1,4 +1,4 @@
-"""Topic and broker configs in memory. Gaps against a real cluster: values are not checked, and never stale."""
+"""Topic and broker configs in memory. Gaps: values are not checked, and reads are never stale."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DEFAULT_BROKER = Resource(kind=BROKERS, name=DEFAULT)
 
 
 class FakeConfigs:
-    """The port, on a dict. `held` is the back door; `static` stands behind it on every broker."""
+    """The port on a dict. `held` gives tests direct access; `static` has the static values of every broker."""
 
     def __init__(
         self,

@@ -1,4 +1,7 @@
-"""The fake is held to the contract, so that what is tested on it holds on a cluster; and a write that nobody sees."""
+"""The fake passes the contract, so tests on it are valid for a cluster.
+
+Also tests a write that never becomes visible.
+"""
 
 from __future__ import annotations
 
@@ -49,14 +52,14 @@ class Deaf(FakeConfigs):
         pytest.param(ConfigChange(resource=broker(1), delete=("there",)), id="deleted"),
     ],
 )
-def test_a_write_that_is_never_seen_is_unknown_not_done(change: ConfigChange) -> None:
+def test_a_write_that_is_never_visible_is_unknown_not_done(change: ConfigChange) -> None:
     configs = Deaf(brokers=[1])
     configs.held[broker(1)] = {"there": "5"}
     with pytest.raises(Unknown, match="not seen"):
         actions.alter(configs, change, iter(range(3)))
 
 
-def test_what_does_not_exist_is_refused_before_anything_is_written() -> None:
+def test_an_unknown_resource_is_refused_before_any_write() -> None:
     class Untouched(FakeConfigs):
         def alter(self, changes: object) -> None:
             raise AssertionError
@@ -68,14 +71,14 @@ def test_what_does_not_exist_is_refused_before_anything_is_written() -> None:
         actions.alter(configs, ConfigChange(resource=Resource(kind=TOPICS, name="t"), delete=("k",)), iter(range(3)))
 
 
-def test_a_static_value_comes_to_light_when_the_dynamic_one_goes() -> None:
+def test_a_static_value_applies_after_the_dynamic_one_is_deleted() -> None:
     configs = FakeConfigs(brokers=[1], static={"num.io.threads": "8"})
     actions.alter(configs, ConfigChange(resource=broker(1), add={"num.io.threads": "16"}), iter(range(1)))
     done = actions.alter(configs, ConfigChange(resource=broker(1), delete=("num.io.threads",)), iter(range(1)))
     assert [(entry.value, entry.source) for entry in done.behind] == [("8", "STATIC_BROKER_CONFIG")]
 
 
-def test_the_fake_tells_a_part_from_nothing() -> None:
+def test_the_fake_distinguishes_part_of_a_change_from_none() -> None:
     configs = FakeConfigs(brokers=[1])
     changes = [ConfigChange(resource=broker(number), add={LOG_DIR_RATE: "5"}) for number in (1, 9)]
     with pytest.raises(Incomplete) as told:
@@ -100,7 +103,7 @@ def test_a_broker_that_does_not_answer_hides_no_other() -> None:
     assert [str(error) for error in lost] == ["broker 2: no answer"]
 
 
-def test_nobody_answers() -> None:
+def test_no_broker_answers() -> None:
     class Gone(FakeConfigs):
         def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
             raise Unreachable("no broker answers")

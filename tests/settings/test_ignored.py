@@ -1,4 +1,4 @@
-"""What is stored for a text, what is refused and what is warned about, as tables."""
+"""Tables of stored texts, refused values and warnings."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_refused(resource: Resource, key: str, text: str, why: str) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 2**31 - 1)), min_size=1, unique=True))
-def test_a_sound_list_is_stored_as_it_is(replicas: list[tuple[int, int]]) -> None:
+def test_a_valid_list_is_stored_unchanged(replicas: list[tuple[int, int]]) -> None:
     text = ",".join(f"{partition}:{broker}" for partition, broker in replicas)
     assert throttled_replicas(LEADER_REPLICAS, text) == text
     assert throttled_replicas(LEADER_REPLICAS, text.replace(",", " , ")) == text
@@ -105,7 +105,7 @@ EFFECT = {
 
 
 @pytest.mark.parametrize(("resource", "key", "text", "release", "outcome"), EFFECT.values(), ids=EFFECT.keys())
-def test_what_has_no_effect(
+def test_values_without_effect_cause_a_warning(
     resource: Resource, key: str, text: str, release: tuple[int, ...] | None, outcome: type[Refused] | str | None
 ) -> None:
     change = ConfigChange(resource=resource, add={key: text})
@@ -121,11 +121,11 @@ def test_what_has_no_effect(
 
 
 @pytest.mark.parametrize("release", [(2, 8), (3, 9), None])
-def test_taking_a_value_away_is_never_refused(release: tuple[int, ...] | None) -> None:
+def test_deleting_a_value_is_never_refused(release: tuple[int, ...] | None) -> None:
     assert must_take_effect(ConfigChange(resource=DEFAULT_BROKER, delete=(LEADER_RATE,)), release) == ()
 
 
-def test_a_rate_that_a_broker_keeps_although_it_is_deleted() -> None:
+def test_a_deleted_rate_that_a_broker_keeps_causes_a_warning() -> None:
     change = ConfigChange(resource=BROKER, delete=(LEADER_RATE, "log.cleaner.threads"))
     (warning,) = must_take_effect(change, (2, 4))
     assert f"{LEADER_RATE}=9223372036854775807 first" in warning
@@ -144,7 +144,7 @@ def test_a_rate_that_a_broker_keeps_although_it_is_deleted() -> None:
         ("log.cleaner.threads", "DYNAMIC_DEFAULT_BROKER_CONFIG", (2, 8), True),
     ],
 )
-def test_what_is_told_is_in_force(key: str, source: str, release: tuple[int, ...] | None, expected: bool) -> None:
+def test_a_reported_value_is_in_force(key: str, source: str, release: tuple[int, ...] | None, expected: bool) -> None:
     assert in_force(Entry(key=key, value="5", source=source, dynamic=False), release) is expected
 
 
@@ -203,7 +203,7 @@ UNCHECKED = {
 
 
 @pytest.mark.parametrize(("resource", "key", "text", "why"), UNCHECKED.values(), ids=UNCHECKED.keys())
-def test_what_zookeeper_would_take(resource: Resource, key: str, text: str, why: str | None) -> None:
+def test_values_that_zookeeper_would_accept(resource: Resource, key: str, text: str, why: str | None) -> None:
     change = ConfigChange(resource=resource, add={key: text})
     if why is None:
         must_be_sound(change)
@@ -217,7 +217,7 @@ def test_no_secret(key: str) -> None:
     assert not is_password(key)
 
 
-# As a real 3.9.1 broker marks them.
+# As a real 3.9.1 broker reports them.
 @pytest.mark.parametrize(
     "key",
     [

@@ -28,7 +28,7 @@ def test_560_mutations_at_rate_5_and_burst_500_wait_12_seconds() -> None:
     # 100 x 5.6: after 11 samples 498.4 are left, below the quota; 99 x 5 + 65: after 12 samples 500, at the quota.
     [(Spread.EVEN, 11_000), (Spread.FRONT, 12_000)],
 )
-def test_the_drafts_wait_12_seconds_too(spread: Spread, admitted_after: int) -> None:
+def test_the_drafts_also_wait_12_seconds(spread: Spread, admitted_after: int) -> None:
     draft = Draft(spread=spread, rate=R, samples=B // 5)
     assert draft.admit(BURST, 0) is None
     assert draft.average(0) == pytest.approx(5.6)
@@ -44,7 +44,7 @@ def test_at_exactly_the_quota_one_draft_rejects_and_the_other_does_not() -> None
 
 
 def test_one_percent_is_10_ms_of_each_second() -> None:
-    """KIP-124: over the 10 s that a first measure covers, 100 ms of one thread are 1 %."""
+    """KIP-124: during the 10 s of a first measurement, 100 ms of one thread are 1 %."""
     quota = throughput(Model.SHARE, 1.0)
     assert quota.record(100 * 0.100, 0) == 0
     assert quota.record(100 * 0.001, 0) > 0
@@ -57,14 +57,14 @@ def test_the_delay_brings_the_rate_down_to_the_target() -> None:
 
 
 def test_a_request_of_100_ms_at_a_tenth_of_a_percent_waits_one_sample_only() -> None:
-    """KIP-124: a pause of the broker must not silence a client for the 90 s that the formula gives."""
+    """KIP-124: a pause of the broker must not block a client for the 90 s that the formula gives."""
     assert throughput(Model.SHARE, 0.1).record(100 * 0.100, 0) == 1_000
     uncapped = throughput(Model.SHARE, 0.1)
     uncapped.longest_ms = None
     assert uncapped.record(100 * 0.100, 0) == 90_000
 
 
-def test_a_byte_rate_waits_as_long_as_it_takes() -> None:
+def test_a_byte_rate_waits_for_the_whole_delay() -> None:
     quota = throughput(Model.RATE, 1_000_000)
     assert quota.record(10_000_000, 0) == 0
     assert quota.record(50_000_000, 0) == 50_000

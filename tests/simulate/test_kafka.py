@@ -1,4 +1,4 @@
-"""Rates and buckets beside Kafka's own classes, of three releases: the same loads give the same numbers."""
+"""Rates and buckets against Kafka's own classes of three releases: the same loads give the same numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ START = 1_700_000_000_000
 
 
 def load(draw: random.Random) -> tuple[str, int, int, int, list[tuple[int, float | None]]]:
-    """A statistic, its windows, its bound, and when what was recorded (None: measured)."""
+    """A statistic, its windows, its limit, and the recorded values with their times (None: measure)."""
     kind = draw.choice(["rate", "bucket"])
     samples, window = draw.choice([(11, 1_000), (draw.randint(2, 5), draw.choice([1_000, 2_000])), (100, 1_000)])
     now, steps = START + draw.randint(0, 10**6), []
@@ -49,7 +49,7 @@ def ours(kind: str, samples: int, window: int, bound: int, steps: list[tuple[int
 
 
 @pytest.mark.parametrize(("version", "overlapping"), [("4.3.1", True), ("3.9.1", True), ("2.8.2", False)])
-def test_the_numbers_are_kafkas(version: str, overlapping: bool) -> None:
+def test_the_numbers_match_kafka(version: str, overlapping: bool) -> None:
     draw = random.Random(599)
     loads = [load(draw) for _ in range(LOADS)]
     asked = "".join(
@@ -67,7 +67,7 @@ def test_the_numbers_are_kafkas(version: str, overlapping: bool) -> None:
 
 
 def managed(draw: random.Random) -> tuple[str, int, int, float, list[tuple[int, float]]]:
-    """A quota manager, its windows, its bound, and the requests: when, and what each counts."""
+    """A quota manager, its windows, its limit, and the times and amounts of the requests."""
     kind = draw.choice(["produce", "fetch", "request", "strict", "permissive"])
     samples, seconds = draw.choice([(11, 1), (draw.randint(2, 5), draw.choice([1, 2])), (100, 1)])
     bound = draw.choice([0.1, 1.0, 5.0, float(draw.randint(1, 10**6))])
@@ -99,7 +99,7 @@ def answered(kind: str, samples: int, seconds: int, bound: float, requests: list
     return " ".join(words)
 
 
-def test_the_waits_are_those_of_kafkas_quota_managers() -> None:
+def test_the_waits_match_kafkas_quota_managers() -> None:
     draw = random.Random(124)
     loads = [managed(draw) for _ in range(LOADS)]
     asked = "".join(

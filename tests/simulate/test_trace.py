@@ -1,4 +1,4 @@
-"""Rows of a trace, the curve that fits whatever happened, and the library as docs/loads.md shows it."""
+"""Rows of a trace, the curve of any trace, and the library as docs/loads.md shows it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ NO_HEADER = {
 
 
 @pytest.mark.parametrize("line", NO_HEADER.values(), ids=NO_HEADER)
-def test_what_is_no_header(line: str) -> None:
+def test_invalid_headers(line: str) -> None:
     with pytest.raises(Invalid, match="x: the first line must name the columns"):
         traces.header(line, "x")
 
@@ -106,8 +106,8 @@ def test_the_library() -> None:
 
 
 @given(st.integers(1, 10**6), st.integers(1, 20_000))
-def test_who_is_not_held_gets_what_it_sends_in_the_long_run(size: int, every: int) -> None:
-    """And no request more: the last one has no time of its own yet."""
+def test_the_long_run_rate_of_an_unthrottled_client_is_what_it_sends(size: int, every: int) -> None:
+    """And no additional request: the last one has no time of its own yet."""
     load = [Request(at, size) for at in range(0, 90_000, every)]
     assert flow(load, Quotas(producer_byte_rate=1e12)).steady_bytes == pytest.approx(size * 1_000 / every)
 
@@ -134,12 +134,12 @@ NO_QUOTAS: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("made", NO_QUOTAS.values(), ids=NO_QUOTAS)
-def test_what_is_no_quota_is_said_where_it_is_made(made: Callable[[], object]) -> None:
+def test_an_invalid_quota_is_refused_by_its_constructor(made: Callable[[], object]) -> None:
     with pytest.raises(Invalid, match=r"must be more than 0 and finite|must be 1 or more|produces or consumes"):
         made()
 
 
-def test_a_rate_that_is_never_enough() -> None:
+def test_a_load_for_which_no_rate_is_enough() -> None:
     slow = Manner(quotas=Quotas(request_percentage=1), per_request=1, thread_ms=500)
     with pytest.raises(Invalid, match="the request percentage alone takes longer"):
         rate_within([1] * 100, 1_000, lambda rate: Mutations(Bucket(rate=rate)), slow)

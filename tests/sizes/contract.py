@@ -1,4 +1,4 @@
-"""What it means to be a LogDirs port. The fake passes it, and so does the Admin API of each real Kafka."""
+"""The contract of a LogDirs port. The fake and the Admin API of each real Kafka pass it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ MESSAGES, BYTES = 50, 1_000
 
 
 class Stage(Protocol):
-    """The port, and the back doors that a contract needs."""
+    """The port, and the direct access that a contract needs."""
 
     log_dirs: LogDirs
 
     def topic(self, name: str, assignment: list[list[int]]) -> None:
-        """Make a topic with these replicas."""
+        """Creates a topic with these replicas."""
 
     def write(self, partition: TopicPartition, messages: int, size: int) -> None:
-        """Append messages of random bytes to a partition, and wait until every replica has them."""
+        """Appends messages of random bytes to a partition, and waits until every replica has them."""
 
 
 class LogDirsContract:
@@ -41,7 +41,7 @@ class LogDirsContract:
         stage.write(TopicPartition(name, 0), MESSAGES, BYTES)
         return name
 
-    def test_each_replica_is_told_once_with_its_bytes(self, stage: Stage, topic: str) -> None:
+    def test_each_replica_is_reported_once_with_its_bytes(self, stage: Stage, topic: str) -> None:
         found = stage.log_dirs.describe(sorted(stage.log_dirs.brokers()), [topic])
         replicas = [(log_dir.broker, replica.partition.partition) for log_dir in found for replica in log_dir.replicas]
         assert sorted(replicas) == [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (3, 2)]
@@ -51,7 +51,7 @@ class LogDirsContract:
         assert {replica.size for _, replica in _of(found, TopicPartition(topic, 1))} == {0}
         assert not any(replica.future for log_dir in found for replica in log_dir.replicas)
 
-    def test_every_log_dir_is_told_even_when_it_holds_nothing(self, stage: Stage, topic: str) -> None:
+    def test_empty_log_dirs_are_reported(self, stage: Stage, topic: str) -> None:
         found = stage.log_dirs.describe([ONE, TWO], [topic])
         assert [log_dir.broker for log_dir in found] == [1, 1, 2, 2]
         assert len({(log_dir.broker, log_dir.path) for log_dir in found}) == 4
@@ -61,7 +61,7 @@ class LogDirsContract:
             told = (log_dir.volume_total, log_dir.volume_usable)
             assert told == (None, None) or 0 <= (told[1] or 0) <= (told[0] or 0)
 
-    def test_without_topics_everything_is_told(self, stage: Stage, topic: str) -> None:
+    def test_without_topics_everything_is_reported(self, stage: Stage, topic: str) -> None:
         found = stage.log_dirs.describe([ONE], None)
         assert {replica.partition for log_dir in found for replica in log_dir.replicas} >= {TopicPartition(topic, 0)}
 

@@ -1,4 +1,4 @@
-"""Files of write rates: what they tell of each broker, and what is refused."""
+"""Files of write rates: the rate of each broker, and the errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MB = 1e6
 
 
 def answered(*series: tuple[dict[str, str], object], kind: str = "vector") -> str:
-    """Prometheus' answer to a query, as it is saved."""
+    """Prometheus' answer to a query, as saved to a file."""
     key = "value" if kind == "vector" else "values"
     result = [{"metric": labels, key: value} for labels, value in series]
     return json.dumps({"status": "success", "data": {"resultType": kind, "result": result}})
@@ -131,14 +131,14 @@ def test_refused(text: str, complaint: str) -> None:
     assert complaint.replace("\\", "") in str(raised.value)
 
 
-def test_by_hand() -> None:
+def test_a_handwritten_file() -> None:
     assert by_hand(["3=12MB/s", "4=0"]) == {3: BytesIn(mean=12 * MB), 4: BytesIn(mean=0.0)}
     with pytest.raises(Invalid, match="broker 3 has a rate already"):
         by_hand(["3=1", "3=1"])
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=20, max_size=50))
-def test_percentiles_are_in_order_and_within_what_was_seen(rates: list[float]) -> None:
+def test_percentiles_are_in_order_and_within_the_samples(rates: list[float]) -> None:
     found = bytes_in(rates)
     assert found.low is not None and found.high is not None and found.peak is not None
     rounding = 1 + 1e-9

@@ -1,4 +1,4 @@
-"""The fake is held to the contract."""
+"""The fake passes the contract."""
 
 from __future__ import annotations
 

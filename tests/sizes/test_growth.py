@@ -1,4 +1,4 @@
-"""How much a replica grew between two snapshots; `tests/spark/test_history.py` holds Spark to the same."""
+"""The growth of a replica between two snapshots. `tests/spark/test_history.py` compares Spark with it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ readings = st.builds(
 
 
 @given(st.none() | readings, readings)
-def test_never_negative_and_never_more_than_a_column_holds(before: ReplicaReading | None, now: ReplicaReading) -> None:
+def test_growth_is_never_negative_and_fits_into_its_column(before: ReplicaReading | None, now: ReplicaReading) -> None:
     found = grown(before, now)
     assert found is None or 0 <= found <= MOST
 

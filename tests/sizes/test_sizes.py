@@ -1,4 +1,4 @@
-"""A snapshot's lines hold what brokers report of their log dirs; a write rate is never guessed."""
+"""A snapshot's lines contain the log dirs that brokers report. A write rate is never guessed."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ DIRS = [
 ]
 
 
-def test_a_log_dir_whose_broker_tells_nothing_is_named() -> None:
+def test_a_log_dir_that_its_broker_does_not_describe_is_reported() -> None:
     assert list(hidden(DIRS)) == ["broker 2 cannot read /b, so its replicas are missing: KafkaStorage (56)"]
 
 
-def test_a_snapshot_read_back_is_what_was_written() -> None:
-    """But for what its lines do not hold: offset lags, and log dirs without a replica."""
+def test_a_snapshot_is_read_back_unchanged() -> None:
+    """Except for data that its lines do not contain: offset lags, and log dirs without a replica."""
     written = lines("id", TIME, DIRS)
     (found,) = log_dirs(written, "a snapshot")
     assert (found.broker, found.rack, found.path, found.volume_total, found.volume_usable) == (ONE, "r1", "/a", 100, 0)
@@ -86,19 +86,19 @@ def test_a_snapshots_lines() -> None:
 
 
 class TestSnapshotFile:
-    def test_whole_and_named_by_cluster_and_time(self, tmp_path: Path) -> None:
+    def test_a_snapshot_is_complete_and_named_by_cluster_and_time(self, tmp_path: Path) -> None:
         path = write_snapshot(tmp_path / "new" / "folder", "-a/b_C", TIME, ["1", "2"])
         assert path.name == "-a_b_C-20261121T010203Z.jsonl.gz"
         assert gzip.decompress(path.read_bytes()) == b"1\n2\n"
         assert [path] == list(path.parent.iterdir())
 
-    def test_not_written_twice(self, tmp_path: Path) -> None:
+    def test_a_snapshot_is_not_written_twice(self, tmp_path: Path) -> None:
         path = write_snapshot(tmp_path, "c", TIME, ["1"])
         with pytest.raises(Refused, match="already exists"):
             write_snapshot(tmp_path, "c", TIME, ["2"])
         assert gzip.decompress(path.read_bytes()) == b"1\n"
 
-    def test_nothing_is_left_of_one_that_failed(self, tmp_path: Path) -> None:
+    def test_a_failed_snapshot_leaves_no_file(self, tmp_path: Path) -> None:
         def broken() -> object:
             yield "1"
             raise OSError(28, "No space left on device")
@@ -107,16 +107,16 @@ class TestSnapshotFile:
             write_snapshot(tmp_path, "c", TIME, broken())  # type: ignore[arg-type]
         assert list(tmp_path.iterdir()) == []
 
-    def test_no_folder_to_be_had(self, tmp_path: Path) -> None:
+    def test_a_folder_that_cannot_be_created(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
         with pytest.raises(Invalid, match="cannot create the folder"):
             write_snapshot(tmp_path / "file" / "folder", "c", TIME, [])
 
 
 def led(size: int, start: int, end: int, *, broker: BrokerId = ONE, in_sync: bool = True) -> list[LogDir]:
-    """A reading of t-x-0, held by 1 and 2, and led by `broker`; the other has the same log and does not say its start.
+    """A reading of t-x-0 on 1 and 2, led by `broker`. The other replica has the same log and does not report its start.
 
-    Beside it lies a future replica of the leader, which is not counted.
+    A future replica of the leader is next to it, and is not counted.
     """
     log = Replica(partition=T0, size=size, offset_lag=0, future=False, end_offset=end)
     leader = replace(log, start_offset=start, leader=True, in_sync=True)

@@ -1,4 +1,4 @@
-"""One Spark for the whole run: it takes seconds to start. And engines elsewhere."""
+"""One Spark for the whole run, because its start takes seconds, and Spark servers outside this process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["connect_server", "master", "small_client"]
 
 @pytest.fixture(scope="session")
 def class_archive() -> None:
-    """In the shared cache, as after anybody's first command: the tests start some forty JVMs from it."""
+    """In the shared cache, as after a user's first command. The tests start about forty JVMs from it."""
     with contextlib.suppress(OSError, Refused):
         archive.build()
 

@@ -1,6 +1,6 @@
-"""Real engines elsewhere: a Spark Connect server, a standalone cluster, and a client that has only the small client.
+"""Real Spark servers: a Spark Connect server, a standalone cluster, and a client that has only the small client.
 
-Neither engine has a file system: what it works on was sent to it. Both end with this process, even when it is killed.
+Neither server has a file system: kquota sends the data to it. Both end with this process, even if it is killed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BLIND: Final = ("--conf", "spark.hadoop.fs.file.impl=no.such.FileSystem")
 _HOST: Final = "127.0.0.1"
 _REPOSITORY: Final = Path(__file__).parents[2]
 _PATIENCE: Final = 120.0
-# The shell reads a pipe of ours to its end, and then ends the server.
+# The shell reads this pipe to its end, and then stops the server.
 _LIVES_WITH_US: Final = '"$@" </dev/null & server=$!; cat >/dev/null; kill -9 $server'
 
 
@@ -85,7 +85,7 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a standalone cluster: a master, and one worker of one core."""
+    """The address of a standalone cluster with a master and one worker of one core."""
     folder, (port, worker) = tmp_path_factory.mktemp("standalone"), free_ports(2)
     at = ("--host", _HOST, "--webui-port", "0", "--port")
     address = f"spark://{_HOST}:{port}"
@@ -99,12 +99,12 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def small_client() -> str:
-    """A Python that has kquota[connect] and no Spark: made once, and kept in the cache."""
+    """A Python with kquota[connect] and without Spark, created once and kept in the cache."""
     wanted = hashlib.sha256((_REPOSITORY / "pyproject.toml").read_bytes() + sys.version.encode()).hexdigest()[:16]
     place = folders.cache(os.environ) / "tests" / f"connect-{wanted}"
     python = str(place / "bin" / "python")
     place.parent.mkdir(parents=True, exist_ok=True)
-    # Several workers may want it: one makes it, the others wait.
+    # Several workers may need it: one creates it, and the others wait.
     with (place.parent / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (place / "complete").exists():
@@ -112,7 +112,7 @@ def small_client() -> str:
                 pytest.skip("KQUOTA_OFFLINE=1, and Spark Connect's client is not in the cache")
             subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
             subprocess.run([python, "-m", "pip", "install", "--quiet", f"{_REPOSITORY}[connect]"], check=True)
-            # The code is what stands here, not what stood here when this was made.
+            # The code is the current one, not the code at the time of the installation.
             subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "kquota"], check=True)
             (place / "complete").touch()
     return python

@@ -1,4 +1,4 @@
-"""Replica rows as snapshots hold them, written as a test wants them."""
+"""Replica rows in the form of snapshots, written for a test."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def written(path: Path, rows: Iterable[Row]) -> str:
 
 
 def log_dirs(*brokers: tuple[int, dict[str, int]], version: int = 1) -> str:
-    """kafka-log-dirs' output as printed: of each broker, its partitions and their sizes."""
+    """kafka-log-dirs' output: for each broker, its partitions and their sizes."""
     document = {
         "version": version,
         "brokers": [

@@ -1,4 +1,4 @@
-"""The archive of Spark's classes: made once, by nobody's leave but a person's, and harmless when it is damaged."""
+"""The archive of Spark's classes: created once, only for a person, and harmless if it is damaged."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ with session(folder, Files(folder=folder, names={}), print) as spark:
 
 
 @pytest.mark.parametrize(("environment", "terminal", "expected"), WANTED.values(), ids=WANTED.keys())
-def test_who_leaves_a_process_behind(environment: dict[str, str], terminal: bool, expected: bool) -> None:
+def test_commands_that_leave_a_process_behind(environment: dict[str, str], terminal: bool, expected: bool) -> None:
     assert archive.wanted(environment, terminal=terminal) is expected
 
 
-def test_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_one_process_creates_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "kquota" / "spark").mkdir(parents=True)
     with (tmp_path / "kquota" / "spark" / "lock").open("w") as lock:
@@ -55,10 +55,10 @@ CONTENTS = {
 
 
 @pytest.mark.parametrize(("content", "expected"), CONTENTS.values(), ids=CONTENTS.keys())
-def test_only_a_whole_one_is_used(
+def test_only_a_complete_archive_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None, expected: bool
 ) -> None:
-    """A JVM dies of one that is cut off."""
+    """A JVM crashes with a truncated one."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv(archive.SETTING, raising=False)
     place = archive.place(java.find())
@@ -69,7 +69,7 @@ def test_only_a_whole_one_is_used(
 
 
 def used(folder: Path, file: Path) -> str:
-    """What a session said, without a word on stderr, and whether its JVM had the file open."""
+    """The output of a session without stderr, and whether its JVM had the file open."""
     folder.mkdir()
     ran = run([sys.executable, "-c", RUN, str(folder), str(file)], {"XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]})
     assert (ran.code, ran.err) == (0, "")
@@ -78,10 +78,13 @@ def used(folder: Path, file: Path) -> str:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("which", [pytest.param("own", id="any Java"), pytest.param("bundled", id="the wheel's Java")])
-def test_it_is_made_used_and_harmless_when_damaged(
+def test_the_archive_is_created_used_and_harmless_if_damaged(
     class_archive: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
-    """Before Java 25 it is of another kind, with other options. That of this run's Java was made for all tests."""
+    """Before Java 25 it is of another kind, with other options.
+
+    The archive of this run's Java was created for all tests.
+    """
     made = archive.place(java.find())
     monkeypatch.setenv("KQUOTA_JAVA", which)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

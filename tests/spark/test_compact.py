@@ -1,4 +1,4 @@
-"""`log-dirs --compact` as a process: killed, run again, and given what is no history."""
+"""`log-dirs --compact` as a process: killed, run again, and run on a folder without a history."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def compact(folder: Path) -> Ran:
 
 
 def killed(folder: Path) -> bool:
-    """Compact it, and kill that while it writes; whether the kill came before its end."""
+    """Compacts it, and kills that during a write. Returns whether the kill came before the end."""
     process = started("log-dirs", "--compact", str(folder))
     rolled = folder / "rolled"
     while process.poll() is None and not (rolled / ".unfinished" / "replicas").exists():
@@ -31,13 +31,13 @@ def killed(folder: Path) -> bool:
     return not (rolled / "v1").exists()
 
 
-def test_a_kill_leaves_the_history_as_it_was_and_the_next_run_goes_on(tmp_path: Path) -> None:
+def test_a_kill_leaves_the_history_unchanged_and_the_next_run_continues(tmp_path: Path) -> None:
     for attempt in range(3):
         folder = tmp_path / f"h{attempt}"
         for hour in range(3):
             snapshot(folder, hour, [row(1, "t", n, n * hour, leader=True) for n in range(2_000)])
         before = facts(folder)
-        # On a busy machine all may be written before anybody looks.
+        # On a busy machine everything may be written before the kill.
         if killed(folder):
             break
     else:

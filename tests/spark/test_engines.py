@@ -1,4 +1,4 @@
-"""The same job inside our own JVM, on a cluster and on a Spark Connect server; and what keeps it from running there."""
+"""The same job in a local JVM, on a cluster and on a Spark Connect server, and the errors that prevent it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def estimate(python: str, folder: Path, *words: str) -> Ran:
 
 
 def stored(folder: Path) -> list[str]:
-    """Sizes as printed, and the write rates of a history."""
+    """Sizes in kafka-log-dirs' output, and the write rates of a history."""
     for broker in (1, 2, 3):
         held = {f"t-{n}": 10**6 * n for n in range(6) if n % 3 != broker - 1}
         (folder / f"{broker}.txt").write_text(log_dirs((broker, held)))
@@ -50,7 +50,7 @@ def stored(folder: Path) -> list[str]:
 
 
 @pytest.mark.spark
-def test_the_same_answer_wherever_it_runs(
+def test_every_engine_gives_the_same_answer(
     spark: SparkSession, tmp_path: Path, connect_server: str, master: str, small_client: str
 ) -> None:
     """Neither the server nor the cluster can read a file, and the small client cannot run Spark."""
@@ -71,7 +71,7 @@ def test_the_same_answer_wherever_it_runs(
 
 
 @pytest.mark.spark
-def test_a_setting_that_a_server_refuses_and_a_job_that_the_small_client_cannot_run(
+def test_a_refused_setting_and_a_job_that_needs_the_full_client(
     tmp_path: Path, connect_server: str, small_client: str
 ) -> None:
     words = stored(tmp_path)
@@ -93,7 +93,7 @@ def test_without_the_small_client_the_extra_is_named(tmp_path: Path) -> None:
     assert "pip install 'kquota[connect]'" in ran.err
 
 
-def test_a_master_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_an_unreachable_master_prints_one_line(tmp_path: Path) -> None:
     ran = estimate(sys.executable, tmp_path, *stored(tmp_path), "--spark-master", "spark://127.0.0.1:1")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
@@ -115,13 +115,13 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
-def test_a_master_that_cannot_be_an_address(place: str) -> None:
+def test_an_invalid_master_address(place: str) -> None:
     with pytest.raises(Invalid, match=r"^spark_master: '.*' is not HOST:PORT$"):
         own_address(Engine(master=place))
 
 
-def test_a_server_that_is_not_there_is_one_line(tmp_path: Path, small_client: str) -> None:
-    """It listens and never says a word: the wait has an end."""
+def test_a_silent_server_prints_one_line(tmp_path: Path, small_client: str) -> None:
+    """It listens and never answers: the wait ends."""
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = f"sc://127.0.0.1:{mute.getsockname()[1]}"
         ran = estimate(small_client, tmp_path, *stored(tmp_path), "--spark-remote", f"{address}/;token=s3cret")
@@ -143,13 +143,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("where", "conf", "complaint"), WRONG.values(), ids=WRONG.keys())
-def test_what_names_no_engine(where: tuple[str | None, str | None], conf: list[str], complaint: str) -> None:
+def test_invalid_engine_names(where: tuple[str | None, str | None], conf: list[str], complaint: str) -> None:
     with pytest.raises(Invalid) as refused:
         engine(*where, conf)
     assert complaint in worded(refused.value)
 
 
-def test_an_engine_is_local_or_is_sent_what_lies_here() -> None:
+def test_remote_engines_receive_local_files() -> None:
     assert [Engine(master=m).local for m in (None, "local", "local[2]", "yarn", "spark://h:1")] == [True] * 3 + [
         False
     ] * 2
@@ -157,8 +157,8 @@ def test_an_engine_is_local_or_is_sent_what_lies_here() -> None:
     assert Engine(remote="sc://h:1/;token=x").name == "sc://h:1"
 
 
-def test_a_setting_is_not_seen_in_the_list_of_processes(tmp_path: Path) -> None:
-    """An access key among Spark's settings goes through a file that only its owner reads."""
+def test_settings_are_not_visible_in_the_process_list(tmp_path: Path) -> None:
+    """An access key in Spark's settings is passed in a file that only its owner can read."""
     with jvm({"spark.hadoop.fs.s3a.secret.key": "gehéim=\n"}, (), tmp_path) as started:
         told = tmp_path / "spark.conf"
         assert told.stat().st_mode & 0o077 == 0

@@ -1,4 +1,4 @@
-"""The Spark job against the same sums in plain Python, and what it refuses."""
+"""The Spark job against the same sums in plain Python, and its errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BROKERS = [1, 2, 3, 4]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """What producers write: by broker and by partition, as a test wants it."""
+    """The write rates of producers: by broker and by partition."""
 
     by_broker: dict[int, float] = field(default_factory=dict)
     by_partition: dict[TopicPartition, float] = field(default_factory=dict)
@@ -92,7 +92,7 @@ def test_the_in_sync_follower_of_a_real_move(spark: SparkSession) -> None:
     assert (moved.partitions, moved.moving, moved.log_size, moved.leaders_assumed) == (1, 1, 182, 1)
 
 
-def test_rows_that_are_left_out_are_counted(spark: SparkSession) -> None:
+def test_omitted_rows_are_counted(spark: SparkSession) -> None:
     rows = [
         row(1, "t", 0, 10, leader=True),
         row(1, "t", 0, 7, log_dir="/e"),
@@ -133,7 +133,7 @@ BUSIEST: dict[str, tuple[Rates, float | None]] = {
 
 
 @pytest.mark.parametrize(("rates", "busiest"), BUSIEST.values(), ids=BUSIEST)
-def test_the_most_that_is_written_to_one_leader_is_known_when_every_leaders_is(
+def test_the_maximum_write_rate_is_known_only_if_every_leaders_rate_is(
     spark: SparkSession, rates: Rates, busiest: float | None
 ) -> None:
     rows = [row(1, "t", 0, 10, leader=True), row(1, "t", 1, 10, leader=True), row(2, "u", 0, 10, leader=True)]
@@ -165,7 +165,7 @@ def test_refused(spark: SparkSession, text: str, complaint: str) -> None:
 
 
 def test_partitions_without_sizes_are_refused_by_name_or_assumed(spark: SparkSession) -> None:
-    """An assumed partition stands on the plan's first replica, which leads it, and is copied to the others."""
+    """An assumed partition is on the plan's first replica, which leads it, and is copied to the others."""
     rows = [row(1, "t", 0, 10, leader=True)]
     moves = plan({TopicPartition("t", n): [2, 3] for n in range(8)})
     with pytest.raises(Refused, match=r"sizes do not contain: t-1, t-2, t-3, t-4, t-5 and 2 more; give assume_size"):
@@ -176,8 +176,8 @@ def test_partitions_without_sizes_are_refused_by_name_or_assumed(spark: SparkSes
     assert moved.work.links[-1] == Link(leader=2, destination=3, copies=7, bytes=700, writes=14.0)
 
 
-def test_a_brokers_rate_scales_what_a_history_knows_of_its_partitions(spark: SparkSession) -> None:
-    """Of broker 1 every rate is known: 3 and 1 become 30 and 10. Of broker 2 one is not: its 9 go by size."""
+def test_a_brokers_rate_scales_the_known_rates_of_its_partitions(spark: SparkSession) -> None:
+    """For broker 1 every rate is known: 3 and 1 become 30 and 10. For broker 2 one is not: its 9 are split by size."""
     names = [TopicPartition("t", n) for n in range(4)]
     rows = [row(1 + n // 2, "t", n, 1 + n % 2, leader=True) for n in range(4)]
     rates = Rates(by_broker={1: 40.0, 2: 9.0}, by_partition=dict(zip(names, [3.0, 1.0, 5.0], strict=False)))
@@ -186,7 +186,7 @@ def test_a_brokers_rate_scales_what_a_history_knows_of_its_partitions(spark: Spa
     assert moved.max_bytes_in == 40.0
 
 
-def test_volumes_and_what_comes_to_each_broker(spark: SparkSession) -> None:
+def test_volumes_and_the_bytes_that_arrive_at_each_broker(spark: SparkSession) -> None:
     disk = {"volume_total": 100, "volume_usable": 60}
     rows = [row(1, "t", 0, 10, leader=True, **disk), row(1, "t", 1, 7, leader=True, log_dir="/e"), row(2, "u", 0, 1)]
     names = [TopicPartition("t", 0), TopicPartition("t", 1)]
@@ -239,10 +239,10 @@ known = st.one_of(
 )
 
 
-# A smaller example would be looked for during minutes.
+# Hypothesis would search a smaller example for minutes.
 @settings(max_examples=12, deadline=None, phases=[Phase.generate])
 @given(cluster=clusters, rates=known)
-def test_the_same_sums_as_the_gate_of_execute(spark: SparkSession, cluster: Cluster, rates: Rates) -> None:
+def test_the_sums_equal_those_of_the_check_in_execute(spark: SparkSession, cluster: Cluster, rates: Rates) -> None:
     rows = [
         row(b, p.topic, p.partition, size, in_sync=in_sync, leader=b == max(held) if told else None)
         for p, (held, _, _, told) in cluster.items()
@@ -269,7 +269,7 @@ def test_the_same_sums_as_the_gate_of_execute(spark: SparkSession, cluster: Clus
 
 
 def assert_equal(found: Work, expected: Work) -> None:
-    """Integers to the byte; rates as near as floats come."""
+    """Integers to the byte; rates as close as floats allow."""
     assert [exact(link) for link in found.links] == [exact(link) for link in expected.links]
     assert [link.writes for link in found.links] == pytest.approx([link.writes for link in expected.links])
     assert found.keep_up == pytest.approx(dict(expected.keep_up))

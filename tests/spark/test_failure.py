@@ -1,4 +1,4 @@
-"""Spark dies, runs out of memory or finds no room: one line that says what and what to do, with no frame of the JVM."""
+"""Spark crashes, runs out of memory or has no disk space: kquota prints one line with the next step."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ def test_one_line(tmp_path: Path, what: str, told: str) -> None:
 
 
 @pytest.mark.spark
-def test_what_py4j_tells_the_root_logger_is_heard_by_nobody(tmp_path: Path) -> None:
+def test_errors_that_py4j_logs_are_not_printed(tmp_path: Path) -> None:
     ran = run([sys.executable, "-c", LOGGED, str(tmp_path), java_gateway()])
     assert (ran.code, ran.err, ran.out) == (0, "ERROR:root:another's\n", "")
 
 
 def java_gateway() -> str:
-    """The module that says it, which has this name still."""
+    """The module that logs it, which still has this name."""
     found = find_spec("py4j")
     assert found is not None and found.origin is not None
     module = Path(found.origin).with_name("java_gateway.py")

@@ -1,4 +1,4 @@
-"""Which files are read, and which are refused before Spark starts."""
+"""The files that are read, and those that are refused before Spark starts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize(("content", "name", "complaint"), DAMAGED.values(), ids=DAMAGED.keys())
-def test_what_cannot_be_sent_is_named(tmp_path: Path, content: bytes, name: str, complaint: str) -> None:
+def test_files_that_cannot_be_sent_are_reported(tmp_path: Path, content: bytes, name: str, complaint: str) -> None:
     (tmp_path / name).write_bytes(content)
     found = files.laid_out([tmp_path / name], tmp_path / "laid", ".json")
     with pytest.raises(Invalid, match=f"{tmp_path}/{name}: cannot be read: .*{complaint}"):

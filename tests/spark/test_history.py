@@ -1,4 +1,4 @@
-"""Snapshots rolled into Parquet: growth as the reference says, whole or not at all; and what an estimate reads."""
+"""Snapshots rolled into Parquet: growth equals the reference, batches are complete or absent."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def snapshot(folder: Path, hour: int, rows: Iterable[Row], cluster: str = "c") -
 
 
 def roll(spark: SparkSession, scratch: Path, folder: Path) -> Path:
-    """What `log-dirs --compact` does, in the session that the tests share."""
+    """The work of `log-dirs --compact`, in the session that the tests share."""
     from kquota.spark.compact import tables
 
     scratch.mkdir()
@@ -68,20 +68,20 @@ def read(spark: SparkSession, scratch: Path, folder: Path, cluster: str | None =
 
 
 def table(spark: SparkSession, folder: Path, name: str) -> list[Row]:
-    """A table as anything reads it: the folders are columns, the schema is the files' own."""
+    """A table as other programs read it: folders are columns, and the schema is that of the files."""
     files = spark.read.option("pathGlobFilter", f"{name}-*.parquet").parquet(str(folder / "rolled" / "v1"))
     return sorted((each.asDict() for each in files.drop("batch").collect()), key=str)
 
 
 def facts(folder: Path) -> dict[str, bytes]:
-    """All that the history holds, but for what is not finished."""
+    """All files of the history that are complete."""
     files = (path for path in folder.rglob("*") if path.is_file() and not re.search(r"/rolled/\.", str(path)))
     return {str(path): path.read_bytes() for path in files}
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Thirty hours of three brokers: leaders move, retention cuts, a replica falls behind, one is made anew."""
+    """Thirty hours of three brokers: leaders move, retention deletes, a replica falls behind, one is created again."""
     folder = tmp_path_factory.mktemp("fleet")
     chance = random.Random(6)
     logs = {partition: {"start": 0, "end": 0, "each": chance.randint(1, 900)} for partition in range(12)}
@@ -103,7 +103,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_spark_computes_the_growth_of_the_reference(spark: SparkSession, tmp_path: Path) -> None:
-    """On thousands of pairs of readings, with the ends of what a column holds, and with holes."""
+    """On thousands of pairs of readings, with extreme values of each column, and with gaps."""
     chance = random.Random(124)
 
     def some() -> int:
@@ -125,7 +125,7 @@ def test_spark_computes_the_growth_of_the_reference(spark: SparkSession, tmp_pat
         ]
         rows = (row(1, "t", n, found[n].size, leader=False, **facts) for n, facts in told)
         snapshot(tmp_path / "h", hour, rows)
-        if hour == 1:  # the third is compared with what is rolled
+        if hour == 1:  # the third is compared with the rolled batch
             roll(spark, tmp_path / "first", tmp_path / "h")
     roll(spark, tmp_path / "second", tmp_path / "h")
     expected = {
@@ -139,7 +139,7 @@ def test_spark_computes_the_growth_of_the_reference(spark: SparkSession, tmp_pat
 
 
 def test_in_one_batch_or_in_several_the_history_is_the_same(spark: SparkSession, fleet: Path, tmp_path: Path) -> None:
-    """And each broker's bytes-in is what was written to the partitions that it leads, once, a second."""
+    """Each broker's bytes-in is the sum of the writes to the partitions that it leads, per second."""
     from pyspark.sql import functions as F
 
     paths = sorted(fleet.glob("*.gz"))
@@ -166,7 +166,7 @@ def test_in_one_batch_or_in_several_the_history_is_the_same(spark: SparkSession,
         assert one["bytes_in"] == (None if much or one["seconds"] is None else known / 3600)
 
 
-def test_an_estimate_reads_the_rolled_and_the_waiting_together(
+def test_an_estimate_reads_rolled_and_pending_snapshots_together(
     spark: SparkSession, fleet: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "h"
@@ -201,10 +201,8 @@ def test_an_estimate_reads_the_rolled_and_the_waiting_together(
     assert (last["broker"], last["topic"], last["size"], last["time"]) == (7, "other", 5, stamp(3))
 
 
-def test_what_is_rolled_elsewhere_and_what_waits_here_are_one_history(
-    spark: SparkSession, fleet: Path, tmp_path: Path
-) -> None:
-    """The manifests of another place are not seen from here: what it holds is asked of its tables."""
+def test_remote_batches_and_local_snapshots_are_one_history(spark: SparkSession, fleet: Path, tmp_path: Path) -> None:
+    """The manifests of another place are not visible from here, so its content is read from its tables."""
     from kquota.spark.history import opened
 
     folder, paths = tmp_path / "bucket", sorted(fleet.glob("*.gz"))
@@ -219,7 +217,7 @@ def test_what_is_rolled_elsewhere_and_what_waits_here_are_one_history(
         files = laid_out(found.waiting, scratch / "history", ".jsonl")
         return opened(Reader(spark=spark, scratch=scratch), found, files)
 
-    # The 28th stands in both.
+    # The 28th is in both.
     both = together("both", *paths[27:])
     for path in paths[28:]:
         shutil.copy(path, folder)
@@ -236,7 +234,7 @@ def test_what_is_rolled_elsewhere_and_what_waits_here_are_one_history(
         together("late", paths[0])
 
 
-def test_more_than_can_be_sent_is_never_looked_for_over_there(tmp_path: Path) -> None:
+def test_a_history_that_is_too_large_to_send_is_refused(tmp_path: Path) -> None:
     from kquota.spark.history import opened
 
     with (tmp_path / "replicas-0.parquet").open("wb") as file:
@@ -248,7 +246,7 @@ def test_more_than_can_be_sent_is_never_looked_for_over_there(tmp_path: Path) ->
         opened(reader, here, NOTHING)
 
 
-def test_an_estimate_leaves_out_bad_rows_and_counts_them(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_estimate_omits_bad_rows_and_counts_them(spark: SparkSession, tmp_path: Path) -> None:
     for hour in range(3):
         bad = [row(1, "t", 1, -5), row(None, "t", 1, 5)] if hour == 1 else []
         snapshot(tmp_path / "h", hour, [row(1, "t", 0, 7200 * hour, leader=True), *bad])
@@ -271,7 +269,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("bad", "complaint"), BAD.values(), ids=BAD.keys())
-def test_a_bad_row_keeps_all_out(spark: SparkSession, tmp_path: Path, bad: Row, complaint: str) -> None:
+def test_a_bad_row_prevents_the_whole_batch(spark: SparkSession, tmp_path: Path, bad: Row, complaint: str) -> None:
     snapshot(tmp_path / "h", 0, [row(1, "t", 0, 5)])
     snapshot(tmp_path / "h", 1, [row(1, "t", 0, 5), bad])
     before = facts(tmp_path / "h")

@@ -1,4 +1,4 @@
-"""Spark's JVM: opened as Spark's own launcher opens it, silent, and never left behind."""
+"""Spark's JVM: started like Spark's own launcher starts it, silent, and never left behind."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_the_options_are_those_of_sparks_own_launcher() -> None:
     assert theirs - {"--add-modules=jdk.incubator.vector"} == set(jvm.MODULE_OPTIONS)
 
 
-def test_without_pyspark_one_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyspark_the_error_names_one_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(Refused, match=re.escape("pip install 'kquota[spark]'")):
         jvm.home()
 
 
-def test_a_jvm_that_does_not_start_says_why(tmp_path: Path) -> None:
+def test_the_error_of_a_jvm_that_does_not_start_has_the_reason(tmp_path: Path) -> None:
     complaint = r"ended while starting: code 1: .*Too small maximum heap"
     with jvm.jvm({}, ["-Xmx1"], tmp_path) as started, pytest.raises(Refused, match=complaint):
         started.gateway()
@@ -65,7 +65,7 @@ def start(folder: Path, **environment: str) -> tuple[subprocess.Popen[str], int]
 
 
 def gone(pid: int) -> bool:
-    """Whether a process ends within 60 s; a zombie that nobody reaps has ended, too."""
+    """Whether a process ends within 60 s. A zombie that was not reaped has also ended."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
@@ -90,9 +90,9 @@ def test_a_session_is_silent_and_leaves_nothing(tmp_path: Path, which: str) -> N
 
 @pytest.mark.spark
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
-def test_the_jvm_dies_with_us(tmp_path: Path, number: signal.Signals) -> None:
+def test_the_jvm_ends_with_its_parent(tmp_path: Path, number: signal.Signals) -> None:
     process, pid = start(tmp_path)
-    # A terminal sends Ctrl-C to the whole group; the JVM is not in it.
+    # A terminal sends Ctrl-C to the whole process group, which does not include the JVM.
     os.killpg(process.pid, number)
     process.communicate()
     assert gone(pid)

@@ -1,4 +1,4 @@
-"""`kquota move estimate` on a live cluster: its sizes, its leaders, and its write rates as sampled."""
+"""`kquota move estimate` on a live cluster: its sizes, its leaders, and its sampled write rates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def estimate(cluster: Sandbox, folder: Path, replicas: list[int], *more: str, to
 
 @pytest.fixture(scope="module")
 def ids(kafka_431: Sandbox) -> list[int]:
-    """The brokers; the topic stands on the first two, led by the second."""
+    """The brokers. The topic is on the first two and led by the second."""
     admin = AdminClient({"bootstrap.servers": kafka_431.bootstrap, "log_level": 2})
     ids = sorted(admin.list_topics(timeout=30).brokers)
     new = NewTopic(TOPIC, num_partitions=1, replica_assignment=[[ids[1], ids[0]]])
@@ -37,7 +37,7 @@ def ids(kafka_431: Sandbox) -> list[int]:
 
 
 @pytest.mark.spark
-def test_sizes_leaders_and_rates_are_the_clusters_own(kafka_431: Sandbox, ids: list[int], tmp_path: Path) -> None:
+def test_sizes_leaders_and_rates_come_from_the_cluster(kafka_431: Sandbox, ids: list[int], tmp_path: Path) -> None:
     ran = estimate(kafka_431, tmp_path, [ids[1], ids[2]])
     assert ran.code == 0, ran.err
     assert ran.err == "kquota: measuring write rates for 1 s ...\nkquota: starting Spark ...\n"
@@ -58,9 +58,7 @@ def test_sizes_leaders_and_rates_are_the_clusters_own(kafka_431: Sandbox, ids: l
 
 
 @pytest.mark.spark
-def test_what_is_told_of_one_broker_leaves_the_others_sampled(
-    kafka_431: Sandbox, ids: list[int], tmp_path: Path
-) -> None:
+def test_brokers_without_a_given_rate_are_sampled(kafka_431: Sandbox, ids: list[int], tmp_path: Path) -> None:
     ran = estimate(kafka_431, tmp_path, [ids[1], ids[2]], "--bytes-in", f"{ids[0]}=1MB/s")
     assert ran.code == 0, ran.err
     document = json.loads(ran.out)

@@ -1,4 +1,4 @@
-"""`kquota move estimate` as an operator and a script see it: exit code, stdout and stderr together."""
+"""`kquota move estimate` for operators and scripts: exit code, stdout and stderr together."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.spark
-def test_text_for_people(folder: Path) -> None:
+def test_the_text_of_an_estimate(folder: Path) -> None:
     assert run(folder, "--log-dirs", "sizes.txt", "--throttle", "8MB/s", "--bytes-in", "1=3MB/s") == (
         0,
         KEPT_UP,
@@ -83,7 +83,7 @@ def test_text_for_people(folder: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_move_that_never_finishes_exits_1_and_says_why(folder: Path) -> None:
+def test_a_move_that_never_finishes_exits_1_with_the_reason(folder: Path) -> None:
     words = ("--log-dirs", "*.txt", "--throttle", "5MB/s", "--bytes-in", "1=3MB/s", "--output", "json")
     code, out, err = run(folder, *words)
     assert (code, err) == (
@@ -180,14 +180,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("words", "complaint"), WRONG.values(), ids=WRONG.keys())
-def test_wrong_input_is_one_line_before_spark_starts(folder: Path, words: list[str], complaint: str) -> None:
+def test_wrong_input_prints_one_line_before_spark_starts(folder: Path, words: list[str], complaint: str) -> None:
     code, out, err = run(folder, *words)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("kquota: error: ")
     assert complaint in err
 
 
-def test_a_malformed_plan_is_one_line_before_spark_starts(folder: Path) -> None:
+def test_a_malformed_plan_prints_one_line_before_spark_starts(folder: Path) -> None:
     (folder / "plan.json").write_text('{"version":1,')
     code, out, err = run(folder, *SIZES, "--throttle", "5MB/s")
     assert (code, out, err.count("\n")) == (2, "", 1)
@@ -195,7 +195,7 @@ def test_a_malformed_plan_is_one_line_before_spark_starts(folder: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_file_that_is_damaged_deep_inside_is_one_line(folder: Path) -> None:
+def test_a_file_that_is_damaged_far_from_its_start_prints_one_line(folder: Path) -> None:
     """Only Spark reads that far, so only Spark can find it."""
     file = folder / "history.jsonl.gz"
     written(file, [row(n % 3 + 1, "my-topic", n, n * n % 9973) for n in range(20_000)])
@@ -211,7 +211,7 @@ def test_a_file_that_is_damaged_deep_inside_is_one_line(folder: Path) -> None:
 
 
 @pytest.mark.spark
-def test_the_smallest_throttle_for_a_deadline_and_what_the_network_leaves(folder: Path) -> None:
+def test_the_minimum_throttle_for_a_deadline_and_the_remaining_bandwidth(folder: Path) -> None:
     limits = ("--deadline", "60s", "--nic", "100MB/s", "--max-impact", "30%", "--output", "json")
     code, out, err = run(folder, *SIZES, "--bytes-in", "1=3MB/s", *limits)
     assert code == 0, err
@@ -224,7 +224,7 @@ def test_the_smallest_throttle_for_a_deadline_and_what_the_network_leaves(folder
 
 
 @pytest.mark.spark
-def test_a_deadline_that_the_network_cannot_meet_exits_1_and_says_why(folder: Path) -> None:
+def test_a_deadline_that_the_network_cannot_meet_exits_1_with_the_reason(folder: Path) -> None:
     limits = ("--deadline", "10s", "--nic", "50MB/s", "--max-impact", "20%")
     code, out, err = run(folder, *SIZES, "--bytes-in", "1=3MB/s", *limits)
     assert code == 1

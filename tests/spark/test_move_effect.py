@@ -1,4 +1,4 @@
-"""What a report shows of brokers and topics, as Spark sums it."""
+"""The brokers and topics in a report, as Spark calculates them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_brokers_before_and_after_and_the_topics_that_copy_most(spark: SparkSession, tmp_path: Path) -> None:
-    """`many-n` swaps a broker, `one` grows by two, `stays` is not in the plan: 22 topics, of which 20 are named."""
+    """`many-n` swaps a broker, `one` grows by two, `stays` is not in the plan: 22 topics, 20 of which are listed."""
     from kquota.spark.estimate import Writes, measure
     from kquota.spark.plans import planned
     from kquota.spark.sizes import from_snapshots

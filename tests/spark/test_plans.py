@@ -1,4 +1,4 @@
-"""Plans that only Spark reads: which file is one, and the first entry that breaks a rule of `reassign.plan`."""
+"""Plans that only Spark reads: their format, and the first entry that breaks a rule of `reassign.plan`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KAFKAS = f'{{"version":1,"partitions":[{ENTRY}]}}'
     ],
     ids=["Kafka's, one line", "Kafka's, many lines", "JSON lines", "JSON lines, packed", "Parquet"],
 )
-def test_the_kind_is_told_by_the_content(tmp_path: Path, content: bytes, kind: str) -> None:
+def test_the_content_determines_the_format(tmp_path: Path, content: bytes, kind: str) -> None:
     (tmp_path / "plan").write_bytes(content)
     found = plan_files.opened(str(tmp_path / "plan"), tmp_path)
     if kind == "kafka's":
@@ -50,7 +50,7 @@ def test_the_kind_is_told_by_the_content(tmp_path: Path, content: bytes, kind: s
         assert found.parquet is (kind == "parquet")
 
 
-def test_elsewhere_is_told_by_the_name(tmp_path: Path) -> None:
+def test_a_remote_plan_is_recognized_by_its_name(tmp_path: Path) -> None:
     lines, parquet = (plan_files.opened(f"s3a://b/{name}", tmp_path) for name in ("plan.jsonl.gz", "plan"))
     assert isinstance(lines, PlanFiles) and isinstance(parquet, PlanFiles)
     assert (lines.parquet, parquet.parquet, parquet.files.elsewhere) == (False, True, ("s3a://b/plan",))
@@ -61,7 +61,7 @@ def test_a_name_that_is_too_long(tmp_path: Path) -> None:
         plan_files.opened("x" * 300, tmp_path)
 
 
-def test_a_folder_of_two_kinds_and_an_empty_one(tmp_path: Path) -> None:
+def test_a_folder_of_two_formats_and_an_empty_folder(tmp_path: Path) -> None:
     folder = tmp_path / "plan"
     folder.mkdir()
     with pytest.raises(Invalid, match="/plan: the folder contains no file of a plan"):
@@ -73,7 +73,7 @@ def test_a_folder_of_two_kinds_and_an_empty_one(tmp_path: Path) -> None:
 
 
 def of_plan(spark: SparkSession, plan: Path, scratch: Path, **more: Any) -> Measured:
-    """The sums of a stored plan, over one partition t-0 on brokers 1 and 2."""
+    """The sums of a stored plan, on one partition t-0 on brokers 1 and 2."""
     from kquota.spark.estimate import Writes, measure
     from kquota.spark.plans import stored
     from kquota.spark.sizes import from_log_dirs
@@ -115,13 +115,13 @@ WRONG = {
 
 
 @pytest.mark.spark
-def test_the_first_entry_that_breaks_a_rule_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_first_entry_that_breaks_a_rule_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     later = '{"topic":"z","partition":-9,"replicas":[]}'
     for number, (entry, complaint) in enumerate(WRONG.values()):
         scratch = tmp_path / str(number)
         scratch.mkdir()
         plan = scratch / "plan.jsonl"
-        # An entry that stands twice is found only when every entry by itself is right.
+        # A duplicate entry is found only if every single entry is valid.
         plan.write_text("\n".join([ENTRY, entry] if entry == ENTRY else [ENTRY, entry, later]))
         with pytest.raises(Invalid) as raised:
             of_plan(spark, plan, scratch)
@@ -130,7 +130,7 @@ def test_the_first_entry_that_breaks_a_rule_is_named(spark: SparkSession, tmp_pa
 
 
 @pytest.mark.spark
-def test_parquet_that_is_no_plan(spark: SparkSession, tmp_path: Path) -> None:
+def test_parquet_that_is_not_a_plan(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(3).coalesce(1).write.parquet(str(tmp_path / "ids"))
     with pytest.raises(Invalid, match=r"/ids: lacks the column topic, partition, replicas; its columns are id"):
         of_plan(spark, tmp_path / "ids", tmp_path)
@@ -148,7 +148,7 @@ def test_parquet_that_is_no_plan(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_parquet_that_must_be_sent_needs_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only Spark Connect's client brings it: on a driver of our own it may be missing."""
+    """Only Spark Connect's client installs it. A local driver may not have it."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / "plan").write_bytes(b"PAR1")
     found = plan_files.opened(str(tmp_path / "plan"), tmp_path)
@@ -193,7 +193,7 @@ SENDINGS = {
 
 @pytest.mark.spark
 @pytest.mark.parametrize(("told", "whole"), SENDINGS.values(), ids=SENDINGS.keys())
-def test_parquet_that_is_read_here_and_sent(
+def test_parquet_that_is_read_locally_and_sent(
     tmp_path: Path, small_client: str, request: pytest.FixtureRequest, told: str, whole: str | None
 ) -> None:
     what = request.node.callspec.id

@@ -1,4 +1,4 @@
-"""`kquota move estimate --report` as an operator runs it, with Spark behind it."""
+"""`kquota move estimate --report` with Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MB = 10**6
 pytestmark = pytest.mark.spark
 
 
-def test_the_report_beside_the_document(tmp_path: Path) -> None:
+def test_the_report_and_the_json_document(tmp_path: Path) -> None:
     leads = [row(1, "my-topic", n, 50 * MB, leader=True, in_sync=True) for n in range(2)]
     stays = [row(2, "my-topic", n, 50 * MB, leader=False, in_sync=True) for n in range(2)]
     rows = [*leads, *stays, row(3, "other", 0, 7 * MB, leader=True, in_sync=True), row(3, "other", 0, 7, future=True)]

@@ -1,4 +1,4 @@
-"""A trace on Spark and the same trace walked through here: equal to the millisecond, bad rows included."""
+"""A trace on Spark and the same trace simulated in Python are equal to the millisecond, including bad rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ BAD: tuple[dict[str, str], ...] = (
 
 
 def drawn(draw: random.Random) -> list[dict[str, str]]:
-    """Rows of a few clients in no order: bursts, gaps that outlast a window, requests of one time; some are bad."""
+    """Unordered rows of a few clients: bursts, gaps longer than a window, simultaneous requests, and some bad rows."""
     now, rows = 1_700_000_000_000, []
     for _ in range(1_500):
         now += draw.choice([0, 0, 1, draw.randint(0, 200), draw.randint(0, 200), draw.randint(0, 8_000)])
@@ -70,7 +70,7 @@ def as_csv(rows: list[dict[str, str]], draw: random.Random) -> str:
 
 
 def as_json(rows: list[dict[str, str]], draw: random.Random) -> str:
-    """Numbers and texts, and what is empty left out or null."""
+    """Numbers and texts. Empty values are omitted or null."""
     lines = []
     for row in rows:
         told: dict[str, Any] = {name: value or None for name, value in row.items() if value or draw.random() < 0.5}
@@ -86,7 +86,7 @@ def told(found: list[Answered]) -> list[Answered]:
 
 
 @pytest.mark.parametrize("case", HELD)
-def test_a_trace_on_spark_is_a_trace_walked_here(case: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_trace_on_spark_equals_the_simulation_in_python(case: str, spark: SparkSession, tmp_path: Path) -> None:
     held, closed_loop = HELD[case]
     draw = random.Random(case)
     written = as_json if case in ("a consumer", "an old client") else as_csv
@@ -117,8 +117,8 @@ def test_one_client_leaves_partitions_without_a_row(spark: SparkSession, tmp_pat
     assert told(found) == expected
 
 
-def test_the_command_says_the_same_wherever_it_runs(tmp_path: Path, connect_server: str, small_client: str) -> None:
-    """And nothing of what runs inside Spark reaches stderr. A server's Python has no kquota."""
+def test_the_output_is_the_same_on_every_engine(tmp_path: Path, connect_server: str, small_client: str) -> None:
+    """No output of Spark reaches stderr. A server's Python does not have kquota."""
     path = tmp_path / "t.csv"
     path.write_text(as_csv(drawn(random.Random(7)), random.Random(7)))
     words = ["-m", "kquota", "quota", "simulate", "--producer-byte-rate", "50kB/s", "--trace", str(path)]

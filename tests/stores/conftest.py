@@ -1,4 +1,4 @@
-"""The other hands of this room's tests: what kquota wrote is seen with eyes that are not its own."""
+"""Other clients for this room's tests, so that kquota does not check its own writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.stores.moves_stage import OtherHand
 
 @pytest.fixture
 def hand(cluster: Sandbox) -> Iterator[OtherHand]:
-    """On the brokers."""
+    """A client of the brokers."""
     found = OtherHand(cluster)
     yield found
     found.close()
@@ -21,7 +21,7 @@ def hand(cluster: Sandbox) -> Iterator[OtherHand]:
 
 @pytest.fixture
 def znode(zookeeper: Sandbox) -> Iterator[KazooClient]:
-    """In the ZooKeeper that stands alone."""
+    """A client of the ZooKeeper without brokers."""
     client = KazooClient(hosts=zookeeper.zookeeper)
     client.start()
     yield client

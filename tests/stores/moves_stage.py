@@ -1,6 +1,6 @@
-"""The other hand in tests of moves: librdkafka's admin client and producer, which share no code with our adapters.
+"""The other client in tests of moves: librdkafka's admin client and producer, which share no code with kquota.
 
-Only whether each single broker knows a topic is asked with our own: librdkafka asks whichever it likes.
+Only the check that each single broker knows a topic uses kquota's own client, because librdkafka chooses its broker.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _started(zookeeper: str) -> Iterator[KazooClient]:
 
 
 def _on_record(client: KazooClient, name: TopicPartition) -> bool:
-    """Whether a move of this partition is submitted, or under way."""
+    """Whether a move of this partition is submitted or running."""
     with contextlib.suppress(NoNodeError):
         submitted = json.loads(client.get("/admin/reassign_partitions")[0])["partitions"]
         if any((one["topic"], one["partition"]) == name for one in submitted):
@@ -68,7 +68,7 @@ def _on_record(client: KazooClient, name: TopicPartition) -> bool:
 
 
 def _result_or_late(done: Future[None]) -> None:
-    """Raises what the controller answered, unless it is that it needs longer."""
+    """Raises the controller's error, unless the controller only needs more time."""
     try:
         done.result(_PATIENCE)
     except KafkaException as error:
@@ -77,7 +77,7 @@ def _result_or_late(done: Future[None]) -> None:
 
 
 class OtherHand:
-    """Topics with data, configs written and read by another client; everything is taken away by `close`."""
+    """Topics with data, and configs that another client writes and reads. `close` removes everything."""
 
     def __init__(self, servers: Sandbox) -> None:
         self.servers = servers
@@ -85,22 +85,22 @@ class OtherHand:
         self._topics: list[str] = []
 
     def start_broker(self, broker: int) -> None:
-        """A broker that was stopped is there again, for this hand, too.
+        """Waits until a stopped broker is running again, for this client as well.
 
-        A client of librdkafka that once read metadata without a broker may not reach it for minutes after it is back.
+        A client of librdkafka that once read metadata without a broker may not reach it for minutes after it returns.
         """
         self.servers.start_broker(broker)
         self.admin = self._client()
 
     def restart_broker(self, broker: int) -> None:
-        """As the sandbox does it, seen by this hand."""
+        """Restarts it like the sandbox, and waits until this client sees it."""
         self.servers.stop_broker(broker)
         self.start_broker(broker)
 
     def topic(self, replicas: Mapping[int, Iterable[int]], size: int = 100_000, name: str | None = None) -> str:
-        """A topic with so many bytes in each partition, all replicas in sync; of a name that nobody has, by default.
+        """A topic with this number of bytes in each partition and all replicas in sync. The default name is unique.
 
-        Every broker knows of it when this returns: whoever asks next may ask any of them.
+        Every broker knows the topic when this returns, because the next client may ask any of them.
         """
         name = name or f"moves-{uuid.uuid4().hex[:8]}"
         assignment = [list(replicas[number]) for number in range(len(replicas))]
@@ -113,12 +113,12 @@ class OtherHand:
         return name
 
     def shown(self, partitions: Mapping[str, int]) -> None:
-        """Every broker tells of so many partitions of these topics when this returns."""
+        """Every broker shows this number of partitions of these topics when this returns."""
         with Wire(self.servers.bootstrap, {}) as wire:
             until(lambda: WireSight(wire).behind(partitions) == 0, f"every broker shows {partitions}")
 
     def fill(self, topic: str, partitions: Iterable[int], size: int) -> None:
-        """So many bytes more in each partition."""
+        """Adds this number of bytes to each partition."""
         producer = Producer(
             {"bootstrap.servers": self.servers.bootstrap, "acks": "all", "linger.ms": 20, "log_level": 2}
         )
@@ -129,7 +129,7 @@ class OtherHand:
         assert producer.flush(_PATIENCE) == 0
 
     def delete(self, topic: str) -> None:
-        """It is gone when this returns, from ZooKeeper, too: brokers stop telling of a topic before its node goes."""
+        """Deletes it. When this returns, it is also deleted in ZooKeeper, which brokers forget earlier."""
         self._delete([topic])
         until(lambda: topic not in self.admin.list_topics(timeout=_PATIENCE).topics, f"{topic} is gone")
 
@@ -152,14 +152,14 @@ class OtherHand:
         self._delete([new.topic])
 
     def replicas(self, name: TopicPartition) -> list[int]:
-        """As metadata tells them."""
+        """The replicas in the metadata."""
         found = self.admin.list_topics(name.topic, timeout=_PATIENCE).topics[name.topic].partitions
         return list(found[name.partition].replicas) if name.partition in found else []
 
     def arrived(self, places: Mapping[TopicPartition, Sequence[int]]) -> None:
-        """Metadata tells of these replicas when this returns, and no move of them is on record any more.
+        """The metadata has these replicas when this returns, and no move of them is recorded.
 
-        A controller on ZooKeeper tells brokers of the new replicas before it notes there that they have arrived.
+        A controller on ZooKeeper informs brokers of the new replicas before it records their arrival there.
         """
         until(lambda: all(self.replicas(n) == list(there) for n, there in places.items()), f"replicas are {places}")
         if self.servers.zookeeper:
@@ -167,7 +167,7 @@ class OtherHand:
                 until(lambda: not any(_on_record(client, name) for name in places), f"{places}: noted in ZooKeeper")
 
     def value(self, setting: Setting) -> str | None:
-        """What is set on this very topic or broker."""
+        """The value that is set on this very topic or broker."""
         resource = ConfigResource(_KINDS[setting.kind], setting.name)
         found = self.admin.describe_configs([resource])[resource].result(_PATIENCE)
         own = {"topic": 1, "broker": 2}[setting.kind]
@@ -175,7 +175,7 @@ class OtherHand:
         return str(entry.value) if entry is not None and entry.source == own else None
 
     def write(self, setting: Setting, value: str | None) -> None:
-        """In force everywhere where it can be read when this returns."""
+        """Writes a value, which can be read everywhere when this returns."""
         change = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
         entry = ConfigEntry(setting.key, value, incremental_operation=change)
         resource = ConfigResource(_KINDS[setting.kind], setting.name, incremental_configs=[entry])
@@ -183,9 +183,9 @@ class OtherHand:
         until(lambda: self.value(setting) == value, f"{setting} is {value!r}")
 
     def heard(self) -> None:
-        """Every broker obeys what was written before this: it takes in changes in their order.
+        """Every broker applies all previous writes when this returns, because brokers apply changes in order.
 
-        That a list can be read says less: brokers on ZooKeeper read it there, before they have heard of it.
+        That a list can be read proves less: brokers on ZooKeeper read it there before they apply it.
         """
         for value in ("987654321", None):
             for broker in self.servers.brokers:
@@ -202,12 +202,12 @@ class OtherHand:
         return {setting: value for setting in settings if (value := self.value(setting)) is not None}
 
     def unthrottle(self) -> None:
-        """Take every rate away."""
+        """Removes all rates."""
         for setting in self.rates():
             self.write(setting, None)
 
     def close(self) -> None:
-        """Leave the servers as they were."""
+        """Restores the servers."""
         self.unthrottle()
         if self._topics:
             self._delete(self._topics)
@@ -215,15 +215,15 @@ class OtherHand:
             self._forget_reassignment(self.servers.zookeeper)
 
     def _forget_reassignment(self, zookeeper: str) -> None:
-        """A topic that is deleted while it moves leaves its submission behind, and no other is taken then."""
+        """A topic that is deleted during a move leaves its submission behind, which blocks every other one."""
         with _started(zookeeper) as client, contextlib.suppress(NoNodeError):
             client.delete("/admin/reassign_partitions")
             self._elect(client)
 
     def _until_controlled(self, done: Callable[[], bool], what: str) -> None:
-        """A controller of 3.9.1 that deletes a topic right after moves there and back may lose count of its replicas.
+        """A controller of 3.9.1 that deletes a topic right after moves to and fro may lose track of its replicas.
 
-        It fails at every event from then on ("key not found"), so another one has to begin anew.
+        From then on it fails at every event ("key not found"), so another controller must be elected.
         """
         if self.servers.zookeeper:
             with contextlib.suppress(AssertionError):
@@ -241,9 +241,9 @@ class OtherHand:
         until(self._controlled, "it answers")
 
     def _controlled(self) -> bool:
-        """By a client that knows of no controller yet: this one would go on asking the one that was."""
+        """Uses a client that knows no controller yet, because this one would keep asking the old controller."""
         new = NewTopic(f"moves-{uuid.uuid4().hex[:8]}", num_partitions=1, replication_factor=1)
-        client = self._client()  # which answers only as long as somebody holds it
+        client = self._client()  # which answers only as long as a reference to it exists
         answer = client.create_topics([new], validate_only=True, request_timeout=_CONTROLLED_SECONDS)[new.topic]
         return answer.exception(_PATIENCE) is None
 

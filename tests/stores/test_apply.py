@@ -1,4 +1,4 @@
-"""Documents applied on real servers: replacing as the port says, at scale, and by two writers at once."""
+"""Documents applied on real servers: replacing by the contract, at scale, and with two writers."""
 
 from __future__ import annotations
 
@@ -53,9 +53,7 @@ class TestZooKeeper(ConditionalContract):
     def quotas(self, zookeeper_quotas: ZooKeeperQuotas) -> ZooKeeperQuotas:
         return zookeeper_quotas
 
-    def test_what_else_lives_in_the_node_is_no_limit_and_survives(
-        self, quotas: ZooKeeperQuotas, znode: KazooClient
-    ) -> None:
+    def test_other_configs_in_the_node_survive(self, quotas: ZooKeeperQuotas, znode: KazooClient) -> None:
         entity, config = Entity(user="applied-scram"), {"SCRAM-SHA-256": "salt=MXVl", "unknown": "x"}
         znode.create("/config/users/applied-scram", json.dumps({"version": 1, "config": config}).encode())
         document = Document(limits={}, owns=Scope(patterns=("applied-*",)))
@@ -67,9 +65,7 @@ class TestZooKeeper(ConditionalContract):
         assert json.loads(znode.get("/config/users/applied-scram")[0])["config"] == config
         znode.delete("/config/users/applied-scram")
 
-    def test_a_node_that_kafka_did_not_write_is_left_and_the_rest_is_done(
-        self, zookeeper: Sandbox, znode: KazooClient
-    ) -> None:
+    def test_a_node_that_kafka_did_not_write_is_skipped(self, zookeeper: Sandbox, znode: KazooClient) -> None:
         assert zookeeper.zookeeper
         entities = [Entity(user=f"beside-{n:02}") for n in range(40)]
         znode.create("/config/users/beside-17", b"not json")
@@ -87,15 +83,15 @@ class TestZooKeeper(ConditionalContract):
         finally:
             znode.delete("/config/users/beside-17")
 
-    def test_more_than_one_transaction_takes_goes_in_several(self, quotas: ZooKeeperQuotas, znode: KazooClient) -> None:
-        """A thousand users with long names are more than ZooKeeper's megabyte, which would end the session."""
+    def test_large_changes_use_several_transactions(self, quotas: ZooKeeperQuotas, znode: KazooClient) -> None:
+        """A thousand users with long names exceed ZooKeeper's megabyte, which would end the session."""
         limits: dict[Entity, Limits] = {
             Entity(user=f"{n:04}" + "ü" * 200): {PRODUCER_BYTE_RATE: 1.0} for n in range(600)
         }
         assert applied(quotas, limits).undone == {}
         assert applied(quotas, {key: {} for key in limits}).undone == {}
 
-    def test_no_more_notifications_than_brokers_can_list(
+    def test_the_number_of_notifications_is_limited(
         self, quotas: ZooKeeperQuotas, znode: KazooClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         standing = len(znode.get_children("/config/changes"))
@@ -109,7 +105,10 @@ class TestZooKeeper(ConditionalContract):
         applied(quotas, {key: {} for key in limits})
 
     def test_two_writers_lose_nothing(self, zookeeper: Sandbox, quotas: ZooKeeperQuotas) -> None:
-        """Each counts one limit up fifteen times; a write that ignored what stands would lose the other's step."""
+        """Each writer increments one limit fifteen times.
+
+        A write that ignored the current value would lose an increment.
+        """
         assert zookeeper.zookeeper
         address, entity, errors = zookeeper.zookeeper, Entity(user="counted"), list[BaseException]()
         barrier = threading.Barrier(2)
@@ -172,7 +171,7 @@ def test_ten_thousand_through_the_admin_api(kafka_431: Sandbox) -> None:
 @pytest.mark.zookeeper
 def test_ten_thousand_in_zookeeper(zookeeper_quotas: ZooKeeperQuotas, znode: KazooClient) -> None:
     _all_and_none_again(zookeeper_quotas)
-    # No broker listens here, so nobody takes these away; and every later test would read the empty nodes.
+    # No broker listens here, so nothing removes these nodes, and every later test would read them.
     for path in [f"/config/changes/{name}" for name in znode.get_children("/config/changes")]:
         znode.delete_async(path)
     for entity in MANY:

@@ -26,7 +26,7 @@ from tests.stores.moves_stage import OtherHand, until
 
 
 class RealStage:
-    """A contract's stage on servers; what it set on brokers goes when it closes."""
+    """A contract's stage on servers. Settings of brokers are removed when it closes."""
 
     def __init__(self, configs: Configs, hand: OtherHand) -> None:
         self.configs = configs
@@ -34,7 +34,7 @@ class RealStage:
 
     def topic(self) -> Resource:
         topic = Resource(kind=TOPICS, name=self._hand.topic({0: [1]}, size=1))
-        # Each broker hears of a new topic in its own time.
+        # Brokers learn of a new topic at different times.
         until(lambda: topic in self.configs.describe([topic]), f"{topic} is seen")
         return topic
 
@@ -59,7 +59,7 @@ class TestAdminApi(ConfigsContract):
 
     @pytest.fixture
     def held_by_librdkafka(self, hand: OtherHand) -> Any:
-        """A client that shares no code with ours; it cannot name the default of all brokers."""
+        """A client that shares no code with kquota. It cannot name the default of all brokers."""
 
         def held(resource: Resource) -> dict[str, str]:
             kind = ResourceType.TOPIC if resource.kind == TOPICS else ResourceType.BROKER
@@ -85,7 +85,7 @@ class TestAdminApi(ConfigsContract):
         with pytest.raises(Refused, match=r"broker '1': the broker answered .*log\.dirs"):
             stage.configs.alter([ConfigChange(resource=broker(1), add={"log.dirs": "/x"})])
 
-    def test_what_was_done_of_several_is_told_apart(self, stage: Stage) -> None:
+    def test_a_partial_failure_reports_the_completed_changes(self, stage: Stage) -> None:
         topic = stage.topic()
         changes = [
             ConfigChange(resource=topic, add={LEADER_REPLICAS: "0:1"}),
@@ -100,10 +100,10 @@ class TestAdminApi(ConfigsContract):
         with pytest.raises(Refused):
             stage.configs.alter(changes[1:])
 
-    def test_a_broker_that_is_not_alive_is_left_out(self, stage: Stage) -> None:
+    def test_a_broker_that_is_not_alive_is_omitted(self, stage: Stage) -> None:
         assert stage.configs.describe([broker(9), broker(1)]).keys() == {broker(1)}
 
-    def test_a_secret_is_not_told(self, stage: Stage) -> None:
+    def test_a_secret_is_not_reported(self, stage: Stage) -> None:
         secret = {"listener.name.none.sasl.jaas.config": "CANARY-7f3a"}
         try:
             stage.configs.alter([ConfigChange(resource=broker(1), add=secret)])
@@ -145,7 +145,7 @@ def zookeeper_stage(on_zookeeper: Sandbox, zookeeper_hand: OtherHand) -> Iterato
 
 
 class SeenByBrokers(RealStage):
-    """The brokers hear of what is in ZooKeeper, in their own time."""
+    """Waits until the brokers apply a change in ZooKeeper, each at its own time."""
 
     def held(self, resource: Resource) -> Mapping[str, str]:
         (entries,) = self.configs.describe([resource]).values()
@@ -171,7 +171,7 @@ class TestZooKeeper(ConfigsContract):
 
 @pytest.fixture
 def znode(on_zookeeper: Sandbox) -> Iterator[KazooClient]:
-    """Another client, so that what kquota wrote is seen with other eyes."""
+    """Another client, so that kquota does not check its own writes."""
     client = KazooClient(hosts=on_zookeeper.zookeeper)
     client.start()
     yield client
@@ -181,7 +181,7 @@ def znode(on_zookeeper: Sandbox) -> Iterator[KazooClient]:
 
 @pytest.mark.kafka
 class TestLayout:
-    """FACTS: where a config lives, what its node holds, and how the brokers hear of it."""
+    """FACTS: the path of a config, the content of its node, and the notification of brokers."""
 
     def test_node_and_notification(self, zookeeper_stage: RealStage, znode: KazooClient) -> None:
         topic = zookeeper_stage.topic()
@@ -227,7 +227,7 @@ class TestLayout:
     def test_a_node_that_kafka_did_not_write(
         self, zookeeper_stage: RealStage, on_zookeeper: Sandbox, znode: KazooClient
     ) -> None:
-        """It is never replaced; asked for alone it is an error, among others it hides none."""
+        """It is never replaced. Alone it is an error, and it does not hide other nodes."""
         topic, other = zookeeper_stage.topic(), zookeeper_stage.topic()
         path = f"/config/topics/{topic.name}"
         sound = znode.get(path)[0]
@@ -246,7 +246,7 @@ class TestLayout:
         finally:
             znode.set(path, sound)
 
-    def test_a_secret_is_not_told(self, zookeeper_stage: RealStage, znode: KazooClient) -> None:
+    def test_a_secret_is_not_reported(self, zookeeper_stage: RealStage, znode: KazooClient) -> None:
         key = "listener.name.external.ssl.keystore.password"
         znode.create("/config/brokers/77", json.dumps({"version": 1, "config": {key: "CANARY-7f3a"}}).encode())
         try:

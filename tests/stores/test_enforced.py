@@ -1,4 +1,4 @@
-"""Each quota, written by kquota through each connection, is obeyed by real brokers of three generations."""
+"""Real brokers of three generations enforce each quota that kquota writes over each connection."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def topic(cluster: Sandbox) -> Iterator[str]:
 
 
 class Throttled:
-    """Collects what librdkafka's throttle_cb tells (KIP-219: the broker's throttle_time_ms)."""
+    """Collects the events of librdkafka's throttle_cb (KIP-219: the broker's throttle_time_ms)."""
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -143,14 +143,14 @@ def test_a_consumer_is_throttled(cluster: Sandbox, quotas: ClusterQuotas, topic:
             give_up = time.monotonic() + 10
             while not throttled.longest and time.monotonic() < give_up:
                 reader.poll(0.2)
-            # A throttled consumer's goodbye waits as long as its throttle; nobody needs it.
+            # Closing a throttled consumer takes as long as its throttle, and the test does not need it.
             threading.Thread(target=reader.close, daemon=True).start()
 
         assert until_throttled(throttled, read_all) > 0
 
 
 def test_topic_creations_are_rejected(cluster: Sandbox, quotas: ClusterQuotas) -> None:
-    """At CreateTopics version 6 a broker rejects (KIP-599); kquota's own client-id is the one limited here."""
+    """At CreateTopics version 6 a broker rejects (KIP-599). Only kquota's own client-id is limited here."""
     made: list[str] = []
     new_topic = CreateTopicsRequest.CreatableTopic
 
@@ -167,7 +167,7 @@ def test_topic_creations_are_rejected(cluster: Sandbox, quotas: ClusterQuotas) -
         with Wire(cluster.bootstrap, {}) as wire:
             return create(wire)
 
-    # Brokers may still be hearing that the test before took its quota away, and mute the connection that asks them.
+    # Brokers may not have applied the removal of the previous quota yet, and would mute the connection.
     give_up = time.monotonic() + SECONDS
     while (code := created()) != 0 and time.monotonic() < give_up:
         time.sleep(0.1)

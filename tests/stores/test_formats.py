@@ -1,6 +1,6 @@
-"""What kquota keeps on disk and in the shared record, byte by byte, and that today's files are read (docs/formats.md).
+"""The files and the shared record of kquota, byte by byte, and that it reads current files (docs/formats.md).
 
-`golden/` holds the files; REWRITE_GOLDEN=1 writes them anew. A change there needs another version of the format.
+`golden/` holds the files. REWRITE_GOLDEN=1 writes them again. A change there needs a new version of the format.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def test_the_journal() -> None:
 
 @pytest.mark.parametrize("name", ["move.journal", "version-2.journal"])
 def test_journals_on_file_are_read(name: str, tmp_path: Path) -> None:
-    """Version 2 is what kquota 0.1 wrote, and is never written again."""
+    """Version 2 was written by kquota 0.1, and is never written again."""
     expected, stamp = _states()[-1]
     folder = tmp_path / "cluster"
     folder.mkdir()
@@ -112,7 +112,7 @@ def test_journals_on_file_are_read(name: str, tmp_path: Path) -> None:
 
 
 def test_a_throttle_without_a_move() -> None:
-    """Its plan is empty, and nothing else of it."""
+    """Only its plan is empty."""
     run, stamp = _states()[0]
     empty = Plan(targets={})
     throttle = replace(run, purpose=Purpose.THROTTLE, plan=empty, rollback=empty, rate=None, log_dir_rate=None)
@@ -128,14 +128,14 @@ def test_a_sheet_of_the_shared_record() -> None:
     assert (read.run, read.run.stamp, read.parts) == (run, stamp, ())
 
 
-def test_a_sheet_whose_plan_is_a_part() -> None:
+def test_a_sheet_with_its_plan_in_a_separate_part() -> None:
     run, stamp = _states()[0]
     plan = Plan(targets={TopicPartition("orders", n): (ONE, THREE) for n in range(500)})
     large = replace(run, plan=plan, stamp=stamp)
     encoded = sheet.encode(large, "cluster-1")
     must_be("sheet-with-part.json", encoded.sheet)
     ((digest, data),) = encoded.parts.items()
-    # How well gzip packs it is not a contract; the hash is over the text.
+    # The compression by gzip is not a contract; the hash is over the text.
     must_be("sheet-part.txt", f"{digest}\n{gzip.decompress(data).decode()}\n".encode())
     read = sheet.decode((GOLDEN / "sheet-with-part.json").read_bytes(), run.id, "cluster-1", {digest: data}.get)
     assert (read.run, read.parts) == (large, (digest,))
@@ -145,7 +145,7 @@ HOLDER = Holder(owner=ALICE, doing="move resume", machine="boot pid:[4026531836]
 
 
 def test_the_locks() -> None:
-    """Of a host, and of the shared record."""
+    """The lock of a host, and of the shared record."""
     must_be("lock-of-host.json", json.dumps(HOLDER.written()).encode())
     assert holder_of(json.loads((GOLDEN / "lock-of-host.json").read_bytes())) == HOLDER
     for released in (False, True):
@@ -155,7 +155,7 @@ def test_the_locks() -> None:
         assert lock_of((GOLDEN / name).read_bytes(), "cluster-1") == lock
 
 
-def test_what_doctor_remembers(tmp_path: Path) -> None:
+def test_the_memory_of_doctor(tmp_path: Path) -> None:
     sightings = Sightings(at=LATER, first={LEADERS: {"0:1": BEGUN, "9:9": LATER}, RATE: {"5000000": BEGUN}})
     memory = SightingsFile(tmp_path, "cluster")
     memory.keep(sightings)
@@ -164,7 +164,7 @@ def test_what_doctor_remembers(tmp_path: Path) -> None:
     assert memory.recall() == sightings
 
 
-def test_what_a_host_remembers_of_the_shared_record(tmp_path: Path) -> None:
+def test_the_memory_of_a_host_about_the_shared_record(tmp_path: Path) -> None:
     known = Remembered(topic="__kquota_runs", topic_id="0e7c2f2a", zookeeper="zk1:2182", zk_tls_config_file="/etc/tls")
     memory = RecordMemory(tmp_path / "cluster")
     memory.keep(known)

@@ -51,7 +51,7 @@ def quotas(way: tuple[Sandbox, bool]) -> Iterator[ClusterQuotas]:
 
 
 def served(broker: str) -> bool:
-    """Whether a broker answers a new connection, or hangs up on it."""
+    """Whether a broker answers a new connection, or closes it."""
     host, _, port = broker.partition(":")
     with socket.create_connection((host, int(port)), timeout=SECONDS, source_address=(ADDRESS, 0)) as connection:
         try:

@@ -30,7 +30,7 @@ class RealStage:
         self._hand = hand
 
     def topic(self, replicas: Mapping[int, Replicas]) -> str:
-        # More than a follower fetches at once: what comes with its first fetches is over in seconds, throttled or not.
+        # More than a follower fetches at once: the data of its first fetches arrives in seconds, throttled or not.
         return self._hand.topic(replicas, size=3_000_000)
 
     def write(self, setting: Setting, value: str | None) -> None:
@@ -85,7 +85,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize(("before", "after", "sent"), OPERATIONS.values(), ids=OPERATIONS)
-def test_a_list_is_changed_by_what_gives_it_to_the_letter(
+def test_a_list_change_has_the_exact_result(
     before: str | None, after: str | None, sent: tuple[int, str | None]
 ) -> None:
     change = Change(setting=Setting.of_topic("t", LEADER_REPLICAS), before=before, after=after)
@@ -100,7 +100,7 @@ def test_a_rate_is_set_or_deleted() -> None:
 
 
 class CountingWire(Wire):
-    """Counts rounds: requests that are in flight together are one."""
+    """Counts rounds: concurrent requests are one round."""
 
     rounds = 0
 
@@ -111,7 +111,10 @@ class CountingWire(Wire):
 
 @pytest.mark.kafka
 def test_a_throttle_of_many_topics_and_all_brokers_takes_two_rounds(cluster: Sandbox, hand: OtherHand) -> None:
-    """One to see that nobody else wrote meanwhile, one to write; below 4.0 one more asks for the oldest broker."""
+    """One round to check that no other client wrote meanwhile, one to write.
+
+    Below 4.0 one more finds the oldest broker.
+    """
     topics = [hand.topic({0: (1,)}, size=0) for _ in range(3)]
     lists = [Setting.of_topic(topic, key) for topic in topics for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)]
     limits = [Setting.of_broker(BrokerId(b), key) for b in (1, 2, 3) for key in (LEADER_RATE, FOLLOWER_RATE)]

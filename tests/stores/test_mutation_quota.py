@@ -1,4 +1,4 @@
-"""A real controller mutation quota: what one client sends in vain, and what twenty of one principal make of it."""
+"""A real controller mutation quota: the rejected requests of one client, and twenty clients of one principal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def cluster(request: pytest.FixtureRequest) -> Sandbox:
 
 @pytest.fixture
 def client(cluster: Sandbox) -> Iterator[str]:
-    """A client-id with a fresh bucket; whatever begins with it is taken away in the end."""
+    """A client-id with a fresh bucket. Topics with its prefix are deleted at the end."""
     name = f"q{uuid.uuid4().hex[:8]}"
     with Wire(cluster.bootstrap, {}) as wire:
         quotas, entity, topics = WireQuotas(wire), Entity(client_id=name), WireTopics(wire)
@@ -52,7 +52,7 @@ def client(cluster: Sandbox) -> Iterator[str]:
 def test_one_client_sends_at_most_a_tenth_in_vain_and_waits_no_longer_than_the_bucket(
     cluster: Sandbox, client: str
 ) -> None:
-    """500 topics of 20 partitions in small; what waits is what takes the time, however slow the machine is."""
+    """500 topics of 20 partitions, in small. Only the waits take time, however slow the machine is."""
     topics, partitions = 40, 5
     waits: list[float] = []
     todo = work(Creation(topic=f"{client}-{n}", partitions=partitions, replication_factor=1) for n in range(topics))
@@ -65,7 +65,7 @@ def test_one_client_sends_at_most_a_tenth_in_vain_and_waits_no_longer_than_the_b
     assert sum(waits) <= 1.1 * (topics * partitions - partitions - BURST) / RATE
 
 
-def test_a_program_does_as_the_readme_says(cluster: Sandbox, client: str, tmp_path: Path) -> None:
+def test_the_program_in_the_readme_works(cluster: Sandbox, client: str, tmp_path: Path) -> None:
     (tmp_path / "client.properties").write_text(f"client.id={client}\ndefault.api.timeout.ms=30000\n")
     one, two = f"{client}-a", f"{client}-b"
     with kquota.connect(cluster.bootstrap, tmp_path / "client.properties") as connected:
@@ -81,7 +81,7 @@ def test_a_program_does_as_the_readme_says(cluster: Sandbox, client: str, tmp_pa
         numbers = count()
 
         def violated() -> bool:
-            """Brokers on ZooKeeper hear of a quota a little later than it is read back."""
+            """Brokers on ZooKeeper apply a quota a little later than it can be read."""
             large = [Creation(topic=f"{client}-{next(numbers)}", partitions=90, replication_factor=1) for _ in range(3)]
             try:
                 create_topics(connected, large, retry_quota_violated=False)
@@ -96,7 +96,7 @@ def test_a_program_does_as_the_readme_says(cluster: Sandbox, client: str, tmp_pa
 
 
 def test_twenty_clients_of_one_principal_all_end(cluster: Sandbox, client: str) -> None:
-    """Each on a connection of its own; half of them may not read the quota. How evenly they end: tests/mutation."""
+    """Each client has its own connection, and half of them may not read the quota. tests/mutation checks fairness."""
     together = Barrier(CLIENTS, timeout=120)
 
     def created(number: int) -> list[TopicOutcome]:

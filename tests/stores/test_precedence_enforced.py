@@ -1,4 +1,4 @@
-"""What `explain` says is what real brokers do: the level that binds, who shares its bucket, how much passes at once."""
+"""Real brokers behave as `explain` reports: the binding level, the clients that share its bucket, and the burst."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def wire(cluster: Sandbox) -> Iterator[Wire]:
 
 @pytest.fixture
 def quotas(cluster: Sandbox) -> Iterator[WireQuotas]:
-    """Every quota that the test leaves is taken away again: those of default entities would hold everybody.
+    """Quotas, all of which are deleted after the test, because those of default entities would limit every client.
 
-    On a connection of its own, which asks one broker only: one that was seen to know of a write does not forget it,
-    another may not know of it yet.
+    The connection asks only one broker: a broker that showed a write does not forget it, but another broker may not
+    know it yet.
     """
     with Wire(cluster.bootstrap, {}) as own:
         port = WireQuotas(own)
@@ -78,7 +78,7 @@ def topic(cluster: Sandbox) -> Iterator[str]:
 
 
 def throttled(cluster: Sandbox, topic: str, client_id: str, message: bytes = MESSAGE) -> bool:
-    """Whether the broker asks this client to wait after one message (KIP-219: the answer itself comes at once)."""
+    """Whether the broker throttles this client after one message (KIP-219: the answer itself arrives at once)."""
     waits: list[float] = []
     client = Producer(
         {
@@ -95,7 +95,7 @@ def throttled(cluster: Sandbox, topic: str, client_id: str, message: bytes = MES
 
 
 def nameless_throttled(wire: Wire, cluster: Sandbox, topic: str) -> bool:
-    """The same for a client without a client-id, which librdkafka cannot be: it then calls itself rdkafka."""
+    """The same for a client without a client-id. librdkafka always sends one: its default is rdkafka."""
     records = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=2 * len(MESSAGE))
     records.append(timestamp=None, key=None, value=MESSAGE, headers=[])
     records.close()
@@ -114,7 +114,7 @@ def nameless_throttled(wire: Wire, cluster: Sandbox, topic: str) -> bool:
 
 
 def set_all(cluster: Sandbox, quotas: WireQuotas, topic: str, wanted: Mapping[Entity, float]) -> None:
-    """Set these, and wait until the topic's broker holds a client to a quota that was set after them."""
+    """Sets these, and waits until the topic's broker applies a quota that was set after them."""
     sentinel = f"sentinel-{uuid.uuid4().hex[:8]}"
     for entity, value in {**wanted, Entity(user=USER, client_id=sentinel): LOW}.items():
         actions.alter(quotas, QuotaChange(entity=entity, add={PRODUCER_BYTE_RATE: value}), attempts())
@@ -124,10 +124,8 @@ def set_all(cluster: Sandbox, quotas: WireQuotas, topic: str, wanted: Mapping[En
 
 
 @pytest.mark.parametrize("level", range(1, 9))
-def test_the_level_that_is_named_is_the_one_enforced(
-    cluster: Sandbox, quotas: WireQuotas, topic: str, level: int
-) -> None:
-    """Once it alone is low, and once it alone is high, with every level below it set to the contrary."""
+def test_the_reported_level_is_the_one_enforced(cluster: Sandbox, quotas: WireQuotas, topic: str, level: int) -> None:
+    """This level alone is low, and then this level alone is high, with every level below it set to the opposite."""
     client = Client(user=USER, client_id=f"c-{uuid.uuid4().hex[:8]}")
     assert client.client_id is not None
     entities = [rung.entity for rung in rungs({}, client, PRODUCER_BYTE_RATE)]
@@ -141,7 +139,7 @@ def test_the_level_that_is_named_is_the_one_enforced(
 
 
 @pytest.mark.parametrize("level", [2, 3, 5, 6, 8])
-def test_who_shares_the_bucket_waits_for_the_others(
+def test_clients_that_share_a_bucket_wait_for_each_other(
     cluster: Sandbox, quotas: WireQuotas, topic: str, level: int
 ) -> None:
     spender, other = (Client(user=USER, client_id=f"c-{uuid.uuid4().hex[:8]}") for _ in range(2))
@@ -151,7 +149,7 @@ def test_who_shares_the_bucket_waits_for_the_others(
     set_all(cluster, quotas, topic, {own: LOW})
 
     def both() -> bool:
-        """A window forgets the first one's bytes, which a slow machine may take as long as to send the second's."""
+        """A window forgets the first client's bytes while a slow machine sends those of the second."""
         assert throttled(cluster, topic, str(spender.client_id))
         return throttled(cluster, topic, str(other.client_id), b"small")
 
@@ -161,7 +159,7 @@ def test_who_shares_the_bucket_waits_for_the_others(
         assert not both()
 
 
-def test_a_client_without_a_client_id_escapes_every_level_that_speaks_of_client_ids(
+def test_a_client_without_a_client_id_is_not_bound_by_client_id_levels(
     cluster: Sandbox, wire: Wire, quotas: WireQuotas, topic: str
 ) -> None:
     client = Client(user=USER, client_id="")
@@ -186,17 +184,17 @@ def created(cluster: Sandbox, client_id: str, count: int) -> list[str]:
     with Wire(cluster.bootstrap, {"client_id": client_id}) as wire:
         made = [result.name for result in wire.ask(request, wire.controller).topics if result.error_code == 0]
     if made:
-        # Python destroys a client that has no name at once: its answers are errors, or never come.
+        # Python destroys a client without a reference at once: its answers are errors, or never arrive.
         deleter = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 2})
         for gone in deleter.delete_topics(made).values():
             gone.exception(SECONDS)
     return made
 
 
-def test_the_burst_is_what_passes_at_once(wire: Wire, quotas: WireQuotas, cluster: Sandbox) -> None:
+def test_the_reported_burst_passes_at_once(wire: Wire, quotas: WireQuotas, cluster: Sandbox) -> None:
     """A bucket may be overdrawn by one: topics of one partition pass while it holds anything, and one more."""
     client, sentinel = (Client(user=USER, client_id=f"burst-{uuid.uuid4().hex[:8]}") for _ in range(2))
-    # At this rate a controller that is held up for seconds in the midst of its answer lets no more through.
+    # At this rate a controller that pauses for seconds during its answer accepts no more topics.
     for one, rate in ((client, 0.2), (sentinel, 0.01)):
         entity = Entity(user=USER, client_id=one.client_id)
         actions.alter(quotas, QuotaChange(entity=entity, add={CONTROLLER_MUTATION_RATE: rate}), attempts())
@@ -204,6 +202,6 @@ def test_the_burst_is_what_passes_at_once(wire: Wire, quotas: WireQuotas, cluste
     answers = {answer.key: answer for answer in rules.explain(quotas.everything(), shape, client=client).answers}
     burst = answers[CONTROLLER_MUTATION_RATE].burst
     assert burst is not None
-    # What can be read need not be in force yet; a quota that was set after ours is.
+    # A readable quota may not be in force yet. A quota that was set after it is.
     until(lambda: created(cluster, str(sentinel.client_id), 1) == [], "the quotas are in force")
     assert len(created(cluster, str(client.client_id), 20)) == math.floor(burst) + 1

@@ -35,7 +35,7 @@ class TestAdminApi(QuotasContract):
 
 
 class _Interrupted:
-    """kazoo's own socket, in a process that gets a Ctrl-C at the worst time."""
+    """kazoo's own socket, in a process that receives Ctrl-C at the worst moment."""
 
     def __init__(self, socket: Any) -> None:
         self._socket = socket
@@ -50,14 +50,14 @@ class _Interrupted:
 
 @pytest.fixture
 def hears() -> Iterator[None]:
-    """A run in a shell's background is deaf to Ctrl-C; as from a terminal, this test hears it."""
+    """A background job of a shell ignores Ctrl-C. This test receives it as on a terminal."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.zookeeper
-def test_a_ctrl_c_is_not_taken_for_a_lost_connection(zookeeper: Sandbox, hears: None) -> None:
+def test_ctrl_c_is_not_reported_as_a_lost_connection(zookeeper: Sandbox, hears: None) -> None:
     assert zookeeper.zookeeper
     with Znodes(zookeeper.zookeeper) as znodes:
         connection: Any = znodes._client._connection
@@ -86,14 +86,14 @@ class TestZooKeeper(QuotasContract):
         return zookeeper_quotas
 
     @pytest.mark.parametrize("name", [".", ".."])
-    def test_what_no_znode_can_be_called_is_refused(self, quotas: ZooKeeperQuotas, name: str) -> None:
+    def test_names_that_no_znode_can_have_are_refused(self, quotas: ZooKeeperQuotas, name: str) -> None:
         with pytest.raises(Invalid, match="cannot be stored"):
             quotas.alter([QuotaChange(entity=Entity(user=name), add={PRODUCER_BYTE_RATE: 1.0})])
 
 
 @pytest.mark.zookeeper
 class TestLayout:
-    """FACTS: where an entity lives, what its node holds, and how the brokers hear of it."""
+    """FACTS: the path of an entity, the content of its node, and the notification of brokers."""
 
     def test_node_and_notification(self, zookeeper_quotas: ZooKeeperQuotas, znode: KazooClient) -> None:
         before = set(znode.get_children("/config/changes"))
@@ -114,7 +114,7 @@ class TestLayout:
         zookeeper_quotas.alter([change])
         assert (znode.get("/config/users/still")[1].version, znode.get_children("/config/changes")) == stood
 
-    def test_what_else_lives_in_the_node_survives_and_is_not_told(
+    def test_other_configs_in_the_node_survive_and_are_not_shown(
         self, zookeeper_quotas: ZooKeeperQuotas, znode: KazooClient
     ) -> None:
         znode.create("/config/users/scrammed", json.dumps({"version": 1, "config": SCRAM, "more": [1]}).encode())
@@ -136,7 +136,7 @@ class TestLayout:
         finally:
             znode.delete("/config/users/strange")
 
-    def test_an_unreadable_node_hides_no_other(self, zookeeper: Sandbox, znode: KazooClient) -> None:
+    def test_an_unreadable_node_does_not_hide_the_others(self, zookeeper: Sandbox, znode: KazooClient) -> None:
         assert zookeeper.zookeeper
         told: list[str] = []
         znode.create("/config/clients/%C3%28", b'{"version":1,"config":{"producer_byte_rate":"1"}}', makepath=True)
@@ -153,7 +153,7 @@ class TestLayout:
                 znode.delete(f"/config/clients/{node}")
 
     def test_two_writers_lose_nothing(self, zookeeper: Sandbox, zookeeper_quotas: ZooKeeperQuotas) -> None:
-        """Kafka's own tool ignores the node's version, and does lose updates."""
+        """Kafka's own tool ignores the node's version, and loses updates."""
         assert zookeeper.zookeeper
         address, errors, entity = zookeeper.zookeeper, list[KquotaError](), Entity(user="contended")
         barrier = threading.Barrier(2)
@@ -194,7 +194,7 @@ class TestWhoseZooKeeper:
         ],
         ids=["empty", "half", "KRaft", "in migration"],
     )
-    def test_refused_and_left_as_it_was(
+    def test_a_refused_change_has_no_effect(
         self,
         zookeeper: Sandbox,
         znode: KazooClient,

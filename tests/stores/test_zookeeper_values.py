@@ -1,4 +1,4 @@
-"""What kquota lets into ZooKeeper, real brokers would take: asked with ValidateOnly, so that nothing is written."""
+"""Real brokers accept the values that kquota writes to ZooKeeper: checked with ValidateOnly, without a write."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def hand(request: pytest.FixtureRequest) -> Iterator[OtherHand]:
 
 
 @pytest.mark.kafka
-def test_every_value_that_may_go_into_zookeeper_is_one_that_a_broker_takes(hand: OtherHand) -> None:
+def test_brokers_accept_every_value_that_kquota_writes_to_zookeeper(hand: OtherHand) -> None:
     topic = hand.topic({0: [1]}, size=1)
     values = WORDS | NUMBERS
     assert values.keys() == zookeeper_values.TOPIC.keys()

@@ -1,4 +1,4 @@
-"""Clusters in a line or two, for the rules of what stands."""
+"""Short constructors of clusters, for the rules about throttles that are set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BOTH_RATES = (LEADER_RATE, FOLLOWER_RATE)
 
 
 def partition(*replicas: int, isr: Sequence[int] | None = None, adding: Sequence[int] = ()) -> PartitionReplicas:
-    """Led by the first of its replicas; all in sync but those that are being added, unless `isr` says otherwise."""
+    """Led by its first replica. All replicas except those that are being added are in sync, unless `isr` is given."""
     there = [b for b in replicas if b not in adding] if isr is None else isr
     return PartitionReplicas(
         replicas=_ids(replicas), adding=_ids(adding), leader=BrokerId(replicas[0]) if there else None, isr=_ids(there)
@@ -60,7 +60,7 @@ def standing(
     alive: Sequence[int] = (1, 2, 3),
     release: tuple[int, ...] | None = (4, 1),
 ) -> Standing:
-    """What stands on brokers 1, 2 and 3; a partition that gains replicas is on its way."""
+    """The throttles of brokers 1, 2 and 3. A partition that gains replicas is moving."""
     named = {TopicPartition(topic, n): now for topic, all_ in partitions.items() for n, now in enumerate(all_)}
     snapshot = Snapshot(
         racks={BrokerId(b): None for b in alive},
@@ -83,7 +83,7 @@ def run(
     *,
     purpose: Purpose = Purpose.MOVE,
 ) -> Run:
-    """An open run that put these values there, all handed over."""
+    """An open run that set these values, with all moves submitted."""
     plan = Plan(targets={name: tuple(map(BrokerId, replicas)) for name, replicas in (targets or {}).items()})
     return Run(
         id="20260301T123000Z-0123456789ab",

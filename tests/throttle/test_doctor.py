@@ -1,4 +1,4 @@
-"""Each rule of doctor: what it finds, and what it leaves alone."""
+"""The rules of doctor: what each finds, and what it ignores."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ CASES: dict[str, tuple[Standing, Expected]] = {
 
 
 @pytest.mark.parametrize(("now", "expected"), CASES.values(), ids=CASES)
-def test_what_is_found(now: Standing, expected: Expected) -> None:
+def test_findings(now: Standing, expected: Expected) -> None:
     assert [(one.rule, one.where, one.fixable) for one in findings(now)] == expected
 
 
@@ -169,7 +169,7 @@ LENGTHS = {"short": (29_490, []), "nearly full": (29_491, ["list-nearly-full"]),
 
 
 @pytest.mark.parametrize(("length", "rules"), LENGTHS.values(), ids=LENGTHS)
-def test_a_list_that_nears_what_a_broker_holds(length: int, rules: list[str]) -> None:
+def test_a_list_near_the_maximum_length_of_a_broker(length: int, rules: list[str]) -> None:
     moving = {"t": [partition(1, 2, 3, adding=[3]) for _ in range(10_000)]}
     count, more = divmod(length + 1, 7)
     text = "0" * more + ",".join(f"{number:04}:1" for number in range(count))
@@ -178,14 +178,14 @@ def test_a_list_that_nears_what_a_broker_holds(length: int, rules: list[str]) ->
     assert [one.rule for one in found if one.rule.startswith("list-")] == rules
 
 
-def test_every_finding_says_what_it_does_and_what_to_do() -> None:
+def test_every_finding_states_its_effect_and_the_next_step() -> None:
     for now, _ in CASES.values():
         for one in findings(now):
             assert all((one.what, one.effect, DO[one.remedy](one))), one
             assert "\n" not in one.what + one.effect + DO[one.remedy](one)
 
 
-def test_a_run_whose_moves_were_never_handed_over_is_to_be_resumed() -> None:
+def test_a_run_whose_moves_were_never_submitted_should_be_resumed() -> None:
     from dataclasses import replace
 
     waiting = replace(run(HELD, {T0: [1, 3]}), handed_over=frozenset())

@@ -1,4 +1,4 @@
-"""What --fix takes away, as laws: all that is left over, nothing that a run holds; and since when it is there."""
+"""Properties of --fix: it removes all leftovers and nothing that a run holds. Also tests the age of leftovers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TEXTS = ENTRIES.map(",".join) | st.just(EVERY_REPLICA)
 
 @st.composite
 def standings(draw: st.DrawFn) -> Standing:
-    """Two topics, three brokers, what anybody may have left there, and perhaps an open run that holds part of it."""
+    """Two topics and three brokers with any throttles, and perhaps an open run that holds some of them."""
     topics = {topic: draw(st.lists(PARTITIONS, min_size=1, max_size=3)) for topic in "ab"}
     lists = {(t, key): draw(TEXTS) for t in "ab" for key in KEYS if draw(st.booleans())}
     limits: dict[Where, dict[str, StoredRate]] = {}
@@ -52,14 +52,14 @@ def applied(now: Standing, gone: Values) -> Standing:
 
 
 @given(standings())
-def test_nothing_that_may_go_is_left_after_a_fix(now: Standing) -> None:
+def test_no_removable_throttle_is_left_after_a_fix(now: Standing) -> None:
     then = applied(now, removable(now))
     assert not [one for one in findings(then) if one.fixable]
     assert removable(then) == {}
 
 
 @given(standings())
-def test_nothing_that_an_open_run_holds_is_ever_touched(now: Standing) -> None:
+def test_no_throttle_of_an_open_run_is_ever_changed(now: Standing) -> None:
     then = applied(now, removable(now))
     for one in now.runs:
         for setting, taken in one.taken.items():
@@ -68,7 +68,7 @@ def test_nothing_that_an_open_run_holds_is_ever_touched(now: Standing) -> None:
 
 
 @given(standings())
-def test_nothing_that_a_running_move_could_use_is_ever_touched(now: Standing) -> None:
+def test_no_throttle_that_a_running_move_could_use_is_ever_changed(now: Standing) -> None:
     then = applied(now, removable(now))
     for key in KEYS:
         listed = set(then.listed(key))
@@ -78,7 +78,7 @@ def test_nothing_that_a_running_move_could_use_is_ever_touched(now: Standing) ->
 
 
 @given(standings(), st.sets(st.sampled_from(["0:1", "1:2", "*", "1000"])))
-def test_only_what_is_allowed_goes(now: Standing, young: set[str]) -> None:
+def test_only_allowed_fixes_are_made(now: Standing, young: set[str]) -> None:
     gone = removable(now, lambda _, value: value not in young)
     assert not young & {value for values in gone.values() for value in values}
     every = removable(now)
@@ -86,7 +86,7 @@ def test_only_what_is_allowed_goes(now: Standing, young: set[str]) -> None:
 
 
 @given(standings())
-def test_lists_go_before_rates_and_each_value_once(now: Standing) -> None:
+def test_lists_are_removed_before_rates_and_each_value_once(now: Standing) -> None:
     planned = changes(now, removable(now))
     kinds = [change.setting.is_list for change in planned]
     assert kinds == sorted(kinds, reverse=True)
@@ -99,7 +99,7 @@ HOUR = 3600.0
 
 
 def looks(*at: tuple[float, bool]) -> Sightings:
-    """Looks at so many seconds, at which the leftover was there or not."""
+    """Checks at these times, which see the leftover or not."""
     told: Sightings | None = None
     for seconds, there in at:
         told = seen(told, {ENTRY: ("0:1",)} if there else {}, BEGUN + timedelta(seconds=seconds))
@@ -107,7 +107,7 @@ def looks(*at: tuple[float, bool]) -> Sightings:
     return told
 
 
-def test_a_leftover_gets_old_only_by_being_there_at_every_look() -> None:
+def test_a_leftover_ages_only_if_every_check_finds_it() -> None:
     assert not looks((0, True)).old(ENTRY, "0:1", HOUR)
     assert not looks((0, True), (3599, True)).old(ENTRY, "0:1", HOUR)
     assert looks((0, True), (1800, True), (3600, True)).old(ENTRY, "0:1", HOUR)
@@ -115,7 +115,7 @@ def test_a_leftover_gets_old_only_by_being_there_at_every_look() -> None:
     assert not looks((0, True), (7200, True)).old(ENTRY, "0:2", HOUR)
 
 
-def test_a_clock_that_goes_back_makes_nothing_old() -> None:
+def test_a_clock_that_goes_back_ages_no_leftover() -> None:
     back = looks((0, True), (7200, True), (7100, True))
     assert not back.old(ENTRY, "0:1", 1)
     assert looks((0, True), (7200, True), (7100, True), (10700, True)).old(ENTRY, "0:1", HOUR)

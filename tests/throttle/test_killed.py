@@ -1,4 +1,4 @@
-"""A kill at every remote call and every write of the record: `throttle clear` brings back what stood."""
+"""A kill at every remote call and every write of the record: `throttle clear` restores the previous throttles."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ CALLS: Final = ("snapshot", "values", "change", "begin", "update", "unfinished")
 
 
 class Killed(BaseException):
-    """The process is gone: nobody catches this."""
+    """The process ends: no code catches this."""
 
 
 class Mortal:
-    """A port whose user dies at the `last` call of all: before it is made, or after, with the answer lost."""
+    """A port whose user dies at the `last` call: before it is made, or after it, with the answer lost."""
 
     def __init__(self, port: Any, life: list[int], when: Literal["before", "after"]) -> None:
         self._port, self._life, self._when = port, life, when
@@ -75,7 +75,7 @@ def recover(desk: Desk) -> None:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("work", [bring, adjust, clear, recover], ids=lambda work: work.__name__)
-def test_clear_brings_back_what_stood(
+def test_clear_restores_the_previous_throttles(
     tmp_path: Path, work: Callable[[Desk], None], when: Literal["before", "after"]
 ) -> None:
     deaths = 0

@@ -1,4 +1,4 @@
-"""What doctor remembers, on disk: whole or not there, for its owner only, and never an error when it is damaged."""
+"""Doctor's memory on disk: complete or absent, readable only by its owner, and never an error if damaged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEFTOVERS = Sightings(
 )
 
 
-def test_what_is_kept_is_recalled(tmp_path: Path) -> None:
+def test_the_memory_is_read_back(tmp_path: Path) -> None:
     assert SightingsFile(tmp_path, "here").recall() is None
     for kept in (LEFTOVERS, Sightings(at=BEGUN)):
         SightingsFile(tmp_path, "here").keep(kept)
@@ -31,7 +31,7 @@ def test_what_is_kept_is_recalled(tmp_path: Path) -> None:
     assert SightingsFile(tmp_path, "there").recall() is None
 
 
-def test_its_owner_alone_reads_it_and_nothing_else_is_left(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_it_and_no_other_file_is_left(tmp_path: Path) -> None:
     SightingsFile(tmp_path, "here").keep(LEFTOVERS)
     (path,) = (tmp_path / "here").iterdir()
     assert path.stat().st_mode & 0o777 == 0o600
@@ -49,7 +49,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("text", DAMAGED.values(), ids=DAMAGED)
-def test_what_is_damaged_is_seen_anew(tmp_path: Path, text: str) -> None:
+def test_a_damaged_memory_starts_again(tmp_path: Path, text: str) -> None:
     memory = SightingsFile(tmp_path, "here")
     memory.keep(LEFTOVERS)
     (tmp_path / "here" / "leftovers.json").write_text(text)
@@ -58,7 +58,7 @@ def test_what_is_damaged_is_seen_anew(tmp_path: Path, text: str) -> None:
     assert memory.recall() == LEFTOVERS
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "here").write_text("in the way")
     with pytest.raises(Refused, match=r"leftovers\.json: cannot be written"):
         SightingsFile(tmp_path, "here").keep(LEFTOVERS)

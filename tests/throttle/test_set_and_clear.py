@@ -1,4 +1,4 @@
-"""A throttle without a move: set, adjusted, followed and given back value by value, on a cluster in memory."""
+"""A throttle without a move: set, adjusted, watched and restored value by value, on a cluster in memory."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ TITLE = "a test"
 
 
 class Dead(BaseException):
-    """The process is gone."""
+    """The process has died."""
 
 
 class Desk:
-    """One cluster, one state folder; time passes only when somebody sleeps."""
+    """One cluster and one state folder. Time advances only in a sleep."""
 
     def __init__(self, folder: Path) -> None:
         self.cluster = MemoryCluster(alive={ONE, TWO, THREE})
@@ -52,7 +52,7 @@ class Desk:
         return set_and_clear.bring(self.cluster, self.runs, self.clock, title, wish, RATE)
 
     def die_of(self, setting: Setting, wish: Wanted) -> None:
-        """The process dies after it has written this setting, before it has seen it."""
+        """The process dies after it writes this setting and before it reads it back."""
         self.clock.sleep(1)
         change = self.cluster.change
 
@@ -103,7 +103,7 @@ PRIOR: dict[str, dict[Setting, str]] = {
 
 
 @pytest.mark.parametrize("prior", PRIOR.values(), ids=PRIOR)
-def test_what_stood_before_comes_back_value_by_value(desk: Desk, prior: dict[Setting, str]) -> None:
+def test_prior_values_are_restored_one_by_one(desk: Desk, prior: dict[Setting, str]) -> None:
     desk.cluster.configs = dict(prior)
     desk.bring(WHOLE)
     assert desk.cluster.configs == {setting: values[0] for setting, values in WHOLE.items()}
@@ -112,7 +112,7 @@ def test_what_stood_before_comes_back_value_by_value(desk: Desk, prior: dict[Set
     assert desk.runs.unfinished() == ()
 
 
-def test_twice_writes_nothing_the_second_time(desk: Desk) -> None:
+def test_setting_twice_writes_nothing_the_second_time(desk: Desk) -> None:
     first = desk.bring(WHOLE)
     writes, steps = desk.cluster.writes, first.run and desk.runs.every()[0].stamp
     second = desk.bring(WHOLE)
@@ -123,7 +123,7 @@ def test_twice_writes_nothing_the_second_time(desk: Desk) -> None:
     assert first.run.purpose is Purpose.THROTTLE
 
 
-def test_what_stands_by_anothers_hand_is_no_run_of_ours(desk: Desk) -> None:
+def test_throttles_of_other_tools_do_not_create_a_run(desk: Desk) -> None:
     desk.cluster.configs = {setting: values[0] for setting, values in WHOLE.items()}
     assert desk.bring(WHOLE).run is None
     assert desk.runs.unfinished() == ()
@@ -157,15 +157,15 @@ def test_a_run_without_rates_cannot_be_adjusted(desk: Desk) -> None:
         set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, RATE)
 
 
-def test_what_cannot_be_written_is_taken_back(desk: Desk) -> None:
+def test_a_failed_write_reverts_the_others(desk: Desk) -> None:
     desk.cluster.broken = {RECEIVED: Refused("no")}
     with pytest.raises(Refused, match="everything that was written was restored"):
         desk.bring(WHOLE)
     assert (desk.cluster.configs, desk.runs.unfinished()) == ({}, ())
 
 
-def test_what_somebody_sets_before_a_write_fails_comes_back(desk: Desk) -> None:
-    """The conflict has put on record what they set; taking back begins from there."""
+def test_a_value_set_before_a_failed_write_is_restored(desk: Desk) -> None:
+    """The conflict records the other tool's value, and the revert starts from it."""
     desk.cluster.configs = {LEADERS: "9:9"}
     desk.cluster.meanwhile = [(LEADERS, "9:9,8:8")]
     desk.cluster.broken = {RECEIVED: Refused("no")}
@@ -174,7 +174,7 @@ def test_what_somebody_sets_before_a_write_fails_comes_back(desk: Desk) -> None:
     assert (desk.cluster.configs, desk.runs.unfinished()) == ({LEADERS: "9:9,8:8"}, ())
 
 
-def test_a_broker_that_is_gone_is_pending_until_it_is_back(desk: Desk) -> None:
+def test_a_dead_broker_is_pending_until_it_returns(desk: Desk) -> None:
     desk.bring(WHOLE)
     desk.cluster.alive.remove(ONE)
     assert set(desk.clear().pending) == {SENT, RECEIVED}
@@ -185,7 +185,7 @@ def test_a_broker_that_is_gone_is_pending_until_it_is_back(desk: Desk) -> None:
 
 
 class Meanwhile(MemoryCluster):
-    """Something happens before the n-th read of values from now on."""
+    """Calls a function before the n-th read of values from now on."""
 
     due: int = 0
     what: Callable[[], None]
@@ -207,7 +207,7 @@ def busy_desk(desk: Desk) -> Desk:
 
 
 @pytest.mark.parametrize("n", [1, 2, 4], ids=["before it looks", "before lists", "before rates"])
-def test_what_somebody_sets_while_a_throttle_is_set_comes_back(busy_desk: Desk, n: int) -> None:
+def test_a_value_that_another_tool_sets_meanwhile_is_restored(busy_desk: Desk, n: int) -> None:
     cluster = busy_desk.cluster
     assert isinstance(cluster, Meanwhile)
     cluster.configs = {LEADERS: "9:9", SENT: "77"}
@@ -222,8 +222,8 @@ def test_what_somebody_sets_while_a_throttle_is_set_comes_back(busy_desk: Desk, 
     assert cluster.configs == {LEADERS: "9:9", FOLLOWERS: "8:8", SENT: "78"}
 
 
-def test_a_lost_connection_and_a_broker_that_is_behind_hide_no_throttle_that_was_set(busy_desk: Desk) -> None:
-    """A read does not show the write yet: "nothing is there" is no proof that it did not arrive."""
+def test_a_lost_connection_and_a_lagging_broker_do_not_hide_a_throttle(busy_desk: Desk) -> None:
+    """A read does not show the write yet: a missing value does not prove that the write was lost."""
     cluster = busy_desk.cluster
     assert isinstance(cluster, Meanwhile)
     cluster.configs, cluster.lag = {SENT: "77"}, 3
@@ -245,10 +245,8 @@ def test_a_lost_connection_and_a_broker_that_is_behind_hide_no_throttle_that_was
 
 @pytest.mark.parametrize("seen", [LEADERS, SENT], ids=["a list", "a rate"])
 @pytest.mark.parametrize("prior", [{}, {LEADERS: "9:9", SENT: "77"}], ids=["nothing set", "others' values"])
-def test_a_clear_that_reads_stale_values_leaves_nothing_to_the_other_throttle(
-    desk: Desk, seen: Setting, prior: dict[Setting, str]
-) -> None:
-    """The kquota that set it died before it saw it, and the broker still shows what stood before."""
+def test_clear_with_stale_reads_restores_everything(desk: Desk, seen: Setting, prior: dict[Setting, str]) -> None:
+    """The kquota that set it died before it read it back, and the broker still shows the previous value."""
     desk.cluster.configs = dict(prior)
     other = wanted.whole_topics(["t"], [ONE], ByteRate(2000)) if seen is SENT else {LEADERS: ("0:1",), SENT: ("5",)}
     desk.bring(other, "another")
@@ -261,7 +259,7 @@ def test_a_clear_that_reads_stale_values_leaves_nothing_to_the_other_throttle(
     assert desk.cluster.configs == prior
 
 
-def test_the_whole_list_that_somebody_took_away_between_two_throttles_stays_away(desk: Desk) -> None:
+def test_a_list_deleted_between_two_throttles_stays_deleted(desk: Desk) -> None:
     desk.cluster.configs = {LEADERS: "9:9"}
     desk.bring(WHOLE)
     desk.cluster.write(LEADERS, None)
@@ -273,7 +271,7 @@ def test_the_whole_list_that_somebody_took_away_between_two_throttles_stays_away
 
 
 class TakenOver(RecordedRuns):
-    """Another kquota takes the lock over just before the first write to the cluster."""
+    """Another kquota takes over the lock just before the first write to the cluster."""
 
     refused = 0
 
@@ -282,8 +280,11 @@ class TakenOver(RecordedRuns):
         raise Busy("another kquota has taken over")
 
 
-def test_who_was_taken_over_takes_nothing_back(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run is the other's now, and so is what stands; this one says so, and not that all was taken back."""
+def test_a_previous_owner_reverts_nothing_after_a_takeover(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run and its throttles now belong to the other one.
+
+    This one reports that, and not that everything was reverted.
+    """
     runs = TakenOver(desk.runs._files, Unshared("it is a test"))
     change = desk.cluster.change
 
@@ -300,8 +301,8 @@ def test_who_was_taken_over_takes_nothing_back(desk: Desk, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("last", [0, 1], ids=["the first ends last", "the second ends last"])
-def test_a_rate_that_somebody_sets_between_two_throttles_comes_back(desk: Desk, last: int) -> None:
-    """Both set the same rate: only the second has found what somebody set in the place of the first one's."""
+def test_a_rate_set_between_two_throttles_is_restored(desk: Desk, last: int) -> None:
+    """Both set the same rate. Only the second one has found the value that another tool set over the first one's."""
     desk.cluster.configs = {SENT: "77"}
     desk.bring(WHOLE)
     desk.cluster.write(SENT, "78")
@@ -342,7 +343,7 @@ def test_a_returning_broker_is_listed_exactly_and_released_as_it_rejoins(desk: D
     assert desk.recover().done
 
 
-def test_a_broker_that_is_still_away_gets_its_rate_when_it_is_back(desk: Desk) -> None:
+def test_a_dead_broker_gets_its_rate_when_it_returns(desk: Desk) -> None:
     desk.cluster.alive.remove(THREE)
     assert desk.recover().unlimited == (THREE,)
     assert Setting.of_broker(THREE, FOLLOWER_RATE) not in desk.cluster.configs
@@ -371,7 +372,7 @@ def test_a_broker_that_falls_behind_again_is_listed_again(desk: Desk) -> None:
     assert desk.cluster.configs == {}
 
 
-def test_who_stays_at_a_recovery_keeps_the_rate_that_another_kquota_gave_it(desk: Desk) -> None:
+def test_a_watched_recovery_keeps_the_rate_of_another_kquota(desk: Desk) -> None:
     going = desk.recover().run
     set_and_clear.recover(desk.cluster, desk.runs, desk.clock, THREE, ByteRate(5_000))
     seen = set_and_clear.recover(desk.cluster, desk.runs, desk.clock, THREE, RATE, going)
@@ -379,7 +380,7 @@ def test_who_stays_at_a_recovery_keeps_the_rate_that_another_kquota_gave_it(desk
     assert desk.cluster.configs[Setting.of_broker(THREE, FOLLOWER_RATE)] == "5000"
 
 
-def test_who_stays_at_a_recovery_does_not_begin_anew_what_another_kquota_ended(desk: Desk) -> None:
+def test_a_watched_recovery_is_not_restarted_after_another_kquota_ended_it(desk: Desk) -> None:
     going = desk.recover().run
     desk.clear()
     with pytest.raises(Refused, match=r"another kquota restored this throttle \(still out of sync: 2 replicas\)"):
@@ -390,12 +391,12 @@ def test_who_stays_at_a_recovery_does_not_begin_anew_what_another_kquota_ended(d
     assert set_and_clear.recover(desk.cluster, desk.runs, desk.clock, THREE, RATE, going).done
 
 
-def test_the_copy_of_a_running_move_is_not_recovering(desk: Desk) -> None:
+def test_a_copy_of_a_running_move_is_not_a_recovery(desk: Desk) -> None:
     desk.cluster.partitions = {TopicPartition("t", 0): partition(1, 2, 3, adding=[3])}
     assert desk.recover() == set_and_clear.BrokerRecovery(run=None, behind=())
 
 
-def test_a_wish_for_a_dead_broker_is_refused_before_anything_is_written(desk: Desk) -> None:
+def test_a_rate_for_a_dead_broker_is_refused_before_any_write(desk: Desk) -> None:
     desk.cluster.alive.remove(ONE)
     with pytest.raises(Unreachable):
         desk.bring(WHOLE)

@@ -1,4 +1,4 @@
-"""What flows, from two readings: what is counted where, and what is unknown."""
+"""Throughput from two readings: where it is counted, and when it is unknown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS = 2.0
 
 
 def told(at: float, ends: Mapping[int, int], *, sizes: int | None = None, start: int = 0) -> FlowReading:
-    """A reading of `t-0`, led by 1: a record is 10 bytes, unless `sizes` is that of every replica."""
+    """A reading of `t-0`, led by 1. A record has 10 bytes, unless `sizes` gives the size of every replica."""
     dirs = [
         LogDir(
             broker=BrokerId(broker),
@@ -47,7 +47,7 @@ def catching_up(isr: tuple[int, ...] = (1, 2)) -> Standing:
     return standing({"t": [partition(1, 2, 3, isr=isr)]}, LISTS)
 
 
-def test_what_is_counted_where() -> None:
+def test_where_throughput_is_counted() -> None:
     first, second = told(5, {1: 1000, 2: 1000, 3: 0}), told(5 + SECONDS, {1: 1200, 2: 1200, 3: 400})
     flow = measured(catching_up(), first, second)
     assert flow.seconds == SECONDS
@@ -80,18 +80,18 @@ def test_unknown_is_never_0(first: dict[int, int], second: dict[int, int], unkno
     assert {name for name, value in seen.items() if value is None} == unknown
 
 
-def test_without_a_leader_nothing_is_known() -> None:
+def test_without_a_leader_throughput_is_unknown() -> None:
     now = standing({"t": [partition(1, 2, isr=())]}, LISTS)
     flow = measured(now, told(0, {1: 1}), told(1, {1: 5}))
     assert (flow.bytes_in, flow.lags) == ({T0: None}, {T0: None})
 
 
-def test_where_old_segments_went_the_mean_of_the_whole_log_counts() -> None:
+def test_after_retention_the_mean_of_the_whole_log_counts() -> None:
     first, second = told(0, {1: 1000}, sizes=9000), told(1, {1: 1100}, sizes=6000, start=500)
     assert measured(catching_up(), first, second).bytes_in == {T0: 100 * 6000 / 600}
 
 
-def test_a_log_that_did_not_grow_took_in_nothing() -> None:
+def test_a_log_that_did_not_grow_has_no_throughput() -> None:
     flow = measured(catching_up(), told(0, {1: 9, 2: 9, 3: 5}), told(1, {1: 9, 2: 9, 3: 3}))
     assert (flow.bytes_in[T0], flow.follower[THREE], flow.lag[THREE]) == (0.0, 0.0, 6)
 

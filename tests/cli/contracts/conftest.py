@@ -1,4 +1,4 @@
-"""A cluster in memory, and a session of its command line that is on file in `tests/cli/golden`."""
+"""A cluster in memory, and a session of its command line that is recorded in `tests/cli/golden`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A cluster in memory behind the command line: real commands, real records of runs, and the fakes of each port.
+"""A cluster in memory behind the command line: real commands, real records of runs, and the fake of each port.
 
-`kquota.cli.world` joins ports with stores; here it joins them with the fakes that pass the same contracts. Gaps: those
-of each fake; the topics, the sizes and the moves are fakes of their own and do not see each other.
+`kquota.cli.world` connects ports to stores; this module connects them to the fakes that pass the same contracts. Gaps:
+those of each fake. The topics, the sizes and the moves are separate fakes that do not see each other.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ class MemoryPrincipals(FakeQuotas):
 
 @dataclass(frozen=True, slots=True)
 class Logins:
-    """Who looks and who is probed: the same, without a password. Gaps: there is no client that could load a topic."""
+    """The logins of the operator and of the probed client, which are the same and have no password.
+
+    Gaps: no client can load a topic.
+    """
 
     house: InMemory
     at: world.Where
@@ -69,7 +72,10 @@ class Logins:
 
 @dataclass(kw_only=True)
 class InMemory:
-    """All that the commands reach; a test seeds what its commands ask for. The records of runs are in `folder`."""
+    """The whole world of the commands. A test seeds the parts that its commands use.
+
+    The records of runs are in `folder`.
+    """
 
     folder: Path
     cluster: MemoryCluster = field(default_factory=lambda: MemoryCluster(alive={BrokerId(n) for n in (1, 2, 3)}))
@@ -83,7 +89,7 @@ class InMemory:
         self.clock = Ticks(self.topics.clock.sleep)
 
     def stand_in(self, patch: pytest.MonkeyPatch) -> None:
-        """Every command of this process reaches this cluster, whatever address it is given."""
+        """Connects every command of this process to this cluster, whatever address the command gets."""
         patch.setattr(world, "moves", self._moves)
         patch.setattr(world, "staged", self._staged)
         patch.setattr(world, "throttling", self._throttling)

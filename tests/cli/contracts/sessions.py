@@ -1,4 +1,4 @@
-"""What the sessions of one command line have in common: addresses, forms, a cluster and its plans."""
+"""The parts that several recorded sessions share: addresses, forms, a cluster and its plans."""
 
 from __future__ import annotations
 
@@ -62,6 +62,6 @@ def quotas() -> MemoryPrincipals:
 
 
 def reassign(session: Transcript, file: str, more: str, forms: Sequence[str] = ("text", "json")) -> None:
-    """`reassign-partitions` with this plan, in each form."""
+    """Runs `reassign-partitions` with this plan in each output form."""
     for form in forms:
         session.kquota(f"reassign-partitions {BROKER} --reassignment-json-file {file} {more} --output {form}")

@@ -1,4 +1,4 @@
-"""Contracts of `configs`: quotas, topics and brokers, through brokers and through a ZooKeeper."""
+"""Contracts of `configs`: quotas, topics and brokers, over brokers and over ZooKeeper."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ RESOURCES = (
 
 
 class WithSecrets(FakeConfigs):
-    """Brokers that tell of their passwords only that they are set."""
+    """Brokers that report only that a password is set, not its value."""
 
     def _entry(self, resource: Resource, key: str, static: str | None) -> Entry:
         found = super()._entry(resource, key, static)
@@ -117,13 +117,13 @@ def test_configs_of_topics_and_brokers_are_described(
 
 
 class Forgetful(FakeConfigs):
-    """Brokers that accept every change and make none."""
+    """Brokers that accept every change and apply none."""
 
     def alter(self, changes: Sequence[ConfigChange]) -> None:
         pass
 
 
-def test_a_change_that_is_never_seen_is_unknown(house: InMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_that_no_broker_shows_is_reported_as_unknown(house: InMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     house.configs = Forgetful(topics=["orders"], brokers=[1], release=(4, 1))
     house.stand_in(monkeypatch)
     monkeypatch.setattr(world, "until_seen", lambda: iter(range(2)))

@@ -1,6 +1,6 @@
-"""What scripts read of `move estimate`: every part of its JSON and its text, and once the whole command on Spark.
+"""The output of `move estimate` that scripts read: its JSON and text, and the whole command on Spark once.
 
-On file in `golden/contract-estimate-*.txt`; REWRITE_GOLDEN=1 writes them anew.
+The files `golden/contract-estimate-*.txt` hold the output. REWRITE_GOLDEN=1 writes them again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CASES = {
 
 @pytest.mark.unit
 @pytest.mark.parametrize(("name", "case"), CASES.items(), ids=CASES)
-def test_what_is_told_of_a_move(name: str, case: Case) -> None:
+def test_the_text_and_the_json_of_an_estimate(name: str, case: Case) -> None:
     answer = ticket(case).answer
     told = text(answer) + document(answer)
     golden(f"contract-estimate-{name}", Ran(0 if answer.verdict.refused is None else 1, told, ""), "")
@@ -62,9 +62,9 @@ def _inputs(folder: Path) -> tuple[str, str, str]:
 
 
 @pytest.mark.spark
-def test_the_command(tmp_path: Path) -> None:
+def test_the_whole_estimate_command_on_spark(tmp_path: Path) -> None:
     plan, sizes, history = _inputs(tmp_path)
-    # A worker of the tests may have a Spark session already, and a process holds one.
+    # A worker of the tests may already have a Spark session, and a process has only one.
     session = Transcript(names={str(tmp_path): "FOLDER"}, run=kquota)
     rates = "--bytes-in 1=3MB/s --bytes-in 2=1MB/s"
     for form in ("text", "json"):

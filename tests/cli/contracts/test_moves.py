@@ -1,4 +1,4 @@
-"""Contracts of `reassign-partitions` and `move`: from a plan to the end of its run."""
+"""Contracts of `reassign-partitions` and `move`, from a plan to the end of its run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def listed(session: Transcript) -> None:
         session.kquota(f"reassign-partitions {BROKER} --list --output {form}")
 
 
-def test_a_move_from_its_dry_run_to_its_last_throttle(house: InMemory, session: Transcript, tmp_path: Path) -> None:
+def test_a_move_from_dry_run_to_restored_throttles(house: InMemory, session: Transcript, tmp_path: Path) -> None:
     house.cluster.configs[Setting.of_broker(ONE, LEADER_RATE)] = "123456789"
     file = plan(tmp_path, ELSEWHERE)
     listed(session)
@@ -80,7 +80,7 @@ def test_a_move_from_its_dry_run_to_its_last_throttle(house: InMemory, session: 
     session.must_be("contract-move")
 
 
-def test_a_move_is_cancelled_and_the_text_of_each_end(house: InMemory, session: Transcript, tmp_path: Path) -> None:
+def test_a_cancelled_move_and_the_text_of_each_outcome(house: InMemory, session: Transcript, tmp_path: Path) -> None:
     file = plan(tmp_path, ELSEWHERE)
     reassign(session, file, "--execute --throttle 5MB/s --force", ["text"])
     house.cluster.finish(TopicPartition("orders", 0))
@@ -118,7 +118,7 @@ def test_a_move_between_log_dirs(house: InMemory, session: Transcript, tmp_path:
     session.must_be("contract-move-log-dirs")
 
 
-def test_what_a_cluster_refuses(house: InMemory, session: Transcript, tmp_path: Path) -> None:
+def test_moves_that_the_cluster_refuses(house: InMemory, session: Transcript, tmp_path: Path) -> None:
     house.cluster.partitions[TopicPartition("payments", 0)] = PartitionReplicas(
         replicas=(TWO, THREE, ONE), adding=(ONE,), leader=TWO, isr=(TWO, THREE)
     )

@@ -1,4 +1,4 @@
-"""Contracts of `reassign-partitions` where something is left: the cluster, a broker or a log dir refuses."""
+"""Contracts of `reassign-partitions` when work is left over: the cluster, a broker or a log dir refuses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.reassign.dirs_fake import MemoryDirs
 pytestmark = pytest.mark.unit
 
 
-def test_what_a_move_leaves_for_later(
+def test_the_work_that_a_move_leaves_pending(
     house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = plan(tmp_path, ELSEWHERE)
@@ -52,13 +52,13 @@ def interrupted(*_: object) -> None:
 
 
 class OfflineDirs(MemoryDirs):
-    """Each broker refuses each move."""
+    """Brokers that each refuse every move."""
 
     def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
         return AlteredLogDirs(absent=frozenset(), errors=dict.fromkeys(moves, Refused("the disk is offline")))
 
 
-def test_log_dirs_that_do_not_come(house: InMemory, session: Transcript, tmp_path: Path) -> None:
+def test_log_dir_moves_that_are_refused(house: InMemory, session: Transcript, tmp_path: Path) -> None:
     paths: dict[BrokerId, dict[str, str | None]] = {broker: {"/a": None, "/b": None} for broker in (ONE, TWO, THREE)}
     dirs = MemoryDirs(log_dirs=paths)
     for name, now in house.cluster.partitions.items():

@@ -1,6 +1,6 @@
-"""What scripts read of commands that need real servers: `record`, `sandbox`, and what brokers tell of topics.
+"""The output of commands that need real servers: `record`, `sandbox`, and the topics that brokers report.
 
-Ids, ports and times are words in the files `golden/contract-servers-*.txt`; REWRITE_GOLDEN=1 writes them anew.
+Words replace ids, ports and times in the files `golden/contract-servers-*.txt`. REWRITE_GOLDEN=1 writes them again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def hand(request: pytest.FixtureRequest) -> Iterator[OtherHand]:
 
 
 def session_on(servers: Sandbox, folder: Path) -> Transcript:
-    """With a word for each text that differs from run to run."""
+    """A session in which words replace the texts that differ from run to run."""
     names = {str(folder): "FOLDER", servers.bootstrap: "BROKERS", str(servers.directory): "DIRECTORY"}
     names |= {servers.zookeeper: "ZOOKEEPER"} if servers.zookeeper else {}
     return Transcript(
@@ -73,7 +73,10 @@ def test_the_shared_record(hand: OtherHand, tmp_path: Path) -> None:
 
 
 def test_topics_and_their_configs(hand: OtherHand, tmp_path: Path) -> None:
-    """The stores tell what the printers show: a topic from its creation to its end."""
+    """The stores report the values that the printers show.
+
+    The test follows a topic from its creation to its deletion.
+    """
     servers = hand.servers
     session = session_on(servers, tmp_path)
     at = f"--bootstrap-server {servers.bootstrap}"

@@ -73,7 +73,7 @@ def test_quotas_as_one_document(
 
 
 class Contested(MemoryPrincipals):
-    """Another client changes what alice has before each replacement."""
+    """Another client changes alice's limits before each replacement."""
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
         self.held[Entity(user="alice")] = {PRODUCER_BYTE_RATE: self.held[Entity(user="alice")][PRODUCER_BYTE_RATE] + 1}
@@ -92,7 +92,7 @@ def test_quotas_that_were_not_applied(
     session.must_be("contract-quota-undone")
 
 
-def test_which_quota_applies_and_what_is_odd(
+def test_which_quota_applies_and_the_findings(
     house: InMemory, session: Transcript, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.quotas = quotas()
@@ -117,7 +117,7 @@ PROBES = (
 )
 
 
-def test_a_probe_that_is_only_planned(house: InMemory, session: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_dry_run_of_a_probe(house: InMemory, session: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
     house.quotas = quotas()
     house.configs = FakeConfigs(brokers=[1, 2, 3], release=(4, 1), static={"num.io.threads": "8"})
     house.stand_in(monkeypatch)

@@ -1,4 +1,4 @@
-"""Contracts of `throttle`, and of a shared record that is neither sound nor empty."""
+"""Contracts of `throttle`, and of a shared record that has problems."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.cli.contracts.transcript import Transcript
 pytestmark = pytest.mark.unit
 
 
-def test_a_record_that_is_neither_sound_nor_empty(session: Transcript) -> None:
+def test_a_shared_record_with_problems_and_runs(session: Transcript) -> None:
     found = Condition(
         identity="0e7c2f2a",
         replicas=1,

@@ -1,4 +1,4 @@
-"""Contracts of wrong usage, in Kafka's words where Kafka has them."""
+"""Contracts of wrong usage, in Kafka's words where Kafka has words for it."""
 
 from __future__ import annotations
 

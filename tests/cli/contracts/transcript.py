@@ -1,4 +1,4 @@
-"""A session at the shell on file: each command with its stdout and exit code, and in a file beside it its stderr.
+"""A recorded session at the shell: each command with its stdout and exit code, and its stderr in a file next to it.
 
 stdout and exit codes are contracts. stderr is for people: it may change with a reason, except where it mirrors Kafka.
 """
@@ -20,14 +20,14 @@ from tests.cli.run import Ran, kquota_here
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 _MOMENT = re.compile(r"(?!2026-03-01)\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:\+00:00|Z)")
-"""A time of this run, which is not the clock in memory."""
+"""A time of this run, which does not come from the clock in memory."""
 
 
 @dataclass
 class Transcript:
-    """`names` are texts of this run, such as a port or a folder, and the word that is on file in their place.
+    """`names` maps texts of this run, such as a port or a folder, to the word that replaces them in the file.
 
-    Commands `run` in this process, unless a process of their own is needed.
+    Commands `run` in this process, unless they need a process of their own.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Transcript:
     _said: list[str] = field(default_factory=list)
 
     def kquota(self, command: str) -> Ran:
-        """Run `kquota COMMAND`, and write down what came of it."""
+        """Runs `kquota COMMAND` and records its output and exit code."""
         arguments = shlex.split(command)
         ran = self.run(*arguments)
         assert "Traceback" not in ran.err, ran.err
@@ -47,12 +47,12 @@ class Transcript:
         return ran
 
     def note(self, text: str) -> None:
-        """What happens between two commands."""
+        """Records an event between two commands."""
         self._told.append(f"# {text}\n")
         self._said.append(f"# {text}\n")
 
     def must_be(self, name: str) -> None:
-        """As on file, to the letter; REWRITE_GOLDEN=1 writes it anew, for the eye to read."""
+        """Compares with the file, character by character. REWRITE_GOLDEN=1 writes the file again, for review."""
         self._must_be(f"{name}.txt", self._told)
         self._must_be(f"{name}.stderr.txt", self._said)
 

@@ -1,4 +1,4 @@
-"""A proxy (HTTP CONNECT) between a client and its brokers, which notes when each request and each answer passes."""
+"""A proxy (HTTP CONNECT) between a client and its brokers that records the time of each request and answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from typing import Final, Self
 
 _API_VERSIONS: Final = 18
 _FLEXIBLE: Final = {3: 9, 19: 5, 20: 4, 29: 2, 32: 4, 35: 2, 37: 2, 44: 1, 48: 1, 49: 1, 75: 0}
-"""Of each request the first version whose answer has tags in its header; all their bodies begin with the throttle."""
+"""For each request the first version whose answer has tags in its header.
+
+All their bodies begin with the throttle time.
+"""
 
 _CLOSING: Final = (4, 9, 11)
 """Linux's FIN_WAIT1, LAST_ACK and CLOSING."""
@@ -22,7 +25,7 @@ _CLOSING: Final = (4, 9, 11)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """One message. `at` is a monotonic time in seconds, and `throttle` its throttle time: a request has none."""
+    """One message. `at` is a monotonic time in seconds. `throttle` is its throttle time, which requests do not have."""
 
     connection: int
     at: float
@@ -48,7 +51,7 @@ class Recorder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A close alone does not wake an accept.
+        # Only closing it does not wake an accept.
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
@@ -59,9 +62,9 @@ class Recorder:
         return {"proxy_url": f"http://127.0.0.1:{self._server.getsockname()[1]}"}
 
     def cut(self) -> None:
-        """End every connection, as a broker does that stops, or that has heard nothing for ten minutes.
+        """Ends every connection, like a broker that stops, or that has received nothing for ten minutes.
 
-        Both sides' kernels know of it when this returns.
+        Both kernels know of it when this returns.
         """
         while self._open:
             end = self._open.pop()
@@ -71,7 +74,7 @@ class Recorder:
                 time.sleep(0.001)
 
     def early(self) -> list[tuple[Passed, Passed]]:
-        """Answers with a throttle time, each with a request on its connection that came before the time was over."""
+        """Answers with a throttle time, each with a request on its connection that came before this time had passed."""
         return [
             (answer, request)
             for answer in self.passed
@@ -84,7 +87,7 @@ class Recorder:
 
     @property
     def throttles(self) -> list[float]:
-        """The throttle times that were asked for."""
+        """The throttle times that brokers requested."""
         return [message.throttle for message in self.passed if message.throttle]
 
     def _accept(self) -> None:
@@ -127,7 +130,7 @@ class Recorder:
 
 
 def _untold(end: socket.socket) -> bool:
-    """Whether our end of this connection is closed, and the other side's kernel has not confirmed that it heard."""
+    """Whether this end of the connection is closed, and the other kernel has not confirmed it."""
     if sys.platform != "linux":
         return False
     with contextlib.suppress(OSError):
@@ -136,7 +139,7 @@ def _untold(end: socket.socket) -> bool:
 
 
 def _carry(source: socket.socket, target: socket.socket, seen: Callable[[bytes], None]) -> None:
-    """What comes is noted before it goes on, so that a reader has it later than we say, never sooner."""
+    """Messages are recorded before they are sent on, so a reader never receives them before the recorded time."""
     pending = b""
     with contextlib.suppress(OSError):
         while data := source.recv(65_536):
@@ -151,7 +154,7 @@ def _carry(source: socket.socket, target: socket.socket, seen: Callable[[bytes],
 
 
 def _frames(data: bytes) -> Iterator[bytes]:
-    """The whole messages in it."""
+    """The complete messages in it."""
     start = 0
     while len(data) >= start + 4:
         size = struct.unpack_from(">i", data, start)[0]

@@ -1,4 +1,4 @@
-"""The Sight contract on the Admin API of real brokers."""
+"""The Sight contract over the Admin API of real brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker that closes new connections, as one does that limits them (KIP-612): it is connected to again for a time."""
+"""A broker that closes new connections, like one that limits them (KIP-612): kquota reconnects for some time."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.stores.admin.recorder import Recorder
 from tests.stores.moves_stage import until
 
 CONNECTIONS = 12
-"""More at once than a limit of 1 lets a broker take in its 11 s."""
+"""More connections at once than a broker with a limit of 1 accepts in its 11 s."""
 
 
 @pytest.mark.kafka
-def test_a_broker_that_closes_connections_is_connected_to_again_and_nothing_is_lost(kafka_431: Sandbox) -> None:
+def test_kquota_reconnects_to_a_broker_that_closes_connections(kafka_431: Sandbox) -> None:
     """Both where a session begins and where it continues with another broker."""
     with Recorder(hang_ups=[0.2, 0.0, 0.12, 0.0]) as recorder, Wire(kafka_431.bootstrap, recorder.settings) as wire:
         for broker in wire.brokers():
@@ -36,7 +36,7 @@ def test_a_broker_that_closes_connections_is_connected_to_again_and_nothing_is_l
 
 
 @pytest.mark.kafka
-def test_the_error_of_one_that_never_takes_a_connection_names_both_causes(kafka_431: Sandbox) -> None:
+def test_the_error_of_a_broker_that_closes_every_connection_names_both_causes(kafka_431: Sandbox) -> None:
     settings = {"default_api_timeout_ms": 1_500}
     with (
         Recorder(hang_ups=[0.0] * 1_000) as recorder,
@@ -48,13 +48,13 @@ def test_the_error_of_one_that_never_takes_a_connection_names_both_causes(kafka_
 
 
 @pytest.mark.kafka
-def test_a_broker_with_a_real_limit_is_still_reached(kafka_431: Sandbox) -> None:
+def test_kquota_reaches_a_broker_with_a_real_limit(kafka_431: Sandbox) -> None:
     change = QuotaChange(entity=Entity(ip="127.0.0.1"), add={CONNECTION_CREATION_RATE: 1.0})
     with Wire(kafka_431.bootstrap, {}) as held, Recorder() as recorder:
         quotas = WireQuotas(held)
 
         def closed() -> bool:
-            """Whether a broker closed one of many connections before it answered; each session began all the same."""
+            """Whether a broker closed one of many connections before it answered. Each session started nevertheless."""
             recorder.passed.clear()
             for broker in kafka_431.brokers * CONNECTIONS:
                 with Wire(broker.address, recorder.settings | {"default_api_timeout_ms": 60_000}):

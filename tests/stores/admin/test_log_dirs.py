@@ -37,11 +37,11 @@ class RealStage:
         self.topics.append(name)
         wanted = {(broker, number) for number, replicas in enumerate(assignment) for broker in replicas}
         until(lambda: self._held(name) == wanted)
-        # A broker may make its log before it can tell who leads the partition.
+        # A broker may create its log before it knows the leader of the partition.
         until(lambda: WireSight(self._wire).behind({name: len(assignment)}) == 0)
 
     def _held(self, name: str) -> set[tuple[int, int]]:
-        """(broker, partition) of each replica that has its log: brokers make them a moment after the topic is known."""
+        """(broker, partition) of each replica that has its log. Brokers create logs a moment after the topic exists."""
         found = self.log_dirs.describe(sorted(self.log_dirs.brokers()), [name])
         return {(log_dir.broker, replica.partition.partition) for log_dir in found for replica in log_dir.replicas}
 
@@ -80,10 +80,11 @@ def _sorted(document: str) -> object:
     return found
 
 
-def test_the_document_is_kafkas(kafka_431: Sandbox) -> None:
-    """Kafka prints hash maps in their order, kquota sorts: the same lines once both are sorted.
+def test_the_document_matches_kafka(kafka_431: Sandbox) -> None:
+    """Kafka prints in hash map order and kquota sorts, so both outputs are compared sorted.
 
-    Brokers may still delete topics of the tests before: what counts is an answer of Kafka's between two of ours alike.
+    Brokers may still delete topics of previous tests, so the test uses an answer of Kafka between two equal answers of
+    kquota.
     """
     at = ("--bootstrap-server", kafka_431.bootstrap, "--describe")
     asked: list[Ran] = []
@@ -128,7 +129,7 @@ def test_a_snapshot_is_one_line_a_replica(cluster: Sandbox, real_stage: RealStag
     assert all((row["volume_total"] is not None) == told for row in rows)
 
 
-def test_a_broker_that_does_not_exist_is_named(kafka_431: Sandbox) -> None:
+def test_a_broker_that_does_not_exist_is_reported(kafka_431: Sandbox) -> None:
     ran = kquota("log-dirs", "--bootstrap-server", kafka_431.bootstrap, "--describe", "--broker-list", "1,9")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (

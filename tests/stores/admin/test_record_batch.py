@@ -1,4 +1,4 @@
-"""Record batches as bytes: one table of cases, read back by kquota and by kafka-python."""
+"""Record batches as bytes: one table of cases, which both kquota and kafka-python read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CASES: dict[str, tuple[list[Entry], int, int]] = {
 
 
 @pytest.mark.parametrize(("entries", "first", "last"), CASES.values(), ids=CASES)
-def test_a_batch_is_read_as_it_was_made(entries: list[Entry], first: int, last: int) -> None:
+def test_a_batch_is_read_back_unchanged(entries: list[Entry], first: int, last: int) -> None:
     data = encode(entries, first, NONCE)
     assert DefaultRecordBatch(data).validate_crc()
     (batch,) = decode(data)
@@ -40,7 +40,7 @@ def test_a_batch_is_read_as_it_was_made(entries: list[Entry], first: int, last: 
     assert (batch.base_offset, batch.last_offset) == (0, len(entries) - 1)
 
 
-def test_after_the_largest_sequence_comes_0() -> None:
+def test_the_sequence_after_the_largest_is_0() -> None:
     assert [following(n) for n in (0, 41, LARGEST - 1, LARGEST)] == [1, 42, LARGEST, 0]
 
 
@@ -48,7 +48,7 @@ Keys = Sequence[tuple[bytes | None, bytes | None]]
 
 
 def built(records: Keys, producer: int = PRODUCER_ID, codec: int = 0, at: int = 0) -> bytes:
-    """A batch as any producer makes it, at an offset."""
+    """A batch of any producer, at an offset."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=codec,
@@ -64,7 +64,7 @@ def built(records: Keys, producer: int = PRODUCER_ID, codec: int = 0, at: int = 
 
 
 def emptied(data: bytes) -> bytes:
-    """As compaction leaves the last batch of a producer: a header that keeps offsets and sequence, without records."""
+    """The last batch of a producer after compaction: a header with offsets and sequence, without records."""
     size = DefaultRecordBatch.HEADER_STRUCT.size
     header = list(DefaultRecordBatch.HEADER_STRUCT.unpack_from(data))
     header[1], header[12] = size - 12, 0
@@ -93,7 +93,7 @@ STRANGE: dict[str, tuple[bytes, tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize(("data", "wanted"), STRANGE.values(), ids=STRANGE)
-def test_a_strange_batch_is_counted_and_offsets_go_on(data: bytes, wanted: tuple[Any, ...]) -> None:
+def test_an_unknown_batch_is_counted_and_offsets_continue(data: bytes, wanted: tuple[Any, ...]) -> None:
     (batch,) = decode(data)
     assert told(batch) == wanted
 

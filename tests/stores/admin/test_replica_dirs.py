@@ -1,4 +1,4 @@
-"""The contract of ReplicaDirs on real brokers, and a move between log dirs as Kafka's own tool sees it."""
+"""The contract of ReplicaDirs on real brokers, and a move between log dirs seen by Kafka's own tool."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ a slow machine to start Kafka's tool twice meanwhile."""
 
 
 class RealStage:
-    """A sandbox's brokers, which have two log dirs each, and librdkafka."""
+    """A sandbox's brokers, with two log dirs each, and librdkafka."""
 
     def __init__(self, servers: Sandbox, wire: Wire, hand: OtherHand) -> None:
         self.dirs = WireReplicaDirs(wire)
@@ -96,8 +96,8 @@ def _plan_file(path: Path, plan: Plan) -> str:
 
 
 @pytest.mark.parametrize("cluster", ["kafka_431"], indirect=True)
-def test_kafkas_tool_sees_what_we_see_and_takes_back_what_we_start(real_stage: RealStage, tmp_path: Path) -> None:
-    """Replicas of one partition: one from dir to dir of its broker, and one to another broker's chosen dir."""
+def test_kafkas_tool_sees_and_cancels_the_moves_of_kquota(real_stage: RealStage, tmp_path: Path) -> None:
+    """Replicas of one partition: one moves between dirs of its broker, and one to a chosen dir of another broker."""
     one, two, three = real_stage.brokers
     name = TopicPartition(real_stage.topic({0: (one, two)}), 0)
     here = real_stage.dirs.read([(name, one)]).place((name, one)).current

@@ -1,4 +1,4 @@
-"""KIP-219's test plan, by packet times: who is throttled neither times out nor sends before the time is over."""
+"""KIP-219's test plan, by packet times: a throttled client neither times out nor sends too early."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tests.stores.admin.recorder import Recorder
 from tests.stores.moves_stage import until
 
 RATE = 0.16
-"""Mutations a second: the bucket holds 1.76, so each topic of PARTITIONS overdraws it by what takes 14 s or more."""
+"""Mutations per second: the bucket holds 1.76, so each topic of PARTITIONS overdraws it for 14 s or more."""
 PARTITIONS = 4
-"""Few, so that no broker takes PATIENCE_MS to make them, however busy the machine is."""
+"""Few, so that brokers create them within PATIENCE_MS, however busy the machine is."""
 PATIENCE_MS = 9_000
 
 
@@ -42,7 +42,7 @@ class Stage:
             until(lambda: quotas.everything().get(entity) == quota, "the quota is seen")
 
     def creations(self) -> Iterator[Creation]:
-        """As many as it takes: brokers on ZooKeeper hear of a quota a little later than it is read back."""
+        """As many as needed, because brokers on ZooKeeper apply a quota a little later than it can be read."""
         for number in count():
             yield Creation(topic=f"{self.client}-{number}", partitions=PARTITIONS, replication_factor=1)
 
@@ -62,7 +62,7 @@ def stage(cluster: Sandbox) -> Iterator[Stage]:
             topics.send([Deletion(topic=topic.name, partitions=len(topic.partitions)) for topic in ours], 30)
 
 
-def test_a_rejected_mutation_waits_even_when_its_connection_is_lost_meanwhile(stage: Stage) -> None:
+def test_a_rejected_mutation_waits_even_if_its_connection_is_lost(stage: Stage) -> None:
     stage.limited(controller_mutation_rate=RATE)
     creations = stage.creations()
     with Recorder() as recorder, Wire(stage.cluster.bootstrap, stage.settings | recorder.settings) as wire:
@@ -102,8 +102,8 @@ def test_an_old_clients_mute_outlasts_the_patience_for_a_request(stage: Stage) -
         assert recorder.early() == []
 
 
-def test_any_request_can_be_delayed_from_the_first_one_on(stage: Stage) -> None:
-    """A request quota that is next to nothing: every answer asks for one window, the most there is (KIP-124)."""
+def test_every_request_can_be_delayed_from_the_first_on(stage: Stage) -> None:
+    """A request quota near 0: every answer requests a pause of one window, the maximum (KIP-124)."""
     stage.limited(request_percentage=0.0001)
     waits: list[float] = []
     with (
@@ -119,7 +119,7 @@ def test_any_request_can_be_delayed_from_the_first_one_on(stage: Stage) -> None:
         assert recorder.early() == []
 
 
-def test_a_connection_that_ended_while_nobody_looked_is_no_lost_request(kafka_431: Sandbox) -> None:
+def test_a_connection_that_ended_while_idle_is_not_a_lost_request(kafka_431: Sandbox) -> None:
     with Recorder() as recorder, Wire(kafka_431.bootstrap, recorder.settings) as wire:
         for _ in range(3):
             wire.ask(MetadataRequest(topics=[]), wire.controller)

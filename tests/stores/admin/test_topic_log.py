@@ -1,4 +1,4 @@
-"""The log on real brokers: compaction, deleted topics, strangers' records, quotas, and hosts that race."""
+"""The log on real brokers: compaction, deleted topics, records of others, quotas, and concurrent hosts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def wire(cluster: Sandbox) -> Iterator[Wire]:
 
 @pytest.fixture
 def no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An append trusts what was read before, however long ago: only the broker and the read-back protect it."""
+    """An append relies on its last read, whatever its age: only the broker and the read-back protect it."""
     monkeypatch.setattr(topic_log, "_FRESH_SECONDS", AN_HOUR)
 
 
@@ -55,8 +55,8 @@ def test_the_broker_alone_stops_a_stale_append(wire: Wire, no_second_look: None)
     delete(wire, name)
 
 
-def test_hosts_that_race_lose_no_update(cluster: Sandbox, wire: Wire) -> None:
-    """Each adds one to a counter twelve times, and reads again when another was first."""
+def test_concurrent_hosts_lose_no_update(cluster: Sandbox, wire: Wire) -> None:
+    """Each host increments a counter twelve times, and reads again if another host was first."""
     name = create(wire)
     handle(wire, name).append([("counter", b"0")])
     failures: list[Exception] = []
@@ -87,7 +87,7 @@ def test_hosts_that_race_lose_no_update(cluster: Sandbox, wire: Wire) -> None:
 
 @dataclass
 class Live:
-    """What a reader knows who has read all along."""
+    """The state of a reader that has read from the start."""
 
     known: dict[str, bytes | None] = field(default_factory=dict)
     items: list[Item] = field(default_factory=list)
@@ -128,7 +128,7 @@ def test_a_fresh_reader_equals_a_live_reader_after_compaction(cluster: Sandbox, 
 
 
 def test_the_sequence_outlives_every_record_of_its_batch(cluster: Sandbox, wire: Wire) -> None:
-    """Compaction leaves a batch without records, which says how a fresh reader has to go on."""
+    """Compaction leaves a batch without records, which tells a fresh reader the next sequence."""
     name = create(wire, QUICKLY_COMPACTED)
     writer = handle(wire, name)
     writer.append([("a", b"1")])
@@ -152,8 +152,8 @@ def test_the_sequence_outlives_every_record_of_its_batch(cluster: Sandbox, wire:
 
 
 @pytest.mark.parametrize("looks", [True, False], ids=["looked before", "did not look"])
-def test_a_topic_that_was_made_again_is_refused(wire: Wire, monkeypatch: pytest.MonkeyPatch, looks: bool) -> None:
-    """Brokers below 4.1 take the batch in silence, so the id is looked at again after the append."""
+def test_a_recreated_topic_is_refused(wire: Wire, monkeypatch: pytest.MonkeyPatch, looks: bool) -> None:
+    """Brokers below 4.1 accept the batch silently, so kquota checks the topic id again after the append."""
     monkeypatch.setattr(topic_log, "_FRESH_SECONDS", 0.0 if looks else AN_HOUR)
     name = f"again-{uuid.uuid4().hex[:8]}"
     topic_setup.create(wire, name)
@@ -175,7 +175,7 @@ def test_a_topic_that_was_made_again_is_refused(wire: Wire, monkeypatch: pytest.
 
 
 def seen(wire: Wire, name: str) -> WireLog:
-    """The log as the first broker that knows of it shows it."""
+    """The log as soon as a broker shows it."""
     found: list[WireLog] = []
 
     def shown() -> bool:
@@ -187,7 +187,7 @@ def seen(wire: Wire, name: str) -> WireLog:
 
 
 def test_the_first_append_follows_the_creation_at_once(wire: Wire) -> None:
-    """Leaders may not know yet that they are."""
+    """Leaders may not know yet that they lead."""
     for _ in range(5):
         name = create_only(wire, f"young-{uuid.uuid4().hex[:8]}")
         log = seen(wire, name)
@@ -240,7 +240,7 @@ def test_a_batch_beyond_the_topics_limit_is_refused(wire: Wire) -> None:
     delete(wire, name)
 
 
-def test_deleted_records_are_noticed(cluster: Sandbox, wire: Wire) -> None:
+def test_deleted_records_are_detected(cluster: Sandbox, wire: Wire) -> None:
     name = create(wire, COMPACTED | {"cleanup.policy": "compact,delete"})
     log, behind = handle(wire, name), handle(wire, name)
     assert behind.read() == []
@@ -285,7 +285,7 @@ def test_a_quota_on_our_own_client_delays_an_append_and_nothing_more(kafka_431: 
         delete(wire, name)
 
 
-def test_a_quota_that_lets_no_batch_through_is_named(kafka_431: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quota_that_blocks_every_batch_is_reported(kafka_431: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker never sends a batch that is larger than 10 s of consumer_byte_rate."""
     monkeypatch.setattr(deadline, "_MUTED_SECONDS", 5.0)
     with Wire(kafka_431.bootstrap, {}) as wire, limited(wire, consumer_byte_rate=100.0) as settings:

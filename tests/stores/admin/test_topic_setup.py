@@ -1,4 +1,4 @@
-"""The record's topic: what creates it, what it is judged by, and the rights that this takes."""
+"""The record's topic: its creation, its checks, and the permissions that these need."""
 
 from __future__ import annotations
 
@@ -70,24 +70,24 @@ WEAK: dict[str, tuple[LogTopic, str]] = {
 
 
 @pytest.mark.parametrize(("topic", "words"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_named(topic: LogTopic, words: str) -> None:
+def test_invalid_settings_are_reported(topic: LogTopic, words: str) -> None:
     (found,) = topic_setup.wrong(topic)
     assert words in found
 
 
 @pytest.mark.parametrize(("topic", "words"), WEAK.values(), ids=WEAK)
-def test_what_is_weak_is_named_and_not_wrong(topic: LogTopic, words: str) -> None:
+def test_weak_settings_are_reported_and_not_invalid(topic: LogTopic, words: str) -> None:
     assert topic_setup.wrong(topic) == ()
     assert words in topic_setup.weak(topic, brokers=3)[0]
 
 
-def test_nothing_is_wrong_with_a_good_topic_or_with_one_replica_on_one_broker() -> None:
+def test_a_good_topic_and_one_replica_on_one_broker_are_valid() -> None:
     assert (topic_setup.wrong(GOOD), topic_setup.weak(GOOD, brokers=5)) == ((), ())
     alone = dataclasses.replace(but(min_insync_replicas="1"), replicas=1)
     assert topic_setup.weak(alone, brokers=1) == ()
 
 
-def test_a_topic_is_created_as_a_dry_run_says_and_deleted(cluster: Sandbox) -> None:
+def test_a_topic_is_created_like_its_dry_run_and_deleted(cluster: Sandbox) -> None:
     name = f"setup-{uuid.uuid4().hex[:8]}"
     with Wire(cluster.bootstrap, {}) as wire:
         assert topic_setup.describe(wire, name) is None
@@ -109,7 +109,7 @@ def test_a_topic_is_created_as_a_dry_run_says_and_deleted(cluster: Sandbox) -> N
             topic_setup.delete(wire, name)
 
 
-def test_what_is_wrong_with_a_real_topic(cluster: Sandbox) -> None:
+def test_invalid_settings_of_a_real_topic(cluster: Sandbox) -> None:
     with Wire(cluster.bootstrap, {}) as wire:
         name = create(wire, {"cleanup.policy": "delete"}, partitions=2, replicas=1)
         found = topic_setup.describe(wire, name)
@@ -119,7 +119,7 @@ def test_what_is_wrong_with_a_real_topic(cluster: Sandbox) -> None:
         delete(wire, name)
 
 
-def test_a_mutation_quota_is_told_with_its_wait(kafka_431: Sandbox) -> None:
+def test_a_mutation_quota_is_reported_with_its_wait(kafka_431: Sandbox) -> None:
     client = f"slow-{uuid.uuid4().hex[:8]}"
     names: list[str] = []
     with Wire(kafka_431.bootstrap, {}) as wire, Wire(kafka_431.bootstrap, {"client_id": client}) as slow:
@@ -149,7 +149,7 @@ def admin(secured: Secured) -> AdminClient:
 
 @pytest.fixture
 def shared(secured: Secured, admin: AdminClient) -> Iterator[str]:
-    """The record's topic, on which carol has no right; all that she is given is taken away at the end."""
+    """The record's topic, on which carol has no permission. Her permissions are revoked at the end."""
     name = f"rights-{uuid.uuid4().hex[:8]}"
     with Wire(secured.at["PLAINTEXT"], {}) as wire:
         topic_setup.create(wire, name)
@@ -185,8 +185,8 @@ def carol(secured: Secured) -> Iterator[Wire]:
         yield wire
 
 
-def test_a_forbidden_topic_is_never_absent(carol: Wire, shared: str) -> None:
-    """Nor is one that does not exist: without Describe the broker answers the same for both."""
+def test_a_forbidden_topic_is_never_reported_as_absent(carol: Wire, shared: str) -> None:
+    """This includes a topic that does not exist: without Describe the broker gives the same answer for both."""
     for name in (shared, "no-such-topic"):
         for call in (lambda name=name: find(carol, name), lambda name=name: topic_setup.describe(carol, name)):
             with pytest.raises(Forbidden, match=r"\(29\)"):
@@ -225,6 +225,6 @@ def test_read_and_write_are_enough(carol: Wire, admin: AdminClient, shared: str)
     assert [item.key for item in log.read()] == ["b"]
 
 
-def test_creation_is_a_right_of_its_own(carol: Wire) -> None:
+def test_creation_needs_a_separate_permission(carol: Wire) -> None:
     with pytest.raises((Forbidden, Refused), match=r"\((29|31)\)"):
         topic_setup.create(carol, "not-allowed")

@@ -29,7 +29,7 @@ class TestOnRealBrokers(TopicsContract):
             yield
 
     def seen(self, **wanted: int) -> None:
-        """By every broker: the controller is one of them, and deletes no topic that it has not heard of itself."""
+        """Waits for every broker, including the controller, which deletes only topics that it knows as a broker."""
         super().seen(**wanted)
         expected = {self.name(name): count for name, count in wanted.items()}
         until(lambda: self.sight.behind(expected) == 0, f"every broker shows {expected}")
@@ -38,7 +38,7 @@ class TestOnRealBrokers(TopicsContract):
         return {name: len(topic.partitions) for name, topic in self.admin.list_topics(timeout=10).topics.items()}
 
 
-def test_a_topic_that_an_answer_does_not_name_is_not_taken_for_done() -> None:
+def test_a_topic_that_an_answer_omits_is_not_reported_as_done() -> None:
     class Wordless:
         controller = None
 

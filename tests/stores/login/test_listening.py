@@ -1,4 +1,4 @@
-"""Addresses as operators write them; what no socket could ask for is refused before one is made."""
+"""Addresses in an operator's form. Addresses that no socket accepts are refused before a socket is opened."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "complaint"), REFUSED.values(), ids=REFUSED)
-def test_what_is_no_address(text: str, complaint: str) -> None:
+def test_invalid_addresses(text: str, complaint: str) -> None:
     with pytest.raises(Invalid) as raised:
         addresses(text, "--x", "config")
     assert str(raised.value).startswith("--x: ")

@@ -1,4 +1,4 @@
-"""OAUTHBEARER: a real endpoint over TLS, a real broker; whatever the endpoint does, one line, in time, no secret."""
+"""OAUTHBEARER with a real endpoint and a real broker: failures print one line, in time, without a secret."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fresh() -> str:
 
 
 class Endpoint(BaseHTTPRequestHandler):
-    """An identity provider: what it was asked, and what it answers."""
+    """An identity provider: the requests that it received, and its answers."""
 
     asked: ClassVar[list[tuple[str, str, dict[str, list[str]]]]] = []
     answer: ClassVar[Callable[[], tuple[int, dict[str, str], bytes]]]
@@ -53,12 +53,12 @@ class Endpoint(BaseHTTPRequestHandler):
         self.wfile.write(document)
 
     def do_GET(self) -> None:
-        """What a followed redirect would become."""
+        """A followed redirect would arrive here."""
         type(self).asked.append((self.path, self.headers["Authorization"], {}))
         self.send_error(404)
 
     def log_message(self, *_: object) -> None:
-        """Nothing to the terminal."""
+        """Prints nothing on the terminal."""
 
 
 @contextmanager
@@ -112,20 +112,20 @@ def written(folder: Path, found: Mapping[str, str]) -> Path:
     return file
 
 
-def test_a_token_from_a_provider_gets_in(secured: Secured, stores: Path, tmp_path: Path) -> None:
+def test_a_token_from_a_provider_logs_in(secured: Secured, stores: Path, tmp_path: Path) -> None:
     with endpoint(stores / "server.pem", given(fresh())) as url:
         file = written(tmp_path, properties(url, stores / "ca.pem"))
         where = ("--bootstrap-server", secured.at["BEARER"], "--command-config", str(file))
         ran = kquota("configs", "--describe", "--entity-type", "users", *where)
         assert (ran.code, ran.err) == (0, "")
         basic = base64.b64encode(f"kquota:{SECRET}".encode()).decode()
-        # Two connections, to the bootstrap address and to the broker, and one token for both.
+        # Two connections, to the bootstrap address and to the broker, share one token.
         assert Endpoint.asked == [
             ("/token", f"Basic {basic}", {"grant_type": ["client_credentials"], "scope": ["kafka admin"]})
         ]
 
 
-def test_librdkafka_gets_in_with_it_too(secured: Secured, stores: Path, tmp_path: Path) -> None:
+def test_librdkafka_also_logs_in_with_it(secured: Secured, stores: Path, tmp_path: Path) -> None:
     from confluent_kafka.admin import AdminClient
 
     with endpoint(stores / "server.pem", given(fresh())) as url:
@@ -171,7 +171,7 @@ BAD: dict[str, tuple[Callable[[], tuple[int, dict[str, str], bytes]], type[Kquot
 
 
 @pytest.mark.parametrize(("answer", "kind", "reason"), BAD.values(), ids=BAD)
-def test_what_a_provider_may_answer(
+def test_errors_of_a_provider(
     stores: Path,
     tmp_path: Path,
     answer: Callable[[], tuple[int, dict[str, str], bytes]],
@@ -210,30 +210,30 @@ NOT_ASKED = {
 
 
 @pytest.mark.parametrize("url", NOT_ASKED.values(), ids=NOT_ASKED)
-def test_what_no_provider_can_be_asked_for(stores: Path, tmp_path: Path, url: str) -> None:
+def test_invalid_requests_to_a_provider(stores: Path, tmp_path: Path, url: str) -> None:
     with pytest.raises(Invalid, match=f"{url} cannot be requested; check sasl.oauthbearer.token.endpoint.url"):
         asked(url, stores / "ca.pem", tmp_path)
 
 
 @pytest.mark.parametrize("claims", [{"exp": 10**400}, {"exp": "soon"}, {}], ids=["beyond a float", "no number", "none"])
-def test_a_token_that_does_not_say_when_it_ends(tmp_path: Path, claims: dict[str, Any]) -> None:
+def test_a_token_without_expiry(tmp_path: Path, claims: dict[str, Any]) -> None:
     (tmp_path / "token").write_text(jwt(sub="alice", **claims))
     assert oauth.token(TokenFile(path=tmp_path / "token", extensions={}), lambda: pytest.fail("no TLS")).expires is None
 
 
-def test_a_file_of_a_token_that_no_file_system_has() -> None:
+def test_an_impossible_path_of_a_token_file() -> None:
     with pytest.raises(Invalid, match=r"cannot read .*: it holds no token"):
         oauth.token(TokenFile(path=Path("/a\0b"), extensions={}), lambda: pytest.fail("no TLS"))
 
 
-def test_a_provider_that_nobody_vouches_for_gets_no_secret(stores: Path, tmp_path: Path) -> None:
+def test_a_provider_with_an_untrusted_certificate_gets_no_secret(stores: Path, tmp_path: Path) -> None:
     with endpoint(stores / "server.pem", given(fresh())) as url:
         with pytest.raises(Unreachable, match="is not signed by an authority in the trust store"):
             asked(url, stores / "stranger.pem", tmp_path)
         assert Endpoint.asked == []
 
 
-def test_a_provider_that_talks_for_ever_is_given_up(stores: Path, tmp_path: Path) -> None:
+def test_a_provider_whose_answer_never_ends_is_abandoned(stores: Path, tmp_path: Path) -> None:
     ended = threading.Event()
 
     def endless() -> tuple[int, dict[str, str], bytes]:
@@ -246,7 +246,7 @@ def test_a_provider_that_talks_for_ever_is_given_up(stores: Path, tmp_path: Path
         ended.set()
 
 
-def test_nobody_there_is_one_line_for_the_operator(secured: Secured, stores: Path, tmp_path: Path) -> None:
+def test_an_unreachable_provider_prints_one_line(secured: Secured, stores: Path, tmp_path: Path) -> None:
     file = written(tmp_path, properties("https://127.0.0.1:1/token?x=y", stores / "ca.pem"))
     where = ("--bootstrap-server", secured.at["BEARER"], "--command-config", str(file))
     ran = kquota("configs", "--describe", "--entity-type", "users", *where)
@@ -255,7 +255,7 @@ def test_nobody_there_is_one_line_for_the_operator(secured: Secured, stores: Pat
     assert CANARY not in ran.err
 
 
-def test_the_secret_without_tls_is_named(stores: Path, tmp_path: Path) -> None:
+def test_a_secret_without_tls_causes_a_warning(stores: Path, tmp_path: Path) -> None:
     told: list[str] = []
     with endpoint(None, given(fresh())) as url:
         found = security(written(tmp_path, properties(url, stores / "ca.pem")), {}, told.append)
@@ -271,7 +271,7 @@ def test_an_encoded_header(stores: Path, tmp_path: Path) -> None:
     assert (token.value, token.principal, token.expires) == ("opaque", "kquota", None)
 
 
-def test_a_token_that_lies_in_a_file(tmp_path: Path) -> None:
+def test_a_token_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "token").write_text(fresh() + "\n")
     found = security(
         written(tmp_path, {**bearer(), "sasl.oauthbearer.token.endpoint.url": f"file://{tmp_path}/token"}),

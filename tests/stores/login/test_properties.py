@@ -1,4 +1,4 @@
-"""Java's properties as Java reads them, and JAAS lines as Kafka reads them; no secret in an error."""
+"""Java's properties read like Java, and JAAS lines read like Kafka. No error contains a secret."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_byte_order_mark_hides_no_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", [rf"a={CANARY}\u12", rf"a={CANARY}\ud83d"])
-def test_a_broken_escape_is_named_without_its_line(tmp_path: Path, broken: str) -> None:
+def test_a_broken_escape_is_reported_without_its_line(tmp_path: Path, broken: str) -> None:
     with pytest.raises(Invalid, match=r"\\u") as refused:
         properties(written(tmp_path, broken), "command_config")
     assert CANARY not in str(refused.value)
@@ -81,7 +81,7 @@ def test_no_such_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "others"), [(0o600, False), (0o400, False), (0o640, True), (0o604, True)])
-def test_who_else_may_read_a_file(tmp_path: Path, mode: int, others: bool) -> None:
+def test_files_that_others_can_read(tmp_path: Path, mode: int, others: bool) -> None:
     file = written(tmp_path, "")
     file.chmod(mode)
     told: list[str] = []
@@ -121,7 +121,7 @@ def test_a_jaas_line(text: str, options: dict[str, str]) -> None:
         (f"m required a=b; n required password={CANARY};", "more than one login module"),
     ],
 )
-def test_a_jaas_line_that_cannot_be_right(text: str, reason: str) -> None:
+def test_invalid_jaas_lines(text: str, reason: str) -> None:
     with pytest.raises(Invalid, match=reason) as refused:
         jaas.login(text, "x")
     assert CANARY not in repr(refused.value)
@@ -129,7 +129,7 @@ def test_a_jaas_line_that_cannot_be_right(text: str, reason: str) -> None:
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\r\n")), st.text("ab=,;"))
 def test_every_password_survives_jaas_and_java(password: str, user: str) -> None:
-    """What an operator wrote with Kafka's two layers of escapes is what was meant."""
+    """A password that an operator writes with Kafka's two layers of escapes is read back unchanged."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -170,7 +170,7 @@ def test_a_section_of_a_jaas_file(tmp_path: Path) -> None:
         (f"Client {{ m required a={CANARY} }};", "Client", "= is missing"),
     ],
 )
-def test_a_jaas_file_that_cannot_be_right(tmp_path: Path, text: str, name: str, reason: str) -> None:
+def test_invalid_jaas_files(tmp_path: Path, text: str, name: str, reason: str) -> None:
     with pytest.raises(Invalid, match=reason) as refused:
         jaas.section(written(tmp_path, text), name, "x")
     assert CANARY not in repr(refused.value)

@@ -1,4 +1,7 @@
-"""A client's login as one value: what both libraries are told, what is named, what is refused; keys never in clear."""
+"""A client's login as one value: the settings for both libraries, warnings and errors.
+
+Keys are never stored in clear.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ def written(folder: Path, properties: Mapping[str, str], mode: int = 0o600) -> P
 def read(
     folder: Path, properties: Mapping[str, str], environment: Mapping[str, str] | None = None
 ) -> tuple[Security, list[str]]:
-    """The value, and what was told."""
+    """The value, and the warnings."""
     told: list[str] = []
     return security(written(folder, properties), environment or {}, told.append), told
 
@@ -124,7 +127,7 @@ WORDS: dict[str, tuple[Mapping[str, str], dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("properties", "kafka_python", "librdkafka"), WORDS.values(), ids=WORDS)
-def test_both_libraries_words(
+def test_the_settings_for_both_libraries(
     tmp_path: Path, properties: Mapping[str, str], kafka_python: dict[str, Any], librdkafka: dict[str, Any]
 ) -> None:
     found, told = read(tmp_path, properties)
@@ -153,14 +156,16 @@ TOLD: dict[str, tuple[Mapping[str, str], str]] = {
 
 
 @pytest.mark.parametrize(("properties", "line"), TOLD.values(), ids=TOLD)
-def test_what_has_no_effect_is_named_in_one_line(tmp_path: Path, properties: Mapping[str, str], line: str) -> None:
+def test_properties_without_effect_are_reported_in_one_line(
+    tmp_path: Path, properties: Mapping[str, str], line: str
+) -> None:
     _, told = read(tmp_path, properties)
     assert [line in one for one in told] == [True]
     assert CANARY not in told[0]
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
-def test_a_file_with_secrets_that_others_may_read_is_named(tmp_path: Path, mode: int) -> None:
+def test_a_file_with_secrets_that_others_can_read_causes_a_warning(tmp_path: Path, mode: int) -> None:
     told: list[str] = []
     file = written(tmp_path, {**PLAINTEXT, **plain()}, mode)
     security(file, {}, told.append)
@@ -171,7 +176,7 @@ def test_a_file_with_secrets_that_others_may_read_is_named(tmp_path: Path, mode:
 
 
 @pytest.mark.parametrize(("password", "told"), [(None, True), (CANARY, False)], ids=["in clear", "enciphered"])
-def test_a_key_in_clear_that_others_may_read_is_named(
+def test_a_key_in_clear_that_others_can_read_causes_a_warning(
     tmp_path: Path, own: Certified, password: str | None, told: bool
 ) -> None:
     store = own.pem_store(tmp_path / "own.pem", password)
@@ -277,14 +282,14 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
 
 
 @pytest.mark.parametrize(("properties", "reason"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_honoured_is_refused(tmp_path: Path, properties: Mapping[str, str], reason: str) -> None:
+def test_unsupported_properties_are_refused(tmp_path: Path, properties: Mapping[str, str], reason: str) -> None:
     with pytest.raises(Invalid, match=re.escape(reason)) as refused:
         read(tmp_path, properties)
     assert CANARY not in repr(refused.value)
     assert str(refused.value).startswith(f"command_config: {tmp_path / 'client.properties'}: ")
 
 
-def test_the_login_may_stand_in_the_file_that_kafka_opts_names(tmp_path: Path) -> None:
+def test_the_login_may_be_in_the_file_that_kafka_opts_names(tmp_path: Path) -> None:
     (tmp_path / "jaas.conf").write_text(f"KafkaClient {{ {jaas(PLAIN, username='bob', password=CANARY)} }};")
     options = {"KAFKA_OPTS": f"-Djava.security.auth.login.config={tmp_path}/jaas.conf"}
     found, _ = read(tmp_path, {**PLAINTEXT, "sasl.mechanism": "PLAIN"}, options)
@@ -335,7 +340,7 @@ FORMS = ["PEM", "locked PEM", "PKCS12", "inline", "locked inline", "inline trust
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_a_store_is_taken_by_both_libraries(
+def test_both_libraries_accept_every_form_of_a_store(
     tmp_path: Path, ours: Certified, own: Certified, form: str
 ) -> None:
     from confluent_kafka.admin import AdminClient
@@ -365,7 +370,7 @@ for mode, text in left:
 
 
 @pytest.mark.parametrize(("form", "through_a_file"), [("PKCS12", True), ("inline", True), ("PEM", False)])
-def test_no_deciphered_key_touches_a_disk(
+def test_no_decrypted_key_is_written_to_a_disk(
     tmp_path: Path, ours: Certified, own: Certified, form: str, through_a_file: bool
 ) -> None:
     file = written(tmp_path, {"security.protocol": "SSL", **stores(tmp_path, ours, own)[form]})
@@ -443,7 +448,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_store_that_cannot_be_used_is_named(tmp_path: Path, ours: Certified, own: Certified, name: str) -> None:
+def test_an_unusable_store_is_reported(tmp_path: Path, ours: Certified, own: Certified, name: str) -> None:
     cases = bad_stores(tmp_path, ours, own)
     assert list(cases) == BAD
     properties, reason = cases[name]
@@ -454,7 +459,7 @@ def test_a_store_that_cannot_be_used_is_named(tmp_path: Path, ours: Certified, o
 
 
 @pytest.mark.parametrize(("listener", "properties"), RIGHT.values(), ids=RIGHT)
-def test_librdkafka_gets_in(secured: Secured, tmp_path: Path, listener: str, properties: Mapping[str, str]) -> None:
+def test_librdkafka_logs_in(secured: Secured, tmp_path: Path, listener: str, properties: Mapping[str, str]) -> None:
     from confluent_kafka.admin import AdminClient
 
     found, _ = read(tmp_path, located(properties, secured.folder))
@@ -470,7 +475,7 @@ def test_librdkafka_gets_in(secured: Secured, tmp_path: Path, listener: str, pro
 @pytest.mark.parametrize(
     "name", ["a certificate for another name", "an authority nobody knows", "a wrong SCRAM password"]
 )
-def test_librdkafka_stays_out(secured: Secured, tmp_path: Path, name: str) -> None:
+def test_librdkafka_cannot_log_in(secured: Secured, tmp_path: Path, name: str) -> None:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 

@@ -1,4 +1,4 @@
-"""ZooKeeper's two files as one value: what is taken, what is refused before anything is contacted; no secret told."""
+"""ZooKeeper's two files as one value: accepted properties, and refusals before any connection. No secret is printed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def section(name: str = "Client", **options: str) -> str:
 KAFKA = Digest(username="kafka", password=CANARY)
 
 
-def test_nothing_is_asked_of_an_open_zookeeper() -> None:
+def test_an_open_zookeeper_needs_no_login() -> None:
     assert read() == (Access(), [])
 
 
@@ -62,7 +62,7 @@ def test_the_login_that_kafka_opts_names(tmp_path: Path, options: str, login: Di
     assert read(options=options.format(file=file))[0].digest == login
 
 
-def test_the_option_comes_before_kafka_opts(tmp_path: Path) -> None:
+def test_the_option_takes_precedence_over_kafka_opts(tmp_path: Path) -> None:
     file = written(tmp_path / "jaas", section("Mine", username="me", password="x") + section())
     options = f"-Djava.security.auth.login.config={tmp_path}/none -Dzookeeper.sasl.clientconfig=Mine"
     assert read(sasl=file, options=options)[0].digest == Digest(username="me", password="x")
@@ -84,7 +84,7 @@ REFUSED_LOGINS: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize(("text", "reason"), REFUSED_LOGINS.values(), ids=REFUSED_LOGINS)
-def test_a_login_that_cannot_be_right(tmp_path: Path, text: str, reason: str) -> None:
+def test_invalid_logins(tmp_path: Path, text: str, reason: str) -> None:
     file = written(tmp_path / "jaas", text)
     with pytest.raises(Invalid, match=re.escape(reason)) as refused:
         read(sasl=file)
@@ -124,13 +124,13 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
 
 
 @pytest.mark.parametrize(("properties", "reason"), REFUSED.values(), ids=REFUSED)
-def test_tls_that_cannot_be_honoured(tmp_path: Path, properties: Mapping[str, str], reason: str) -> None:
+def test_unsupported_tls_properties(tmp_path: Path, properties: Mapping[str, str], reason: str) -> None:
     with pytest.raises(Invalid, match=re.escape(reason)) as refused:
         read(tls=tls_file(tmp_path, properties))
     assert str(refused.value).startswith("zk_tls_config_file: ")
 
 
-def test_what_has_no_effect_and_who_else_may_read_is_told(tmp_path: Path) -> None:
+def test_unused_properties_and_readable_files_cause_warnings(tmp_path: Path) -> None:
     secret = {**ENABLED, "zookeeper.connect": "z:1", "zookeeper.ssl.truststore.password": CANARY}
     _, told = read(tls=tls_file(tmp_path, secret, 0o644), sasl=written(tmp_path / "jaas", section(), 0o644))
     assert [line.partition(": ")[2] for line in told] == [

@@ -1,4 +1,4 @@
-"""What a Log port is: the fake and the real one pass this."""
+"""The contract of a Log port. The fake and the real store pass it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def newest(items: Sequence[Item]) -> dict[str, bytes | None]:
 
 
 class LogContract:
-    """`handle` comes from the subclass: each call is another host's view of one log, which is new in each test."""
+    """The subclass provides `handle`: each call is another host's view of one log, which is new in each test."""
 
     def handle(self) -> Log:
         raise NotImplementedError
@@ -33,7 +33,7 @@ class LogContract:
     def test_every_handle_shows_the_same_identity(self) -> None:
         assert self.handle().identity == self.handle().identity != ""
 
-    def test_what_was_appended_is_read_once_by_each_handle(self) -> None:
+    def test_each_handle_reads_every_item_once(self) -> None:
         one, two = self.handle(), self.handle()
         one.append([("a", b"1"), ("b", b"\x00\xff")])
         for log in (one, two):
@@ -49,7 +49,7 @@ class LogContract:
         assert all(abs(item.at - datetime.now(UTC)) < timedelta(hours=1) for item in items)
         assert {item.at.tzinfo for item in items} == {UTC}
 
-    def test_seen_returns_what_appends_came_across_and_read_the_rest(self) -> None:
+    def test_seen_returns_items_found_by_appends_and_read_the_others(self) -> None:
         one, two = self.handle(), self.handle()
         one.append([("a", b"1")])
         assert two.seen() == []
@@ -61,7 +61,7 @@ class LogContract:
         assert entries(two.seen()) == [("b", b"2"), ("c", b"3")]
         assert entries(one.read()) == [("b", b"2"), ("c", b"3")]
 
-    def test_an_offer_is_appended_unless_it_is_stale(self) -> None:
+    def test_an_offer_is_appended_unless_stale(self) -> None:
         one, two = self.handle(), self.handle()
         one.append([("a", b"1")])
         two.read()
@@ -87,7 +87,7 @@ class LogContract:
             self.handle().append([("a", b"2")])
 
     def test_only_the_newest_position_may_append(self) -> None:
-        """Also far behind: a broker answers a batch of the last five and an older one differently."""
+        """This includes old positions: a broker answers a batch of the last five differently from an older one."""
         behind = {count: self.handle() for count in range(8)}
         writer = self.handle()
         for count, log in behind.items():

@@ -1,4 +1,4 @@
-"""A log in memory with the broker's compare-and-append, and the faults that a broker may have."""
+"""A log in memory with the broker's compare-and-append, and with the faults that a broker can have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kquota.stores.state.log import Entry, Item, Stale
 
 
 class Fault(Enum):
-    """What happens to the next append."""
+    """The fault of the next append."""
 
     NOT_SENT = "nothing is written, Unreachable is raised"
     ANSWER_LOST = "it is written, Unknown is raised"
@@ -24,7 +24,7 @@ class Fault(Enum):
 
 @dataclass
 class MemoryTopic:
-    """What all handles share. Gaps: no time-outs, no limit on the size of a batch, no foreign records."""
+    """The state that all handles share. Gaps: no time-outs, no limit on the size of a batch, no foreign records."""
 
     identity: str = field(default_factory=lambda: str(uuid.uuid4()))
     items: list[tuple[int, Item]] = field(default_factory=list)
@@ -37,21 +37,21 @@ class MemoryTopic:
     """Of the next append that is not stale."""
 
     def handle(self) -> MemoryLog:
-        """Another host's view of it."""
+        """Another host's view."""
         return MemoryLog(self)
 
     def compact(self) -> None:
-        """Only the newest item of each key stays, a deletion too."""
+        """Keeps only the newest item of each key, including deletions."""
         last = {item.key: item.offset for _, item in self.items}
         self.items = [(batch, item) for batch, item in self.items if last[item.key] == item.offset]
 
     def recreate(self) -> None:
-        """Delete the topic and make it again under its name."""
+        """Deletes the topic and creates it again with the same name."""
         self.identity = str(uuid.uuid4())
         self.items, self.batches, self.end = [], 0, 0
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Append one batch, whoever it comes from."""
+        """Appends one batch of any client."""
         self.batches += 1
         for key, value in entries:
             item = Item(offset=self.end, key=key, value=value, at=datetime.now(UTC))
@@ -68,9 +68,9 @@ class MemoryLog:
         self._offset = 0
         """What `read` has returned so far."""
         self._fetched = 0
-        """What an append has come across, too."""
+        """Includes the items that an append has found."""
         self._batch = 0
-        """The newest batch that the caller has read, or appended itself."""
+        """The newest batch that the caller has read or appended."""
 
     @property
     def identity(self) -> str:

@@ -1,4 +1,4 @@
-"""Hosts that share a topic in memory, each with a state folder and a view of its own, under one clock."""
+"""Hosts that share a topic in memory, with one clock. Each has a state folder and its own view."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RUN = Run(
 
 @dataclass
 class Hours:
-    """A clock that only moves when somebody waits, or when a test says so."""
+    """A clock that advances only in a wait, or when a test sets it."""
 
     now: float = 1000.0
     waits: list[float] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Hours:
 
 @dataclass
 class Team:
-    """One cluster's topic, and the hosts that use it. Each command is a new process: `process` makes its view."""
+    """One cluster's topic, and its hosts. Each command is a new process, whose view `process` creates."""
 
     folder: Path
     topic: MemoryTopic = field(default_factory=MemoryTopic)
@@ -69,7 +69,7 @@ class Team:
 
 
 def on_another_machine(patch: pytest.MonkeyPatch, host: str) -> None:
-    """From here on this process names itself as one of another machine, so that nobody can look whether it lives."""
+    """From here on this process appears to be on another machine, so no host can check whether it lives."""
 
     def holder(doing: str) -> Holder:
         owner = Owner(user="alice", host=host, pid=7, since=TIME)

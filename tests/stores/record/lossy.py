@@ -1,4 +1,4 @@
-"""A connection that loses or replaces answers to Produce, as a broker or a network may."""
+"""A connection that loses or replaces answers to Produce, like a broker or a network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Fault: TypeAlias = Callable[[Ask], Any]
 
 
 class LossyWire(Wire):
-    """Each append meets the next fault, then none. A fault is given what sends the request."""
+    """Each append has the next fault, and then none. A fault receives the function that sends the request."""
 
     faults: list[Fault]
     always: Fault | None = None
@@ -70,7 +70,7 @@ def instead(code: int) -> Fault:
 
 
 def between(what: Callable[[], None], fault: Fault) -> Fault:
-    """Something happens before the batch arrives."""
+    """An event happens before the batch arrives."""
 
     def both(ask: Ask) -> Any:
         what()

@@ -1,4 +1,4 @@
-"""The fake's faults: what each leaves in the log, and what its caller is told."""
+"""The fake's faults: their effect on the log, and the answer to the caller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAULTS: dict[Fault, tuple[type[KquotaError] | None, bool]] = {
 
 
 @pytest.mark.parametrize(("fault", "error", "written"), [(one, *rest) for one, rest in FAULTS.items()], ids=str)
-def test_a_fault_is_met_once(fault: Fault, error: type[KquotaError] | None, written: bool) -> None:
+def test_a_fault_happens_once(fault: Fault, error: type[KquotaError] | None, written: bool) -> None:
     topic = MemoryTopic(fault=fault)
     log = topic.handle()
     if error is None:
@@ -50,7 +50,7 @@ def test_compaction_keeps_the_newest_of_each_key_and_the_order_of_appends() -> N
         live.append([("a", b"4")])
 
 
-def test_a_topic_that_was_made_again_or_is_out_of_reach() -> None:
+def test_a_recreated_or_unreachable_topic() -> None:
     topic = MemoryTopic()
     log = topic.handle()
     topic.recreate()

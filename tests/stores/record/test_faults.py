@@ -1,4 +1,4 @@
-"""Appends whose answers are lost, replaced or late: the log is asked what became of them."""
+"""Appends with lost, replaced or late answers: kquota reads the log to find out the result."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Stage:
     name: str = field(default_factory=lambda: f"faults-{uuid.uuid4().hex[:8]}")
 
     def log(self, seconds: float = 15.0) -> WireLog:
-        """Behind the connection that has faults; read to its end."""
+        """The log over the connection with faults, read to its end."""
         log = find(self.lossy, self.name, seconds)
         assert log is not None
         log.read()
         return log
 
     def other(self) -> WireLog:
-        """Another host, whose connection has none."""
+        """Another host, with a connection without faults."""
         log = find(self.wire, self.name)
         assert log is not None
         log.read()
@@ -113,7 +113,7 @@ OVERTAKEN: dict[str, Fault] = {
 
 
 @pytest.mark.parametrize("fault", OVERTAKEN.values(), ids=OVERTAKEN)
-def test_another_host_that_was_first_is_never_overwritten(stage: Stage, fault: Fault) -> None:
+def test_an_earlier_append_of_another_host_is_never_overwritten(stage: Stage, fault: Fault) -> None:
     log = stage.log()
     stage.lossy.faults = [between(stage.win, fault)]
     with pytest.raises(Stale, match="another host appended first"):
@@ -123,7 +123,7 @@ def test_another_host_that_was_first_is_never_overwritten(stage: Stage, fault: F
     assert stage.appended() == [("theirs", b"1"), ("a", b"1")]
 
 
-def test_another_host_that_appends_right_after_ours_makes_only_the_next_append_stale(stage: Stage) -> None:
+def test_a_later_append_of_another_host_makes_only_the_next_append_stale(stage: Stage) -> None:
     log = stage.log()
 
     def acknowledged_then_followed(ask: object) -> object:
@@ -138,7 +138,7 @@ def test_another_host_that_appends_right_after_ours_makes_only_the_next_append_s
     assert entries(log.read()) == stage.appended() == [("a", b"1"), ("theirs", b"1")]
 
 
-def test_a_batch_that_never_left_is_unreachable(stage: Stage) -> None:
+def test_a_batch_that_was_never_sent_is_unreachable(stage: Stage) -> None:
     log = stage.log(SHORT)
     stage.lossy.always = not_sent
     with pytest.raises(Unreachable, match="Nothing was appended"):
@@ -163,8 +163,8 @@ def test_a_batch_that_was_refused_until_the_deadline_is_unreachable(stage: Stage
         log.append([("a", b"1")])
 
 
-def test_a_log_without_its_last_records_is_refused(stage: Stage) -> None:
-    """The broker remembers a sequence, and the log holds no batch with it."""
+def test_a_log_that_lost_its_last_records_is_refused(stage: Stage) -> None:
+    """The broker remembers a sequence that no batch in the log has."""
     log = stage.log(SHORT)
     stage.lossy.always = instead(45)
     with pytest.raises(Refused, match="its last records were deleted"):
@@ -181,7 +181,7 @@ REFUSED: dict[int, tuple[type[Refused], str]] = {
 
 
 @pytest.mark.parametrize(("code", "kind", "words"), [(code, *rest) for code, rest in REFUSED.items()], ids=REFUSED)
-def test_a_refusal_is_told_at_once(stage: Stage, code: int, kind: type[Refused], words: str) -> None:
+def test_a_refusal_is_reported_at_once(stage: Stage, code: int, kind: type[Refused], words: str) -> None:
     log = stage.log()
     stage.lossy.faults = [instead(code)]
     with pytest.raises(kind, match=words):

@@ -1,4 +1,4 @@
-"""What is true of a run that the journal of this host and the record of all hosts tell differently."""
+"""The true state of a run if this host's journal and the shared record differ."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def kept(version: int, *spans: tuple[str, int, int], ended: bool = False) -> Kep
     return Kept(run=at(version, MINE, ended=ended, reason="local"), shared=sent)
 
 
-# What the journal says, what the record says, and then: whose word counts (None: there is no such run any more),
+# The journal, the record, and the result: the source that counts (None: the run does not exist any more),
 # whether this host has to bring the record up to date, and whether what it wrote alone is lost.
 CASES = {
     "only here, never shared": (kept(3), None, "local", True, False),
@@ -52,7 +52,9 @@ CASES = {
 
 
 @pytest.mark.parametrize(("local", "there", "counts", "ahead", "lost"), CASES.values(), ids=CASES)
-def test_whose_word_counts(local: Kept | None, there: Run | None, counts: str | None, ahead: bool, lost: bool) -> None:
+def test_whether_the_journal_or_the_record_counts(
+    local: Kept | None, there: Run | None, counts: str | None, ahead: bool, lost: bool
+) -> None:
     shared = {} if there is None else {"r": replace(there, reason="shared")}
     found = joined({} if local is None else {"r": local}, shared, HERE)
     assert {run.reason for run in found.runs.values()} == ({counts} if counts else set())

@@ -23,7 +23,7 @@ CONTROLLER = 1
 
 @contextmanager
 def led_by_another(cluster: Sandbox) -> Iterator[tuple[Wire, WireLog, int]]:
-    """A log, and its leader, which is not the controller as well. The topic is whole again at the end."""
+    """A log and its leader, which is not the controller. The topic is healthy again at the end."""
     with Wire(cluster.bootstrap, {}) as wire:
         names = [create(wire)]
         while (leader := leader_of(wire, names[-1])) == CONTROLLER:

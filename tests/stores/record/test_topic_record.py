@@ -1,4 +1,4 @@
-"""Runs in a topic: every host sees them, one writes at a time, others watch its lease, and a sleeper writes nothing."""
+"""Runs in a topic: every host sees them, one host writes, others watch its lease, and a paused host writes nothing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_host_sees_a_run_and_its_end(team: Team) -> None:
         assert [run.finished for run in team.process(host).every()] == [TIME]
 
 
-def test_versions_only_grow_whoever_writes(team: Team) -> None:
+def test_versions_only_grow_for_all_writers(team: Team) -> None:
     for n, host in enumerate("abaacb", 1):
         runs = team.process(host)
         with runs.hold("set"):
@@ -59,7 +59,7 @@ def test_versions_only_grow_whoever_writes(team: Team) -> None:
             assert run.stamp.by.pid == os.getpid()
 
 
-def test_a_second_writer_is_told_who_is_first(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_second_writer_names_the_first(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     on_another_machine(monkeypatch, "bastion")
     with (
         team.process("a").hold("reassign-partitions --execute"),
@@ -71,9 +71,7 @@ def test_a_second_writer_is_told_who_is_first(team: Team, monkeypatch: pytest.Mo
         pass
 
 
-def test_a_lock_is_free_once_it_was_seen_unchanged_for_a_whole_lease(
-    team: Team, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_is_free_after_a_whole_lease_without_change(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     on_another_machine(monkeypatch, "bastion")
     dead = team.process("a")
     held = dead.hold("execute")  # and is killed
@@ -89,7 +87,7 @@ def test_a_lock_is_free_once_it_was_seen_unchanged_for_a_whole_lease(
         pass
 
 
-def test_a_sign_of_life_starts_the_lease_anew(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_renewal_restarts_the_lease(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     on_another_machine(monkeypatch, "bastion")
     alive = team.process("a")
     with alive.hold("execute"):
@@ -140,10 +138,10 @@ def test_a_dead_process_of_this_machine_holds_nothing(team: Team) -> None:
 
 
 @pytest.mark.parametrize("slept", [0.0, BEAT_SECONDS - 1, LEASE_SECONDS, 10 * LEASE_SECONDS])
-def test_who_was_taken_over_writes_no_more_and_says_by_whom(
+def test_a_previous_owner_writes_nothing_and_names_the_new_owner(
     team: Team, monkeypatch: pytest.MonkeyPatch, slept: float
 ) -> None:
-    """The paused owner: whatever it does next, its own clock or the record's next append stops it."""
+    """The paused owner: its own clock or the record's next append stops any further step."""
     on_another_machine(monkeypatch, "bastion")
     old = team.process("a")
     with pytest.raises(Busy, match=r"has taken over\. Nothing more is written") as raised, old.hold("execute"):
@@ -160,10 +158,10 @@ def test_who_was_taken_over_writes_no_more_and_says_by_whom(
 
 
 @pytest.mark.parametrize("writes", ["must_hold", "update", "keep_alive"])
-def test_reading_of_a_takeover_makes_no_late_owner_the_holder_again(
+def test_a_late_owner_does_not_regain_the_lock_by_reading(
     team: Team, monkeypatch: pytest.MonkeyPatch, writes: str
 ) -> None:
-    """Its next append is not stale: it has read everything, and would put its own lock over the other's."""
+    """Its next append would not be stale, because it has read everything, and would replace the other's lock."""
     on_another_machine(monkeypatch, "bastion")
     old = team.process("a")
     with pytest.raises(Busy, match=r"jump-host as alice.* has taken over"), old.hold("execute"):
@@ -178,10 +176,10 @@ def test_reading_of_a_takeover_makes_no_late_owner_the_holder_again(
     assert team.process("c").unfinished() == (RUN,)
 
 
-def test_who_was_taken_over_does_not_go_on_from_what_the_other_wrote(
+def test_a_previous_owner_does_not_continue_from_the_values_of_the_new_one(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its journal would number its own old values as the successor of values that it never looked at."""
+    """Otherwise its journal would number its old values as the successors of values that it never read."""
     on_another_machine(monkeypatch, "bastion")
     old = team.process("a")
     with pytest.raises(Busy, match=r"jump-host as alice.* has taken over"), old.hold("execute"):
@@ -196,9 +194,7 @@ def test_who_was_taken_over_does_not_go_on_from_what_the_other_wrote(
         assert [run.rate for run in team.process("c").unfinished()] == [8]
 
 
-def test_two_lines_that_never_got_there_do_not_outnumber_another_hosts_one(
-    team: Team, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_unsent_lines_do_not_override_one_of_another_host(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     on_another_machine(monkeypatch, "bastion")
     old = team.process("a")
     with old.hold("execute"):
@@ -214,9 +210,7 @@ def test_two_lines_that_never_got_there_do_not_outnumber_another_hosts_one(
     assert "was continued on another host" in team.warned[-1]
 
 
-def test_a_host_that_continues_a_run_unchanged_outnumbers_an_end_that_never_got_there(
-    team: Team, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_continued_run_overrides_an_unsent_end(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     old = team.process("a")
     with old.hold("cancel"):
         old.begin(RUN)
@@ -232,7 +226,7 @@ def test_a_host_that_continues_a_run_unchanged_outnumbers_an_end_that_never_got_
         assert (run, run.stamp and run.stamp.version) == (RUN, 2)
 
 
-def test_who_was_paused_while_it_took_the_lock_does_not_hold_what_another_took_since(
+def test_a_host_paused_during_locking_does_not_hold_the_lock_of_another(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_another_machine(monkeypatch, "bastion")
@@ -250,7 +244,10 @@ def test_who_was_paused_while_it_took_the_lock_does_not_hold_what_another_took_s
 
 
 def test_a_takeover_waits_until_the_old_owner_cannot_write(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may have asked for its lock a moment ago, and then it writes without asking for so long at most."""
+    """It may have requested its lock a moment ago.
+
+    Afterwards it writes only for a limited time without a new request.
+    """
     on_another_machine(monkeypatch, "bastion")
     old = team.process("a")
     held = old.hold("execute")
@@ -259,7 +256,7 @@ def test_a_takeover_waits_until_the_old_owner_cannot_write(team: Team, monkeypat
         assert team.clock.waits == [WRITE_SECONDS]
 
 
-def test_a_record_that_answers_late_is_not_written_on(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_written_to_a_record_that_answers_late(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = team.process("a")
     write = team.topic.write
 
@@ -274,8 +271,8 @@ def test_a_record_that_answers_late_is_not_written_on(team: Team, monkeypatch: p
 
 
 @pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.NOT_WRITTEN])
-def test_after_a_lost_answer_the_next_command_goes_on(team: Team, fault: Fault) -> None:
-    """The journal was written first: it is ahead by one version, or as far as the record."""
+def test_after_a_lost_answer_the_next_command_continues(team: Team, fault: Fault) -> None:
+    """The journal was written first: it is one version ahead, or equal to the record."""
     runs = team.process("a")
     with pytest.raises(Unknown), runs.hold("execute"):
         runs.begin(RUN)
@@ -303,7 +300,7 @@ def test_a_host_that_could_not_see_the_record_loses_to_it(team: Team) -> None:
     assert "was continued on another host" in team.warned[-1]
 
 
-def test_a_reader_after_compaction_sees_what_a_live_reader_sees(team: Team) -> None:
+def test_a_reader_after_compaction_sees_the_same_as_a_live_reader(team: Team) -> None:
     live = team.process("a")
     with live.hold("execute"):
         live.begin(RUN)
@@ -322,7 +319,7 @@ def large(n: int) -> Plan:
     )
 
 
-def test_a_large_plan_is_written_once_and_never_torn(team: Team) -> None:
+def test_a_large_plan_is_written_once_and_never_in_part(team: Team) -> None:
     runs, run = team.process("a"), replace(RUN, plan=large(1), rollback=large(2))
     with runs.hold("execute"):
         runs.begin(run)
@@ -368,7 +365,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize(("forge", "why"), FORGED.values(), ids=FORGED)
-def test_a_forged_record_is_named_and_left_alone(team: Team, forge: object, why: str) -> None:
+def test_a_forged_record_is_reported_and_left_unchanged(team: Team, forge: object, why: str) -> None:
     """B7: and the run beside it is seen."""
     runs = team.process("a")
     with runs.hold("execute"):
@@ -391,7 +388,7 @@ def test_a_lock_that_cannot_be_read_stops_writers_and_can_be_taken_over(team: Te
         pass
 
 
-def test_a_record_that_was_made_again_gets_the_open_runs_of_each_host(team: Team) -> None:
+def test_a_recreated_record_gets_the_open_runs_of_each_host(team: Team) -> None:
     runs = team.process("a")
     with runs.hold("execute"):
         runs.begin(RUN)
@@ -402,8 +399,8 @@ def test_a_record_that_was_made_again_gets_the_open_runs_of_each_host(team: Team
     assert team.process("b").unfinished() == (RUN,)
 
 
-def test_a_write_that_arrives_after_the_takeover_is_taken_back(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The old owner stopped between its last look at the lock and its write, and its request waited in a broker."""
+def test_a_write_that_arrives_after_the_takeover_is_reverted(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old owner paused between its last check of the lock and its write, and its request waited in a broker."""
     on_another_machine(monkeypatch, "bastion")
     old = team.process("a")
     held = old.hold("execute")

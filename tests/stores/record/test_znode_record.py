@@ -1,4 +1,4 @@
-"""Runs in ZooKeeper: seen from every host, one writer at a time, and a paused twin can write no more."""
+"""Runs in ZooKeeper: every host sees them, one host writes at a time, and a paused twin writes nothing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ THROTTLED = Change(setting=RATE, before=None, after="5")
 
 
 class Host:
-    """A kquota on a machine with a state folder of its own."""
+    """A kquota on a machine with its own state folder."""
 
     def __init__(self, connect: str, folder: Path) -> None:
         self.znodes = Znodes(connect)
@@ -57,7 +57,7 @@ class Host:
 
 @pytest.fixture
 def tree(zookeeper: Sandbox, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A Kafka's ZooKeeper, as far as it matters here, under a chroot of this test's own."""
+    """The parts of a Kafka's ZooKeeper that these tests need, in a chroot of this test."""
     client = KazooClient(hosts=zookeeper.zookeeper)
     client.start()
     root = f"/{request.node.name}"
@@ -76,7 +76,7 @@ def hosts(tree: str, tmp_path: Path) -> Iterator[tuple[Host, Host]]:
         host.znodes.close()
 
 
-def test_the_record_is_there_with_the_throttle_or_not_at_all(hosts: tuple[Host, Host]) -> None:
+def test_the_record_and_the_throttle_are_written_together(hosts: tuple[Host, Host]) -> None:
     one, other = hosts
     with one.runs.hold("execute"):
         one.runs.begin(RUN)
@@ -87,7 +87,7 @@ def test_the_record_is_there_with_the_throttle_or_not_at_all(hosts: tuple[Host, 
         assert other.cluster.values([RATE]) == {RATE: "5"}
 
 
-def test_another_host_goes_on_and_ends_it_for_all(hosts: tuple[Host, Host]) -> None:
+def test_another_host_continues_a_run_and_ends_it_for_all(hosts: tuple[Host, Host]) -> None:
     one, other = hosts
     with one.runs.hold("execute"):
         one.runs.begin(RUN)
@@ -104,7 +104,7 @@ def test_another_host_goes_on_and_ends_it_for_all(hosts: tuple[Host, Host]) -> N
 
 
 def test_a_run_that_ended_elsewhere_cannot_be_begun_again_by_a_stale_host(hosts: tuple[Host, Host]) -> None:
-    """B3: killed before it submitted, taken back by another host, resumed on the first."""
+    """B3: killed before it submitted, aborted by another host, resumed on the first."""
     one, other = hosts
     with pytest.raises(KeyboardInterrupt), one.runs.hold("execute"):
         one.runs.begin(RUN)
@@ -119,8 +119,8 @@ def test_a_run_that_ended_elsewhere_cannot_be_begun_again_by_a_stale_host(hosts:
         assert [run.aborting for run in one.runs.every()] == [True]
 
 
-def test_versions_count_and_not_the_lines_of_files(hosts: tuple[Host, Host]) -> None:
-    """B2: each host has a journal of other length, and the last write is true whoever made it."""
+def test_versions_count_instead_of_the_lines_of_journals(hosts: tuple[Host, Host]) -> None:
+    """B2: each host has a journal of another length, and the last write counts, whichever host made it."""
     one, other = hosts
     for n, host in enumerate((one, other, one, other, other, one), 1):
         with host.runs.hold("set"):
@@ -135,7 +135,7 @@ def test_versions_count_and_not_the_lines_of_files(hosts: tuple[Host, Host]) -> 
             assert run.stamp and run.stamp.version == n
 
 
-def test_two_at_once_and_the_second_is_told_who_is_first(hosts: tuple[Host, Host]) -> None:
+def test_the_error_of_a_concurrent_command_names_the_first(hosts: tuple[Host, Host]) -> None:
     one, other = hosts
     told = rf"\(reassign-partitions --execute, pid {os.getpid()} on .*, since "
     with one.runs.hold("reassign-partitions --execute"), pytest.raises(Busy, match=told):
@@ -144,8 +144,8 @@ def test_two_at_once_and_the_second_is_told_who_is_first(hosts: tuple[Host, Host
         pass
 
 
-def test_a_twin_that_was_paused_writes_no_more(hosts: tuple[Host, Host], tree: str) -> None:
-    """Its session ended while it was stopped, and with it its lock; another kquota took the run over."""
+def test_a_paused_twin_writes_nothing_after_a_takeover(hosts: tuple[Host, Host], tree: str) -> None:
+    """Its session and its lock ended during the pause, and another kquota took over the run."""
     one, other = hosts
     with pytest.raises(Busy, match="Nothing more is written"), one.runs.hold("execute"):
         one.runs.begin(RUN)
@@ -164,7 +164,7 @@ def test_a_twin_that_was_paused_writes_no_more(hosts: tuple[Host, Host], tree: s
     assert other.cluster.values([RATE]) == {RATE: "5"}
 
 
-def test_an_owner_whose_session_ended_says_who_has_taken_over(hosts: tuple[Host, Host], tree: str) -> None:
+def test_an_owner_whose_session_ended_names_the_new_owner(hosts: tuple[Host, Host], tree: str) -> None:
     one, other = hosts
     with pytest.raises(Busy, match=f"run {RUN.id} was taken over by .*Nothing more"), one.runs.hold("execute"):
         one.runs.begin(RUN)
@@ -179,7 +179,7 @@ def test_an_owner_whose_session_ended_says_who_has_taken_over(hosts: tuple[Host,
     assert other.cluster.values([RATE]) == {RATE: "5"}
 
 
-def test_a_twin_that_was_paused_does_not_go_on_from_what_the_other_wrote(hosts: tuple[Host, Host]) -> None:
+def test_a_paused_twin_does_not_continue_from_the_values_of_the_other(hosts: tuple[Host, Host]) -> None:
     one, other = hosts
     with pytest.raises(Busy, match="Nothing more is written"), one.runs.hold("execute"):
         one.runs.begin(RUN)
@@ -198,12 +198,12 @@ def test_the_version_of_the_record_alone_stops_a_twin(hosts: tuple[Host, Host]) 
     with pytest.raises(Busy, match=f"run {RUN.id} was taken over by another kquota"), one.runs.hold("execute"):
         one.runs.begin(RUN)
         one.cluster.change([THROTTLED])
-        client = one.znodes._client  # another hand writes between two of our transactions
+        client = one.znodes._client  # another client writes between two of kquota's transactions
         client.set(f"/kquota/runs/{RUN.id}", client.get(f"/kquota/runs/{RUN.id}")[0])
         raise one.cluster.change([Change(setting=RATE, before="5", after="7")])[RATE]
 
 
-def test_the_lock_of_a_process_of_this_machine_that_is_dead_is_free(hosts: tuple[Host, Host], tree: str) -> None:
+def test_the_lock_of_a_dead_process_of_this_machine_is_free(hosts: tuple[Host, Host], tree: str) -> None:
     dead = holder("execute").written() | {"pid": 2**22 + 1}
     client = KazooClient(hosts=tree)
     client.start()
@@ -219,7 +219,7 @@ def test_the_lock_of_a_process_of_this_machine_that_is_dead_is_free(hosts: tuple
     client.stop()
 
 
-def test_a_large_plan_is_seen_from_every_host_and_leaves_nothing_but_its_end(hosts: tuple[Host, Host]) -> None:
+def test_every_host_sees_a_large_plan_and_only_its_end_remains(hosts: tuple[Host, Host]) -> None:
     one, other = hosts
     targets = {TopicPartition(f"{n:064x}", n * 7919 % 100_003): (BrokerId(n % 977),) for n in range(40_000)}
     large = replace(RUN, plan=Plan(targets=targets), rollback=Plan(targets=targets))
@@ -245,7 +245,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize(("setting", "why"), FORGED.values(), ids=FORGED)
-def test_a_forged_record_is_named_and_left_alone(
+def test_a_forged_record_is_reported_and_left_unchanged(
     hosts: tuple[Host, Host], tree: str, setting: dict[str, str], why: str
 ) -> None:
     """B7: the other run beside it is still seen."""

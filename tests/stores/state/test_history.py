@@ -1,4 +1,4 @@
-"""A history's folder: what is rolled, what waits, what came late; a batch is whole or not there."""
+"""A history's folder: rolled, pending and late snapshots. A batch is complete or absent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def snapshot(folder: Path, day: int, cluster: str = "c", name: str = "") -> Path
 
 
 def batch(folder: Path, *snapshots: SnapshotKey) -> Path:
-    """Rolls them, but for the tables' rows."""
+    """A batch of them, without the rows of the tables."""
     with history.rolling(folder) as made:
         tables = {name: made.unfinished / name for name in ("replicas", "brokers")}
         for table in tables.values():
@@ -36,7 +36,7 @@ def batch(folder: Path, *snapshots: SnapshotKey) -> Path:
         return made.commit(tables, snapshots)
 
 
-def test_what_waits_and_what_came_late(tmp_path: Path) -> None:
+def test_pending_and_late_snapshots(tmp_path: Path) -> None:
     paths = {day: snapshot(tmp_path, day) for day in (1, 2, 3, 4)}
     other = snapshot(tmp_path, 1, "other")
     (tmp_path / ".c-5.jsonl.gz.77").write_bytes(b"still being written")
@@ -52,7 +52,7 @@ def test_what_waits_and_what_came_late(tmp_path: Path) -> None:
     assert history.spent(tmp_path, found.held) == [paths[1], paths[3]]
 
 
-def test_the_newest_snapshot_of_each_cluster_stays_for_those_who_read_no_parquet(tmp_path: Path) -> None:
+def test_the_newest_snapshot_of_each_cluster_stays_as_a_file(tmp_path: Path) -> None:
     paths = {day: snapshot(tmp_path, day) for day in (1, 2)}
     others = {day: snapshot(tmp_path, day, "other") for day in (1, 3)}
     batch(tmp_path, taken(1), taken(2), taken(1, "other"), taken(3, "other"))
@@ -63,7 +63,7 @@ def test_the_newest_snapshot_of_each_cluster_stays_for_those_who_read_no_parquet
     assert history.newest([tmp_path]) == (paths[2], taken(2))
 
 
-def test_a_batch_is_named_by_what_it_holds(tmp_path: Path) -> None:
+def test_a_batch_is_named_by_its_content(tmp_path: Path) -> None:
     made = batch(tmp_path, taken(2), taken(1))
     assert made.name == "batch=20261102T000000Z-f828b107"
     files = sorted(path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file())
@@ -81,7 +81,7 @@ def test_a_batch_is_named_by_what_it_holds(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "rolled").iterdir() if not path.name.startswith(".")] == ["v1"]
 
 
-def test_two_at_once(tmp_path: Path) -> None:
+def test_two_concurrent_batches(tmp_path: Path) -> None:
     with history.rolling(tmp_path) as first:
         (first.unfinished / "x").write_text("")
         with pytest.raises(Busy, match="another kquota is compacting"), history.rolling(tmp_path):
@@ -89,7 +89,7 @@ def test_two_at_once(tmp_path: Path) -> None:
         assert (first.unfinished / "x").exists()
 
 
-def test_what_a_dead_one_left_is_gone(tmp_path: Path) -> None:
+def test_leftovers_of_a_dead_process_are_removed(tmp_path: Path) -> None:
     left = tmp_path / "rolled" / ".unfinished" / "replicas"
     left.mkdir(parents=True)
     with history.rolling(tmp_path) as made:
@@ -97,7 +97,7 @@ def test_what_a_dead_one_left_is_gone(tmp_path: Path) -> None:
     assert not left.parent.exists()
 
 
-def test_a_batch_is_not_made_twice(tmp_path: Path) -> None:
+def test_a_batch_is_not_created_twice(tmp_path: Path) -> None:
     batch(tmp_path, taken(1))
     with pytest.raises(Refused, match="the history is unchanged"):
         batch(tmp_path, taken(1))
@@ -114,14 +114,14 @@ def test_a_batch_is_not_made_twice(tmp_path: Path) -> None:
     ],
     ids=["cut off", "empty", "newer", "missing", "no text"],
 )
-def test_a_batch_that_does_not_say_what_it_holds(tmp_path: Path, manifest: str | None, complaint: str) -> None:
+def test_a_batch_without_a_manifest_is_refused(tmp_path: Path, manifest: str | None, complaint: str) -> None:
     path = batch(tmp_path, taken(1)) / "_batch.json"
     path.unlink() if manifest is None else path.write_bytes(manifest.encode(errors="surrogateescape"))
     with pytest.raises(Invalid, match=f"_batch.json: .*{complaint}"):
         history.found([tmp_path])
 
 
-def test_files_that_are_no_snapshot(tmp_path: Path) -> None:
+def test_files_that_are_not_snapshots(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="the file or folder does not exist"):
         history.found([tmp_path / "x"])
     with pytest.raises(Invalid, match=r"/xxx.*: cannot be read: File name too long"):
@@ -150,7 +150,7 @@ def test_several_clusters(tmp_path: Path) -> None:
         found.of("x")
 
 
-def test_the_newest_is_found_rolled_or_not(tmp_path: Path) -> None:
+def test_the_newest_snapshot_is_found_rolled_or_not(tmp_path: Path) -> None:
     paths = {day: snapshot(tmp_path, day) for day in (19, 21, 20)}
     (tmp_path / ".c-22.jsonl.gz.77").write_bytes(b"still being written")
     assert history.newest([tmp_path]) == (paths[21], taken(21))
@@ -159,7 +159,7 @@ def test_the_newest_is_found_rolled_or_not(tmp_path: Path) -> None:
     assert history.newest([paths[19], paths[20]]) == (paths[20], taken(20))
 
 
-def test_what_has_no_newest(tmp_path: Path) -> None:
+def test_histories_without_a_newest_snapshot(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="/x: the file or folder does not exist"):
         history.newest([tmp_path / "x"])
     with pytest.raises(Invalid, match=r"/xxx.*: cannot be read: File name too long"):

@@ -1,4 +1,4 @@
-"""A signal that is deferred waits, goes to the handler that stood before, and is never lost."""
+"""A deferred signal waits, reaches the previous handler, and is never lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kquota.stores.state.interrupt import deferred
 
 @pytest.fixture
 def heard() -> Iterator[list[int]]:
-    """What reaches a program's own handler."""
+    """The signals that reach a program's own handler."""
     came: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
     try:
@@ -22,7 +22,7 @@ def heard() -> Iterator[list[int]]:
         signal.signal(signal.SIGTERM, before)
 
 
-def test_it_waits_until_it_is_let_through_or_all_is_over(heard: list[int]) -> None:
+def test_a_signal_waits_until_it_is_allowed_or_the_block_ends(heard: list[int]) -> None:
     with deferred() as let_through:
         signal.raise_signal(signal.SIGTERM)
         assert heard == []
@@ -34,7 +34,7 @@ def test_it_waits_until_it_is_let_through_or_all_is_over(heard: list[int]) -> No
     assert len(heard) == 3
 
 
-def test_a_ctrl_c_comes_out_as_what_it_is() -> None:
+def test_ctrl_c_raises_keyboard_interrupt() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt), deferred():
@@ -44,7 +44,7 @@ def test_a_ctrl_c_comes_out_as_what_it_is() -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_what_is_ignored_stays_ignored_and_other_threads_handle_none(heard: list[int]) -> None:
+def test_ignored_signals_stay_ignored_and_other_threads_handle_none(heard: list[int]) -> None:
     def elsewhere() -> None:
         with deferred() as let_through:
             let_through()

@@ -1,4 +1,4 @@
-"""A report is whole or not there, and takes the place of nothing but a report."""
+"""A report is complete or absent, and overwrites nothing but a report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kquota.stores.state import reports
 MARK = "made by a test"
 
 
-def test_a_report_is_written_and_written_over(tmp_path: Path) -> None:
+def test_a_report_is_written_and_overwritten(tmp_path: Path) -> None:
     path, link = tmp_path / "move.html", tmp_path / "link.html"
     link.symlink_to(path)
     for page in (f"<{MARK}> one", f"<{MARK}> two \u00e9"):
@@ -24,12 +24,12 @@ def test_a_report_is_written_and_written_over(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link.html", "move.html"]
 
 
-def test_an_empty_file_is_nobodys(tmp_path: Path) -> None:
+def test_an_empty_file_can_be_overwritten(tmp_path: Path) -> None:
     (tmp_path / "move.html").touch()
     reports.check(tmp_path / "move.html", MARK)
 
 
-def test_what_cannot_hold_a_report(tmp_path: Path) -> None:
+def test_paths_that_cannot_hold_a_report(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text("{}")
     os.mkfifo(tmp_path / "pipe")
     refused = {
@@ -45,6 +45,6 @@ def test_what_cannot_hold_a_report(tmp_path: Path) -> None:
     assert (tmp_path / "plan.json").read_text() == "{}"
 
 
-def test_a_folder_that_went_away_is_one_line(tmp_path: Path) -> None:
+def test_a_folder_that_disappeared_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="cannot be written: No such file or directory"):
         reports.write(tmp_path / "gone" / "move.html", MARK)

@@ -1,4 +1,4 @@
-"""The record of runs: a journal that only grows, private, never misread; and the lock that keeps others out."""
+"""The record of runs: an append-only, private journal that is never misread, and the lock that excludes others."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ RUNS = st.builds(
 
 
 @given(st.lists(RUNS, min_size=1, max_size=4))
-def test_a_journal_tells_the_run_as_it_was_last_written(states: list[Run]) -> None:
+def test_a_journal_is_read_back_as_last_written(states: list[Run]) -> None:
     written = [journal.first(states[0], STAMP)]
     written += [journal.change(before, after, STAMP) for before, after in itertools.pairwise(states)]
     data = b"".join(map(journal.line, written))
@@ -77,8 +77,8 @@ def test_a_journal_tells_the_run_as_it_was_last_written(states: list[Run]) -> No
     assert journal.replay(documents, "").run == states[-1]
 
 
-def test_a_journal_tells_the_log_dirs_of_a_plan() -> None:
-    """Which are no part of what makes two plans equal."""
+def test_a_journal_contains_the_log_dirs_of_a_plan() -> None:
+    """The log dirs do not affect whether two plans are equal."""
     dirs = {(T0, BrokerId(3)): "/data/b"}
     written = journal.line(journal.first(replace(run(), plan=replace(PLAN, log_dirs=dirs)), STAMP))
     documents, _ = journal.lines(written, "")
@@ -86,7 +86,7 @@ def test_a_journal_tells_the_log_dirs_of_a_plan() -> None:
 
 
 @given(RUNS, RUNS, st.data())
-def test_a_line_that_was_cut_short_was_never_written(before: Run, after: Run, data: st.DataObject) -> None:
+def test_a_truncated_line_is_ignored(before: Run, after: Run, data: st.DataObject) -> None:
     first, second = journal.line(journal.first(before, STAMP)), journal.line(journal.change(before, after, STAMP))
     cut = data.draw(st.integers(0, len(second) - 1))
     documents, whole = journal.lines(first + second[:cut], "")
@@ -94,7 +94,7 @@ def test_a_line_that_was_cut_short_was_never_written(before: Run, after: Run, da
     assert journal.replay(documents, "").run == before
 
 
-def test_what_was_torn_is_written_over(tmp_path: Path) -> None:
+def test_a_truncated_line_is_overwritten(tmp_path: Path) -> None:
     files = alone(tmp_path, "c")
     files.begin(run())
     path = Path(files.place(run()))
@@ -217,7 +217,7 @@ def test_a_link_in_the_place_of_a_record_or_the_lock_is_not_followed(tmp_path: P
     assert elsewhere.read_text() == "precious"
 
 
-def test_one_holds_the_lock_and_others_are_told_who(tmp_path: Path) -> None:
+def test_one_process_holds_the_lock_and_others_learn_which(tmp_path: Path) -> None:
     one, other = alone(tmp_path, "c"), alone(tmp_path, "c")
     with one.hold("execute plan.json"):
         with pytest.raises(Busy, match=rf"\(execute plan\.json, pid {os.getpid()} on .+, since \d{{4}}-"):
@@ -244,8 +244,8 @@ def test_a_cluster_id_cannot_leave_the_folder(tmp_path: Path, name: str) -> None
         alone(tmp_path, name)
 
 
-def test_a_full_disk_is_named_with_the_folder_before_anything_starts(tmp_path: Path) -> None:
-    """As full as a disk gets without one: this process may not write a byte to any file."""
+def test_a_full_disk_is_reported_with_the_folder_before_any_start(tmp_path: Path) -> None:
+    """Simulates a full disk: this process may not write a byte to any file."""
     files = alone(tmp_path, "c")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))

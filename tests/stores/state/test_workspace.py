@@ -1,4 +1,4 @@
-"""A command's own folder goes with it, whatever ends it."""
+"""A command's temporary folder is removed, however the command ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     yield tmp_path
 
 
-def test_it_is_gone_afterwards_also_after_an_error(temporary: Path) -> None:
+def test_the_folder_is_removed_also_after_an_error(temporary: Path) -> None:
     with pytest.raises(ZeroDivisionError), workspace() as folder:
         assert folder.parent == temporary
         (folder / "rows").touch()
@@ -37,7 +37,7 @@ def test_it_is_gone_afterwards_also_after_an_error(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
-def test_what_a_killed_command_left_goes_with_the_next_and_what_lives_or_is_no_ones_stays(temporary: Path) -> None:
+def test_the_next_command_removes_only_folders_of_dead_commands(temporary: Path) -> None:
     killed, alive = python(WORKS), python(WORKS)
     left, used = (Path(process.stdout.readline().strip()) for process in (killed, alive) if process.stdout)
     foreign = temporary / "kquota-work-notes"
@@ -53,7 +53,7 @@ def test_what_a_killed_command_left_goes_with_the_next_and_what_lives_or_is_no_o
     assert not used.exists()
 
 
-def test_another_users_stays(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_of_another_user_stays(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = temporary / "kquota-work-other"
     other.mkdir()
     (other / "alive").touch()
