@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from kquota.cli.quota.export.run import HEADER
 from kquota.quota.document import Document, text
 from kquota.quota.entity import Entity
 from kquota.stores.admin.connection import Wire
@@ -83,6 +84,11 @@ def emptied(request: pytest.FixtureRequest, fixture: str, on_zookeeper: bool, fo
     assert found.apply(EVERYBODY, "--prune").code == 0
 
 
+def as_exported(document: Document) -> str:
+    """What `quota export` prints: a comment, then the document."""
+    return HEADER + text(document)
+
+
 def everything() -> str:
     """A document with every type of entity, every name that Kafka accepts and every limit."""
     limits: dict[Entity, dict[str, float]] = {}
@@ -97,22 +103,24 @@ def everything() -> str:
         Entity(ip=DEFAULT): {CONNECTION_CREATION_RATE: 70_000.0},
         Entity(ip="10.9.8.7"): {CONNECTION_CREATION_RATE: 5},
     }
-    return text(Document(limits={entity: {k: float(v) for k, v in some.items()} for entity, some in limits.items()}))
+    return as_exported(
+        Document(limits={entity: {k: float(v) for k, v in some.items()} for entity, some in limits.items()})
+    )
 
 
 @pytest.mark.kafka
 def test_export_applied_to_an_empty_cluster_exports_the_same_bytes(way: Way) -> None:
     assert way.apply(everything()).code == 0
-    exported = way.kquota("export")
-    assert exported == Ran(0, everything(), "")
+    first = way.kquota("export")
+    assert first == Ran(0, everything(), "")
     as_json = way.kquota("export", "--output", "json")
 
     assert way.apply(EVERYBODY, "--prune").code == 0
-    assert way.kquota("export").out == text(Document(limits={}))
-    assert way.apply(exported.out).code == 0
-    assert way.kquota("export") == exported
+    assert way.kquota("export").out == as_exported(Document(limits={}))
+    assert way.apply(first.out).code == 0
+    assert way.kquota("export") == first
 
-    for same in (exported.out, as_json.out):
+    for same in (first.out, as_json.out):
         told = "kquota: warning: <default> is an ordinary name in a document. Defaults are default-user, "
         for ran in (way.kquota("diff", document=same), way.apply(same)):
             assert (ran.code, ran.out) == (0, "")
@@ -257,7 +265,7 @@ def test_apply_on_a_terminal_asks_once(way: Way) -> None:
     assert "+ user 'alice'\n    producer_byte_rate: not set -> 50MB/s\n" in declined.err
     assert declined.err.count("apply this change? [y/N]") == 1
     assert declined.err.endswith("kquota: error: not confirmed; nothing was written\n")
-    assert way.kquota("export").out == text(Document(limits={}))
+    assert way.kquota("export").out == as_exported(Document(limits={}))
     agreed = on_a_terminal(way, "y\n")
     assert (agreed.code, agreed.out) == (0, "")
     assert agreed.err.count("+ user 'alice'") == 1
@@ -288,15 +296,15 @@ def test_replication_throttles_in_a_document(way: Way, request: pytest.FixtureRe
     assert "users" not in way.kquota("export").out
     assert way.apply(f"version: 1\n{section}").code == 0
     try:
-        exported = way.kquota("export", "--replication-throttles")
-        assert exported.out == text(Document(limits={})) + section
-        assert way.kquota("diff", document=exported.out) == Ran(0, "", "kquota: nothing to change\n")
+        found = way.kquota("export", "--replication-throttles")
+        assert found.out == as_exported(Document(limits={})) + section
+        assert way.kquota("diff", document=found.out) == Ran(0, "", "kquota: nothing to change\n")
         assert "replication" not in way.kquota("export").out
     finally:
         gone = way.apply(f"version: 1\nreplication-throttles: {{brokers: {{2: {{}}}}, topics: {{{topic}: {{}}}}}}")
     assert gone.code == 0
     assert f"topic '{topic}'" in gone.out
-    assert way.kquota("export", "--replication-throttles").out == text(Document(limits={}))
+    assert way.kquota("export", "--replication-throttles").out == as_exported(Document(limits={}))
 
 
 @pytest.mark.kafka

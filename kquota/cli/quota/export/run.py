@@ -13,7 +13,7 @@ from kquota.cli.quota.comparison import opened
 from kquota.cli.quota.export.command import ExportOptions
 from kquota.quota.document import Document, as_json, text, unfit
 
-_HEADER: Final = """\
+HEADER: Final = """\
 # Quotas of a Kafka cluster, for `kquota quota diff` and `kquota quota apply`.
 # An entity that is named here has exactly the limits written here. Other entities stay unchanged, unless
 # `owns: [patterns]` covers them and --prune is given. Byte rates are per broker and accept units.
@@ -27,7 +27,7 @@ class Exported(Answer):
     quotas: Document = hidden()
 
     def text(self) -> Sequence[str]:
-        return (_HEADER + text(self.quotas)).splitlines()
+        return (HEADER + text(self.quotas)).splitlines()
 
     def document(self) -> str:
         return as_json(self.quotas)
