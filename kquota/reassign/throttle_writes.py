@@ -45,7 +45,7 @@ class World:
 class Released:
     """The changes that were restored, those still pending with the reason, and notes for the operator."""
 
-    restored: tuple[Change, ...]
+    restored: tuple[Change, ...] = ()
     pending: Mapping[Setting, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

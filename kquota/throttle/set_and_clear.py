@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from kquota.errors import Busy, Incomplete, KquotaError, NextStep, Refused, StepFor, Unknown
@@ -10,6 +10,7 @@ from kquota.measure import ByteRate, counted
 from kquota.reassign.port import Clock, MoveCluster, Runs
 from kquota.reassign.run import Run, others_than, restore_changes, taking
 from kquota.reassign.throttle_writes import (
+    Released,
     Unwitnessed,
     Wanted,
     World,
@@ -119,16 +120,7 @@ def rates_of(run: Run, rate: ByteRate) -> Wanted:
     return {setting: (str(rate),) for setting in held}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenBack:
-    """The changes that were restored, those still pending with the reason, and notes for the operator."""
-
-    changes: tuple[Change, ...] = ()
-    pending: Mapping[Setting, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-
-def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run]) -> GivenBack:
+def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run]) -> Released:
     """Restore the throttle of each run, value by value. A record stays open while something is pending."""
     done: list[Change] = []
     pending: dict[Setting, str] = {}
@@ -143,15 +135,15 @@ def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run
         done += released.restored
         pending |= released.pending
         notes += released.notes
-    return GivenBack(changes=tuple(done), pending=pending, notes=tuple(notes))
+    return Released(restored=tuple(done), pending=pending, notes=tuple(notes))
 
 
-def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> GivenBack:
+def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Released:
     """Return the changes that `restore` would make if these runs ended one by one."""
     done: list[Change] = []
     for run in ending:
         done += restore_changes(run, cluster.values(list(run.taken)), others_than(run, runs.unfinished()))
-    return GivenBack(changes=tuple(done))
+    return Released(restored=tuple(done))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,13 +156,13 @@ class BrokerRecovery:
     run: Run | None
     behind: tuple[TopicPartition, ...]
     changes: tuple[Change, ...] = ()
-    restored: GivenBack = field(default_factory=GivenBack)
+    released: Released = field(default_factory=Released)
     unlimited: tuple[BrokerId, ...] = ()
 
     @property
     def done(self) -> bool:
         """True if the broker has caught up and every throttle is restored, so that no other look is needed."""
-        return not self.behind and not self.restored.pending
+        return not self.behind and not self.released.pending
 
 
 def recover(
@@ -194,13 +186,12 @@ def recover(
         )
     if going is not None and known is not None:
         rate = known.rate or rate
-    back = GivenBack()
+    released = Released()
     if known is not None and not late:
-        return BrokerRecovery(run=known, behind=(), restored=restore(cluster, runs, clock, [known]))
+        return BrokerRecovery(run=known, behind=(), released=restore(cluster, runs, clock, [known]))
     if known is not None:
         world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(known, runs.unfinished()))
         released, known = release_ended(world, known, _listed(known) - set(late))
-        back = GivenBack(changes=released.restored, pending=released.pending, notes=released.notes)
     if not late:
         return BrokerRecovery(run=None, behind=())
     readable = _readable(cluster, snapshot.alive)
@@ -211,7 +202,7 @@ def recover(
         run=held.run,
         behind=late,
         changes=held.changes,
-        restored=back,
+        released=released,
         unlimited=tuple(sorted(concerned - readable)),
     )
 

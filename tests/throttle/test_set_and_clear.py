@@ -11,7 +11,7 @@ import pytest
 from kquota.errors import Busy, KquotaError, Refused, Unreachable
 from kquota.measure import ByteRate
 from kquota.reassign.run import Purpose
-from kquota.reassign.throttle_writes import Wanted
+from kquota.reassign.throttle_writes import Released, Wanted
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.stores.record.runs import RecordedRuns
@@ -66,7 +66,7 @@ class Desk:
             patch.setattr(self.cluster, "change", dead)
             set_and_clear.bring(self.cluster, self.runs, self.clock, TITLE, wish, RATE)
 
-    def clear(self) -> set_and_clear.GivenBack:
+    def clear(self) -> Released:
         return set_and_clear.restore(self.cluster, self.runs, self.clock, self.runs.unfinished())
 
     def recover(self, broker: BrokerId = THREE) -> set_and_clear.BrokerRecovery:

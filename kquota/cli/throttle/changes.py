@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from kquota.cli.output import Part, spread
 from kquota.cli.throttle.entries import compact
+from kquota.reassign.throttle_writes import Released
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
-from kquota.throttle.set_and_clear import GivenBack
 from kquota.throttle.standing import order, written
 
 
@@ -45,8 +45,8 @@ def value(setting: Setting, stored: str | None) -> str:
     return compact(setting, entries(stored)) if setting.is_list else written(stored)
 
 
-def remaining(given: GivenBack) -> Iterator[str]:
+def remaining(released: Released) -> Iterator[str]:
     """Yield notes for the operator: what stays, and what is still to be restored."""
-    yield from given.notes
-    for setting, why in sorted(given.pending.items()):
+    yield from released.notes
+    for setting, why in sorted(released.pending.items()):
         yield f"warning: {setting} is not restored yet ({why}). Run the same command again"

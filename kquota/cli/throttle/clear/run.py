@@ -14,12 +14,12 @@ from kquota.cli.throttle.clear.command import ClearOptions
 from kquota.cli.throttle.throughput import unread
 from kquota.errors import Invalid, Refused
 from kquota.reassign.run import Owner, Purpose, Run
+from kquota.reassign.throttle_writes import Released
 from kquota.settings import change
 from kquota.settings.change import Change
 from kquota.terms import DEFAULT, BrokerId
 from kquota.throttle import actions, set_and_clear
 from kquota.throttle.port import Ports
-from kquota.throttle.set_and_clear import GivenBack
 from kquota.throttle.standing import Standing, order
 
 
@@ -58,11 +58,11 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
         ending, others = _ending(ports.runs.unfinished(), options.run, ports.runs.me)
         ending = lost_brokers.without(ending, lost, ports.cluster)
         if options.dry_run:
-            given = set_and_clear.would_restore(ports.cluster, ports.runs, ending)
+            released = set_and_clear.would_restore(ports.cluster, ports.runs, ending)
         else:
             for each in ending if lost else ():
                 ports.runs.update(each)
-            given = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ending)
+            released = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ending)
         alone = ports.alone
     notes = []
     if not ending:
@@ -71,15 +71,15 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
         f"note: run {other.id} of {other.owner} stays open; {suggested(f'throttle clear --run {other.id}')} ends it"
         for other in others
     ]
-    return _cleared(given, notes, options, code=NOT_YET if given.pending else DONE)
+    return _cleared(released, notes, options, code=NOT_YET if released.pending else DONE)
 
 
-def _cleared(given: GivenBack, notes: Sequence[str], options: ClearOptions, *, code: int) -> Cleared:
+def _cleared(released: Released, notes: Sequence[str], options: ClearOptions, *, code: int) -> Cleared:
     return Cleared(
         dry_run=options.dry_run,
-        given_back=given.changes,
-        pending=pending(given.pending),
-        notes=(*notes, *remaining(given)),
+        given_back=released.restored,
+        pending=pending(released.pending),
+        notes=(*notes, *remaining(released)),
         code=code,
     )
 
@@ -114,16 +114,16 @@ def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared
         if asks and wanted:
             _ask(ports, wanted)
         if options.dry_run:
-            given = GivenBack(changes=wanted)
+            released = Released(restored=wanted)
         else:
             removal = actions.remove(ports, ports.clock, wanted)
             ours = [run for run in ports.runs.unfinished() if run.purpose is Purpose.THROTTLE]
-            closed = GivenBack()
+            closed = Released()
             if not removal.undone:
                 closed = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ours)
-            given = GivenBack(changes=removal.done, pending={**removal.undone, **closed.pending})
+            released = Released(restored=removal.done, pending={**removal.undone, **closed.pending})
     notes = [*unread(standing), *(() if wanted else ("nothing is throttled",))]
-    return _cleared(given, notes, options, code=NOT_YET if given.pending or standing.unread else DONE)
+    return _cleared(released, notes, options, code=NOT_YET if released.pending or standing.unread else DONE)
 
 
 def _every(standing: Standing) -> tuple[Change, ...]:

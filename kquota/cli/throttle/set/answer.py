@@ -74,7 +74,7 @@ def _outcome(held: HeldThrottle, record: str | None, alone: KquotaError | None, 
 
 def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recovering:
     """Return the answer to one look. Unless it is the `last` one, the broker is behind, and another look follows."""
-    notes = tuple(remaining(seen.restored)) if last else ()
+    notes = tuple(remaining(seen.released)) if last else ()
     if seen.done:
         notes += (f"broker {broker} is in sync everywhere: nothing of this throttle remains set",)
     return Recovering(
@@ -82,8 +82,8 @@ def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recover
         done=seen.done,
         behind=seen.behind,
         changes=seen.changes,
-        given_back=seen.restored.changes,
-        pending=pending(seen.restored.pending),
+        given_back=seen.released.restored,
+        pending=pending(seen.released.pending),
         unlimited=seen.unlimited,
         closing_notes=notes,
         code=DONE if seen.done else NOT_YET,

@@ -17,11 +17,12 @@ from kquota.errors import Busy, Unreachable
 from kquota.list_text import named_brokers
 from kquota.measure import ByteRate, human_rate
 from kquota.reassign.run import Run
+from kquota.reassign.throttle_writes import Released
 from kquota.terms import BrokerId
 from kquota.throttle import set_and_clear
 from kquota.throttle import wanted as wishes
 from kquota.throttle.port import Ports
-from kquota.throttle.set_and_clear import BrokerRecovery, GivenBack
+from kquota.throttle.set_and_clear import BrokerRecovery
 
 _EVERY_SECONDS: Final = 2.0
 
@@ -39,7 +40,7 @@ def recover(
                 seen = _look(at, state_dir, broker, rate, seen.run)
             except (Busy, Unreachable) as error:
                 say(f"{worded(error)}; the throttle stays set, trying again")
-                seen = replace(seen, changes=(), restored=GivenBack())
+                seen = replace(seen, changes=(), released=Released())
     except (KeyboardInterrupt, GeneratorExit):
         clear = suggested("throttle clear")
         say(f"the throttle stays set. To continue, run the same command; to restore, run {clear}")
@@ -67,7 +68,7 @@ def _look(
         seen = set_and_clear.recover(ports.cluster, ports.runs, ports.clock, broker, rate, going)
     if going is not None and seen.run is not None and seen.run.rate != going.rate:
         say(f"broker {broker}: kquota keeps the rate of {human_rate(seen.run.rate or 0)} that another kquota set")
-    if seen.behind and (seen.changes or seen.restored.changes or sys.stderr.isatty()):
+    if seen.behind and (seen.changes or seen.released.restored or sys.stderr.isatty()):
         unlimited = f"; no rate is set on {named_brokers(seen.unlimited)} (not alive)" if seen.unlimited else ""
         count = f"{len(seen.behind):,} replica{'s are' if len(seen.behind) > 1 else ' is'}"
         say(f"broker {broker}: {count} out of sync{unlimited}")
