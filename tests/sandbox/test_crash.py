@@ -81,7 +81,7 @@ def test_a_server_that_dies_at_its_start_is_reported_with_reason_and_log(name: s
     reason = "ConfigException: Invalid value many for configuration num.io.threads"
     assert "died while starting: " in up.err
     assert reason in up.err
-    log = Path(up.err.rstrip().rpartition("its log: ")[2])
+    log = Path(up.err.rstrip().rpartition("Its log: ")[2])
     assert reason in log.read_text()
     assert [process for process in processes.in_folder(folder) if process.pid is not None] == []
 
