@@ -96,7 +96,7 @@ def test_a_history_can_be_files_globs_or_folders(tmp_path: Path, patterns: list[
 
 @pytest.mark.parametrize(
     ("pattern", "complaint"),
-    [("no-such-*", "there is no such file or folder"), ("x" * 300, "cannot be read: File name too long")],
+    [("no-such-*", "the file or folder does not exist"), ("x" * 300, "cannot be read: File name too long")],
     ids=["a glob of nothing", "a name that is too long"],
 )
 def test_a_missing_history(tmp_path: Path, pattern: str, complaint: str) -> None:

@@ -253,7 +253,14 @@ def test_a_key_is_pressed(shell: str, case: str, stage: Path, tmp_path: Path) ->
     for name in (".zshrc", "rc", "fish/config.fish"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(SET_UP[shell])
-    ours = {"ZDOTDIR": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "MARKED": str(tmp_path / "mark")}
+    # Without this folder, fish reads all man pages of the machine in the background, for minutes.
+    (tmp_path / "fish/generated_completions").mkdir()
+    ours = {
+        "ZDOTDIR": str(tmp_path),
+        "XDG_CONFIG_HOME": str(tmp_path),
+        "XDG_DATA_HOME": str(tmp_path),
+        "MARKED": str(tmp_path / "mark"),
+    }
     options = {"bash": ["--noprofile", "--rcfile", str(tmp_path / "rc")], "zsh": ["-d"], "fish": []}
     program = shell.split()[0]
     command = [program, *options[program], "-i"]

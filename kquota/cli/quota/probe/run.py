@@ -17,6 +17,7 @@ from kquota.cli.quota.probe.answer import CleanedUp, CleanUpPlanned, planned, pr
 from kquota.cli.quota.probe.command import ProbeOptions
 from kquota.cli.quota.probe.limit import LimitPlanned
 from kquota.cli.quota.probe.wording import named_by_options, worded
+from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, KquotaError
 from kquota.measure import byte_rate, byte_size
 from kquota.probe import ladder, load, preparation, scratch
@@ -199,7 +200,8 @@ def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
             yield
     except KeyboardInterrupt:
         if made.names and not made.left:
-            say("interrupted again: topics may be left. The next probe or `kquota quota probe --clean-up` removes them")
+            clean_up = suggested("quota probe --clean-up")
+            say(f"interrupted again: topics may be left. The next probe or {clean_up} removes them")
         raise
 
 
