@@ -99,7 +99,7 @@ def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
     both("--describe", "--topic", one)
     both("--delete", "--topic", f"{desk.client}-none", "--if-exists")
     tried = desk.run("--delete", "--topic", f"{desk.client}.*", "--dry-run")
-    assert tried.out == f"Would delete topic {one}: 3 mutations\n1 topic, 3 mutations; so already: 0\n"
+    assert tried.out == f"Would delete topic {one}: 3 mutations\n1 topic, 3 mutations; unchanged: 0\n"
     again = desk.run("--create", "--topic", one)
     assert (again.code, again.out, again.err) == (
         1,
