@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kquota.errors import Invalid, KquotaError, NextStep, Parameter, Refused, Unreachable
 from kquota.stores.record.lease import MachineClock, Sighting
 from kquota.stores.record.memory import RecordMemory, Remembered
-from kquota.stores.record.shared import ZOOKEEPER, Shared, Unshared
+from kquota.stores.record.shared import MAYBE_LOST, ZOOKEEPER, Shared, Unshared
 from kquota.stores.record.topic import TopicRecord
 from kquota.stores.state.log import Forbidden
 
@@ -180,7 +180,7 @@ class DoubleFence:
         with self._lock.hold(doing, take_over=take_over):
             try:
                 yield
-            except Unreachable:
+            except MAYBE_LOST:
                 self._topic.must_hold()  # raises Busy and names the process that has taken over
                 raise
 

@@ -7,13 +7,15 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from kquota.errors import KquotaError
+from kquota.errors import Incomplete, KquotaError, Unknown, Unreachable
 from kquota.reassign.run import Owner, Run
 from kquota.stores.state.journal import Kept
 from kquota.stores.state.process import Holder
 
 ZOOKEEPER: Final = "zookeeper"
 """The name in journals for the record in the znodes of their own cluster."""
+MAYBE_LOST: Final = (Unreachable, Unknown, Incomplete)
+"""The errors that a lost session can cause. Another kquota may then have taken over."""
 
 
 class Shared(Protocol):

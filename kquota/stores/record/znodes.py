@@ -17,7 +17,7 @@ from kquota.errors import Busy, KquotaError, Unreachable
 from kquota.reassign.plan import Plan
 from kquota.reassign.run import Run, Stamp
 from kquota.stores.record import sheet
-from kquota.stores.record.shared import ZOOKEEPER
+from kquota.stores.record.shared import MAYBE_LOST, ZOOKEEPER
 from kquota.stores.record.sheet import Unreadable
 from kquota.stores.state import run_fields
 from kquota.stores.state.process import Holder, holder, holder_of
@@ -128,7 +128,7 @@ class ZnodeRecord:
             self._staged.clear()
             try:
                 yield
-            except Unreachable:
+            except MAYBE_LOST:
                 self._must_not_be_taken_over()
                 raise
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.states import KazooState
 
 from kquota.errors import KquotaError, Unreachable
 from kquota.stores.login import handshake
@@ -78,9 +79,12 @@ def _waited(
 ) -> KquotaError | None:
     """Wait for the session. Returns None, or the error, at once if another attempt cannot help."""
     begun = time.monotonic()
+    states: list[str] = []
+    # A refused login ends the session right after its start, maybe between two looks at it.
+    client.add_listener(states.append)
     live = client.start_async()
     asked = False
-    while not live.wait(_POLL_SECONDS):
+    while not live.wait(_POLL_SECONDS) and KazooState.CONNECTED not in states:
         waited = time.monotonic() - begun
         if handler is not None and handler.failures >= max(_IN_VAIN, len(servers)):
             break
