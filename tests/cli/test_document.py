@@ -268,9 +268,9 @@ def test_apply_on_a_terminal_asks_once(way: Way) -> None:
     assert way.kquota("export").out == as_exported(Document(limits={}))
     agreed = on_a_terminal(way, "y\n")
     assert (agreed.code, agreed.out) == (0, "")
-    assert agreed.err.count("+ user 'alice'") == 1
+    assert agreed.err.count("+ user 'alice'\n") == 1
     assert agreed.err.count("sha256:") == 1
-    assert agreed.err.endswith("kquota: 1 entity changed\n")
+    assert agreed.err.endswith("kquota: 2 entities changed\n")
     assert way.kquota("diff", document=ALICE).code == 0
 
 
