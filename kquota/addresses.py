@@ -6,7 +6,7 @@ import re
 
 
 def is_host(text: str) -> bool:
-    """Whether the text can be resolved as a host. For text without a DNS form, a socket does not raise OSError.
+    """True if the text can be resolved as a host. For text without a DNS form, a socket does not raise OSError.
 
     >>> is_host("kafka.example.com"), is_host("::1"), is_host(""), is_host(".example.com")
     (True, True, False, False)
@@ -19,7 +19,7 @@ def is_host(text: str) -> bool:
 
 
 def is_port(text: str) -> bool:
-    """Whether the text is a number from 1 to 65,535; a socket would use a larger one modulo 65,536.
+    """True if the text is a number from 1 to 65,535; a socket would use a larger one modulo 65,536.
 
     >>> is_port("9092"), is_port("0"), is_port("65536"), is_port("\\u00b2")
     (True, False, False, False)

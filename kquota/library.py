@@ -237,7 +237,7 @@ def named_cluster(name: str, environment: Mapping[str, str]) -> Mapping[str, str
 def login(
     file: Path | None, warned: Callable[[str], None], option: str = OF_A_PROGRAM.command_config
 ) -> Security | None:
-    """The client's security settings in the file, None without one. Raises Invalid, naming the option."""
+    """The client's security settings in the file, None without a file. Raises Invalid, naming the option."""
     if file is None:
         return None
     from kquota.stores.login.security import security

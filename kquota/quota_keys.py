@@ -11,12 +11,12 @@ from kquota import terms
 
 
 class Model(enum.Enum):
-    """How a broker enforces a limit, and what passes at once."""
+    """The way in which a broker enforces a limit, and the burst that it accepts."""
 
     RATE = "rate"
-    """The rate over the samples of quota.window, on each broker (KIP-13): all samples but one pass at once."""
+    """The rate over the samples of quota.window, on each broker (KIP-13). The burst is all samples but one."""
     SHARE = "share"
-    """The same for thread time, with a delay of at most one sample (KIP-124): nothing accumulates."""
+    """The share of thread time, with a delay of at most one sample (KIP-124): nothing accumulates."""
     BUCKET = "bucket"
     """A token bucket over the samples of controller.quota.window, in the controller (KIP-599)."""
 
@@ -45,7 +45,7 @@ class QuotaKey:
 
     @property
     def in_bytes(self) -> bool:
-        """Whether a limit is a byte rate, which accepts units."""
+        """True if a limit is a byte rate, which accepts units."""
         return self.counts == "bytes"
 
 

@@ -14,7 +14,7 @@ _DIGITS: Final = 10
 
 
 def is_id(text: str) -> bool:
-    """Whether a text is the number of a broker or of a partition, in decimal.
+    """True if a text is the number of a broker or of a partition, in decimal.
 
     >>> is_id("2147483647"), is_id("2147483648"), is_id("-1"), is_id("9" * 5000)
     (True, False, False, False)

@@ -53,7 +53,7 @@ def looking_at(path: Path) -> Iterator[None]:
 
 
 def is_folder(path: Path) -> bool | None:
-    """Whether the path is a folder; None if it does not exist. Raises Invalid if this is unknown.
+    """True if the path is a folder; None if it does not exist. Raises Invalid if this is unknown.
 
     `Path.exists` treats errors differently in each version of Python.
     """

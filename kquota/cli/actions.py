@@ -46,7 +46,7 @@ def rules(kind: type[Any]) -> Mapping[str, With]:
 
 
 def is_given(options: object, option: str) -> bool:
-    """Whether an option was given."""
+    """True if an option was given."""
     return getattr(options, option.replace("-", "_")) not in (None, False)
 
 

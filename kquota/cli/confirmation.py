@@ -14,7 +14,7 @@ MOST_SHOWN: Final = 50
 
 
 def has_terminal() -> bool:
-    """Whether there is a terminal for a confirmation."""
+    """True if there is a terminal for a confirmation."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -127,7 +127,7 @@ def _topic(found: Mapping[str, str]) -> str | None:
 
 
 def names_a_cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether an option or a variable names a cluster."""
+    """True if an option or a variable names a cluster."""
     options = (connection.bootstrap_server, connection.zookeeper, connection.cluster)
     return any(options) or any(environment.get(variable(name)) for name in (*_ADDRESSES, "cluster"))
 
@@ -172,5 +172,5 @@ def _option(name: str) -> str:
 
 
 def variable(name: str) -> str:
-    """The variable of the environment that stands for an option."""
+    """The environment variable of an option."""
     return f"KQUOTA_{name.upper()}"

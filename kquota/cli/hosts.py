@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def is_ip_or_host(name: str) -> bool:
-    """Whether this machine can resolve the name. On ZooKeeper, a broker that cannot resolve it does not start."""
+    """True if this machine can resolve the name. On ZooKeeper, a broker that cannot resolve it does not start."""
     import socket
 
     try:

@@ -50,7 +50,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "throttles.",
     "sandbox": "Run a real ZooKeeper and real Kafka on this machine.",
 }
-"""What each command does. `kquota --help` imports no command, so a test compares each with the command's own help."""
+"""The summary of each command. `kquota --help` imports no command, so a test compares these with the real help."""
 
 
 class _Root(Group):

@@ -71,7 +71,7 @@ class Answer(Part):
     ASCII: ClassVar[bool] = False
     """The layout of the JSON document, and whether characters outside ASCII are escaped."""
     TABBED: ClassVar[bool] = False
-    """Whether the lines of the text have tabs between columns, as in some of Kafka's tools."""
+    """True if the lines of the text have tabs between columns, as in some of Kafka's tools."""
 
     notes: tuple[str, ...] = hidden(default=())
     data_notes: tuple[str, ...] = hidden(default=())

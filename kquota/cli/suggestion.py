@@ -11,9 +11,9 @@ from typing import Any, Final
 from kquota.cli.connection import OPTIONS, REACHING, variable
 
 GIVEN: Final[dict[str, str]] = {}
-"""The options of the command that runs which a suggested command needs, too: where the cluster and the journals are."""
+"""The options of the running command that a suggested command also needs: the cluster and the state folder."""
 PLACEHOLDER: Final = "HOST:PORT"
-"""Stands for the brokers where this command was not told their address."""
+"""The placeholder for the address of the brokers, if this command does not have it."""
 _STATE_DIR: Final = "state_dir"
 _GROUPS: Final = ("move", "quota", "record", "throttle")
 _BY_BROKERS: Final = ("log-dirs", "move estimate", "move plan", "quota probe", "topics")
@@ -21,7 +21,7 @@ _ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file"
 
 
 def remember(options: Any) -> None:
-    """Keep what the command line says of the cluster. What the environment says holds for the next command as well."""
+    """Keep the connection options of the command line. The next command reads the environment itself."""
     connection = getattr(options, "connection", None)
     given = {} if connection is None else {one.name: getattr(connection, one.name) for one in fields(connection)}
     given[_STATE_DIR] = getattr(options, _STATE_DIR, None)

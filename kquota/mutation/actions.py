@@ -135,7 +135,7 @@ def _sent(
     batch: Sequence[Mutation],
     give_up: float,
 ) -> bool:
-    """Whether an answer came; without one the batch is unknown and nothing more is sent."""
+    """True if an answer came. Otherwise the result of the batch is unknown, and nothing more is sent."""
     doing.in_flight, doing.sent = tuple(batch), doing.sent + len(batch)
     try:
         answer = topics.send(batch, min(REQUEST_SECONDS, max(1.0, give_up - clock.monotonic())))

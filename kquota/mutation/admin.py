@@ -34,8 +34,8 @@ def create_topics(
 ) -> Results:
     """Create topics. Topics that the controller mutation quota rejects are sent again for `timeout` seconds.
 
-    `timeout` defaults to default.api.timeout.ms, 60 s.
-    With `validate_only` the controller only checks the request; Kafka 4 counts this against the quota.
+    `timeout` defaults to default.api.timeout.ms, 60 s. With `validate_only`, the controller only checks the request,
+    and Kafka 4 counts this against the quota.
 
     Raises QuotaViolatedException if topics are still rejected then, or at the first rejection without
     `retry_quota_violated`: with the time to wait, and the `results` of all topics. Any other error concerns one topic

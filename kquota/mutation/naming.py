@@ -10,7 +10,7 @@ from kquota.mutation.request import Assignment
 from kquota.terms import HIGHEST_ID, BrokerId, is_id, wrong_topic_name
 
 MOST_REPLICAS: Final = 2**15 - 1
-"""Of one partition, because the protocol has 16 bits for the number."""
+"""The most replicas of one partition, because the protocol has 16 bits for the number."""
 
 
 def name(text: str, where: str) -> str:
@@ -21,7 +21,7 @@ def name(text: str, where: str) -> str:
 
 
 def collide(topic: str) -> bool:
-    """Whether the name has a period and an underscore, which may collide in the names of metrics."""
+    """True if the name has a period and an underscore, which may collide in the names of metrics."""
     return "." in topic and "_" in topic
 
 

@@ -21,7 +21,7 @@ _FIRST: Final = 1
 """Number of topics in a first request while nothing is known."""
 MOST_ITEMS: Final = 100
 _MOST_MUTATIONS: Final = 2_000
-"""Of one request, because a KRaft controller writes at most 10,000 records for it."""
+"""The most mutations of one request, because a KRaft controller writes at most 10,000 records for it."""
 _PERIOD: Final = 1.0
 """Seconds: topics that cost less than this are sent together, others one by one."""
 BURST_SECONDS: Final = SAMPLES * SAMPLE_MS / 1_000
@@ -92,11 +92,11 @@ class MutationPace:
     # How many topics a request may hold, and after how many whole ones the rate rises, if the rate is unknown.
     _allowed: int = field(init=False, default=_FIRST)
     _trust: int = field(init=False, default=_TRUST)
-    # Whether others share the bucket; our recent mutations, and in how many seconds.
+    # True if others share the bucket; our recent mutations, and their period in seconds.
     _shared: bool = field(init=False, default=False)
     _ours: float = field(init=False, default=0.0)
     _span: float = field(init=False, default=0.0)
-    # Whether this request takes its turn, when it was sent, and how long a request takes on average.
+    # True if this request takes its turn; the time when it was sent; the mean duration of a request.
     _in_turn: bool = field(init=False, default=False)
     _asked: float = field(init=False, default=0.0)
     _request: float = field(init=False, default=0.0)
@@ -172,7 +172,7 @@ class MutationPace:
         self._zero, self._spent, self._unrejected = zero, 0, 0
 
     def _learn(self, seconds: float) -> None:
-        """The bucket was at 0 tokens, is so again after `seconds`, and we know what we spent."""
+        """Learn from two moments at 0 tokens, `seconds` apart, and the mutations that we spent between them."""
         told = self._spent / seconds
         if self._told and self._unrejected > self._trust and told > _SAME * self._told:
             self._trust *= 2
@@ -205,7 +205,7 @@ class MutationPace:
         return wanted / (1 + wanted / (_MOST_BEHIND * self.burst_seconds))
 
     def _may_take_turns(self, behind: float, mutations: int) -> bool:
-        """Whether the first client can be told apart; see the docstring of the module."""
+        """True if the first client can be told apart; see the docstring of the module."""
         if self.quota is None:
             return False
         time = mutations / self.quota
@@ -216,7 +216,7 @@ class MutationPace:
 
         While others wait, the next such moment comes a topic's time later, so a client that lets some topics of others
         go first keeps its place. The more clients there are, the more topics each lets go, so fewer requests are
-        rejected. Of twenty clients with a twentieth each, all are at 0.2 of a topic's time and let 0 to 4 go. A client
+        rejected. Twenty clients with a twentieth each are all at 0.2 of a topic's time and let 0 to 4 go. A client
         with a quarter of that is at 0.1 and lets 0 to 8 go: it asks half as often, and is the first whenever it does.
 
         If a topic takes longer than the bucket takes to fill, no client lets one go, because a full bucket loses

@@ -1,4 +1,4 @@
-"""The interfaces of a cluster and of time for this room. `tests/mutation/contract.py` defines the first."""
+"""The interfaces to the cluster and the clock. `tests/mutation/contract.py` defines that of the cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Failure:
 
     @property
     def rejected(self) -> bool:
-        """Whether the quota rejected it: THROTTLING_QUOTA_EXCEEDED."""
+        """True if the quota rejected it: THROTTLING_QUOTA_EXCEEDED."""
         return self.code == REJECTED
 
 

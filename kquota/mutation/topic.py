@@ -29,7 +29,7 @@ class Partition:
 
     @property
     def under_replicated(self) -> bool:
-        """Whether a replica is out of sync; a replica that is being added does not count (TopicCommand)."""
+        """True if a replica is out of sync; a replica that is being added does not count (TopicCommand)."""
         return len(self.isr) < self.replication_factor
 
     @property

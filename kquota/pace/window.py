@@ -35,12 +35,18 @@ class Window:
 
     @property
     def least(self) -> Bound | None:
-        """The highest lower bound that binds; None if none is known. Of equal bounds, an open one, then the first."""
+        """The highest lower bound that binds; None if none is known.
+
+        If several are equal, an open one takes precedence, then the first.
+        """
         return max(_known(self.above), key=lambda bound: (bound.rate or 0.0, not bound.closed), default=None)
 
     @property
     def most(self) -> Bound | None:
-        """The lowest upper bound that binds; None if none is known. Of equal bounds, an open one, then the first."""
+        """The lowest upper bound that binds; None if none is known.
+
+        If several are equal, an open one takes precedence, then the first.
+        """
         return min(_known(self.below), key=lambda bound: (bound.rate or 0.0, bound.closed), default=None)
 
     @property

@@ -17,7 +17,7 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The throughput of the client by broker, or of the controller. `limit` is the quota, None without one."""
+    """The throughput of the client by broker, or of the controller. `limit` is the quota, None if there is none."""
 
     kind: Kind
     client_id: str
@@ -28,7 +28,7 @@ class Result:
 
     @property
     def as_explained(self) -> bool:
-        """Whether the client got what its quota allows, within a tenth."""
+        """True if the client got what its quota allows, within a tenth."""
         return self.verdict in GOOD
 
 

@@ -183,7 +183,7 @@ class Limit:
 
     @property
     def suggested_per_tenant(self) -> float | None:
-        """The same for each of the tenants."""
+        """A controller_mutation_rate for each tenant; None if there is no suggestion."""
         return None if self.suggested is None else divided(self.suggested, self.tenants, self.overcommit)
 
 

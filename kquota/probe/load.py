@@ -21,7 +21,7 @@ from kquota.terms import (
 
 
 class Kind(enum.Enum):
-    """What the client does."""
+    """The kind of load that the client sends."""
 
     PRODUCE = "produce"
     CONSUME = "consume"
@@ -40,18 +40,18 @@ BYTES: Final = (Kind.PRODUCE, Kind.CONSUME)
 
 MOST_SECONDS: Final = 300.0
 MOST_BYTES: Final = 2 * 10**9
-"""Most bytes that a probe writes, unless the caller allows more."""
+"""The most bytes that a probe writes, unless the caller allows more."""
 MOST_RATE: Final = 100_000_000.0
 """Bytes per second in total for a load without a rate of its own."""
 UNLIMITED_RATE: Final = 10_000_000.0
-"""The same if no quota applies to the client, because there is nothing to test."""
+"""Bytes per second if no quota applies to the client, because there is nothing to test."""
 MOST_MUTATIONS: Final = 5_000
 UNLIMITED_MUTATIONS: Final = 5.0
-"""Per second, if no quota applies to the client."""
+"""Mutations per second if no quota applies to the client."""
 _OVER: Final = 1.5
 """By how much a client exceeds its quota when it reads, so that it is throttled."""
 _OVER_MUTATIONS: Final = 3.0
-"""The same for mutations, because a full bucket must be emptied first."""
+"""By how much a client exceeds its mutation quota, because it must first empty a full bucket."""
 _WINDOWS: Final = 2
 """Number of windows after which nothing is left of the burst with which every quota begins."""
 _PERCENT_A_CONNECTION: Final = 25.0
@@ -68,7 +68,7 @@ class Load:
     """A load on every broker of `leaders`, each the leader of one partition, for `warm` and then `seconds` more.
 
     `rate` is the requested rate per second: bytes on each broker, or mutations of the controller. For requests, which
-    have no rate, it is the number of connections. `limit` is the quota in its own unit, None without one.
+    have no rate, it is the number of connections. `limit` is the quota in its own unit, None if there is none.
     """
 
     kind: Kind

@@ -25,7 +25,7 @@ class ThrottleCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What one broker accepted in `seconds`, in the unit of the load. `broker` is None for the controller."""
+    """The load that one broker accepted in `seconds`, in its own unit. `broker` is None for the controller."""
 
     broker: BrokerId | None
     amount: float

@@ -61,7 +61,7 @@ class ProbeCluster(Protocol):
 
     @property
     def sight(self) -> Sight:
-        """What each broker knows of these topics."""
+        """The metadata of these topics on each broker."""
         ...
 
     @property

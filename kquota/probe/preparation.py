@@ -107,9 +107,9 @@ def climbing(
 
 
 def _limit(answer: KeyAnswer, explained: Explanation) -> float | None:
-    """The quota, None without one.
+    """The quota of the client, or None if it has none.
 
-    Raises Refused for a value that is not a valid rate, which brokers do not enforce as one.
+    Raises Refused if the value is not a valid rate, because brokers do not enforce it as a rate.
     """
     if answer.limit is None or explained.cluster.ignores(answer.key):
         return None

@@ -54,7 +54,7 @@ def configs(topic: str) -> dict[str, str]:
 
 
 def ours(topic: str, configs: Mapping[str, str | None]) -> bool:
-    """Whether a probe created it: this name and this seal do not occur by chance."""
+    """True if a probe created it: this name and this seal do not occur by chance."""
     return ends(topic) is not None and configs.get(SEAL) == _seal(topic)
 
 

@@ -1,4 +1,4 @@
-"""Whether a client got what its quota allows: per broker, within a tenth."""
+"""Judges whether a client got what its quota allows: per broker, within a tenth."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def of(load: Load, reading: Reading) -> Verdict:
 
 
 def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:
-    """`asked` and `limit` are per second, in the unit of the reading.
+    """The verdict on a reading, for a client that asked for `asked` under a quota of `limit`, or None without a quota.
 
-    A client that asks for less than its limit gets it.
+    Both are per second, in the unit of the reading. The client should get the smaller of the two.
     """
     expected = asked if limit is None else min(asked, limit)
     off = difference(reading, expected)

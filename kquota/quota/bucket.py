@@ -9,7 +9,7 @@ from kquota.quota.precedence import LEVELS, Client, LevelPart
 
 
 class Per(enum.Enum):
-    """What a bucket counts by, named as in the tags of the broker's quota metric."""
+    """The identity that a bucket counts by, named as in the tags of the broker's quota metric."""
 
     USER_AND_CLIENT = "user and client-id"
     USER = "user"
@@ -18,7 +18,7 @@ class Per(enum.Enum):
 
 
 def per(level: int) -> Per:
-    """What the bucket of a level, 1 to 8, counts by (ClientQuotaManager's metric tags)."""
+    """The identity that the bucket of a level, 1 to 8, counts by (ClientQuotaManager's metric tags)."""
     user, client_id = LEVELS[level - 1]
     if user is LevelPart.ABSENT:
         return Per.CLIENT

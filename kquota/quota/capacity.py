@@ -64,7 +64,7 @@ class BrokerCapacity:
 
     @property
     def request_most(self) -> int | None:
-        """The same with the network threads of every listener: a higher request_percentage has no effect."""
+        """The highest request_percentage that has an effect. It counts the network threads of every listener."""
         if self.io_threads is None or self.network_threads is None or self.listeners is None:
             return None
         return (self.io_threads + self.network_threads * self.listeners) * 100
@@ -101,7 +101,7 @@ class Capacity:
     release: tuple[int, ...] | None = None
 
     def ignores(self, key: str) -> bool:
-        """Whether the brokers are known to be older than this quota, so that they may store it but never enforce it."""
+        """True if the brokers are known to be older than this quota, so that they may store it but never enforce it."""
         return self.release is not None and self.release < QUOTA_KEYS[key].since
 
     @property
@@ -111,7 +111,7 @@ class Capacity:
 
     @property
     def told(self) -> bool:
-        """Whether there is a live broker and every live broker reported its settings."""
+        """True if there is a live broker and every live broker reported its settings."""
         return bool(self.brokers) and all(broker.io_threads is not None for broker in self.brokers or ())
 
     @property

@@ -1,4 +1,4 @@
-"""A change that an operator asks for, and whether limits show it."""
+"""A change to the limits of one entity, with a check that it is visible."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ class QuotaChange:
             raise Invalid(f"{', '.join(both)}: both added and deleted")
 
     def seen(self, after: Limits) -> bool:
-        """Whether `after` shows this change. Other keys are ignored."""
+        """True if `after` shows this change. Other keys are ignored."""
         return all(after.get(key) == value for key, value in self.add.items()) and not set(self.delete) & set(after)

@@ -1,4 +1,4 @@
-"""What a client quota applies to: a user, a client-id, both, an IP, or a default of these (KIP-55, KIP-612)."""
+"""The entity of a client quota: a user, a client-id, both, an IP, or a default of these (KIP-55, KIP-612)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kquota.terms import CLIENTS, DEFAULT, IPS, USERS, Default
 Name: TypeAlias = str | Default
 
 _LONGEST: Final = 32_767
-"""Most bytes of a name in Kafka's protocol; a broker closes the connection for a longer one."""
+"""The most bytes of a name in Kafka's protocol; a broker closes the connection for a longer one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +67,7 @@ def _must_be_a_name(entity_type: str, name: Name | Every | None) -> None:
     except UnicodeEncodeError as error:
         raise Invalid(f"{entity_type}: the name {name!r} is not valid UTF-8; check the shell's locale") from error
     if size > _LONGEST:
-        raise Invalid(
-            f"{entity_type}: the name {name[:20]!r}… is {size:,} bytes long, and at most {_LONGEST:,} are possible"
-        )
+        raise Invalid(f"{entity_type}: the name {name[:20]!r}… is {size:,} bytes long (longest allowed: {_LONGEST:,})")
 
 
 class Every:

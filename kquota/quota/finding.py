@@ -25,7 +25,7 @@ class QuotaFinding:
 
     @classmethod
     def unreadable(cls, line: str) -> QuotaFinding:
-        """The finding for a node or value that the store could not read and left out."""
+        """The finding for a znode or value that the store could not read and left out."""
         return cls(
             rule="unreadable",
             entity=None,

@@ -49,7 +49,7 @@ Scram: TypeAlias = Mapping[str, Mapping[str, int | None]]
 
 
 class Principals(ClusterQuotas, Protocol):
-    """What `kquota configs` also needs: the users and their credentials, and the release of Kafka."""
+    """The users and their credentials, and the release of Kafka. Only `kquota configs` needs them."""
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
         """The users of this name, or all: limits as `describe` returns them, and their SCRAM credentials."""

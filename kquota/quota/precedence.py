@@ -93,7 +93,7 @@ def winner(found: Iterable[Rung]) -> Rung | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """Whether a setting can ever apply. `hidden_by` is the entity that always takes precedence, None if there is none.
+    """The clients that a setting can apply to. `hidden_by` is the entity that takes precedence for all, or None.
 
     `nameless`: hidden from all clients except those that send no client-id.
     """
@@ -103,7 +103,7 @@ class Reach:
 
 
 def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
-    """Whether the quota of this entity can apply to any client.
+    """Return whether the quota of this entity can apply to any client.
 
     The most favorable client is one that no other quota names: an entity that takes precedence for it takes precedence
     for all.

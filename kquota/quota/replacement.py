@@ -28,7 +28,7 @@ class Replacement:
 
     @property
     def change(self) -> QuotaChange:
-        """The same as keys to set and keys to delete. Raises Invalid if nothing changes."""
+        """The keys to set and the keys to delete. Raises Invalid if nothing changes."""
         keys = list(self.differing())
         return QuotaChange(
             entity=self.entity,
@@ -37,11 +37,11 @@ class Replacement:
         )
 
     def stands(self, now: Limits) -> bool:
-        """Whether `now` is still what was read. A NaN, which brokers accept, is equal to itself here."""
+        """True if `now` is still what was read. A NaN, which brokers accept, is equal to itself here."""
         return _spelt(now) == _spelt(self.before)
 
     def seen(self, now: Limits) -> bool:
-        """Whether `now` is what was to be set."""
+        """True if `now` is what was to be set."""
         return _spelt(now) == _spelt(self.after)
 
 

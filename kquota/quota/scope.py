@@ -46,11 +46,11 @@ class Scope:
         object.__setattr__(self, "_defaults", frozenset(defaults))
 
     def owns(self, entity: Entity) -> bool:
-        """Whether the entity's principal is in the scope: its user if it has one, else its client-id or IP."""
+        """True if the entity's principal is in the scope: its user if it has one, else its client-id or IP."""
         return self._has(*next(entity.parts()))
 
     def touches(self, entity: Entity) -> bool:
-        """Whether any part of the entity is in the scope. Wider than `owns`, because it is used for protection."""
+        """True if any part of the entity is in the scope. Wider than `owns`, because it is used for protection."""
         return any(self._has(kind, name) for kind, name in entity.parts())
 
     def _has(self, kind: str, name: Name) -> bool:

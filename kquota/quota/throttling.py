@@ -33,7 +33,7 @@ class Throttling:
 
     @property
     def change(self) -> ConfigChange:
-        """The same as keys to set and keys to delete. Raises Invalid if nothing changes."""
+        """The keys to set and the keys to delete. Raises Invalid if nothing changes."""
         keys = list(self.differing())
         return ConfigChange(
             resource=self.entity,

@@ -31,7 +31,7 @@ from kquota.terms import SEEN_SECONDS, TopicPartition
 
 _GO_ON: Final = (NextStep.RESUME, " continues it, and ", NextStep.ABORT, " undoes it")
 _BETWEEN_WAVES: Final = 2.0
-"""Seconds between two looks for room for the next wave."""
+"""Seconds between two checks for room for the next wave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ def check(dirs: ReplicaDirs, wanted: Wanted, others: Collection[ReplicaId] = ())
 
 
 def announce(dirs: ReplicaDirs, wanted: Wanted, reading: LogDirReading) -> None:
-    """Before a reassignment is submitted, tell brokers the log dir of each replica that they do not have yet.
+    """Before a reassignment is submitted, send brokers the log dir of each replica that they do not have yet.
 
     Brokers then create the replica in this log dir. Kafka's tools before 2.6 did this. Later tools ask only afterwards,
     when the replica may already exist in another log dir, and is then copied twice (3 of 3 times on 4.3.1). This raises

@@ -106,7 +106,7 @@ def read(path: Path, warn: Callable[[str], None] = lambda _: None) -> Plan:
 
 
 def parse(text: str, where: str, warn: Callable[[str], None] = lambda _: None) -> Plan:
-    """Parse a plan. As for Kafka, a missing version means 1, and missing log_dirs mean "any".
+    """Parse a plan. As in Kafka, a missing version means 1, and missing log_dirs mean "any".
 
     Raises Invalid with a message that begins with `where` (the file name), then line and column or the JSON path.
     """

@@ -40,11 +40,11 @@ class MoveCluster(Protocol):
 
     @property
     def largest_submission(self) -> int | None:
-        """How many bytes of moves may be submitted at once, and only once the ones before have ended; None for any."""
+        """The most bytes in one submission, which must wait for the end of the previous one. None means no limit."""
 
     @property
     def stale_seconds(self) -> float:
-        """For how many seconds after a move has ended `snapshot` may show old and new replicas together; 0.0 for never.
+        """The seconds after the end of a move in which `snapshot` may show old and new replicas together; 0.0 for none.
 
         The controller knows at once that a move has ended. A broker learns it with its next fetch of the metadata
         (KRaft: 0.3 s measured, 0.5 s at most).
@@ -57,31 +57,30 @@ class MoveCluster(Protocol):
         """
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
-        """The dynamic value of each setting, None when unset, whatever static or default value stands behind it.
+        """Return the dynamic value of each setting, None if it is unset. Static and default values do not count.
 
-        A setting of a topic that does not exist is unset. One that cannot be read (its broker is dead) is absent from
-        the answer: unknown is not unset. A read may still show what was before the last write (KRaft: 0.3 s).
+        A setting of a topic that does not exist is unset. A setting of a dead broker is unknown, not unset, so it is
+        absent from the answer. A read may still show the value before the last write (KRaft: for 0.3 s).
         """
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
-        """Write each `after` where `before` still stands; the settings not written, or not known to be, and why.
+        """Write each `after` if the value is still `before`. Return an error for each setting that may not be written.
 
-        Conflict: somebody else wrote it meanwhile, so read again and decide again. Everything else of the topic or
-        broker stays as it is. A change of a list names entries that come and entries that go: where the broker can,
-        these alone are sent (incremental APPEND and SUBTRACT, from 3.4), so that others' entries survive a race.
-        `after` None deletes the key. Does not wait for the effect. A topic that does not exist is no error when a
-        value is taken away.
+        A Conflict means that another client has written the setting, so read and decide again. Other configs of the
+        topic or broker do not change. Since Kafka 3.4, a change of a list sends only the added and removed entries
+        (incremental APPEND and SUBTRACT), so that concurrent changes of other entries are kept. `after` None deletes
+        the key, which is not an error for a topic that does not exist. Does not wait for the effect.
         """
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
-        """min.insync.replicas of each topic that exists, wherever it is set; 1 where that is not told."""
+        """Return min.insync.replicas for each topic that exists, or 1 if the cluster does not report it."""
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Start the moves, any of which may be under way already; the cluster's words for each that it refused.
+        """Submit moves, also those that are already running. Return the cluster's error for each that it refused.
 
-        None in the place of a target cancels the move under way (KIP-455). Raises Unknown when the answer was lost,
-        Conflict when nothing was submitted because another move holds the cluster (ZooKeeper takes one at a time),
-        Refused for a cancellation through ZooKeeper, which has none (KIP-236).
+        The target None cancels a running move (KIP-455). Raises Unknown if the answer was lost, and Conflict if
+        nothing was submitted because another move is running (ZooKeeper accepts one submission at a time). Raises
+        Refused for a cancellation through ZooKeeper, which does not support it (KIP-236).
         """
 
 
@@ -98,11 +97,11 @@ class Runs(Protocol):
 
     @property
     def unreadable(self) -> tuple[str, ...]:
-        """The ids of recorded runs that cannot be read. What these have set is unknown."""
+        """The ids of recorded runs that cannot be read. Their settings are unknown."""
 
     @property
     def late_seconds(self) -> float:
-        """For how many seconds a late write of a kquota that lost the lock may still arrive; 0.0 for none."""
+        """The seconds in which a late write of a kquota that lost the lock may still arrive; 0.0 for none."""
 
     @property
     def settled(self) -> bool:

@@ -68,7 +68,7 @@ class Prepared:
 def prepare(
     cluster: MoveCluster, runs: Runs, clock: Clock, plan: Plan, asked: Asked, dirs: ReplicaDirs | None = None
 ) -> Prepared:
-    """Check everything that can be checked. Raises Refused, or what the cluster answered; writes nothing.
+    """Check everything that can be checked. Raises Refused, or the error of the cluster. Writes nothing.
 
     `dirs` is needed for a plan that names log dirs.
     """

@@ -12,7 +12,7 @@ from kquota.terms import TopicPartition
 
 
 class Progress(enum.Enum):
-    """Done as planned, still in progress (whoever submitted the move), or at rest with other replicas."""
+    """Done as planned, still in progress (submitted by any client), or at rest with other replicas."""
 
     DONE = "done"
     IN_PROGRESS = "in progress"

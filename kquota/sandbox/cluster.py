@@ -38,7 +38,7 @@ class Sandbox:
     brokers: tuple[SandboxBroker, ...]
     properties: Mapping[str, str]
     ready: bool
-    """Whether all servers have answered once. False if `up` was killed."""
+    """True if all servers have answered once. False if `up` was killed."""
 
     @property
     def bootstrap(self) -> str:
@@ -63,7 +63,7 @@ class Sandbox:
 
     @property
     def running(self) -> bool:
-        """Whether every server has been ready and is running."""
+        """True if every server has been ready and is running."""
         return self.ready and all(process.pid is not None for process in self.processes)
 
     def broker(self, broker_id: int) -> SandboxBroker:
@@ -97,7 +97,7 @@ class Sandbox:
 
 
 def silent(_what: str, _share: float | None) -> None:
-    """For callers that show no progress."""
+    """Ignore progress, for callers that do not show it."""
 
 
 def up(
@@ -162,7 +162,7 @@ def find(name: str = "default") -> Sandbox | None:
 
 
 def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[str]:
-    """The command line of one of Kafka's tools, of the version of a sandbox or of the given version.
+    """The command line of one of Kafka's tools. `kafka` is a version, or a sandbox that has one.
 
     Raises Invalid for a sandbox that is only a ZooKeeper.
     """

@@ -83,7 +83,8 @@ def pyspark_jars() -> Path:
 def kafka(version: str, tell: Tell) -> Path:
     """The folder of Kafka's jars, which are downloaded first if they are missing (about 30 s).
 
-    Concurrent downloads take turns; a folder is complete or absent. Raises Unreachable if Maven Central is.
+    Concurrent downloads take turns. A folder is complete or absent. Raises Unreachable if Maven Central cannot be
+    reached.
     """
     wanted = release(version)
     folder = folders.cache(os.environ) / "kafka" / version
@@ -126,7 +127,7 @@ def _download(wanted: Release, partial: Path, turn: int, tell: Tell) -> None:
         stderr=subprocess.STDOUT,
         # A session of its own: Ctrl-C must reach only us, so that we stop Ivy and clean up.
         start_new_session=True,
-        # If we are killed, Ivy continues for a while. It keeps our lock, so nobody works in its folder until it ends.
+        # If we are killed, Ivy continues for a while. It keeps our lock, so no other process uses its folder then.
         pass_fds=[turn],
     )
     try:

@@ -93,7 +93,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def _hold(block: int) -> bool:
-    """Whether this block of ports is ours until this process ends for any reason: its first port is the lock."""
+    """True if this block of ports is ours until this process ends for any reason: its first port is the lock."""
     if block not in _held and (lock := _bound(block, shared=False)) is not None:
         lock.detach()  # this leaves the socket open, and nobody listens there
         _held.add(block)

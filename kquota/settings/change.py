@@ -26,7 +26,7 @@ class ConfigChange:
             raise Invalid(f"{', '.join(both)}: both added and deleted")
 
     def seen(self, before: Iterable[Entry], after: Iterable[Entry]) -> bool:
-        """Whether `after` shows this change. Other keys are ignored.
+        """True if `after` shows this change. Other keys are ignored.
 
         A broker reports a value as it understood it (` 0500` as `500`), and of a password only that it is set. So a
         value counts as visible if it means the same, or if it has changed since `before`.
@@ -63,13 +63,13 @@ class Change:
     after: str | None
 
     def seen_in(self, value: str | None) -> bool:
-        """Whether a value that was read shows this change, even if others changed the same list meanwhile."""
+        """True if a value that was read shows this change, even if others changed the same list meanwhile."""
         if not self.setting.is_list:
             return value == self.after
         before, after, now = (set(entries(text)) for text in (self.before, self.after, value))
         if value is not None and not now and self.after is None:
             return False
-        if EVERY_REPLICA in now:  # set by somebody else in place of all entries, unless it is what this change removes
+        if EVERY_REPLICA in now:  # set by another client in place of all entries, unless it is what this change removes
             return EVERY_REPLICA not in before - after
         return after - before <= now and not (before - after) & now
 

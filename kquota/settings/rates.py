@@ -37,7 +37,7 @@ def stored_rates(entries: Iterable[Entry], release: tuple[int, ...] | None) -> d
 
 
 def in_force(entry: Entry, release: tuple[int, ...] | None) -> bool:
-    """Whether a broker enforces the value it reports: a rate only if it was set dynamically (KAFKA-20125)."""
+    """True if a broker enforces the value it reports: a rate only if it was set dynamically (KAFKA-20125)."""
     if entry.key not in THROTTLE_RATES or entry.source == DYNAMIC_BROKER:
         return True
     obeyed = release is not None and release >= DEFAULT_HAS_RATES

@@ -95,7 +95,7 @@ class Setting:
 
     @property
     def is_list(self) -> bool:
-        """Whether its value is a list of throttled replicas (KIP-73)."""
+        """True if its value is a list of throttled replicas (KIP-73)."""
         return self.key in THROTTLE_LISTS
 
     def __lt__(self, other: Setting) -> bool:

@@ -88,5 +88,5 @@ def must_be_sound(change: ConfigChange) -> None:
 
 
 def is_password(key: str) -> bool:
-    """Whether a broker's config may hold a secret, judged by its name; in doubt it does."""
+    """True if a broker's config may hold a secret, judged by its name; in doubt it does."""
     return _PASSWORD.search(key) is not None

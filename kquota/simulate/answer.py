@@ -125,7 +125,7 @@ class Flow:
 
 @dataclass(slots=True)
 class _Since:
-    """What was accepted from `at` on, and how much of it before `last`, the time of the last request.
+    """The amount accepted from `at` on, and the part of it before `last`, the time of the last request.
 
     A rate covers the time between them, because the last request has no duration yet.
     """

@@ -49,7 +49,7 @@ class Throughput:
         return delay if self.longest_ms is None else min(delay, self.longest_ms)
 
     def forget(self, value: float, now: int) -> None:
-        """Undo the last count: a fetch that has to wait is answered empty."""
+        """Undo the last count: a fetch that has to wait gets an empty answer."""
         self.rate.record(-value, now)
 
     @property

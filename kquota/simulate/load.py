@@ -48,7 +48,7 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Quotas:
-    """The quotas of a client on one broker, per second, by key: `Quotas(producer_byte_rate=10e6)`; None is no quota.
+    """The quotas of a client on one broker, per second, by key: `Quotas(producer_byte_rate=10e6)`; None means no quota.
 
     A client produces or consumes, not both. `strict`: its mutations are rejected; a client that is too old for that is
     only delayed (KIP-599). `samples` is quota.window.num and controller.quota.window.num. Raises Invalid for a key that
@@ -90,7 +90,7 @@ class SimulatedClient:
 
     `closed_loop`: the client pauses between two requests as in its load, so every wait delays all later requests.
     Otherwise requests queue up meanwhile. Each request counts under every quota, and the longest wait applies, not the
-    sum. A fetch that has to wait is answered empty and does not count for the byte rate; a rejected topic spends
+    sum. A fetch that has to wait gets an empty answer and is not counted in the byte rate; a rejected topic spends
     nothing. Both are sent again after the wait.
     """
 
@@ -113,7 +113,7 @@ class SimulatedClient:
     def send(self, request: Request) -> Iterator[Sent]:
         """All attempts until everything is accepted. Later requests must not be due earlier.
 
-        A fetch whose every attempt costs more thread time than its quota gives back never gets an answer. After a
+        A fetch never gets an answer if each attempt costs more thread time than the quota adds until the next. After a
         thousand attempts the client is `starved`, and sends nothing more.
         """
         if self.starved:
@@ -194,8 +194,8 @@ class Round:
 class Manner:
     """How a client sends topics: the number in each request, None for all that remain, and its cost in thread time.
 
-    Of `quotas`, only a request percentage counts, and whether the client can be rejected. Raises Invalid for less than
-    1 topic.
+    Only the request percentage of `quotas` counts, and whether it rejects the client. Raises Invalid for less than 1
+    topic.
     """
 
     quotas: Quotas = field(default_factory=Quotas)
@@ -210,8 +210,8 @@ class Manner:
 def rounds(items: Sequence[int], quota: Admission, manner: Manner = Manner()) -> Iterator[Round]:
     """A client that sends its remaining items again as soon as it may, from 0 ms on, until all are accepted.
 
-    Each item is the number of partitions of a topic. The wait of KIP-599 is the shortest of the rejected items, which
-    all get the same, or that of the request quota if it is longer.
+    Each item is the number of partitions of a topic. All rejected items of a request get the same wait (KIP-599). If
+    the wait of the request quota is longer, the client waits that long.
     """
     requests = manner.quotas.throughput(Model.SHARE)
     now, first = 0, 0

@@ -70,7 +70,7 @@ class Listing:
     late: tuple[Path, ...] = ()
 
     def clusters(self) -> list[str]:
-        """The snapshots that are known without reading a table."""
+        """The ids of all clusters in the listing, sorted."""
         return sorted({each.cluster for each in (*self.held, *self.waiting.values())})
 
     def of(self, asked: str | None) -> Listing:

@@ -29,5 +29,5 @@ class LogDirs(Protocol):
         ...
 
     def detailed(self, log_dirs: list[LogDir]) -> list[LogDir]:
-        """The same with details that brokers report: end and start offsets, leaders and in-sync replicas."""
+        """Add the details that brokers report: end and start offsets, leaders and in-sync replicas."""
         ...

@@ -14,7 +14,7 @@ from kquota.spark.jvm import MORE_MEMORY, Jvm
 
 _ROOM: Final = ("Spark's temporary files are in TMPDIR (default /tmp); set it to a folder with more space",)
 _LIMIT: Final = ("Spark's temporary files are in TMPDIR (default /tmp) and exceed the largest file size (ulimit -f)",)
-_VERSIONS: Final = ("the Spark of the cluster and the local PySpark have different versions",)
+_VERSIONS: Final = ("the cluster's Spark and the local PySpark have different versions",)
 _ADVICE: Final[Mapping[str, tuple[str, ...]]] = {
     "No space left on device": _ROOM,
     "File too large": _LIMIT,

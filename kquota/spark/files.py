@@ -110,7 +110,7 @@ def laid_out(paths: Iterable[Path], folder: Path, suffix: str, elsewhere: Iterab
 
 
 def _laid(path: Path, place: Path) -> Path:
-    """A link to a file, or a copy of a pipe, `<(zcat ...)`. The suffix .gz tells Spark that it is gzipped."""
+    """A link to a file, or a copy of a pipe, `<(zcat ...)`. Spark recognizes gzip by the suffix .gz."""
     if path.is_file():
         place.symlink_to(path.resolve())
     else:

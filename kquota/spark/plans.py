@@ -124,7 +124,7 @@ def _complaint() -> Column:
 
 
 def first_wrong(partitions: DataFrame, plan: PlanFrame) -> Invalid:
-    """The error for partitions that break a rule: the error of the plan's first such entry."""
+    """Return the error of the first entry of the plan that breaks a rule."""
     wrong = plan.frame.agg(F.min("wrong")).collect()[0][0]
     if wrong is not None:
         return Invalid(f"{plan.name}: {wrong['why']}")

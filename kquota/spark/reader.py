@@ -123,7 +123,7 @@ class Reader:
         return self.objects(name, map(json.dumps, rows), schema)
 
     def objects(self, name: str, rows: Iterable[str], schema: str) -> DataFrame:
-        """The same for rows that are JSON objects already."""
+        """A table from rows that are already JSON objects."""
         from pyspark.sql import functions as F
 
         folder = self.scratch / name

@@ -1,7 +1,7 @@
 """One Spark session for one command: silent, and without leftovers.
 
-It starts in parallel with the first work of the command, because a JVM needs seconds, and so do write rates of a live
-cluster.
+It starts in parallel with the first work of the command, because a JVM takes seconds to start, and so does a
+measurement of write rates on a live cluster.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class Leftovers:
 def leftovers(ports: Ports, standing: Standing, clock: Clock, older_than: float) -> Leftovers:
     """Return the values of `standing` that can be removed if they were seen for this many seconds.
 
-    The sightings are kept for the next look. Raises Refused if they cannot be kept.
+    The sightings are kept for the next check. Raises Refused if they cannot be kept.
     """
     every = removable(standing)
     sightings = seen(ports.memory.recall(), every, clock.now())

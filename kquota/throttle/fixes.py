@@ -59,21 +59,21 @@ def changes(standing: Standing, gone: Values) -> tuple[Change, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sightings:
-    """When each leftover was first seen without interruption. `doctor` keeps this between looks."""
+    """When each leftover was first seen without interruption. `doctor` keeps this between checks."""
 
     at: datetime
     first: Mapping[Setting, Mapping[str, datetime]] = field(default_factory=dict)
 
     def old(self, setting: Setting, value: str, seconds: float) -> bool:
-        """Return whether every look has found this leftover for that many seconds."""
+        """Return whether every check in that many seconds has found this leftover."""
         first = self.first.get(setting, {}).get(value)
         return first is not None and self.at - first >= timedelta(seconds=seconds)
 
 
 def seen(before: Sightings | None, leftovers: Values, now: datetime) -> Sightings:
-    """Return the sightings to keep after a look at `now`.
+    """Return the sightings to keep after a check at `now`.
 
-    A leftover that was missing, or in use, at an earlier look starts anew. If the clock went back, all leftovers start
+    A leftover that was missing, or in use, at an earlier check starts anew. If the clock went back, all leftovers start
     anew, because a clock that cannot be trusted must not make a leftover old.
     """
     known = before.first if before is not None and before.at <= now else {}

@@ -13,7 +13,7 @@ from kquota.throttle.fixes import Sightings
 
 
 class Memory(Protocol):
-    """What `doctor` remembers of one cluster. It must survive a power failure once `keep` has returned."""
+    """The memory of `doctor` for one cluster. It must survive a power failure once `keep` has returned."""
 
     def recall(self) -> Sightings | None:
         """Return the last kept sightings. None if there are none, or if they cannot be understood."""

@@ -148,7 +148,7 @@ def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRecovery:
-    """One look at a returning broker: its replicas out of sync, and what was listed and restored now.
+    """One check of a returning broker: its replicas out of sync, and what was listed and restored now.
 
     `unlimited` are brokers that take part but have no rate, because they are not alive.
     """
@@ -161,7 +161,7 @@ class BrokerRecovery:
 
     @property
     def done(self) -> bool:
-        """True if the broker has caught up and every throttle is restored, so that no other look is needed."""
+        """True if the broker has caught up and every throttle is restored, so that no other check is needed."""
         return not self.behind and not self.released.pending
 
 
@@ -170,7 +170,7 @@ def recover(
 ) -> BrokerRecovery:
     """Release replicas that are in sync again, list those that are not, and end the run when all are in sync.
 
-    Call it repeatedly. `going` is the run of the previous look of the same command. If another kquota changed its rate
+    Call it repeatedly. `going` is the run of the previous check of the same command. If another kquota changed its rate
     in the meantime, that rate is kept. Raises the errors of `bring`, and Refused if another kquota has ended the run,
     which is then not started again.
     """

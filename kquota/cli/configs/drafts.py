@@ -22,7 +22,7 @@ _WINDOW: Final = f"{SAMPLES} x {SAMPLE_MS // 1_000} s"
 def today(given: Mapping[str, str], option: str) -> Mapping[str, str]:
     """The pairs under Kafka's current names; stderr reports each change.
 
-    Raises Invalid for names without replacement.
+    Raises Invalid for a name that has no current equivalent.
     """
     for key, value in given.items():
         _must_have_shipped(key, value, given.get(CONTROLLER_MUTATION_RATE, given.get(_RATE)), option)

@@ -155,7 +155,7 @@ def topics_to_move(path: Path) -> tuple[str, ...]:
 
 
 def parse_topics(text: str, where: str) -> tuple[str, ...]:
-    """Parse the topics in Kafka's JSON, sorted. As for Kafka, a missing version means 1.
+    """Parse the topics in Kafka's JSON, sorted. As in Kafka, a missing version means 1.
 
     Raises Invalid with a message that begins with `where` (the file name), then line and column or the JSON path.
     """

@@ -1,4 +1,4 @@
-"""`reassign-partitions --list`: every running move of the cluster, whoever started it."""
+"""`reassign-partitions --list`: every running move of the cluster, including those of other clients."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def starving(standing: Standing, flow: MeasuredFlow | None) -> Iterator[str]:
             f"warning: broker {one.broker}: in-sync followers use {human_rate(one.keep_up)} of its leader rate of "
             f"{human_rate(one.rate)}. They are counted, but not delayed (KIP-73: IN < T). "
             + (
-                f"Producers write {human_rate(one.behind)} to what is behind, so it can never catch up: "
+                f"Producers write {human_rate(one.behind)} to replicas that are behind, so these can never catch up: "
                 if one.hopeless and one.behind
                 else f"{'Nothing' if one.hopeless else 'Little'} is left for replicas that fall behind: "
             )

@@ -103,7 +103,7 @@ def _with_partitions_in_reports(
 
 
 def _in_report(p: Partition, least: int | None, options: TopicsOptions) -> bool:
-    """Whether the partition is in one of the requested reports. `least` is min.insync.replicas, None if unknown.
+    """True if the partition is in one of the requested reports. `least` is min.insync.replicas, None if unknown.
 
     Several reports are combined, as in Kafka's tool.
     """

@@ -35,7 +35,7 @@ class WireLogDirs:
         return {broker.id: broker.rack for broker in self._wire.brokers().values()}
 
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
-        """Ask for all topics and filter the answer, because a broker would also need the partitions of each topic."""
+        """Ask for all topics and filter the answer, because a request for one topic must list its partitions."""
         answers = self._answers({broker: DescribeLogDirsRequest(topics=None) for broker in brokers})
         racks = self.brokers()
         found = []

@@ -115,7 +115,7 @@ def _moving(move: Any) -> PartitionReplicas:
 
 
 def _would_keep(move: Any, target: Replicas) -> bool:
-    """Whether the controller would keep what the move adds or removes, because `target` has nothing to put there."""
+    """True if the controller would keep what the move adds or removes, because `target` has nothing to put there."""
     before = set(move.replicas) - set(move.adding_replicas)
     adds, removes = set(target) - before, set(move.replicas) - set(target)
     return bool((move.adding_replicas and not adds) or (move.removing_replicas and not removes))

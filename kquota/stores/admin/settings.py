@@ -1,4 +1,4 @@
-"""Dynamic configs of topics and brokers on the Admin API: reads, and changes on the condition of an unchanged value."""
+"""Dynamic configs of topics and brokers on the Admin API: reads, and changes that require an unchanged value."""
 
 from __future__ import annotations
 

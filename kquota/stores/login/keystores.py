@@ -60,7 +60,7 @@ class KeyPair:
 
 
 def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
-    """Return the certificates of the trust store in PEM. None without a trust store: the system's own is then used.
+    """Return the certificates of the trust store in PEM, or None to use those of the system.
 
     Raises Invalid. The message names the file and the property.
     """

@@ -34,7 +34,7 @@ def access(
     tell: Callable[[str], None],
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Access:
-    """Return the login from the two files. Without `sasl_file`, KAFKA_OPTS names it, as for Kafka's tools.
+    """Return the login from the two files. Without `sasl_file`, KAFKA_OPTS names it, as with Kafka's tools.
 
     Raises Invalid. Messages name the file and the setting, but no value that may be secret.
     """

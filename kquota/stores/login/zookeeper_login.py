@@ -30,5 +30,5 @@ class Access:
 
     @property
     def logs_in(self) -> bool:
-        """True with a user or TLS."""
+        """True if the session has a user or uses TLS."""
         return self.tls is not None or self.digest is not None

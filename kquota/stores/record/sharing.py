@@ -23,7 +23,7 @@ from kquota.stores.zookeeper.znodes import Znodes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharingPlan:
-    """What `share` does. `setup` is the topic to create, None if it exists. `marker`: it writes the marker znode."""
+    """The steps of `share`. `setup` is the topic to create, None if it exists. `marker`: it writes the marker znode."""
 
     setup: topic_setup.Setup | None
     marker: bool
@@ -94,7 +94,7 @@ class Sharing:
             raise Incomplete((error, created, NextStep.UNSHARE_RECORD), [self.topic], []) from error
 
     def condition(self) -> Condition | None:
-        """Return the state of the record, None without one. Raises Forbidden if this user cannot see the topic."""
+        """Return the state of the record, None if there is none. Raises Forbidden if this user cannot see the topic."""
         found = topic_setup.describe(self.wire, self.topic)
         if found is None:
             return None
@@ -148,7 +148,7 @@ class Sharing:
 def _used(at: Sharing, wanted: SharingPlan) -> RecordedRuns:
     log = topic_log.find(at.wire, at.topic)
     if log is None:
-        raise Refused(f"topic {at.topic}: it was created and no longer exists")
+        raise Refused(f"topic {at.topic}: it no longer exists. Run the command again")
     if at.znodes is not None and wanted.marker:
         _mark(at.znodes, at.topic, log.identity)
     runs = RecordedRuns(at.files, _record(at, log))

@@ -254,7 +254,7 @@ class TopicRecord:
         self._refresh()
 
     def _must_be(self, mine: Lock) -> None:
-        """Raise Busy if the lock was another's at the last reading. `append` alone would not detect that any more."""
+        """Raise Busy if another process held the lock at the last reading. `append` would no longer detect it."""
         found = self._found(forced=True)
         if found is None or found.term != mine.term:
             raise self._taken_over()

@@ -133,7 +133,7 @@ class ZnodeRecord:
                 raise
 
     def _must_not_be_taken_over(self) -> None:
-        """After a lost session, check the lock in the new session that kazoo opens. Raises Busy if it is another's."""
+        """After a lost session, check the lock in the new session that kazoo opens. Raises Busy if another has it."""
         for _ in range(_NEW_SESSION_LOOKS):
             with contextlib.suppress(Unreachable):
                 self.operations()

@@ -52,7 +52,7 @@ def written(run: Run) -> dict[str, Any]:
 def changed(before: Run, after: Run) -> dict[str, Any]:
     """Return the fields that change `before` to `after`, two versions of the same run.
 
-    Of `taken`, these are the items that differ, and as `gone` those that were removed.
+    For `taken`, these are the items that differ, with the removed ones as `gone`.
     """
     document = {
         name: write(getattr(after, name))

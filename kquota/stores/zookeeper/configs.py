@@ -39,7 +39,7 @@ class Open:
 class ZooKeeperConfigs:
     """Topic and broker configs in their znodes, without the static configs of the brokers.
 
-    `unreadable` is called for every node and value that brokers cannot read either. They are left out.
+    `unreadable` is called for every znode and value that brokers cannot read either. They are left out.
     """
 
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None], fence: Fence | None = None) -> None:
@@ -55,7 +55,7 @@ class ZooKeeperConfigs:
         return self._resources(kind, self._znodes.children(f"/config/{kind}"), f"/config/{kind}")
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-        """The broker need not be alive. Raises Refused if only one node is requested and it cannot be read."""
+        """The broker need not be alive. Raises Refused if only one znode is requested and it cannot be read."""
         nodes = self._znodes.read_all(f"/config/{entity_path(resource)}" for resource in resources)
         missing = self._missing([r for r in resources if nodes[f"/config/{entity_path(r)}"] is None])
         found: dict[Resource, tuple[Entry, ...]] = {}
@@ -71,7 +71,7 @@ class ZooKeeperConfigs:
         return found
 
     def alter(self, changes: Sequence[ConfigChange]) -> None:
-        """Write the changes in one transaction, on the condition that the nodes are unchanged since they were read.
+        """Write the changes in one transaction, which fails if a znode has changed since it was read.
 
         Raises Invalid for a bad value, because brokers do not check it here, and Conflict if other clients keep writing
         first.
@@ -79,7 +79,8 @@ class ZooKeeperConfigs:
         for change in changes:
             must_be_sound(change)
         if missing := self._missing([change.resource for change in changes]):
-            raise Refused(f"{', '.join(map(str, missing))} does not exist; nothing was written")
+            do = "does" if len(missing) == 1 else "do"
+            raise Refused(f"{', '.join(map(str, missing))} {do} not exist; nothing was written")
         edits = {entity_path(change.resource): _edit(change) for change in changes}
         self._znodes.alter_configs(edits, also=self._fence.operations)
         self._fence.committed()

@@ -42,7 +42,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         self._brokers = znodes.names.bootstrap_server
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
-        """Read the topics' nodes too: only they have moves from the Admin API (since Kafka 2.4)."""
+        """Also read the znodes of the topics: only these have moves from the Admin API (since Kafka 2.4)."""
         node = self._znodes.read(SUBMITTED)
         every = [(topic, f"{EVERY_TOPIC}/{topic}") for topic in self._znodes.children(EVERY_TOPIC)]
         nodes = self._znodes.read_all(path for _, path in every)
@@ -70,7 +70,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return {setting: configs[entity_path(setting.resource)].get(setting.key) for setting in settings}
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
-        """Write transactions on the condition that the nodes have the versions that were read.
+        """Write transactions that fail if a znode has changed since it was read.
 
         One transaction has all changes, unless they are too large for ZooKeeper. A change to the current value is
         skipped, because every reader sees the result of a transaction at once.
@@ -100,7 +100,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
 
     @property
     def largest_submission(self) -> int | None:
-        """All moves must fit into one node, which the controller deletes when the last of them has ended."""
+        """All moves must fit into one znode, which the controller deletes when the last of them has ended."""
         return _SUBMISSION_BYTES
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
@@ -110,7 +110,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return {topic: int(config.get(MIN_IN_SYNC, 1)) for topic, config in found.items()}
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Create the node that the controller reads once and deletes when its last move has ended.
+        """Create the znode that the controller reads once and deletes when its last move has ended.
 
         Waits until the brokers have had time to apply earlier config changes, because ZooKeeper does not report when
         they do. A move that starts earlier starts without its throttle (3 MB at 20 kB/s were copied at once).
@@ -128,8 +128,8 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         data = json.dumps({"version": 1, "partitions": sent}, separators=(",", ":")).encode()
         if len(data) > _LARGEST_NODE:
             raise Refused(
-                f"{SUBMITTED} would have {len(data):,} bytes, and ZooKeeper accepts {_LARGEST_NODE:,}: split the plan "
-                f"({len(sent):,} partitions) into smaller ones, or use {self._brokers}"
+                f"{SUBMITTED} would have {len(data):,} bytes, but ZooKeeper accepts at most {_LARGEST_NODE:,}. Split "
+                f"the plan ({len(sent):,} partitions) into smaller ones, or use {self._brokers}"
             )
         self._let_brokers_act()
         try:
@@ -143,17 +143,17 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return refused
 
     def _occupied(self) -> str:
-        """Return why nothing can be submitted. The node stays if a moving topic is deleted (seen on 3.9.1)."""
+        """Return why nothing can be submitted. The znode stays if a moving topic is deleted (seen on 3.9.1)."""
         node = self._znodes.read(SUBMITTED)
         topics = sorted({p["topic"] for p in json_object(node, SUBMITTED).get("partitions", ())})
         nodes = self._znodes.read_all(f"{EVERY_TOPIC}/{topic}" for topic in topics)
         there = {topic: found for topic in topics if (found := nodes[f"{EVERY_TOPIC}/{topic}"]) is not None}
         if topics and not submitted(node, there):
             return (
-                f"ZooKeeper: {SUBMITTED} holds only topics that were deleted while they moved "
-                f"({', '.join(topics[:5])}{', …' if len(topics) > 5 else ''}): Kafka did not delete it and accepts no "
-                f"other while it exists; use {self._brokers}, or delete it and then /controller with "
-                "zookeeper-shell, so that a new controller reads it again"
+                f"ZooKeeper: {SUBMITTED} names only topics that were deleted while they moved "
+                f"({', '.join(topics[:5])}{', …' if len(topics) > 5 else ''}). Kafka did not delete the znode, "
+                f"and accepts no other moves while it exists. Use {self._brokers}, or delete the znode and then "
+                "/controller with zookeeper-shell, so that the brokers elect a new controller"
             )
         return (
             f"ZooKeeper: {SUBMITTED} exists, because its moves have not ended: over ZooKeeper, Kafka "
@@ -175,7 +175,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
     def _with_states(
         self, partitions: Mapping[TopicPartition, PartitionReplicas]
     ) -> dict[TopicPartition, PartitionReplicas]:
-        """Add leaders and in-sync replicas, which are not in the node of the topic."""
+        """Add leaders and in-sync replicas, which are not in the znode of the topic."""
         paths = {name: f"{EVERY_TOPIC}/{name.topic}/partitions/{name.partition}/state" for name in partitions}
         nodes = self._znodes.read_all(paths.values())
         found = {}

@@ -1,4 +1,4 @@
-"""The Quotas port on ZooKeeper (KIP-55, KIP-124): the node of each entity, and the client quotas in it."""
+"""The Quotas port on ZooKeeper (KIP-55, KIP-124): the znode of each entity, and the client quotas in it."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _NO_ROOM: Final = (
 class ZooKeeperQuotas:
     """Client quotas in `/config/users`, `/config/clients` and `/config/ips`.
 
-    `unreadable` is called, once for each describe, for every node and value that brokers cannot read either. They are
-    left out.
+    `unreadable` is called, once for each describe, for every znode and value that brokers cannot read either. They
+    are left out.
     """
 
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None]) -> None:
@@ -86,7 +86,7 @@ class ZooKeeperQuotas:
     def _configs(
         self, paths: Mapping[Entity, str], nodes: Mapping[str, Node | None]
     ) -> Mapping[Entity, Mapping[str, str]]:
-        """Return the config of each node. One that cannot be read does not affect the others."""
+        """Return the config of each znode. One that cannot be read does not affect the others."""
         configs = {}
         for entity, path in paths.items():
             try:
@@ -116,7 +116,7 @@ class ZooKeeperQuotas:
         must_carry(entities)
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
-        """Write in as few transactions as possible. A node that cannot be written does not affect the others."""
+        """Write in as few transactions as possible. A znode that cannot be written does not affect the others."""
         room = self._room()
         undone = {replacement.entity: _NO_ROOM for replacement in batch[room:]}
         self._replace(batch[:room], undone)
@@ -222,7 +222,7 @@ def _is_ipv6(name: str) -> bool:
 
 
 def _registered(node: Node | None) -> int:
-    """Return the version of a broker's own node, 0 if it cannot be read."""
+    """Return the version of a broker's own znode, 0 if it cannot be read."""
     try:
         version = json.loads(node.data)["version"] if node is not None else 0
     except (ValueError, KeyError, TypeError):

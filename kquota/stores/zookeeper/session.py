@@ -80,7 +80,7 @@ def _waited(
     """Wait for the session. Returns None, or the error, at once if another attempt cannot help."""
     begun = time.monotonic()
     states: list[str] = []
-    # A refused login ends the session right after its start, maybe between two looks at it.
+    # A refused login ends the session right after its start, maybe between two checks of it.
     client.add_listener(states.append)
     live = client.start_async()
     asked = False

@@ -1,7 +1,7 @@
-"""Partitions and running moves in ZooKeeper's nodes (KIP-455).
+"""Partitions and running moves in ZooKeeper's znodes (KIP-455).
 
-A move that was submitted over ZooKeeper is in /admin/reassign_partitions, one through the Admin API only in the node of
-its topic. Since Kafka 2.4, the node of the topic also has the progress of the controller.
+A move that was submitted over ZooKeeper is in /admin/reassign_partitions. One that was submitted through the Admin API
+is only in the znode of its topic. Since Kafka 2.4, that znode also has the progress of the controller.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def submitted(node: Node | None, topics: Mapping[str, Node]) -> dict[TopicPartit
 def partitions(
     topic: str, document: Mapping[str, Any], submitted: Mapping[TopicPartition, Replicas]
 ) -> dict[TopicPartition, PartitionReplicas]:
-    """Return every partition in a topic's node with its submission. The node has no leaders and in-sync replicas."""
+    """Return every partition in a topic's znode with its submission, but without leaders and in-sync replicas."""
     found = {}
     for number, ids in sorted(document.get("partitions", {}).items(), key=lambda item: int(item[0])):
         name, replicas = TopicPartition(topic, int(number)), brokers(ids)
@@ -61,7 +61,7 @@ def partitions(
 def running(
     documents: Mapping[str, Mapping[str, Any]], submitted: Mapping[TopicPartition, Replicas]
 ) -> dict[TopicPartition, PartitionReplicas]:
-    """Return all moving partitions, those of the submission and those in the nodes of topics."""
+    """Return all moving partitions, those of the submission and those in the znodes of topics."""
     moving = {
         topic for topic, found in documents.items() if found.get("adding_replicas") or found.get("removing_replicas")
     }
@@ -74,7 +74,7 @@ def running(
 
 
 def brokers(ids: Iterable[int]) -> Replicas:
-    """Return the list of broker ids in a node."""
+    """Return the list of broker ids in a znode."""
     return tuple(map(BrokerId, ids))
 
 

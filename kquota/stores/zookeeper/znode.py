@@ -18,7 +18,7 @@ NOTIFICATIONS: Final = "/config/changes"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """A znode's data, its version for a conditional write, the number of its children, and the transaction `made` that
-    created it. Of two znodes, the one with the higher `made` is newer.
+    created it. The newer of two znodes has the higher `made`.
     """
 
     data: bytes
@@ -87,7 +87,7 @@ def decoded(node: str) -> str:
 
 
 def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
-    """Return the config in a node. Raises Refused if Kafka did not write it, because kquota must not replace it."""
+    """Return the config in a znode. Raises Refused if Kafka did not write it, because kquota must not replace it."""
     if node is None or not node.data:
         return {}
     document = json_in(node.data)
@@ -101,7 +101,7 @@ def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
 
 
 def config_written(path: str, node: Node | None, config: Mapping[str, str]) -> Operation:
-    """Return the operation that writes `config` to a node, or creates the node. Its other content does not change."""
+    """Return the operation that writes `config` to a znode, or creates the znode. Its other content does not change."""
     document = json_in(node.data) if node is not None and node.data else {}
     data = _dumped({"version": 1} | document | {"config": dict(config)})
     return Create(path=path, data=data) if node is None else SetData(path=path, data=data, version=node.version)
@@ -119,7 +119,7 @@ def notification(entity_path: str) -> Operation:
 
 
 def parents_of(entity_path: str) -> list[str]:
-    """Return the znodes between /config and the node of an entity."""
+    """Return the znodes between /config and the znode of an entity."""
     parts = entity_path.split("/")
     return ["/config/" + "/".join(parts[:depth]) for depth in range(1, len(parts))]
 

@@ -122,7 +122,7 @@ class Znodes:
         everything is read and edited again. A config that its edit does not change is not written. Raises Conflict if
         other clients keep writing first, Refused for a transaction of more than `largest` bytes.
 
-        `known` replaces the first reading: nodes that are missing in it do not exist. It may be stale, because the
+        `known` replaces the first reading: znodes that are missing in it do not exist. It may be stale, because the
         write checks the versions. `also` returns more operations for the transaction. It is called for each attempt.
         """
         for attempt in range(MERGE_ATTEMPTS):
@@ -142,7 +142,7 @@ class Znodes:
         )
 
     def config(self, entity_path: str) -> dict[str, str]:
-        """Return the config of one entity, {} if it has none. Raises Refused if Kafka did not write the node."""
+        """Return the config of one entity, {} if it has none. Raises Refused if Kafka did not write the znode."""
         return config_in(self.read(f"/config/{entity_path}"), entity_path)
 
     def committed(self, operations: Sequence[Operation]) -> bool:

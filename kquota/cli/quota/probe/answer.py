@@ -79,7 +79,7 @@ class ProbeShown(Part):
     explained: Explanation = hidden()
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """Yield the lines of the text output."""
         load, cluster = self.of, self.explained.cluster
         assert self.explained.client is not None
         yield from wrapped("client", whom(self.explained.client))
@@ -104,7 +104,7 @@ class ThrottledShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingShown(Part):
-    """What one broker, or the controller (None), accepted; rates are per second."""
+    """The load that one broker, or the controller (None), accepted. Rates are per second."""
 
     broker: BrokerId | None
     rate: float = key(form=rounded(3))
@@ -116,7 +116,7 @@ class ReadingShown(Part):
     verdict: Verdict = key(form=_name)
 
     def row(self, kind: Kind) -> list[str]:
-        """For people."""
+        """Yield the lines of the text output."""
         got = human_rate(self.rate) if kind in BYTES else f"{_three(self.rate)}/s"
         cells = ["controller" if self.broker is None else str(self.broker), got]
         if self.expected is None or self.difference is None:

@@ -109,7 +109,7 @@ def found(limit: Limit) -> LimitFound:
 
 
 def plan(wanted: Ladder) -> str:
-    """What the probe will do, and how long it takes."""
+    """Describe the steps of the probe, its duration and its partitions."""
     return (
         f"creating, growing and deleting topics for about {wanted.lasting:.0f} s, with at most {wanted.alive:,} "
         "partitions"

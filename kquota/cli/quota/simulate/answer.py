@@ -33,7 +33,7 @@ _BARS: Final = " ▁▂▃▄▅▆▇█"
 
 
 def _quotas(held: Quotas) -> dict[str, object]:
-    """A limit for each simulated key, null without one."""
+    """The limit of each simulated key, null if it has none."""
     limits = {key: held.limits.get(key) for key, row in QUOTA_KEYS.items() if row.simulated}
     return {**limits, "window_num": held.samples}
 
@@ -216,7 +216,7 @@ def _flow_lines(flow: Flow) -> Iterator[str]:
     if flow.first_wait is None:
         yield "Throttled    never"
     else:
-        empty = f"; {flow.rejected:,} of the fetches were answered empty and sent again" if flow.rejected else ""
+        empty = f"; {flow.rejected:,} of the fetches got an empty answer and were sent again" if flow.rejected else ""
         yield (
             f"Throttled    {counted(flow.delayed, 'time')} by its {' and its '.join(flow.by)}, first for "
             f"{flow.first_wait:,} ms, at most for {flow.worst_wait:,} ms{empty}"

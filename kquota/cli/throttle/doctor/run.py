@@ -1,4 +1,4 @@
-"""`kquota throttle doctor`: find problems, and with --fix remove leftovers and look again."""
+"""`kquota throttle doctor`: find problems, and with --fix remove leftovers and check again."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
 
 
 def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bool) -> Examination:
-    """Remove leftovers, look again, and report what remains."""
+    """Remove leftovers, check again, and report what remains."""
     hold = world.Hold(doing="throttle doctor --fix", cautious=True)
     with world.throttling(at, options.state_dir, holding=hold) as ports:
         _must_know_all_runs(ports)

@@ -29,7 +29,7 @@ class ThrottleSet(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovering(Answer):
-    """One look at a returning broker, like `kquota.throttle.set_and_clear.BrokerRecovery`."""
+    """One check of a returning broker, like `kquota.throttle.set_and_clear.BrokerRecovery`."""
 
     run: str | None
     done: bool
@@ -73,7 +73,7 @@ def _outcome(held: HeldThrottle, record: str | None, alone: KquotaError | None, 
 
 
 def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recovering:
-    """Return the answer to one look. Unless it is the `last` one, the broker is behind, and another look follows."""
+    """Return the answer to one check. Unless it is the `last` one, the broker is behind, and another check follows."""
     notes = tuple(remaining(seen.released)) if last else ()
     if seen.done:
         notes += (f"broker {broker} is in sync everywhere: nothing of this throttle remains set",)

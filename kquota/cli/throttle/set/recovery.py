@@ -1,4 +1,4 @@
-"""`kquota throttle set --recovering`: throttle a returning broker until it is in sync, or look once."""
+"""`kquota throttle set --recovering`: throttle a returning broker until it is in sync, or check once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EVERY_SECONDS: Final = 2.0
 def recover(
     at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, *, once: bool
 ) -> Generator[Recovering]:
-    """List the replicas that are out of sync, and release each that rejoins. Yields an answer for each look."""
+    """List the replicas that are out of sync, and release each that rejoins. Yields an answer for each check."""
     seen = _look(at, state_dir, broker, rate)
     try:
         while not once and seen.behind:
@@ -49,7 +49,7 @@ def recover(
 
 
 def would_recover(at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate) -> ThrottleSet:
-    """Return the changes of the first look."""
+    """Return the changes of the first check."""
     with world.throttling(at, state_dir) as ports:
         _must_exist(ports, broker)
         snapshot = ports.cluster.snapshot(None)
@@ -62,7 +62,7 @@ def would_recover(at: world.Where, state_dir: Path | None, broker: BrokerId, rat
 def _look(
     at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, going: Run | None = None
 ) -> BrokerRecovery:
-    """Take one look on a new connection. Between two looks, others may write, and the broker may stop."""
+    """Check once on a new connection. Between two checks, others may write, and the broker may stop."""
     with world.throttling(at, state_dir, holding=world.Hold(doing=f"throttle set --recovering {broker}")) as ports:
         _must_exist(ports, broker)
         seen = set_and_clear.recover(ports.cluster, ports.runs, ports.clock, broker, rate, going)
