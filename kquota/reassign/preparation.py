@@ -125,12 +125,14 @@ def _confirmed(cluster: MoveCluster, clock: Clock, plan: Plan, found: Snapshot, 
     """
     if not cluster.stale_seconds:
         return found
+    places = _places(plan, found)
     for _ in range(_LOOKS):
         clock.sleep(max(0.0, began + cluster.stale_seconds - clock.monotonic()))
-        began, before = clock.monotonic(), _places(plan, found)
+        began, before = clock.monotonic(), places
         found = cluster.snapshot(plan.topics)
         guard.check_names(plan, found)
-        changed = [name for name, place in _places(plan, found).items() if place != before[name]]
+        places = _places(plan, found)
+        changed = [name for name in places if places[name] != before[name]]
         if not changed:
             return found
     raise Refused(
