@@ -30,7 +30,7 @@ ESTIMATED: Final = (1_000, 10_000, 100_000, 1_000_000)
 class Point:
     """Seconds of each round for so many quotas or partitions; `theirs` of Kafka's tool, empty where it has none.
 
-    `reckoned` when Kafka's tool was called for one of them and multiplied.
+    `estimated` when Kafka's tool was called for one of them and multiplied.
     """
 
     command: str
@@ -38,7 +38,7 @@ class Point:
     size: int
     ours: Sequence[float]
     theirs: Sequence[float] = ()
-    reckoned: bool = False
+    estimated: bool = False
 
 
 def sections() -> list[Section]:
@@ -49,7 +49,7 @@ def sections() -> list[Section]:
             each.command,
             f"{each.size:,} {each.of}",
             spread(each.ours),
-            f"{spread(each.theirs)}{' (reckoned)' if each.reckoned else ''}" if each.theirs else "",
+            f"{spread(each.theirs)}{' (estimated)' if each.estimated else ''}" if each.theirs else "",
         ]
         for each in points
     ]
@@ -80,7 +80,7 @@ def _applied(found: Sandbox) -> Iterator[Point]:
     for size in QUOTAS:
         say(f"quota apply, {size:,} quotas")
         ours = [applied(found, size) for _ in range(ROUNDS)]
-        yield Point(command="quota apply", of="quotas", size=size, ours=ours, theirs=[size * a_call], reckoned=True)
+        yield Point(command="quota apply", of="quotas", size=size, ours=ours, theirs=[size * a_call], estimated=True)
 
 
 def _verified(found: Sandbox) -> Iterator[Point]:

@@ -17,9 +17,9 @@ from bench.measured import Measured
 from bench.race import cost, kquota, say
 from bench.servers import brokers
 from kquota.cli.world import until_seen
-from kquota.quota.apply import apply
+from kquota.quota.actions import apply
 from kquota.quota.difference import difference
-from kquota.quota.document import read
+from kquota.quota.document_text import read
 from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Sandbox, kafka_tool
 from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
@@ -70,7 +70,9 @@ def in_zookeeper() -> list[Measured]:
             batches: list[float] = []
             difference_ = difference(document, quotas.everything(), prune=False)
             started = time.perf_counter()
-            outcome = apply(quotas, difference_, until_seen(), lambda _: batches.append(time.perf_counter() - started))
+            outcome = apply(
+                quotas, difference_.replacements, until_seen(), lambda _: batches.append(time.perf_counter() - started)
+            )
             assert not outcome.undone
             force = _until_throttled(found.bootstrap) - started
             again = cost(kquota("quota", "apply", "--zookeeper", found.zookeeper, str(every), "--yes")).seconds

@@ -76,7 +76,7 @@ def _asked(history: Path) -> list[Answered]:
 
 
 def _promised(each: Answered, every: Sequence[Answered]) -> Answered:
-    """Whether the promises of issue 6 apply: to Spark, on stored growth."""
+    """True if the promises of issue 6 apply: to Spark, on stored growth."""
     if (each.engine, each.how) != ("spark", "grown") or each.rows == TEN * A_DAY:
         return each
     if each.rows == FIFTY * A_DAY:
@@ -172,6 +172,7 @@ _COLUMNS: Final = (
         "size": "pmod(xxhash64(number), 5000000000) + hour * pmod(xxhash64(number, 1), 100000000)",
         "grown": "if(hour = 0, null, pmod(xxhash64(number, 1), 100000000))",
         "start_offset": "if(leader, hour * 1000, null)",
+        "local_start_offset": "hour * 1000",
         "end_offset": "hour * 10000 + number",
         "future": "false",
         "in_sync": "true",

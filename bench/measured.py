@@ -13,7 +13,7 @@ from bench.section import Section, verdict
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """Seconds of each round; `promised` is the most that README states; `theirs` is what Kafka's tool takes for
-    it, reckoned from some calls.
+    it, estimated from some calls.
 
     `megabytes` is the most memory of all rounds, None where nothing is promised of it.
     """
@@ -27,7 +27,7 @@ class Measured:
 
     @property
     def kept(self) -> bool:
-        """Whether the promise holds."""
+        """True if the promise holds."""
         fast = self.promised is None or statistics.median(self.ours) <= self.promised
         return fast and (self.promised_megabytes is None or (self.megabytes or 0) <= self.promised_megabytes)
 

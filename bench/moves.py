@@ -79,7 +79,7 @@ def _scale() -> list[Measured]:
             megabytes=max(cost["megabytes"] for cost in costs),
             promised_megabytes=PLAN_MEGABYTES,
         ),
-        Measured(name="  ... the way back and the run's id", ours=tuple(cost["record"] for cost in costs)),
+        Measured(name="  ... the rollback plan and run's id", ours=tuple(cost["record"] for cost in costs)),
         Measured(
             name="  ... verify, after the cluster's answer",
             ours=tuple(cost["verify"] for cost in costs),

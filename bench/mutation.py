@@ -27,12 +27,11 @@ from bench.section import Section, verdict
 from bench.servers import brokers
 from kquota.mutation import Creation, create_topics
 from kquota.mutation.actions import MutationWork
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
+from kquota.quota.limits import QuotaChange
 from kquota.sandbox.cluster import Sandbox
 from kquota.sandbox.servers import HOST, free_ports
-from kquota.simulate.bucket import Bucket
-from kquota.simulate.delay import Mutations
+from kquota.simulate.delay import Bucket, Mutations
 from kquota.simulate.load import rounds
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas

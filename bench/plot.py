@@ -9,7 +9,7 @@ from typing import Any, Final
 
 _OURS: Final = {"color": "#1f6feb", "marker": "o", "label": "kquota"}
 _THEIRS: Final = {"color": "#b35900", "marker": "s", "linestyle": "--", "label": "Kafka's tool"}
-_RECKONED: Final = {**_THEIRS, "marker": "x", "linestyle": ":", "label": "Kafka's tool, one call x size"}
+_ESTIMATED: Final = {**_THEIRS, "marker": "x", "linestyle": ":", "label": "Kafka's tool, one call x size"}
 _STYLE: Final[dict[Any, object]] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "kquota",
@@ -38,7 +38,7 @@ def draw(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
             _line(panel, points, "ours", _OURS)
             theirs = [row for row in points if row["theirs"]]
             if theirs:
-                _line(panel, theirs, "theirs", _RECKONED if theirs[0]["reckoned"] else _THEIRS)
+                _line(panel, theirs, "theirs", _ESTIMATED if theirs[0]["estimated"] else _THEIRS)
             panel.set(xscale="log", yscale="log", xlabel=points[0]["of"])
             panel.set_title(command, fontsize=9)
             panel.grid(alpha=0.3, which="major")

@@ -10,8 +10,8 @@ from bench.measured import measured
 from bench.race import Race, kquota, raced, run
 from bench.section import Section
 from bench.servers import brokers
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
+from kquota.quota.limits import QuotaChange
 from kquota.sandbox.cluster import Sandbox, kafka_tool
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas

@@ -60,7 +60,7 @@ class Result:
 
     @property
     def kept(self) -> bool:
-        """Whether the promises hold."""
+        """True if the promises hold."""
         race = self.race
         fast = race.promised is None or self.ratio <= race.promised
         return fast and (race.megabytes is None or self.megabytes <= race.megabytes)

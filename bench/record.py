@@ -56,7 +56,7 @@ class Compared:
 
     @property
     def kept(self) -> bool:
-        """Whether the promise holds."""
+        """True if the promise holds."""
         return self.more <= MOST_SECONDS
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from bench.race import say
 from kquota.sandbox import cluster
@@ -14,13 +15,16 @@ from kquota.sandbox.jars import NEWEST
 
 @contextmanager
 def brokers(
-    of: str, kafka: str = NEWEST, count: int = 3, properties: Mapping[str, str] | None = None
+    of: str, kafka: str = NEWEST, count: int = 3, properties: Mapping[str, str] | None = None, *, tiered: bool = False
 ) -> Iterator[Sandbox]:
-    """This number of brokers of that version, in a sandbox with the name of its purpose."""
+    """This number of brokers of that version, in a sandbox with the name of its purpose, `tiered` or not."""
     name = f"bench-{of}"
     say(f"starting Kafka {kafka} for {of} ...")
     # Outside of the try: a sandbox that already runs belongs to another process.
-    found = cluster.up(name=name, kafka=kafka, brokers=count, properties=properties or {}, owner_pid=os.getpid())
+    more: dict[str, Any] = {"tiered": True} if tiered else {}
+    found = cluster.up(
+        name=name, kafka=kafka, brokers=count, properties=properties or {}, owner_pid=os.getpid(), **more
+    )
     try:
         yield found
     finally:

@@ -19,7 +19,7 @@ from kquota.cli.main import COMMANDS, app
 from kquota.quota_keys import quotas_of
 from kquota.sandbox.jars import RELEASES
 from kquota.settings.resource import BROKERS, TOPICS
-from kquota.terms import ENTITY_TYPES, THROTTLE_LISTS, THROTTLE_RATES
+from kquota.terms import ENTITY_TYPES, REMOTE_RATES, THROTTLE_LISTS, THROTTLE_RATES
 
 HERE: Final = Path(__file__).parent
 FILES: Final = ("kquota.bash", "_kquota", "kquota.fish")
@@ -62,6 +62,7 @@ TOPIC_CONFIGS: Final = (
 )
 """All topic configs of Kafka 4.3, in addition to throttled replica lists."""
 BROKER_CONFIGS: Final = (
+    *REMOTE_RATES,
     *("log.cleaner.io.max.bytes.per.second", "max.connection.creation.rate", "max.connections"),
     *("max.connections.per.ip", "num.io.threads", "num.network.threads", "num.replica.fetchers"),
 )

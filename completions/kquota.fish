@@ -279,6 +279,7 @@ O	kquota	--version	once	flag	Print the version and exit
 O	kquota	--help	once	flag	Show this message and exit
 C	kquota configs	Set and show quotas, and configs of topics and brokers, like kafka-configs
 O	kquota configs	--bootstrap-server	once	free	Kafka brokers
+O	kquota configs	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
 O	kquota configs	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota configs	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota configs	--command-config	once	files	Java properties with the client'\''s security settings
@@ -310,12 +311,13 @@ O	kquota configs	--output	once	text|json|tsv	Format of stdout
 O	kquota configs	--help	once	flag	Show this message and exit
 C	kquota reassign-partitions	Move partitions under a throttle, and restore every throttle exactly as it was
 O	kquota reassign-partitions	--bootstrap-server	once	free	Kafka brokers
+O	kquota reassign-partitions	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
 O	kquota reassign-partitions	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota reassign-partitions	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota reassign-partitions	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota reassign-partitions	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota reassign-partitions	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota reassign-partitions	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
+O	kquota reassign-partitions	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota reassign-partitions	--generate	once	flag	Propose a plan for the given topics
 O	kquota reassign-partitions	--execute	once	flag	Start the moves of the plan, throttled
 O	kquota reassign-partitions	--verify	once	flag	Report whether the moves have ended
@@ -328,19 +330,20 @@ O	kquota reassign-partitions	--disable-rack-aware	once	flag	For --generate: igno
 O	kquota reassign-partitions	--seed	once	free	For --generate: repeat the proposal that printed this seed on stderr
 O	kquota reassign-partitions	--throttle	once	free	Limit for what each broker sends and receives, for example 50MB/s
 O	kquota reassign-partitions	--replication-quota	once	free	KIP-73'\''s name for --throttle
-O	kquota reassign-partitions	--replica-alter-log-dirs-throttle	once	free	Limit for what each broker copies between its own log dirs, like --throttle
+O	kquota reassign-partitions	--unthrottled	once	flag	Confirm that the copies need no throttle, so that kquota prints no note
+O	kquota reassign-partitions	--replica-alter-log-dirs-throttle	once	free	Limit for what each broker copies between its own log dirs
 O	kquota reassign-partitions	--throttle-whole-topics	once	flag	Throttle all replicas of a topic (*) if the list of its moving replicas is too long for a broker
 O	kquota reassign-partitions	--preserve-throttles	once	flag	Restore no throttle
-O	kquota reassign-partitions	--clear-all	once	flag	Clear all throttles, whoever set them, as Kafka'\''s --verify does
+O	kquota reassign-partitions	--clear-all	once	flag	Clear all throttles, also those of other tools and users, as Kafka'\''s --verify does
 O	kquota reassign-partitions	--additional	once	flag	Start even if other moves are running in the cluster
 O	kquota reassign-partitions	--disallow-replication-factor-change	once	flag	Refuse a plan that changes a replication factor
 O	kquota reassign-partitions	--timeout	once	free	How long to wait for moves between log dirs to start
-O	kquota reassign-partitions	--force	once	flag	Do what kquota refuses as dangerous
+O	kquota reassign-partitions	--force	once	flag	Run a command that kquota refuses as dangerous
+O	kquota reassign-partitions	--wait	once	flag	Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle
 O	kquota reassign-partitions	--reason	once	free	The reason, for colleagues
 O	kquota reassign-partitions	--dry-run	once	flag	Check everything and show what would be written
-O	kquota reassign-partitions	--state-dir	once	folders	Where runs are on record
+O	kquota reassign-partitions	--state-dir	once	folders	Folder of the journals of runs
 O	kquota reassign-partitions	--output	once	text|json|tsv	Format of stdout
-O	kquota reassign-partitions	--bootstrap-controller	once	free	
 O	kquota reassign-partitions	--help	once	flag	Show this message and exit
 C	kquota topics	Create, grow and delete topics under a mutation quota; list and describe them
 O	kquota topics	--bootstrap-server	once	free	Kafka brokers
@@ -373,6 +376,22 @@ O	kquota topics	--validate-only	once	flag	Let the controller check the change wi
 O	kquota topics	--output	once	text|json|tsv	Format of stdout
 O	kquota topics	--zookeeper	once	free	
 O	kquota topics	--help	once	flag	Show this message and exit
+C	kquota leader-election	Elect preferred leaders like kafka-leader-election, also in batches with a health check
+O	kquota leader-election	--bootstrap-server	once	free	Kafka brokers
+O	kquota leader-election	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota leader-election	--command-config	once	files	Java properties with the client'\''s security settings
+O	kquota leader-election	--election-type	once	preferred|unclean	preferred: the first replica becomes the leader
+O	kquota leader-election	--topic	once	topics	Topic of the partition; needs --partition
+O	kquota leader-election	--partition	once	free	Partition of the topic
+O	kquota leader-election	--path-to-json-file	once	files	The partitions: {"partitions":[{"topic":"foo","partition":1}]}
+O	kquota leader-election	--all-topic-partitions	once	flag	Every partition that needs an election of this type
+O	kquota leader-election	--batch	once	free	Partitions in one request
+O	kquota leader-election	--pause	once	free	With --batch: time between two batches, for example 5s
+O	kquota leader-election	--settle	once	free	With --batch: how long the cluster may take to become healthy after a batch
+O	kquota leader-election	--dry-run	once	flag	Print what would be written, without writing it
+O	kquota leader-election	--output	once	text|json	Format of stdout
+O	kquota leader-election	--admin.config	once	free	
+O	kquota leader-election	--help	once	flag	Show this message and exit
 C	kquota log-dirs	Show replica sizes like kafka-log-dirs, and record them in a history
 O	kquota log-dirs	--bootstrap-server	once	free	Kafka brokers
 O	kquota log-dirs	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
@@ -386,7 +405,7 @@ O	kquota log-dirs	--conf	many	free	Spark setting
 O	kquota log-dirs	--debug	once	flag	Show the traceback of an error, including Spark'\''s frames
 O	kquota log-dirs	--output	once	text|json	Format of stdout
 O	kquota log-dirs	--help	once	flag	Show this message and exit
-C	kquota move	Plan, estimate, follow, resume and undo partition moves
+C	kquota move	Plan, estimate, run, follow, resume and undo partition moves
 O	kquota move	--help	once	flag	Show this message and exit
 C	kquota move plan	Plan a move of the fewest bytes: drain or add brokers, set replication factors, repair racks, balance
 O	kquota move plan	--bootstrap-server	once	free	Kafka brokers
@@ -397,12 +416,14 @@ O	kquota move plan	--add	once	brokers,	Move a fair share of the bytes to these b
 O	kquota move plan	--replication-factor	once	free	Set N replicas for each partition
 O	kquota move plan	--repair-racks	once	flag	Spread each partition over as many racks as possible
 O	kquota move plan	--balance	once	flag	Bring every broker'\''s bytes within --tolerance of the mean
-O	kquota move plan	--tolerance	once	free	Largest distance from the mean bytes with --add and --balance
+O	kquota move plan	--balance-log-dirs	once	free	Even out the bytes in the log dirs of this broker
+O	kquota move plan	--tolerance	once	free	Largest distance from the mean bytes with --add, --balance and --balance-log-dirs
 O	kquota move plan	--topics	many	topics,	Move only these topics, repeatable
 O	kquota move plan	--brokers	once	brokers,	Place new replicas only on these brokers
 O	kquota move plan	--disk-limit	once	free	Highest disk usage of a broker that the plan may cause
 O	kquota move plan	--disk	once	free	Disk size of brokers that do not report it (before Kafka 3.3), for example 2TB
 O	kquota move plan	--history	many	files	Use sizes from the newest snapshot of a file or folder instead of the live sizes
+O	kquota move plan	--replica-alter-log-dirs-throttle	once	free	Limit for copies between log dirs, for example 50MB/s
 O	kquota move plan	--explain	once	flag	Show all moves on stderr, not only the first 20
 O	kquota move plan	--output	once	text|json	Format of stdout
 O	kquota move plan	--help	once	flag	Show this message and exit
@@ -412,6 +433,7 @@ O	kquota move estimate	--cluster	once	clusters	Cluster in ~/.config/kquota/confi
 O	kquota move estimate	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move estimate	--reassignment-json-file	once	files	The plan in the format of kafka-reassign-partitions, JSON lines or Parquet; a file or a folder
 O	kquota move estimate	--throttle	once	free	Replication throttle of each broker, for example 50MB/s
+O	kquota move estimate	--replica-alter-log-dirs-throttle	once	free	Limit for copies between the log dirs of a broker
 O	kquota move estimate	--deadline	once	free	Time in which the move must finish, for example 6h
 O	kquota move estimate	--nic	once	free	Network rate of each broker, for example 10Gbit/s
 O	kquota move estimate	--max-impact	once	free	Largest share of --nic for the throttle, for example 30%
@@ -429,8 +451,28 @@ O	kquota move estimate	--spark-remote	once	free	Spark Connect server that runs t
 O	kquota move estimate	--conf	many	free	Spark setting
 O	kquota move estimate	--debug	once	flag	Show the traceback of an error, including Spark'\''s frames
 O	kquota move estimate	--report	once	files	Also write the estimate as an HTML page, for example for a change ticket
+O	kquota move estimate	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move estimate	--output	once	text|json	Format of stdout
 O	kquota move estimate	--help	once	flag	Show this message and exit
+C	kquota move run	Run a whole move: check the cluster, throttle, move in waves, wait, and restore the throttle
+A	kquota move run	free
+O	kquota move run	--bootstrap-server	once	free	Kafka brokers
+O	kquota move run	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota move run	--command-config	once	files	Java properties with the client'\''s security settings
+O	kquota move run	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
+O	kquota move run	--throttle	once	free	Rate into and out of each broker, for example 50MB/s
+O	kquota move run	--unthrottled	once	flag	Copy without a throttle
+O	kquota move run	--batch	once	free	At most N partitions move at the same time
+O	kquota move run	--max-per-broker	once	free	At most N replicas are copied to a broker at the same time
+O	kquota move run	--max-in-flight	once	free	At most this many bytes are copied at the same time, for example 100GB
+O	kquota move run	--elect-leaders	once	flag	Then elect the preferred leaders of the plan'\''s partitions in batches
+O	kquota move run	--election-batch	once	free	Partitions in one election
+O	kquota move run	--force	once	flag	Start even if partitions outside the plan are unhealthy, a disk is too small, or the throttle is too low
+O	kquota move run	--reason	once	free	Reason for colleagues, shown by `kquota move status`
+O	kquota move run	--state-dir	once	folders	Folder of the journals of runs
+O	kquota move run	--dry-run	once	flag	Print what would be written, without writing it
+O	kquota move run	--output	once	text|json	Format of stdout
+O	kquota move run	--help	once	flag	Show this message and exit
 C	kquota move status	Show which runs are open, how far each is, and who began it
 O	kquota move status	--bootstrap-server	once	free	Kafka brokers
 O	kquota move status	--zookeeper	once	free	Kafka'\''s ZooKeeper
@@ -438,18 +480,34 @@ O	kquota move status	--cluster	once	clusters	Cluster in ~/.config/kquota/config.
 O	kquota move status	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move status	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move status	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota move status	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
+O	kquota move status	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota move status	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move status	--output	once	text|json	Format of stdout
 O	kquota move status	--help	once	flag	Show this message and exit
+C	kquota move watch	Show bytes, throughput, lag and time left of running moves, and why a move makes no progress
+O	kquota move watch	--bootstrap-server	once	free	Kafka brokers
+O	kquota move watch	--zookeeper	once	free	Kafka'\''s ZooKeeper
+O	kquota move watch	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota move watch	--command-config	once	files	Java properties with the client'\''s security settings
+O	kquota move watch	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
+O	kquota move watch	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota move watch	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
+A	kquota move watch	free
+O	kquota move watch	--run	once	free	Watch the moves of this open run
+O	kquota move watch	--interval	once	free	Time between two readings, at least 1s
+O	kquota move watch	--once	once	flag	Read the cluster once
+O	kquota move watch	--state-dir	once	folders	Folder of the journals of runs
+O	kquota move watch	--output	once	text|json	Format of stdout
+O	kquota move watch	--help	once	flag	Show this message and exit
 C	kquota move resume	Continue interrupted runs from where they stopped: all open runs, or the one that you name
 O	kquota move resume	--bootstrap-server	once	free	Kafka brokers
+O	kquota move resume	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
 O	kquota move resume	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota move resume	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota move resume	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move resume	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move resume	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota move resume	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
+O	kquota move resume	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota move resume	--run	once	free	Id of the run, as `kquota move status` shows it
 O	kquota move resume	--reassignment-json-file	once	files	Select the open run of this plan
 O	kquota move resume	--state-dir	once	folders	Folder of the journals of runs
@@ -462,12 +520,13 @@ O	kquota move resume	--output	once	text|json	Format of stdout
 O	kquota move resume	--help	once	flag	Show this message and exit
 C	kquota move abort	Undo a run: cancel what moves, copy back what has moved, and restore its throttle
 O	kquota move abort	--bootstrap-server	once	free	Kafka brokers
+O	kquota move abort	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
 O	kquota move abort	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota move abort	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota move abort	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move abort	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move abort	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota move abort	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
+O	kquota move abort	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota move abort	--run	once	free	Id of the run, as `kquota move status` shows it
 O	kquota move abort	--reassignment-json-file	once	files	Select the open run of this plan
 O	kquota move abort	--state-dir	once	folders	Folder of the journals of runs
@@ -487,7 +546,7 @@ O	kquota throttle show	--cluster	once	clusters	Cluster in ~/.config/kquota/confi
 O	kquota throttle show	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle show	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle show	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota throttle show	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
+O	kquota throttle show	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota throttle show	--topic	many	topics,	Show only these topics
 O	kquota throttle show	--broker	many	brokers,	Show only these brokers, by id
 O	kquota throttle show	--sample	once	free	How long to measure throughput
@@ -497,12 +556,13 @@ O	kquota throttle show	--output	once	text|json|tsv	Format of stdout
 O	kquota throttle show	--help	once	flag	Show this message and exit
 C	kquota throttle set	Throttle topics and brokers, a returning broker or a running move, and record what to restore
 O	kquota throttle set	--bootstrap-server	once	free	Kafka brokers
+O	kquota throttle set	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
 O	kquota throttle set	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota throttle set	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota throttle set	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle set	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle set	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota throttle set	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
+O	kquota throttle set	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota throttle set	--throttle	once	free	Rate of each broker, for example 50MB/s
 O	kquota throttle set	--topic	many	topics,	Throttle every replica of these topics
 O	kquota throttle set	--all-topics	once	flag	Throttle every replica of every topic
@@ -515,6 +575,7 @@ O	kquota throttle set	--once	once	flag	With --recovering: look only once
 O	kquota throttle set	--run	once	free	Change the rate of this open run
 O	kquota throttle set	--reassignment-json-file	once	files	Change the rate of the open run of this plan
 O	kquota throttle set	--sample	once	free	How long to measure how much of the rate in-sync followers use
+O	kquota throttle set	--force	once	flag	Set the rate even if copies can never catch up under it
 O	kquota throttle set	--reason	once	free	Reason for colleagues, shown by `kquota move status`
 O	kquota throttle set	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota throttle set	--state-dir	once	folders	Folder of the journals of runs
@@ -522,14 +583,15 @@ O	kquota throttle set	--output	once	text|json	Format of stdout
 O	kquota throttle set	--help	once	flag	Show this message and exit
 C	kquota throttle clear	Restore what `kquota throttle set` changed to its exact previous values, or remove every throttle
 O	kquota throttle clear	--bootstrap-server	once	free	Kafka brokers
+O	kquota throttle clear	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
 O	kquota throttle clear	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota throttle clear	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota throttle clear	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle clear	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle clear	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota throttle clear	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
+O	kquota throttle clear	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota throttle clear	--run	once	free	Restore only this run
-O	kquota throttle clear	--all	once	flag	Remove every replication throttle of the cluster, whoever set it
+O	kquota throttle clear	--all	once	flag	Remove every replication throttle of the cluster, also those of other tools and users
 O	kquota throttle clear	--gone	many	brokers,	Brokers that never come back: do not restore what was set on them
 O	kquota throttle clear	--yes	once	flag	Do not ask for confirmation
 O	kquota throttle clear	--dry-run	once	flag	Print what would be written, without writing it
@@ -538,14 +600,15 @@ O	kquota throttle clear	--output	once	text|json	Format of stdout
 O	kquota throttle clear	--help	once	flag	Show this message and exit
 C	kquota throttle doctor	Find replication throttles that are left over, have no effect or contradict each other
 O	kquota throttle doctor	--bootstrap-server	once	free	Kafka brokers
+O	kquota throttle doctor	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
 O	kquota throttle doctor	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota throttle doctor	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota throttle doctor	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle doctor	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle doctor	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota throttle doctor	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
+O	kquota throttle doctor	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota throttle doctor	--fix	once	flag	Remove what no run holds and no move can use
-O	kquota throttle doctor	--older-than	once	free	With --fix: remove only what every look has found for this long, for example 1h
+O	kquota throttle doctor	--older-than	once	free	With --fix: remove only leftovers that every check has found for at least this time, for example 1h
 O	kquota throttle doctor	--yes	once	flag	Do not ask for confirmation
 O	kquota throttle doctor	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota throttle doctor	--state-dir	once	folders	Folder of the journals of runs
@@ -630,7 +693,7 @@ C	kquota quota probe	Load a topic with a real client for some seconds, and compa
 O	kquota quota probe	--bootstrap-server	once	free	Kafka brokers
 O	kquota quota probe	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota quota probe	--command-config	once	files	Java properties with the client'\''s security settings
-O	kquota quota probe	--produce	once	free	Write at this rate over all brokers together, for example 20MB/s
+O	kquota quota probe	--produce	once	free	Write at this total rate to all brokers, for example 20MB/s
 O	kquota quota probe	--consume	once	flag	Read faster than the quota allows
 O	kquota quota probe	--requests	once	flag	Send small requests, one after the other
 O	kquota quota probe	--create-topics	once	flag	Create and delete topics faster than the quota allows
@@ -641,7 +704,7 @@ O	kquota quota probe	--client-id,--client	once	free	Client-id of the client
 O	kquota quota probe	--client-config	once	files	Java properties with the client'\''s login, if it differs from --command-config
 O	kquota quota probe	--seconds	once	free	How long to measure after the first two quota windows
 O	kquota quota probe	--broker-list	once	brokers,	Load only these brokers
-O	kquota quota probe	--most-bytes	once	free	Most bytes to write, over all brokers together
+O	kquota quota probe	--most-bytes	once	free	Most bytes to write, in total over all brokers
 O	kquota quota probe	--most-partitions	once	free	Most partitions that exist at the same time
 O	kquota quota probe	--tenants	once	free	Divide the suggested rate by this number of tenants
 O	kquota quota probe	--overcommit	once	free	Multiply the rate of a tenant by this factor, because tenants do not all work at the same time
@@ -657,7 +720,7 @@ O	kquota record share	--cluster	once	clusters	Cluster in ~/.config/kquota/config
 O	kquota record share	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota record share	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota record share	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota record share	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
+O	kquota record share	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota record share	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota record share	--state-dir	once	folders	Folder of the journals of runs
 O	kquota record share	--output	once	text|json	Format of stdout
@@ -669,7 +732,7 @@ O	kquota record status	--cluster	once	clusters	Cluster in ~/.config/kquota/confi
 O	kquota record status	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota record status	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota record status	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota record status	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
+O	kquota record status	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota record status	--state-dir	once	folders	Folder of the journals of runs
 O	kquota record status	--output	once	text|json	Format of stdout
 O	kquota record status	--help	once	flag	Show this message and exit
@@ -680,7 +743,7 @@ O	kquota record unshare	--cluster	once	clusters	Cluster in ~/.config/kquota/conf
 O	kquota record unshare	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota record unshare	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota record unshare	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota record unshare	--record	once	topics	Topic with the record that hosts share; none: use only the journals of this host
+O	kquota record unshare	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota record unshare	--yes	once	flag	Do not ask for confirmation
 O	kquota record unshare	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota record unshare	--state-dir	once	folders	Folder of the journals of runs
@@ -693,6 +756,7 @@ A	kquota sandbox up	free
 O	kquota sandbox up	--kafka	once	releases	4.3.1 (KRaft), 3.9.1 or 2.8.2 (on ZooKeeper)
 O	kquota sandbox up	--brokers	once	free	Number of brokers, 1 to 9
 O	kquota sandbox up	--zookeeper-only	once	flag	Start only ZooKeeper, without a download
+O	kquota sandbox up	--tiered	once	flag	With remote storage in a folder, for tiered topics (Kafka 4.3.1)
 O	kquota sandbox up	--property	many	free	Setting of every broker
 O	kquota sandbox up	--output	once	text|json	Format of stdout
 O	kquota sandbox up	--help	once	flag	Show this message and exit
@@ -768,10 +832,14 @@ V	keys of brokers	max.connections.per.ip
 V	keys of brokers	num.io.threads
 V	keys of brokers	num.network.threads
 V	keys of brokers	num.replica.fetchers
+V	keys of brokers	remote.log.manager.copy.max.bytes.per.second
+V	keys of brokers	remote.log.manager.fetch.max.bytes.per.second
 V	keys of brokers	replica.alter.log.dirs.io.max.bytes.per.second
 V	text|json|tsv	text
 V	text|json|tsv	json
 V	text|json|tsv	tsv
+V	preferred|unclean	preferred
+V	preferred|unclean	unclean
 V	text|json	text
 V	text|json	json
 V	shipped|draft-even|draft-front	shipped

@@ -1,6 +1,33 @@
-"""`python -m kquota` is `kquota`."""
+"""The entry point of `kquota` and of `python -m kquota`. It handles signals before it imports the rest."""
 
-from kquota.cli.main import main
+import os
+import signal
+from types import FrameType
+
+_LINES = {signal.SIGINT: "interrupted", signal.SIGTERM: "stopped by SIGTERM", signal.SIGHUP: "stopped by SIGHUP"}
+
+
+def main() -> None:
+    """Run one command. Until it begins, a signal ends the process at once, because nothing has been written."""
+    for number in _LINES:
+        # A signal that is ignored, for example by nohup, stays ignored.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
+    from kquota.cli.main import main as run
+
+    try:
+        run()
+    finally:
+        # The exit code is known, so a signal while Python shuts down must not print a traceback.
+        for number in _LINES:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    os.write(2, f"kquota: {_LINES[signal.Signals(number)]}\n".encode())
+    os._exit(128 + number)
+
 
 if __name__ == "__main__":
     main()

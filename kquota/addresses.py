@@ -1,4 +1,4 @@
-"""Hosts and ports as operators write them, checked before a socket is opened."""
+"""Hosts and ports as operators write them, checked before they are used."""
 
 from __future__ import annotations
 
@@ -25,3 +25,13 @@ def is_port(text: str) -> bool:
     (True, False, False, False)
     """
     return re.fullmatch(r"[0-9]{1,5}", text) is not None and 0 < int(text) < 2**16
+
+
+def is_ip_or_host(name: str) -> bool:
+    """True if this machine can resolve the name. On ZooKeeper, a broker that cannot resolve it does not start."""
+    import socket
+
+    try:
+        return bool(socket.getaddrinfo(name, None))
+    except (OSError, UnicodeError):
+        return False

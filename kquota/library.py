@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kquota.errors import KquotaError
-from kquota.stores.login.names import OF_A_PROGRAM, ArgumentNames
+from kquota.errors import KquotaError, Unreachable
+from kquota.stores.login.arguments import OF_A_PROGRAM, ArgumentNames
 from kquota.terms import CONTROLLER_MUTATION_RATE
 
 if TYPE_CHECKING:
@@ -28,11 +28,15 @@ if TYPE_CHECKING:
     from kquota.quota.precedence import Client
     from kquota.settings.port import Configs
     from kquota.stores.admin.connection import Wire
+    from kquota.stores.admin.controller_configs import ControllerConfigs
     from kquota.stores.login.security import Security
     from kquota.terms import BrokerId
 
 TIMEOUT: Final = 60.0
 """Seconds: the default of default.api.timeout.ms."""
+_CONTROLLER_SECONDS: Final = 10.0
+_REPORTED_SECONDS: Final = 3.0
+"""For addresses that the cluster reports: from this host, they may not be reachable."""
 _ANONYMOUS: Final = "ANONYMOUS"
 
 
@@ -256,17 +260,70 @@ def wire(
     """An open connection to the brokers, with another client-id than the login's if one is given."""
     from kquota.stores.admin.connection import Wire
 
-    settings: dict[str, object] = {}
-    if said is not None:
-        from kquota.stores.admin import login as of_wire
-
-        settings = of_wire.settings(said)
+    settings = _settings(said)
     if client_id is not None:
         settings["client_id"] = client_id
     if said is not None:
         names = replace(names, command_config=said.option)
     with Wire(bootstrap_server, settings, throttled=throttled, names=names) as opened:
         yield opened
+
+
+@contextmanager
+def controllers(
+    bootstrap_controller: str,
+    said: Security | None,
+    throttled: Callable[[float], None] = _unheard,
+    names: ArgumentNames = OF_A_PROGRAM,
+    seconds: float = _CONTROLLER_SECONDS,
+) -> Iterator[ControllerConfigs]:
+    """The configs of a KRaft cluster through its controllers (host:port, joined by commas), with the same login.
+
+    Raises Unreachable after about this many seconds.
+    """
+    from kquota.stores.admin.controller_configs import ControllerConfigs
+    from kquota.stores.admin.controllers import ControllerWire
+
+    names = replace(
+        names,
+        server="controller",
+        bootstrap_server=names.bootstrap_controller,
+        command_config=names.command_config if said is None else said.option,
+    )
+    with ControllerWire(bootstrap_controller, _settings(said), seconds, throttled, names) as opened:
+        yield ControllerConfigs(opened)
+
+
+@contextmanager
+def controllers_of(
+    brokers: Wire,
+    bootstrap_controller: str | None,
+    said: Security | None,
+    throttled: Callable[[float], None] = _unheard,
+    names: ArgumentNames = OF_A_PROGRAM,
+) -> Iterator[ControllerConfigs]:
+    """The same, at the addresses given or else at those that the brokers report.
+
+    Raises Unreachable if there are none, if none answers, and if they belong to another cluster.
+    """
+    from kquota.stores.admin.controllers import reported
+
+    addresses = bootstrap_controller or reported(brokers)
+    if addresses is None:
+        raise Unreachable("the brokers report no controllers")
+    seconds = _CONTROLLER_SECONDS if bootstrap_controller else _REPORTED_SECONDS
+    with controllers(addresses, said, throttled, names, seconds) as found:
+        if found.cluster_id != brokers.cluster_id:
+            raise Unreachable(f"the controllers at {addresses} belong to another cluster ({found.cluster_id})")
+        yield found
+
+
+def _settings(said: Security | None) -> dict[str, object]:
+    if said is None:
+        return {}
+    from kquota.stores.admin import login as of_wire
+
+    return dict(of_wire.settings(said))
 
 
 def client(said: Security | None) -> Client | None:

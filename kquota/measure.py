@@ -34,7 +34,7 @@ _QUANTITY: Final = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-
 _MOST_BYTES: Final = 2**63 - 1
 _MOST_DAYS: Final = 36_500
 _PERCENTAGE: Final = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%\s*")
-_EXAMPLES: Final = "write for example 10000000, 10MB/s, 64MiB/s or 400Mbit/s"
+_EXAMPLES: Final = "examples: 10000000, 10MB/s, 64MiB/s, 400Mbit/s"
 
 
 def byte_rate(text: str, what: str = "rate") -> ByteRate:
@@ -61,7 +61,7 @@ def byte_size(text: str, what: str = "size") -> int:
     >>> byte_size("1.5TB")
     1500000000000
     """
-    examples = "write for example 2TB or 500GiB"
+    examples = "examples: 2TB, 500GiB"
     units = {unit: size for unit, size in _BYTES_PER_UNIT.items() if not unit.endswith("bit")}
     size = _scaled(text, text, units, what, examples)
     if size < 1 or size != int(size):
@@ -73,7 +73,7 @@ def byte_size(text: str, what: str = "size") -> int:
 
 def duration(text: str, what: str = "duration") -> float:
     """`2ms`, `90s`, `15m`, `6h` or a bare number of seconds, as seconds. Raises Invalid, naming `what`."""
-    seconds = float(_scaled(text, text, _SECONDS_PER_UNIT, what, "write for example 90s, 15m or 6h"))
+    seconds = float(_scaled(text, text, _SECONDS_PER_UNIT, what, "examples: 90s, 15m, 6h"))
     if seconds <= 0:
         raise Invalid(f"{what} {text!r}: must be more than 0")
     if seconds > _MOST_DAYS * 86_400:
@@ -170,3 +170,8 @@ def counted(value: int, noun: str) -> str:
     """`1 copy`, `2 copies`."""
     plural = f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
     return f"{value:,} {noun if value == 1 else plural}"
+
+
+def agreeing(value: int, noun: str, one: str, several: str) -> str:
+    """`1 copy has`, `2 copies have`."""
+    return f"{counted(value, noun)} {one if value == 1 else several}"

@@ -105,6 +105,12 @@ REPLICATION_RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
 """Configs of a broker: the rates at which listed replicas are sent and fetched, in bytes per second (KIP-73)."""
 THROTTLE_RATES: Final = (*REPLICATION_RATES, LOG_DIR_RATE)
 """The same, and the rate for replicas that move between its log dirs (KIP-113)."""
+REMOTE_RATES: Final = tuple(f"remote.log.manager.{what}.max.bytes.per.second" for what in ("copy", "fetch"))
+"""Configs of a broker: the bytes per second to and from remote storage (KIP-956)."""
+SKIPS_TIERED: Final = "follower.fetch.last.tiered.offset.enable"
+"""Config of a broker, from Kafka 4.3: a new replica copies only what remote storage does not have yet (KIP-1023)."""
+BYTE_RATES: Final = (*THROTTLE_RATES, *REMOTE_RATES)
+"""All configs of a broker that take a rate with a unit."""
 
 DYNAMIC_TOPIC: Final = "DYNAMIC_TOPIC_CONFIG"
 DYNAMIC_BROKER: Final = "DYNAMIC_BROKER_CONFIG"

@@ -201,7 +201,7 @@ def _users(bootstrap: str, login: str) -> None:
 
 
 def _gets_in(address: str, mechanism: str) -> bool:
-    """Whether the login works. On KRaft a write may not be in force yet."""
+    """True if the login works. On KRaft a write may not be in force yet."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 

@@ -21,6 +21,8 @@ THOROUGH: Final = {
     "tests/cli/test_resource_configs_random.py": "random command lines against Kafka's own tool",
     "tests/cli/test_reassign_peers.py": "differences to Kafka's own tool",
     "tests/cli/test_reassign_kill.py": "kquota killed at each of its steps on real brokers",
+    "tests/cli/test_move_watch.py": "a move of a minute on brokers of its own; the fake does the same in virtual time",
+    "tests/cli/test_dead_brokers.py": "brokers killed and started again; the same rules on fakes stay",
     "tests/cli/test_three_hosts.py": "random commands of three hosts on real brokers; the same rounds on fakes stay",
     "tests/stores/test_precedence_enforced.py": "the eight levels of quotas, measured on brokers",
     "tests/stores/test_ips_enforced.py": "connection limits, measured on brokers",
@@ -29,6 +31,7 @@ THOROUGH: Final = {
     "3.9.1 ZooKeeper-a topic": "the record in a topic over both connections; each alone stays",
     "test_a_download_that_is_killed": "a download of Kafka, killed and begun again",
     "tests/stores/record/test_lost_leader.py": "a broker of the record killed and stopped",
+    "tests/stores/admin/test_tiered.py": "brokers with remote storage, under load for half a minute",
     "tests/stores/admin/test_closed_connections.py": "brokers with limits on connections",
     "tests/stores/admin/test_throttled.py": "brokers that throttle our own connection, for ten seconds a time",
     "test_the_sequence_outlives_every_record_of_its_batch": "a compaction of the record's topic",
@@ -36,10 +39,44 @@ THOROUGH: Final = {
     "test_there_and_back_and_there_again": "three moves, one after the other",
     "tests/spark/test_history.py": "histories of several batches; an estimate from one snapshot stays",
     "tests/spark/test_move.py": "a whole estimate in a process of its own, with an operator's limits",
+    "test_the_middle_of_a_move_counts_what_is_left": "two estimates during a slow move; the same inputs on fakes stay",
     "tests/stores/test_apply.py": "ten thousand quotas",
+    "test_a_full_log_dir_is_relieved": "a broker with three log dirs, and 12 s of throttled copies",
+    "test_a_cordoned_log_dir_takes_no_part": "the same broker; a cordoned broker of three stays",
+    "tests/cli/test_hosts.py": "two hosts in every case; one journey of each kind stays",
+    "tests/cli/test_record_rights.py": "the record under each missing right",
+    "tests/cli/test_rights.py": "each command under each missing right",
+    "tests/cli/test_probe.py": "real clients at their quotas, for a minute",
+    "test_a_topic_that_is_deleted_and_created_again_during_its_move": "a rare race, on each connection",
+    "tests/sandbox/test_crash.py": "a sandbox killed at each of its steps",
+    "tests/spark/test_plans.py": "plans of many files",
+    "tests/spark/test_report.py": "the report of a whole estimate; the report's own tests stay",
+    "tests/spark/test_failure.py": "an engine that fails in each way",
+    "tests/spark/test_jvm.py": "both Javas",
+    "more brokers than a picture holds": "large pictures",
+    "test_with_too_many_links_to_simulate": "a plan of very many links",
+    "tests/spark/test_estimate.py": "the sums on Spark, for many plans; the whole command stays",
+    "tests/spark/test_live.py": "estimates of a live cluster",
+    "tests/spark/test_move_effect.py": "the sums of a report",
+    "test_a_paused_twin_writes_nothing_after_a_takeover": "a process stopped at each of its writes; one stays",
+    "test_kafkas_own_tool_reads_the_same_file": "each security protocol, with Kafka's own tool",
+    "test_no_secret_is_visible": "each security protocol, with and without tracebacks",
+    "test_an_unanswered_handshake_ends_by_the_deadline": "servers that never answer",
+    "test_scram_over_the_admin_api_is_printed_like_kafka": "each release, with Kafka's own tool",
+    "test_a_move_of_kafkas_tool_is_cancelled_with_kafkas_messages": "a second journey of --cancel",
+    "test_one_resume_of_two_runs_restores_all_rates": "a second journey of move resume",
 }
 """A part of a test's id, and the reason why it takes longer than a first run should."""
-KEPT: Final = ("tests/documents/test_shown.py", "[README.md]", "tests/documents/test_bench.py")
+KEPT: Final = (
+    "tests/documents/test_shown.py",
+    "tests/documents/test_bench.py",
+    "test_every_host_sees_a_run_and_any_host_can_end_it[4.3.1 Admin API-a topic]",
+    "test_a_run_continues_over_the_other_connection[--zookeeper-3.9.1 ZooKeeper-znodes]",
+    "test_doctor_leaves_throttles_of_other_hosts_unchanged[4.3.1 Admin API-a topic]",
+    "test_two_moves_on_the_same_brokers[a topic-order0-4.3.1 Admin API]",
+    "test_a_paused_twin_writes_nothing_after_a_takeover[8-3.9.1 ZooKeeper]",
+    "test_no_secret_is_visible[SCRAM-SHA-512 over TLS",
+)
 """Parts of ids that run in all cases."""
 PROCESSES: Final = (
     "tests/cli/",
@@ -51,15 +88,25 @@ PROCESSES: Final = (
     "tests/spark/",
 )
 """Rooms whose tests start processes. `make unit` omits them."""
-SLOW: Final = ("tests/reassign/test_kill.py", "tests/simulate/test_trace.py", "tests/probe/test_load.py")
+SLOW: Final = (
+    "tests/reassign/test_kill.py",
+    "tests/reassign/test_waves.py",
+    "tests/simulate/test_trace.py",
+    "tests/simulate/test_kafka.py",
+    "tests/placement/test_generate_kafka.py",
+    "tests/probe/test_load.py",
+    "tests/hosts/",
+    "tests/stores/login/test_oauth.py",
+    "tests/stores/record/test_topic_record.py",
+)
 """Slow rules. `make unit` also omits them."""
 
 
 def is_thorough(test: str) -> bool:
-    """Whether the test of this id is left to `make test-all`."""
+    """True if the test of this id is left to `make test-all`."""
     return any(part in test for part in THOROUGH) and not any(part in test for part in KEPT)
 
 
 def is_unit(test: str) -> bool:
-    """Whether the test of this id is a rule or a property without a server, a process or a wait."""
+    """True if the test of this id is a rule or a property without a server, a process or a wait."""
     return not any(test.startswith(room) for room in PROCESSES) and not any(part in test for part in SLOW)

@@ -1,7 +1,6 @@
 """Creates a command from a frozen dataclass: its annotated fields are the options, and its docstring is the help.
 
-The work is done by the function `run` in the module `run` next to that of the options. It is imported when the command
-runs.
+The work is done by a function in a module next to that of the options. The module is imported when the command runs.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import importlib
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
 
 import typer
 
@@ -19,6 +18,9 @@ from kquota.cli.options import Each, Only, Output, hints
 from kquota.cli.suggestion import remember
 
 Rule = TypeVar("Rule", Only, Each)
+
+WORK: Final[dict[type[Any], tuple[str, str]]] = {}
+"""The module and the function that do the work of each registered command, by its dataclass of options."""
 
 
 def add(
@@ -30,16 +32,22 @@ def add(
     headings: Mapping[str, str] | None = None,
     kind: type[Command] = Command,
     hidden: bool = False,
+    work: str = "run.run",
 ) -> None:
-    """Register the command `name`. A field of `options` that is a dataclass is a group of further options."""
+    """Register the command `name`. A field of `options` that is a dataclass is a group of further options.
+
+    `work` is the module that does the work, in the folder of the options, and its function.
+    """
     declared = list(parameters(options))
+    module, _, function = f"{options.__module__.rpartition('.')[0]}.{work}".rpartition(".")
+    WORK[options] = (module, function)
 
     def called(**given: object) -> int:
-        work = importlib.import_module(f"{options.__module__.rpartition('.')[0]}.run")
+        run = getattr(importlib.import_module(module), function)
         output = importlib.import_module("kquota.cli.output")
         asked = filled(options, given)
         remember(asked)
-        code: int = output.show(work.run(asked), getattr(asked, "output", Output.text))
+        code: int = output.show(run(asked), getattr(asked, "output", Output.text))
         return code
 
     called.__doc__ = options.__doc__

@@ -23,6 +23,14 @@ class Connection:
         str | None,
         typer.Option("--bootstrap-server", metavar="HOST:PORT,…", help="Kafka brokers. [env: KQUOTA_BOOTSTRAP_SERVER]"),
     ] = None
+    bootstrap_controller: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-controller",
+            metavar="HOST:PORT,…",
+            help="KRaft controllers, which accept configs of dead brokers.",
+        ),
+    ] = None
     zookeeper: Annotated[
         str | None,
         typer.Option("--zookeeper", metavar="HOST:PORT,…[/CHROOT]", help="Kafka's ZooKeeper. [env: KQUOTA_ZOOKEEPER]"),
@@ -62,7 +70,7 @@ class Connection:
         typer.Option(
             "--record",
             metavar="TOPIC",
-            help="Topic with the record that hosts share; none: use only the journals of this host. [env: "
+            help="Topic of the shared record, or `none` to use only the journals of this host. [env: "
             "KQUOTA_RECORD]  "
             "[default: __kquota_runs, if it exists]",
         ),
@@ -71,7 +79,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """One cluster, by its brokers or by its ZooKeeper: exactly one of the two is set."""
+    """One cluster, by its brokers or by its ZooKeeper: exactly one of the two is set, or only `controllers`."""
 
     bootstrap: str | None
     zookeeper: str | None
@@ -79,22 +87,38 @@ class Where:
     zk_tls_config_file: Path | None = None
     zk_sasl_config_file: Path | None = None
     record: str | None = None
+    controllers: str | None = None
 
 
 OPTIONS: Final[Mapping[str, Any]] = hints(Connection)
 _RECORD: Final = "record"
-REACHING: Final = tuple(name for name in OPTIONS if name != _RECORD)
+CONTROLLERS: Final = "bootstrap_controller"
+REACHING: Final = tuple(name for name in OPTIONS if name not in (_RECORD, CONTROLLERS))
 """The options that describe how to reach a cluster, in the order of completions/source/complete.awk."""
 Unrecorded: TypeAlias = Annotated[Connection, Only(*REACHING)]
 """For commands that neither read nor write runs."""
+Recorded: TypeAlias = Annotated[Connection, Only(*REACHING, _RECORD)]
+"""For commands that change no config of a broker, and so need no controllers."""
+ThroughControllers: TypeAlias = Annotated[Connection, Only(*REACHING, CONTROLLERS)]
+"""For commands that work through the controllers alone."""
 _ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file")
 _ADDRESSES: Final = ("bootstrap_server", "zookeeper")
 ThroughBrokers: TypeAlias = Annotated[Connection, Only(*(name for name in REACHING if name not in _ON_ZOOKEEPER))]
 """For commands that work only through the brokers: they have no option for ZooKeeper."""
 
+MovesThroughBrokers: TypeAlias = Annotated[
+    Connection, Only(*(name for name in (*REACHING, _RECORD) if name not in _ON_ZOOKEEPER))
+]
+"""For commands that write runs, but work only through the brokers."""
 
-def where(connection: Connection, environment: Mapping[str, str] = os.environ, *, both: bool = False) -> Where:
+
+def where(
+    connection: Connection, environment: Mapping[str, str] = os.environ, *, both: bool = False, alone: str | None = None
+) -> Where:
     """The cluster of the options, else of the environment; with `both` it may have two addresses.
+
+    With `alone`, --bootstrap-controller takes the place of the brokers, and `alone` is Kafka's error for both together.
+    Otherwise it is given in addition to them.
 
     A named cluster (`--cluster`, KQUOTA_CLUSTER) is described only by config.toml: an option may add to it but not
     contradict it, and no other variable is read. Without one, a variable replaces each option that is missing, brokers
@@ -103,6 +127,9 @@ def where(connection: Connection, environment: Mapping[str, str] = os.environ, *
     given = {f.name: str(v) for f in fields(connection) if (v := getattr(connection, f.name)) is not None}
     if not both and given.get("bootstrap_server") is not None and given.get("zookeeper") is not None:
         raise Invalid("give --bootstrap-server or --zookeeper, not both")
+    controllers = given.pop(CONTROLLERS, None)
+    if controllers is not None and alone is not None:
+        return _controllers(controllers, given, environment, alone)
     name = given.pop("cluster", None)
     if name is None and not given.keys() & set(_ADDRESSES):
         name = _named_by(environment)
@@ -115,7 +142,29 @@ def where(connection: Connection, environment: Mapping[str, str] = os.environ, *
         # --command-config works with both: over ZooKeeper a shared record is read from the brokers.
         if key.startswith("zk_") and not zookeeper:
             raise Invalid(f"{_option(key)} needs --zookeeper")
-    return Where(bootstrap=bootstrap or None, zookeeper=zookeeper or None, record=_topic(found), **files)
+    if controllers is not None and zookeeper:
+        raise Invalid("--bootstrap-controller is for KRaft. With --zookeeper, leave it out: configs are in ZooKeeper")
+    return Where(
+        bootstrap=bootstrap or None,
+        zookeeper=zookeeper or None,
+        record=_topic(found),
+        controllers=controllers,
+        **files,
+    )
+
+
+def _controllers(controllers: str, given: Mapping[str, str], environment: Mapping[str, str], both_words: str) -> Where:
+    if "bootstrap_server" in given:
+        raise Invalid(both_words)
+    if other := next((name for name in (*_ON_ZOOKEEPER, "cluster") if name in given), None):
+        raise Invalid(f"--bootstrap-controller cannot be combined with {_option(other)}. Leave one of them out")
+    config = given.get("command_config") or environment.get(variable("command_config"))
+    return Where(
+        bootstrap=None,
+        zookeeper=None,
+        command_config=None if not config else Path(config),
+        controllers=controllers,
+    )
 
 
 def _topic(found: Mapping[str, str]) -> str | None:
@@ -148,7 +197,7 @@ def _of_environment(given: Mapping[str, str], environment: Mapping[str, str]) ->
         for name in _ADDRESSES:
             if not found.keys() & set(_ADDRESSES) and (value := environment.get(variable(name))):
                 found[name] = value
-    for name in OPTIONS:
+    for name in (*REACHING, _RECORD):
         fits = name == _RECORD or name.startswith("zk_") == ("zookeeper" in found)
         if name not in (*_ADDRESSES, "cluster", *found) and fits and (value := environment.get(variable(name))):
             found[name] = value

@@ -41,8 +41,9 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "configs": "Set and show quotas, and configs of topics and brokers, like kafka-configs.",
     "reassign-partitions": "Move partitions under a throttle, and restore every throttle exactly as it was.",
     "topics": "Create, grow and delete topics under a mutation quota; list and describe them.",
+    "leader-election": "Elect preferred leaders like kafka-leader-election, also in batches with a health check.",
     "log-dirs": "Show replica sizes like kafka-log-dirs, and record them in a history.",
-    "move": "Plan, estimate, follow, resume and undo partition moves.",
+    "move": "Plan, estimate, run, follow, resume and undo partition moves.",
     "throttle": "Show, set, restore and clean up replication throttles.",
     "quota": "Manage all quotas of a cluster as one document, explain which one limits a client, and test what a load "
     "gets.",
@@ -75,9 +76,9 @@ app = typer.Typer(
 
 def _complete() -> None:
     from kquota.cli import commands
-    from kquota.cli.complete.command import CompleteOptions
+    from kquota.cli.complete import CompleteOptions
 
-    commands.add(app, "complete", CompleteOptions, hidden=True)
+    commands.add(app, "complete", CompleteOptions, hidden=True, work="complete.run")
 
 
 def _configs() -> None:
@@ -94,6 +95,21 @@ def _configs() -> None:
     )
 
 
+def _leader_election() -> None:
+    from kquota.cli import commands
+    from kquota.cli.actions import StrictCommand
+    from kquota.cli.leader_election import command
+
+    commands.add(
+        app,
+        "leader-election",
+        command.LeaderElectionOptions,
+        epilog=command.EPILOG,
+        headings=command.HEADINGS,
+        kind=StrictCommand,
+    )
+
+
 def _log_dirs() -> None:
     from kquota.cli import commands
     from kquota.cli.log_dirs import command as log_dirs
@@ -103,8 +119,8 @@ def _log_dirs() -> None:
 
 def _reassign_partitions() -> None:
     from kquota.cli import commands
+    from kquota.cli.actions import StrictCommand
     from kquota.cli.reassign_partitions import command
-    from kquota.cli.strict import StrictCommand
 
     commands.add(
         app,
@@ -118,7 +134,7 @@ def _reassign_partitions() -> None:
 
 def _topics() -> None:
     from kquota.cli import commands
-    from kquota.cli.strict import StrictCommand
+    from kquota.cli.actions import StrictCommand
     from kquota.cli.topics import command as topics
 
     commands.add(
@@ -132,13 +148,14 @@ def _topics() -> None:
 
 
 def _group(name: str) -> None:
-    app.add_typer(importlib.import_module(f"kquota.cli.{name}.group").app, name=name)
+    app.add_typer(importlib.import_module(f"kquota.cli.{name}.command").app, name=name)
 
 
 COMMANDS: Final[Mapping[str, Callable[[], None]]] = {
     "configs": _configs,
     "reassign-partitions": _reassign_partitions,
     "topics": _topics,
+    "leader-election": _leader_election,
     "log-dirs": _log_dirs,
     "move": partial(_group, "move"),
     "throttle": partial(_group, "throttle"),
@@ -173,7 +190,7 @@ def _open_what_is_closed() -> None:
 
 
 def _hear(signals: list[int]) -> None:
-    """Let SIGTERM and SIGHUP stop a command like Ctrl-C, so that it can report its state.
+    """Let SIGTERM, SIGHUP and Ctrl-C stop a command by KeyboardInterrupt, so that it can report its state.
 
     Ignored signals stay ignored.
     """
@@ -182,14 +199,15 @@ def _hear(signals: list[int]) -> None:
         signals.append(number)
         raise KeyboardInterrupt
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, stop)
 
 
 def _interrupted(signals: list[int]) -> int:
-    say("interrupted" if not signals else f"stopped by {signal.Signals(signals[0]).name}")
-    return 128 + signals[0] if signals else INTERRUPTED
+    number = signals[0] if signals else signal.SIGINT
+    say("interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}")
+    return INTERRUPTED if number == signal.SIGINT else 128 + number
 
 
 def main() -> None:
@@ -200,25 +218,30 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name that the locale cannot write is escaped, as on stderr, and does not end the command.
         sys.stdout.reconfigure(errors="backslashreplace")
-    signals: list[int] = []
-    _hear(signals)
     asked = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
     # A misspelled command is compared with all of them.
     for name, register in COMMANDS.items():
         if asked is not None and (name == asked or asked not in COMMANDS):
             register()
-    sys.exit(_code(signals))
+    sys.exit(_code())
 
 
-def _code(signals: list[int]) -> int:
+def _code() -> int:
     """The exit code of the command, after it has run. An error is also printed on stderr."""
+    signals: list[int] = []
     try:
+        _hear(signals)
         code: int = app(prog_name="kquota", standalone_mode=False) or DONE
         if code == INTERRUPTED:  # typer turns Ctrl-C into an exit code
             code = _interrupted(signals)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
+        return _interrupted(signals)
+    except ImportError:
+        if not signals:
+            raise
+        # Python turns the exception of a signal during the import of a C extension into this one.
         return _interrupted(signals)
     except BrokenPipeError:  # the reader closed the pipe (`| head`)
         _drop_stdout()

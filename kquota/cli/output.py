@@ -15,9 +15,9 @@ from enum import Enum
 from types import NoneType
 from typing import Any, ClassVar, Final, TypeAlias
 
-from kquota.cli import tsv
 from kquota.cli.contract import DONE, printable, say
 from kquota.cli.options import Output
+from kquota.cli.table import tab_separated
 from kquota.quota.entity import Entity
 from kquota.settings.change import Change
 from kquota.settings.resource import Resource, Setting
@@ -118,15 +118,16 @@ def show(returned: Answer | Generator[Answer], output: Output) -> int:
     code = DONE
     with closing(returned) as answers:
         for answer in answers:
-            code = _shown(answer, output)
+            code = _shown(answer, output, watched=True)
     return code
 
 
-def _shown(answer: Answer, output: Output) -> int:
+def _shown(answer: Answer, output: Output, *, watched: bool = False) -> int:
+    """Print an answer; one that is `watched` at once, because the next one may come much later."""
     for line in answer.notes if output is Output.text else (*answer.notes, *answer.data_notes):
         say(line)
     if output is Output.text or not answer.interim:
-        print(_written(answer, output), end="", flush=answer.interim)
+        print(_written(answer, output), end="", flush=watched)
     for line in answer.closing_notes:
         say(line)
     return answer.code
@@ -150,7 +151,7 @@ def _printable_columns(line: str) -> str:
 
 def table(answer: Answer) -> str:
     """TSV for scripts that read lines."""
-    return tsv.table(answer.HEADER, answer.rows())
+    return tab_separated(answer.HEADER, answer.rows())
 
 
 def document(answer: Answer) -> str:

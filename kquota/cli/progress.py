@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from kquota.cli.contract import say
+from kquota.cli.contract import printable, say
 from kquota.measure import human_duration
 
 
@@ -163,3 +163,19 @@ def downloading() -> Iterator[Callable[[str, float | None], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda what, share: bar.update(task, description=what, total=share and 1.0, completed=share or 0.0)
+
+
+@contextmanager
+def live() -> Iterator[Callable[[Iterable[str]], None]]:
+    """Yields a function that shows lines on the terminal of stdout, in the place of those before. They do not stay."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    with Live(console=console, transient=True, auto_refresh=False) as shown:
+
+        def show(lines: Iterable[str]) -> None:
+            shown.update(Text("\n".join(map(printable, lines))), refresh=True)
+
+        yield show

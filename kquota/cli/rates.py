@@ -1,4 +1,4 @@
-"""Throttles as operators type them, with a warning if the unit is probably missing."""
+"""Byte rates as operators type them, with a warning if the unit is probably missing."""
 
 from __future__ import annotations
 
@@ -21,11 +21,17 @@ _LEAST: Final = 1_000
 def throttle(text: str, option: str) -> ByteRate:
     """The rate in `text`; warns if it is probably too low. Raises Invalid, naming `option`."""
     rate = byte_rate(text, option)
-    if text.strip().isdigit() and rate < _BARE:
-        say(f"warning: {option} {text} is {human_rate(rate)}. If a unit is missing, write {text}kB/s or {text}MB/s")
-    elif rate < _LEAST:
-        say(f"warning: {option} {text} is {human_rate(rate)}. A throttle should be at least 1 kB/s")
+    warn_if_low(f"{option} {text}", text, rate, "throttle")
     return rate
+
+
+def warn_if_low(given: str, text: str, rate: float, what: str) -> None:
+    """Warn if `rate` is probably too low. `text` is the rate as typed, and `given` is it with its name."""
+    bare = text.strip()
+    if bare.isdigit() and rate < _BARE:
+        say(f"warning: {given} is {human_rate(rate)}. If a unit is missing, write {bare}kB/s or {bare}MB/s")
+    elif rate < _LEAST:
+        say(f"warning: {given} is {human_rate(rate)}. A {what} should be at least 1 kB/s")
 
 
 def any_throttle(text: str | None, option: str) -> ByteRate | None:

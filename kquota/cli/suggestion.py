@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from kquota.cli.connection import OPTIONS, REACHING, variable
+from kquota.cli.connection import CONTROLLERS, OPTIONS, REACHING, variable
 
 GIVEN: Final[dict[str, str]] = {}
 """The options of the running command that a suggested command also needs: the cluster and the state folder."""
@@ -16,7 +16,9 @@ PLACEHOLDER: Final = "HOST:PORT"
 """The placeholder for the address of the brokers, if this command does not have it."""
 _STATE_DIR: Final = "state_dir"
 _GROUPS: Final = ("move", "quota", "record", "throttle")
-_BY_BROKERS: Final = ("log-dirs", "move estimate", "move plan", "quota probe", "topics")
+_BY_BROKERS: Final = ("leader-election", "log-dirs", "move estimate", "move plan", "quota probe", "topics")
+_RESTORING: Final = ("move abort", "move resume", "throttle clear", "throttle doctor", "throttle set")
+"""The commands that restore throttles of dead brokers."""
 _ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file")
 
 
@@ -57,7 +59,12 @@ def _connection(command: str, rest: list[str], environment: Mapping[str, str]) -
 def _taken(command: str) -> tuple[str, ...]:
     """The options of `GIVEN` that a command has."""
     if command in _BY_BROKERS:
-        return tuple(name for name in REACHING if name not in _ON_ZOOKEEPER)
+        state = (_STATE_DIR,) if command == "move estimate" else ()
+        return (*(name for name in REACHING if name not in _ON_ZOOKEEPER), *state)
+    if command == "move run":
+        return (*(name for name in OPTIONS if name not in (*_ON_ZOOKEEPER, CONTROLLERS)), _STATE_DIR)
     if command.split()[0] in ("configs", "quota"):
         return REACHING
-    return (*OPTIONS, _STATE_DIR)
+    if command in _RESTORING:
+        return (*OPTIONS, _STATE_DIR)
+    return (*(name for name in OPTIONS if name != CONTROLLERS), _STATE_DIR)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,19 +20,21 @@ from kquota.cli.connection import where as where
 from kquota.cli.contract import say, worded
 from kquota.cli.progress import throttled
 from kquota.errors import Invalid, KquotaError, Refused
-from kquota.stores.login.names import ArgumentNames
-from kquota.stores.login.zookeeper_login import Access
+from kquota.stores.login.arguments import Access, ArgumentNames
 from kquota.terms import SEEN_SECONDS
 
 if TYPE_CHECKING:
+    from kquota.election.port import Elections
     from kquota.quota.entity import Entity
     from kquota.quota.port import Principals
+    from kquota.reassign.moves import PartitionReplicas
     from kquota.reassign.port import MoveCluster, ReplicaDirs
     from kquota.settings.port import Configs
     from kquota.sizes.history import Listing, SnapshotKey
     from kquota.sizes.port import LogDirs
     from kquota.sizes.replica import LogDir
     from kquota.stores.admin.connection import Wire
+    from kquota.stores.admin.controller_configs import ControllerConfigs
     from kquota.stores.login.security import Security
     from kquota.stores.record.choose import Choice, DoubleFence
     from kquota.stores.record.memory import Remembered
@@ -41,8 +44,12 @@ if TYPE_CHECKING:
     from kquota.stores.record.sharing import SharingPlan as SharingPlan
     from kquota.stores.state.completion import CompletionFile
     from kquota.stores.state.history import HistoryBatch as HistoryBatch
+    from kquota.stores.state.past_moves import PastMovesFile as PastMovesFile
     from kquota.stores.zookeeper.znodes import Znodes
+    from kquota.terms import BrokerId, TopicPartition
     from kquota.throttle.port import Ports
+    from kquota.watch.observation import WatchPorts
+    from kquota.watch.port import LogReader
 
 NAMES: Final = ArgumentNames(
     bootstrap_server="--bootstrap-server",
@@ -50,6 +57,7 @@ NAMES: Final = ArgumentNames(
     zookeeper="--zookeeper",
     zk_tls_config_file="--zk-tls-config-file",
     zk_sasl_config_file="--zk-sasl-config-file",
+    bootstrap_controller="--bootstrap-controller",
 )
 """The names of the arguments of a connection in errors."""
 _SEEN_POLL_SECONDS: Final = 0.05
@@ -80,6 +88,19 @@ def brokers(at: Where) -> str:
     if at.bootstrap is None:
         raise Invalid("this command needs the brokers. Give --bootstrap-server HOST:PORT")
     return at.bootstrap
+
+
+def only_controllers(at: Where) -> bool:
+    """True if --bootstrap-controller takes the place of the brokers."""
+    return at.controllers is not None and at.bootstrap is None
+
+
+@contextmanager
+def _controllers(at: Where) -> Iterator[ControllerConfigs]:
+    """A connection to the controllers in place of the brokers."""
+    assert at.controllers is not None
+    with library.controllers(at.controllers, _login(at), throttled(), NAMES) as found:
+        yield found
 
 
 @contextmanager
@@ -130,6 +151,9 @@ def configs(at: Where) -> Iterator[Configs]:
 
         with _znodes(at) as znodes:
             yield ZooKeeperConfigs(znodes, unreadable=warn)
+    elif only_controllers(at):
+        with _controllers(at) as found:
+            yield found
     else:
         from kquota.stores.admin.configs import WireConfigs
 
@@ -146,11 +170,38 @@ def log_dirs(at: Where) -> Iterator[LogDirs]:
         yield WireLogDirs(opened)
 
 
+def dead_brokers(at: Where) -> frozenset[BrokerId]:
+    """The brokers that are registered and not alive, as far as the cluster reports them (KRaft, from 4.0)."""
+    from kquota.stores.admin.broker_metadata import fenced
+
+    with wire(at) as opened:
+        return fenced(opened)
+
+
+@contextmanager
+def log_dirs_and_moves(at: Where) -> Iterator[tuple[LogDirs, MoveCluster]]:
+    """The log dirs of the cluster's live brokers, and its moves, to be read on one connection."""
+    from kquota.stores.admin.log_dirs import WireLogDirs
+    from kquota.stores.admin.moves import WireMoves
+
+    with wire(at) as opened:
+        yield WireLogDirs(opened), WireMoves(opened)
+
+
 @contextmanager
 def topics(at: Where) -> Iterator[library.Cluster]:
     """The topics of a cluster, their configs, and the quotas that apply when we change them."""
     with library.connect(brokers(at), at.command_config, warned=warn, throttled=throttled(), names=NAMES) as cluster:
         yield cluster
+
+
+@contextmanager
+def elections(at: Where) -> Iterator[Elections]:
+    """The leaders of a cluster."""
+    from kquota.stores.admin.elections import WireElections
+
+    with wire(at) as opened:
+        yield WireElections(opened)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,10 +282,17 @@ def _over_brokers(stack: ExitStack, at: Where, root: Path, holding: Hold | None)
             _znodes(replace(at, zookeeper=known.zookeeper, zk_tls_config_file=tls, zk_sasl_config_file=sasl))
         )
 
-    opened = stack.enter_context(wire(at))
+    # Read once, because the file may be a pipe.
+    said = _login(at)
+    opened = stack.enter_context(library.wire(brokers(at), said, throttled(), names=NAMES))
     files = RunFiles(root, opened.cluster_id)
     runs = RecordedRuns(files, choose.over_brokers(opened, files, _choice(at, holding), znodes), warn)
-    store = WireMoves(opened, runs.must_hold)
+
+    @functools.cache
+    def controllers() -> ControllerConfigs:
+        return stack.enter_context(library.controllers_of(opened, at.controllers, said, throttled(), NAMES))
+
+    store = WireMoves(opened, runs.must_hold, controllers)
     return _MoveStores(
         cluster=store,
         configs=store,
@@ -290,6 +348,22 @@ def moves(at: Where, state_dir: Path | None) -> Iterator[tuple[MoveCluster, Reco
         yield stores.cluster, stores.runs
 
 
+@contextmanager
+def running(at: Where) -> Iterator[tuple[Mapping[TopicPartition, PartitionReplicas], RecordedRuns]]:
+    """The running moves, and the record of runs. Through the controllers, these are only the journals of this host."""
+    if not only_controllers(at):
+        with moves(at, None) as (cluster, runs):
+            yield cluster.snapshot(()).running, runs
+        return
+    from kquota.stores.record.runs import RecordedRuns
+    from kquota.stores.record.shared import Unshared
+    from kquota.stores.state.runs import RunFiles
+
+    with _controllers(at) as found:
+        files = RunFiles(folders.state(os.environ), found.cluster_id)
+        yield found.running(), RecordedRuns(files, Unshared("controllers serve no topics"), warn)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """Everything that a move needs. ZooKeeper does not store sizes, and cannot read or move log dirs."""
@@ -297,6 +371,7 @@ class Stage:
     cluster: MoveCluster
     runs: RecordedRuns
     clock: SystemClock
+    past_moves: PastMovesFile
     log_dirs: LogDirs | None
     dirs: ReplicaDirs | None
     hold: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -306,6 +381,8 @@ class Stage:
 @contextmanager
 def staged(at: Where, state_dir: Path | None, holding: Hold | None) -> Iterator[Stage]:
     """The stores of a move with everything else that it needs, on one connection; `holding` as for `_move_stores`."""
+    from kquota.stores.state.past_moves import PastMovesFile
+
     with _move_stores(at, state_dir, holding) as stores:
         log_dirs: LogDirs | None = None
         dirs: ReplicaDirs | None = None
@@ -316,8 +393,21 @@ def staged(at: Where, state_dir: Path | None, holding: Hold | None) -> Iterator[
             log_dirs, dirs = WireLogDirs(stores.wire), WireReplicaDirs(stores.wire, stores.runs.must_hold)
         hold = nullcontext if holding is None else partial(stores.hold, holding)
         yield Stage(
-            cluster=stores.cluster, runs=stores.runs, clock=stores.clock, log_dirs=log_dirs, dirs=dirs, hold=hold
+            cluster=stores.cluster,
+            runs=stores.runs,
+            clock=stores.clock,
+            past_moves=PastMovesFile(stores.root, stores.cluster_id),
+            log_dirs=log_dirs,
+            dirs=dirs,
+            hold=hold,
         )
+
+
+def past_moves(state_dir: Path | None, cluster_id: str | None) -> PastMovesFile | None:
+    """The past moves of a cluster; None if its id is unknown or not valid."""
+    from kquota.stores.state.past_moves import past_moves
+
+    return past_moves(state_dir if state_dir is not None else folders.state(os.environ), cluster_id)
 
 
 @contextmanager
@@ -346,6 +436,20 @@ def throttling(at: Where, state_dir: Path | None, holding: Hold | None = None) -
 
 
 @contextmanager
+def watching(at: Where, state_dir: Path | None) -> Iterator[tuple[WatchPorts, RecordedRuns]]:
+    """Everything that a watch of moves needs, on one connection, and the record of runs. It writes nothing."""
+    from kquota.watch.observation import WatchPorts
+
+    with _move_stores(at, state_dir, None) as stores:
+        logs: LogReader | None = None
+        if stores.wire is not None:
+            from kquota.stores.admin.replica_logs import WireReplicaLogs
+
+            logs = WireReplicaLogs(stores.wire)
+        yield WatchPorts(cluster=stores.cluster, runs=stores.runs, logs=logs, clock=stores.clock), stores.runs
+
+
+@contextmanager
 def record(connection: Connection, state_dir: Path | None) -> Iterator[Sharing]:
     """A cluster whose shared record is created, read or deleted: over its brokers, and its ZooKeeper if given."""
     from kquota.stores.record import choose
@@ -368,7 +472,7 @@ def record(connection: Connection, state_dir: Path | None) -> Iterator[Sharing]:
 @contextmanager
 def workspace() -> Iterator[Path]:
     """A temporary folder for this command, which is deleted at its end."""
-    from kquota.stores.state.workspace import workspace
+    from kquota.stores.state.command_files import workspace
 
     with workspace() as folder:
         yield folder
@@ -427,16 +531,16 @@ def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path
 
 def check_report(path: Path, mark: str) -> None:
     """Raises Invalid if no report can be written; an existing file is replaced only if it begins with `mark`."""
-    from kquota.stores.state import reports
+    from kquota.stores.state import command_files
 
-    reports.check(path, mark)
+    command_files.check_report(path, mark)
 
 
 def write_report(path: Path, page: str) -> None:
     """Write a report completely or not at all. Raises Refused for errors of the disk."""
-    from kquota.stores.state import reports
+    from kquota.stores.state import command_files
 
-    reports.write(path, page)
+    command_files.write_report(path, page)
 
 
 def completion_file(named: Sequence[str]) -> CompletionFile:

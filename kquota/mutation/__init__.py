@@ -5,6 +5,6 @@ A program needs only a cluster from `kquota.connect` and these names.
 
 from kquota.errors import QuotaViolatedException
 from kquota.mutation.admin import create_partitions, create_topics, delete_topics
-from kquota.mutation.request import Creation
+from kquota.mutation.topic import Creation
 
 __all__ = ["Creation", "QuotaViolatedException", "create_partitions", "create_topics", "delete_topics"]

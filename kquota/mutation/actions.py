@@ -11,7 +11,7 @@ from itertools import islice
 from kquota.errors import KquotaError, QuotaViolatedException, Refused, Unreachable
 from kquota.mutation.pace import MOST_ITEMS, MutationPace, fitting
 from kquota.mutation.port import BatchResult, Failure, MonotonicClock, Topics
-from kquota.mutation.request import Mutation
+from kquota.mutation.topic import Mutation
 
 REQUEST_SECONDS = 30.0
 

@@ -11,7 +11,7 @@ from kquota.errors import Invalid, KquotaError, QuotaViolatedException, Unreacha
 from kquota.mutation.actions import Fate, MutationWork, TopicOutcome, carry_out, work
 from kquota.mutation.pace import MutationPace
 from kquota.mutation.port import MutationCluster
-from kquota.mutation.request import Creation, Deletion, Growth, Mutation
+from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
 
 Results: TypeAlias = Mapping[str, KquotaError | None]
 """The error of each topic, in the order of the call: None is done, Refused a broker's error, Unreachable unknown."""

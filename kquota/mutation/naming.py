@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kquota.errors import Invalid
-from kquota.mutation.request import Assignment
+from kquota.mutation.topic import Assignment
 from kquota.terms import HIGHEST_ID, BrokerId, is_id, wrong_topic_name
 
 MOST_REPLICAS: Final = 2**15 - 1

@@ -21,7 +21,7 @@ _FIRST: Final = 1
 """Number of topics in a first request while nothing is known."""
 MOST_ITEMS: Final = 100
 _MOST_MUTATIONS: Final = 2_000
-"""The most mutations of one request, because a KRaft controller writes at most 10,000 records for it."""
+"""Maximum number of mutations in one request, because a KRaft controller writes at most 10,000 records for it."""
 _PERIOD: Final = 1.0
 """Seconds: topics that cost less than this are sent together, others one by one."""
 BURST_SECONDS: Final = SAMPLES * SAMPLE_MS / 1_000
@@ -205,7 +205,7 @@ class MutationPace:
         return wanted / (1 + wanted / (_MOST_BEHIND * self.burst_seconds))
 
     def _may_take_turns(self, behind: float, mutations: int) -> bool:
-        """True if the first client can be told apart; see the docstring of the module."""
+        """True if answers are fast enough to tell which client was first; see the docstring of the module."""
         if self.quota is None:
             return False
         time = mutations / self.quota

@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kquota.mutation.request import Mutation
-from kquota.mutation.topic import Topic
+from kquota.mutation.topic import Mutation, Topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

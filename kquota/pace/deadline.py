@@ -36,7 +36,7 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
         """How long the slowest side of a wave takes if no other side slows it down."""
         times = [replace(side, throttle=ByteRate(throttle)).seconds for side in of_wave]
         known = [time for time in times if time is not None]
-        return START_SECONDS + max(known) if len(known) == len(times) else None
+        return enforcement.seconds(max(known)) if len(known) == len(times) else None
 
     def one_is_late(throttle: int) -> bool:
         least = total(alone(throttle, of_wave) for of_wave in sides)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kquota.measure import ByteRate
-from kquota.pace.enforcement import AS_SHIPPED, AT_ONCE_SECONDS, START_SECONDS, Enforcement
+from kquota.pace.enforcement import AS_SHIPPED, Enforcement
 from kquota.pace.fair_rates import Port, Stream, StreamEnds, run
 from kquota.pace.work import Link, Work, total
 
@@ -88,7 +88,7 @@ class Share:
     @property
     def at_once(self) -> float:
         """The bytes that are copied before the quota takes effect."""
-        return self.throttle * AT_ONCE_SECONDS
+        return self.throttle * self.enforcement.at_once
 
     @property
     def seconds(self) -> float | None:
@@ -97,7 +97,7 @@ class Share:
 
     @property
     def least_seconds(self) -> float:
-        """bytes / T. No move is faster."""
+        """bytes / T. A move in the first quota window can be faster, because it begins with a burst."""
         return self.bytes / self.throttle
 
 
@@ -126,7 +126,8 @@ def shares(work: Work, throttle: ByteRate, enforcement: Enforcement) -> tuple[Sh
 class Pace:
     """The pace of a move under `throttle`: the share of every broker that sends or receives, leaders first.
 
-    `run` has the end of each link, without `START_SECONDS`. It is None if a rate is unknown or the move never finishes.
+    `run` has the end of each link, without the start of the move and the turnover of windows. It is None if a rate is
+    unknown or the move never finishes.
     """
 
     work: Work
@@ -173,7 +174,7 @@ class Pace:
         found: dict[tuple[int, Side], float] = {}
         for link, end in zip(self.work.links, self.run.ends, strict=True):
             for port in _ports(link):
-                found[port] = max(found.get(port, 0.0), START_SECONDS + end)
+                found[port] = max(found.get(port, 0.0), self.enforcement.seconds(end))
         return found
 
     @property
@@ -191,7 +192,7 @@ class Pace:
         """
         if not self.shares:
             return 0.0
-        return None if self.run is None else START_SECONDS + self.run.end
+        return None if self.run is None else self.enforcement.seconds(self.run.end)
 
     @property
     def works(self) -> tuple[Work, ...]:
@@ -221,7 +222,7 @@ class Pace:
 
     @property
     def least_seconds(self) -> float:
-        """bytes / T of the busiest side, a lower bound."""
+        """bytes / T of the busiest side, a lower bound for all but the shortest moves."""
         return max((share.least_seconds for share in self.shares), default=0.0)
 
 

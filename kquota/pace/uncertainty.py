@@ -1,12 +1,14 @@
-"""How certain an expected time is: the variation of write rates, and the error of the model."""
+"""How certain an expected time is: the variation of write rates, and the error of the model or of past moves."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from kquota.pace.enforcement import Enforcement
+from kquota.pace.past_moves import ErrorBand
 from kquota.pace.share import Pace, Side, pace
 from kquota.pace.work import Link, total
 
@@ -16,21 +18,28 @@ MODEL: Final = 0.1
 In 20 moves on quiet brokers the error was 3 % (one sigma); on a machine with eight times more work than cores it was up
 to 11 %.
 """
+OF_THE_MODEL: Final = ErrorBand(low=1 - MODEL, high=1 + MODEL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
     """The time in nine of ten moves, in seconds. If `high` is None, the move never ends while producers are busiest.
 
-    `writes` is true if the band includes the variation of write rates, and false if it is only the error of the model.
+    `writes` is true if the band includes the variation of write rates. `past_moves` is the number of past moves of the
+    cluster whose errors it includes; 0 means that it includes the error of the model. `unused_quota` is true if it
+    includes a faster start, because throttled traffic flows before the move and may leave quota unused.
     """
 
     low: float
     high: float | None
     writes: bool
+    past_moves: int = 0
+    unused_quota: bool = False
 
 
-def band(expected: Pace, calm: Mapping[int, float], busy: Mapping[int, float]) -> Band | None:
+def band(
+    expected: Pace, calm: Mapping[int, float], busy: Mapping[int, float], errors: ErrorBand = OF_THE_MODEL
+) -> Band | None:
     """The 90 % band of a pace; None without an expected time.
 
     `calm` and `busy` are factors for each leader: the 5th and the 95th percentile of its write rate over the mean. They
@@ -40,12 +49,18 @@ def band(expected: Pace, calm: Mapping[int, float], busy: Mapping[int, float]) -
         return None
     # Write rates with rare peaks can have a mean above their 95th percentile. The band always contains the expected
     # time.
-    quick = _seconds(expected, {leader: min(1.0, factor) for leader, factor in calm.items()})
-    slow = _seconds(expected, {leader: max(1.0, factor) for leader, factor in busy.items()})
+    enforcement = expected.enforcement
+    first = replace(enforcement, at_once=enforcement.window) if enforcement.throttled else enforcement
+    quick = _seconds(expected, {leader: min(1.0, factor) for leader, factor in calm.items()}, first)
+    slow = _seconds(expected, {leader: max(1.0, factor) for leader, factor in busy.items()}, enforcement)
+    # The last fetch may just miss the quota of a destination and of a leader, and then waits for two pauses.
+    pause = enforcement.fetch_backoff + enforcement.fetch_wait if expected.shares else 0.0
     return Band(
-        low=max(expected.least_seconds, (quick or expected.seconds) * (1 - MODEL)),
-        high=None if slow is None else slow * (1 + MODEL),
+        low=max(0.0, (expected.seconds if quick is None else quick) * errors.low - pause),
+        high=None if slow is None else slow * errors.high + pause,
         writes=bool(calm.keys() & expected.work.keep_up.keys()),
+        past_moves=errors.moves,
+        unused_quota=enforcement.throttled,
     )
 
 
@@ -59,6 +74,8 @@ def together(bands: Iterable[Band | None]) -> Band | None:
         low=sum(band.low for band in known),
         high=total(band.high for band in known),
         writes=any(band.writes for band in known),
+        past_moves=min(band.past_moves for band in known),
+        unused_quota=any(band.unused_quota for band in known),
     )
 
 
@@ -81,7 +98,7 @@ def stuck_at_peak(expected: Pace, peak: Mapping[int, float]) -> tuple[int, ...]:
     return tuple(leader for leader, factor in sorted(peak.items()) if leader in links and stuck(leader, factor))
 
 
-def _seconds(expected: Pace, factors: Mapping[int, float]) -> float | None:
-    if not factors:
+def _seconds(expected: Pace, factors: Mapping[int, float], enforcement: Enforcement) -> float | None:
+    if not factors and enforcement == expected.enforcement:
         return expected.seconds
-    return pace(expected.work.scaled(factors), expected.throttle, expected.enforcement).seconds
+    return pace(expected.work.scaled(factors), expected.throttle, enforcement).seconds

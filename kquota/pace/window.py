@@ -51,7 +51,7 @@ class Window:
 
     @property
     def empty(self) -> bool:
-        """True if the known bounds leave no throttle."""
+        """True if no throttle satisfies the known bounds."""
         least, most = self.least, self.most
         if most is None or most.rate is None:
             return False

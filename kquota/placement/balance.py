@@ -1,8 +1,8 @@
 """Moves bytes from full brokers to empty ones until each is in a band around the mean, with as few bytes as possible.
 
-A move is made only if it brings the brokers closer to the band in sum, and undone if it does not help any more. So the
+A move is made only if it brings the brokers as a whole closer to the band, and undone if it no longer helps. So the
 algorithm ends, and does nothing on its own result. Followers move before leaders, and large partitions before small
-ones. Moves that push no broker out of the band come first. If no move helps, two replicas change places.
+ones. Moves that push no broker out of the band come first. If no move helps, two replicas are swapped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ class BalanceBand:
     @classmethod
     def around(cls, loads: Sequence[int], tolerance: Fraction) -> BalanceBand:
         """The mean of these brokers' bytes, plus and minus the tolerance, rounded outwards."""
-        mean = Fraction(sum(loads), len(loads))
+        return cls.about(Fraction(sum(loads), len(loads)), tolerance)
+
+    @classmethod
+    def about(cls, mean: Fraction, tolerance: Fraction) -> BalanceBand:
+        """This mean, plus and minus the tolerance, rounded outwards."""
         return cls(low=floor(mean * (1 - tolerance)), high=ceil(mean * (1 + tolerance)), mean=round(mean))
 
     def off(self, load: int) -> int:

@@ -10,7 +10,7 @@ from typing import Final
 from kquota.pace.disk_space import together
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.port import Snapshot
-from kquota.sizes.replica import LogDir
+from kquota.sizes.replica import Cordon, LogDir, cordons
 from kquota.terms import BrokerId, TopicPartition
 
 INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
@@ -27,11 +27,16 @@ class Disk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """A broker that is alive or in the replicas of a partition. `disk` is None if unknown."""
+    """A broker that is alive or in the replicas of a partition. `disk` is None if unknown.
+
+    If some of its log dirs are cordoned, new replicas must fit on `open_disk`, the volumes of the other log dirs.
+    """
 
     rack: str | None = None
     alive: bool = True
     disk: Disk | None = None
+    cordon: Cordon | None = None
+    open_disk: Disk | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,16 @@ class ClusterLayout:
         """The live brokers, sorted."""
         return tuple(broker for broker, found in self.brokers.items() if found.alive)
 
+    @property
+    def accepting(self) -> tuple[BrokerId, ...]:
+        """The live brokers with at least one log dir that accepts new replicas, sorted."""
+        return tuple(broker for broker in self.alive if not ((of := self.brokers[broker].cordon) and of.whole))
+
+    @property
+    def cordons(self) -> tuple[Cordon, ...]:
+        """The cordoned log dirs of each broker that has any."""
+        return tuple(found.cordon for found in self.brokers.values() if found.cordon is not None)
+
     def racks(self) -> dict[BrokerId, str]:
         """The rack of each broker whose rack counts; empty if all live brokers are in one rack.
 
@@ -66,11 +81,16 @@ class ClusterLayout:
         return found if len(set(found.values())) > 1 else {}
 
 
-def cluster(snapshot: Snapshot, log_dirs: Iterable[LogDir], disk: int | None = None) -> ClusterLayout:
+def cluster(
+    snapshot: Snapshot, log_dirs: Iterable[LogDir], disk: int | None = None, *, live: Iterable[LogDir] = ()
+) -> ClusterLayout:
     """The cluster from one reading. `disk` replaces the reported size of every broker's volumes, in bytes.
 
     The size of a partition is its leader's log, otherwise the largest log of its replicas, because followers may lag.
+    If `log_dirs` are from a stored snapshot, which lacks cordons, these are from the `live` log dirs.
     """
+    log_dirs = list(log_dirs)
+    cordoned = {found.broker: found for found in cordons(live or log_dirs)}
     logs: dict[TopicPartition, dict[BrokerId, int]] = defaultdict(dict)
     dirs: dict[BrokerId, list[LogDir]] = defaultdict(list)
     for log_dir in log_dirs:
@@ -92,12 +112,18 @@ def cluster(snapshot: Snapshot, log_dirs: Iterable[LogDir], disk: int | None = N
                 rack=snapshot.racks.get(broker),
                 alive=broker in snapshot.racks,
                 disk=_volumes(dirs.get(broker, ())) if disk is None else Disk(total=disk, used=held[broker]),
+                cordon=(cordon := cordoned.get(broker)),
+                open_disk=None if cordon is None else _volumes(_open(dirs.get(broker, ()), cordon)),
             )
             for broker in {*snapshot.racks, *(b for now in snapshot.partitions.values() for b in now.replicas)}
         },
         partitions=snapshot.partitions,
         sizes=sizes,
     )
+
+
+def _open(dirs: Iterable[LogDir], cordon: Cordon) -> list[LogDir]:
+    return [log_dir for log_dir in dirs if log_dir.path not in cordon.log_dirs]
 
 
 def _volumes(dirs: Iterable[LogDir]) -> Disk | None:

@@ -87,7 +87,7 @@ class PlacementDraft:
         return self.incoming[broker] + self.sizes[p] <= room
 
     def emptiest(self, p: int, barred: Collection[str | None] = ()) -> BrokerId | None:
-        """The broker with the least load for a replica of `p`, in a rack that is not barred; None without room."""
+        """The broker with the least load for a replica of `p`, in a rack that is not barred. None if none has room."""
         replicas = self.replicas[p]
         best: tuple[int, BrokerId] | None = None
         for rack, ranking in self.rankings.items():
@@ -159,5 +159,6 @@ class PlacementDraft:
 
 def _room(cluster: ClusterLayout, broker: BrokerId, limit: Fraction) -> int | None:
     """How many bytes fit; None if the disk size is unknown. A disk above the limit has no room."""
-    disk = cluster.brokers[broker].disk
+    found = cluster.brokers[broker]
+    disk = found.disk if found.cordon is None else found.open_disk
     return None if disk is None else int(disk.total * limit) - disk.used

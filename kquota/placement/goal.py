@@ -42,15 +42,20 @@ class Goal:
 
 
 def check(goal: Goal, cluster: ClusterLayout) -> None:
-    """Raises Refused for brokers that do not exist or are dead, Invalid for brokers that are both drained and added."""
+    """Raises Refused for brokers that do not exist, are dead or accept no replica, Invalid for conflicting goals."""
     if unknown := sorted(goal.drain - set(cluster.brokers)):
         raise Refused(
             Parameter("drain"),
-            f" {joined(unknown)}: no such broker, also not in any partition. Live brokers: {joined(cluster.alive)}",
+            f" {joined(unknown)}: this broker does not exist, and no partition has a replica on it. "
+            f"Live brokers: {joined(cluster.alive)}",
         )
     for means, brokers in {Parameter("add"): goal.add, Parameter("brokers"): goal.brokers}.items():
         if dead := sorted(brokers - set(cluster.alive)):
             raise Refused(means, f" {joined(dead)}: dead. Live brokers: {joined(cluster.alive)}")
+        if closed := sorted(brokers - set(cluster.accepting)):
+            accepting = joined(cluster.accepting) or "none"
+            why = "all log dirs are cordoned, so new replicas are not placed there. Brokers that accept replicas"
+            raise Refused(means, f" {joined(closed)}: {why}: {accepting}")
     if both := sorted(goal.drain & goal.add):
         raise Invalid(f"brokers {joined(both)}: both drained and added. Give each broker only one goal")
     if outside := sorted(goal.add - goal.brokers):

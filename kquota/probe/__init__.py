@@ -6,8 +6,7 @@ A program needs only a cluster from `kquota.connect` and these names.
 from kquota.probe.admin import Result, find_limit, probe
 from kquota.probe.ladder import Held, Limit, Operation, Step
 from kquota.probe.load import Kind
-from kquota.probe.meter import Reading
-from kquota.probe.verdict import Verdict
+from kquota.probe.verdict import Reading, Verdict
 
 __all__ = [
     "Held",

@@ -10,11 +10,10 @@ from kquota.errors import Refused, Unknown
 from kquota.mutation.actions import Fate, by_fate, carry_out, work
 from kquota.mutation.pace import MutationPace
 from kquota.mutation.port import MonotonicClock, Topics
-from kquota.mutation.request import Creation, Deletion
-from kquota.mutation.topic import Topic
+from kquota.mutation.topic import Creation, Deletion, Topic
 from kquota.probe import scratch
+from kquota.probe.load import NotRemoved
 from kquota.probe.port import Sight
-from kquota.probe.refusals import NotRemoved
 from kquota.settings.port import Configs
 from kquota.settings.resource import TOPICS, Resource
 from kquota.terms import BrokerId

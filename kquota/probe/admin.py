@@ -9,9 +9,8 @@ from pathlib import Path
 from kquota.probe import ladder, preparation, run, verdict
 from kquota.probe.ladder import MOST_PARTITIONS, Limit, Step
 from kquota.probe.load import MOST_BYTES, Kind
-from kquota.probe.meter import Reading
 from kquota.probe.port import ProbeCluster
-from kquota.probe.verdict import GOOD, Verdict
+from kquota.probe.verdict import GOOD, Reading, Verdict
 from kquota.terms import BrokerId
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from kquota.probe.refusals import WrongArgument
+from kquota.probe.load import WrongArgument
 
 RATES: Final = (5, 10, 20, 50, 100, 200, 500, 1_000)
 """Mutations per second, one rung after another."""
@@ -30,7 +30,7 @@ MOST_PARTITIONS: Final = 1_000
 PARTITIONS: Final = range(10, 10_001)
 """The range that the caller may allow."""
 _SHARES: Final = 4
-"""Shares of a rung: creating, growing by the same number, and deleting all of them, which counts twice."""
+"""Time shares of a rung: one to create the partitions, one to add as many, and two to delete all of them."""
 
 
 class Operation(enum.Enum):

@@ -1,18 +1,22 @@
-"""A client that creates and deletes topics, measured from one empty bucket to the next."""
+"""Clients that create and delete topics: one for a verdict on its quota, and one that climbs a ladder of loads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
-from kquota.errors import Refused
+from kquota.errors import Refused, Unknown
 from kquota.mutation.actions import REQUEST_SECONDS
-from kquota.mutation.pace import HAIR
+from kquota.mutation.pace import HAIR, MOST_ITEMS
 from kquota.mutation.port import MonotonicClock, Topics
-from kquota.mutation.request import Creation, Deletion, Mutation
+from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
 from kquota.probe import scratch
-from kquota.probe.load import Load
-from kquota.probe.meter import Reading, throttles
+from kquota.probe.actions import until_seen
+from kquota.probe.ladder import LAG, LadderRung, Operation, Step, percentile
+from kquota.probe.load import Load, RejectedClient
+from kquota.probe.port import Sight
+from kquota.probe.verdict import Reading, throttles
 
 
 @dataclass(slots=True)
@@ -84,3 +88,113 @@ def _one_by_one(load: Load, tell: Callable[[str], None]) -> Iterator[Mutation]:
         yield Creation(topic=topic, partitions=load.partitions, replication_factor=1, configs=scratch.configs(topic))
         yield Deletion(topic=topic, partitions=load.partitions)
         number += 1
+
+
+_TICK = 0.1
+"""Seconds between two requests, each with all topics that are due."""
+_PATIENCE = 5 * LAG
+"""Time limit for a lag that is too long anyway."""
+
+
+def climb(
+    topics: Topics,
+    sight: Sight,
+    clock: MonotonicClock,
+    rungs: Sequence[LadderRung],
+    scratch_names: Iterator[str],
+    replication_factor: int,
+) -> Iterator[Step]:
+    """The steps as they are completed; the rung after one that does not hold is not tried.
+
+    Raises Refused if the cluster does not allow it, and if a quota applies to us, because it would be measured instead.
+    """
+    for rung in rungs:
+        names = list(islice(scratch_names, rung.topics))
+        good = True
+        for operation in Operation:
+            step = _step(
+                topics,
+                sight,
+                clock,
+                rung,
+                operation,
+                [_mutation(operation, rung, t, replication_factor) for t in names],
+            )
+            good = good and step.why_not is None
+            yield step
+            if step.lag >= _PATIENCE:
+                # A topic that is not visible yet can be neither grown nor deleted.
+                return
+        if not good:
+            return
+
+
+def _mutation(operation: Operation, rung: LadderRung, topic: str, replication_factor: int) -> Mutation:
+    match operation:
+        case Operation.CREATE:
+            return Creation(
+                topic=topic,
+                partitions=rung.size,
+                replication_factor=replication_factor,
+                configs=scratch.configs(topic),
+            )
+        case Operation.GROW:
+            return Growth(topic=topic, partitions=2 * rung.size, now=rung.size)
+        case Operation.DELETE:
+            return Deletion(topic=topic, partitions=2 * rung.size)
+
+
+def _step(
+    topics: Topics,
+    sight: Sight,
+    clock: MonotonicClock,
+    rung: LadderRung,
+    operation: Operation,
+    todo: Sequence[Mutation],
+) -> Step:
+    # Deleting a topic counts all of its partitions.
+    each = todo[0].mutations
+    began, sent, latencies = clock.monotonic(), 0, []
+    while sent < len(todo):
+        due = int((clock.monotonic() - began) * rung.rate / each) + 1
+        batch = todo[sent : min(due, sent + MOST_ITEMS, len(todo))]
+        asked = clock.monotonic()
+        if batch:
+            _must_be_done(topics, batch)
+            latencies.append(clock.monotonic() - asked)
+            sent += len(batch)
+        if sent < len(todo):
+            clock.sleep(max(0.0, asked + _TICK - clock.monotonic()))
+    # The last request was due one interval before the end of its share.
+    took = max(clock.monotonic() - began, len(todo) * each / rung.rate)
+    partitions = {Operation.CREATE: rung.size, Operation.GROW: 2 * rung.size, Operation.DELETE: 0}[operation]
+    wanted = {one.topic: partitions for one in todo}
+    return Step(
+        operation=operation,
+        size=rung.size,
+        rate=float(rung.rate),
+        reached=len(todo) * each / took,
+        latency=percentile(latencies),
+        lag=_lag(clock, sight, wanted),
+    )
+
+
+def _lag(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int]) -> float:
+    """Seconds until all brokers show it, at most _PATIENCE."""
+    try:
+        return until_seen(clock, sight, wanted, _PATIENCE)
+    except Unknown:
+        return _PATIENCE
+
+
+def _must_be_done(topics: Topics, batch: Sequence[Mutation]) -> None:
+    answer = topics.send(batch, REQUEST_SECONDS)
+    for one in batch:
+        failure = answer.outcomes[one.topic]
+        if failure is not None and failure.rejected:
+            raise RejectedClient(
+                "a controller mutation quota rejects this client, so a probe would only measure this quota. Remove it"
+                " for the time of the probe"
+            )
+        if failure is not None:
+            raise Refused(f"topic {one.topic}: {failure.reason}")

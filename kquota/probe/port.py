@@ -9,7 +9,7 @@ from typing import Protocol
 
 from kquota.mutation.port import Topics
 from kquota.probe.load import Load
-from kquota.probe.meter import Meter
+from kquota.probe.verdict import Meter
 from kquota.quota.explain import Explanation
 from kquota.settings.port import Configs
 from kquota.terms import BrokerId

@@ -12,8 +12,17 @@ from typing import Final
 from kquota.errors import Invalid, Refused
 from kquota.probe import ladder, load, scratch
 from kquota.probe.ladder import Ladder
-from kquota.probe.load import KEYS, MOST_BYTES, Kind, Load
-from kquota.probe.refusals import LimitedClient, OtherUser, RefusedArgument, UnknownUser, WrongArgument
+from kquota.probe.load import (
+    KEYS,
+    MOST_BYTES,
+    Kind,
+    LimitedClient,
+    Load,
+    OtherUser,
+    RefusedArgument,
+    UnknownUser,
+    WrongArgument,
+)
 from kquota.quota.explain import Explanation, KeyAnswer
 from kquota.terms import CONTROLLER_MUTATION_RATE, BrokerId
 

@@ -11,12 +11,11 @@ from datetime import UTC, datetime
 from kquota.errors import KquotaError
 from kquota.probe import actions, scratch
 from kquota.probe.actions import Found
-from kquota.probe.climb import climb
 from kquota.probe.ladder import Ladder, Step
 from kquota.probe.load import Kind, Load
-from kquota.probe.meter import Meter, Reading
-from kquota.probe.mutations import mutate
+from kquota.probe.mutations import climb, mutate
 from kquota.probe.port import ProbeCluster, ProbeLogins
+from kquota.probe.verdict import Meter, Reading
 
 _ON_ITS_WAY = 0.5
 

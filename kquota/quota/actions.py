@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
-from kquota.errors import Refused, Unseen
-from kquota.quota.change import QuotaChange
+from kquota.errors import KquotaError, Refused, Unreachable, Unseen
 from kquota.quota.entity import Entity, Every, Filter, Name
-from kquota.quota.limits import Limits, dotted
+from kquota.quota.limits import Limits, QuotaChange, Replacement, dotted
 from kquota.quota.port import ClusterQuotas, Principals, Scram
 from kquota.quota_keys import QUOTA_KEYS
 
@@ -66,3 +67,58 @@ def alter(quotas: ClusterQuotas, change: QuotaChange, attempts: Iterator[object]
 def _limits(quotas: ClusterQuotas, wanted: Filter, entity: Entity) -> Limits:
     found: Mapping[Entity, Limits] = quotas.describe(wanted)
     return found.get(entity, {})
+
+
+BATCH: Final = 1_000
+"""Entities in one request, well within Kafka's own limits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The result for each entity, in the order of the replacements; `undone` has the reasons."""
+
+    done: tuple[Entity, ...]
+    undone: Mapping[Entity, str] = field(default_factory=dict)
+
+
+def apply(
+    quotas: ClusterQuotas, every: Sequence[Replacement], attempts: Iterator[object], told: Callable[[int], None]
+) -> Outcome:
+    """Write the replacements in batches, then read until all of it is visible.
+
+    Entities are independent: a failure of one does not stop the others. Only a lost connection ends the work. The rest
+    is then reported as undone, and it is safe to apply the document again. `told` receives the number of entities sent
+    after each batch. Each item of `attempts` allows one more read. Raises Invalid, before any write, for a name that
+    the connection cannot carry.
+    """
+    quotas.must_carry(replacement.entity for replacement in every)
+    undone: dict[Entity, str] = {}
+    for start in range(0, len(every), BATCH):
+        batch = every[start : start + BATCH]
+        try:
+            undone |= quotas.replace(batch)
+        except Unreachable as error:
+            undone |= {replacement.entity: f"unknown: {error}" for replacement in batch}
+            undone |= {replacement.entity: "not sent" for replacement in every[start + BATCH :]}
+            break
+        told(len(batch))
+    sent = [replacement for replacement in every if replacement.entity not in undone]
+    undone |= _unseen(quotas, sent, attempts)
+    return Outcome(
+        done=tuple(replacement.entity for replacement in every if replacement.entity not in undone),
+        undone={r.entity: undone[r.entity] for r in every if r.entity in undone},
+    )
+
+
+def _unseen(quotas: ClusterQuotas, sent: list[Replacement], attempts: Iterator[object]) -> dict[Entity, str]:
+    """Read until everything that was sent is visible; on KRaft a read right after a write is often stale."""
+    left = sent
+    for _ in attempts:
+        if not left:
+            break
+        try:
+            now = quotas.everything()
+        except KquotaError as error:
+            return {replacement.entity: f"sent and accepted, not seen: {error}" for replacement in left}
+        left = [replacement for replacement in left if not replacement.seen(now.get(replacement.entity, {}))]
+    return {replacement.entity: "sent and accepted, but not seen yet" for replacement in left}

@@ -4,21 +4,49 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from kquota.errors import Invalid, Refused
 from kquota.list_text import few
-from kquota.quota.document import Document
+from kquota.quota.document import Document, Throttles, order
 from kquota.quota.entity import Entity
-from kquota.quota.limits import Limits
-from kquota.quota.replacement import Replacement
-from kquota.quota.throttling import Throttles, Throttling, throttlings
-from kquota.terms import DEFAULT
+from kquota.quota.limits import Limits, Replacement
+from kquota.settings.change import ConfigChange
+from kquota.settings.resource import Resource
+from kquota.settings.throttled_lists import entries
+from kquota.terms import DEFAULT, THROTTLE_LISTS
 
 _DIGITS: Final = 16
 _SHOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttling:
+    """The throttles of one broker or topic before and after a document is applied; never pruned."""
+
+    entity: Resource
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    pruned: Literal[False] = False
+
+    def differing(self) -> Iterator[tuple[str, str | None, str | None]]:
+        """(key, old, new) of each key that changes, sorted; None means not set. The order of a list is irrelevant."""
+        for key in sorted({*self.before, *self.after}):
+            old, new = self.before.get(key), self.after.get(key)
+            if not _same(key, old, new):
+                yield key, old, new
+
+    @property
+    def change(self) -> ConfigChange:
+        """The keys to set and the keys to delete. Raises Invalid if nothing changes."""
+        keys = list(self.differing())
+        return ConfigChange(
+            resource=self.entity,
+            add={key: new for key, _, new in keys if new is not None},
+            delete=tuple(key for key, _, new in keys if new is None),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,3 +116,18 @@ def _must_not_be_protected(document: Document, replacements: tuple[Replacement, 
             f"the document would change protected entities: {few(touched, _SHOWN)}. Nothing was written. "
             "Remove them from the document or from `protect:`"
         )
+
+
+def throttlings(wanted: Throttles, standing: Throttles) -> tuple[Throttling, ...]:
+    """The changes that turn `standing` into `wanted`, for the resources in `wanted`."""
+    every = (
+        Throttling(entity=resource, before=standing.get(resource, {}), after=wanted[resource])
+        for resource in sorted(wanted, key=order)
+    )
+    return tuple(throttling for throttling in every if any(throttling.differing()))
+
+
+def _same(key: str, old: str | None, new: str | None) -> bool:
+    if old is None or new is None or key not in THROTTLE_LISTS:
+        return old == new
+    return set(entries(old)) == set(entries(new))

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from kquota.errors import Invalid
-from kquota.quota.bucket import Per, per, shared
 from kquota.quota.capacity import Capacity
 from kquota.quota.entity import Entity
-from kquota.quota.precedence import Client, Quotas, Rung, exceptions, ip_rungs, rungs, winner
+from kquota.quota.precedence import Client, Per, Quotas, Rung, exceptions, ip_rungs, per, rungs, shared, winner
 from kquota.quota_keys import QUOTA_KEYS, Model, QuotaKey, quotas_of
 from kquota.terms import IPS, USERS
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
+from kquota.quota.limits import QuotaChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +25,12 @@ class QuotaFinding:
 
     @classmethod
     def unreadable(cls, line: str) -> QuotaFinding:
-        """The finding for a znode or value that the store could not read and left out."""
+        """The finding for a znode, a value or an entity type that the store could not read and left out."""
         return cls(
             rule="unreadable",
             entity=None,
             key=None,
             what=line,
-            why="brokers do not enforce a quota that they cannot read, and kquota cannot check it",
+            why="kquota cannot check it, and brokers enforce it only if they can read it",
             do="check it manually",
         )

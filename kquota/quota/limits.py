@@ -1,14 +1,16 @@
-"""Limits from text and as text."""
+"""Limits of an entity: from text and as text, changed key by key, and replaced as a whole."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from kquota.errors import Invalid
 from kquota.measure import byte_rate
+from kquota.quota.entity import Entity
 from kquota.quota_keys import QUOTA_KEYS
 
 Limits: TypeAlias = Mapping[str, float]
@@ -55,3 +57,61 @@ def plain(value: float) -> str:
         # read it.
         return str(2**63 - 1)
     return str(int(value)) if value.is_integer() else repr(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaChange:
+    """Keys to set and keys to delete for one entity. Raises Invalid if there are none, or if a key is in both."""
+
+    entity: Entity
+    add: Limits = field(default_factory=dict)
+    delete: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.add and not self.delete:
+            raise Invalid("nothing to change: no key is set and none is deleted")
+        if both := sorted(set(self.add) & set(self.delete)):
+            raise Invalid(f"{', '.join(both)}: both added and deleted")
+
+    def seen(self, after: Limits) -> bool:
+        """True if `after` shows this change. Other keys are ignored."""
+        return all(after.get(key) == value for key, value in self.add.items()) and not set(self.delete) & set(after)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """`before` is what was read, `after` what will be set. `pruned`: the document does not name the entity."""
+
+    entity: Entity
+    before: Limits
+    after: Limits
+    pruned: bool = False
+
+    def differing(self) -> Iterator[tuple[str, float | None, float | None]]:
+        """(key, old, new) of each key that changes, sorted; None means not set."""
+        for key in sorted({*self.before, *self.after}):
+            old, new = self.before.get(key), self.after.get(key)
+            if old != new:
+                yield key, old, new
+
+    @property
+    def change(self) -> QuotaChange:
+        """The keys to set and the keys to delete. Raises Invalid if nothing changes."""
+        keys = list(self.differing())
+        return QuotaChange(
+            entity=self.entity,
+            add={key: new for key, _, new in keys if new is not None},
+            delete=tuple(key for key, _, new in keys if new is None),
+        )
+
+    def stands(self, now: Limits) -> bool:
+        """True if `now` is still what was read. A NaN, which brokers accept, is equal to itself here."""
+        return _spelt(now) == _spelt(self.before)
+
+    def seen(self, now: Limits) -> bool:
+        """True if `now` is what was to be set."""
+        return _spelt(now) == _spelt(self.after)
+
+
+def _spelt(limits: Limits) -> dict[str, str]:
+    return {key: repr(value) for key, value in limits.items()}

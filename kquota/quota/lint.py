@@ -2,16 +2,204 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
-from kquota.quota import lint_names, lint_values
-from kquota.quota.capacity import Capacity
+from kquota.quota import lint_names
+from kquota.quota.capacity import AS_SHIPPED, Capacity
 from kquota.quota.entity import Entity
 from kquota.quota.finding import QuotaFinding
-from kquota.quota.lint_values import LintedValue
-from kquota.quota.precedence import Quotas
+from kquota.quota.limits import QuotaChange, dotted, plain
+from kquota.quota.precedence import Client, Quotas, Rung, bucket, reach, rungs, winner
+from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.terms import DEFAULT
+
+_KAFKAS_BATCH: Final = 1_048_588
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintedValue:
+    """One value, with all others for comparison."""
+
+    entity: Entity
+    key: str
+    value: float
+    among: Quotas
+    cluster: Capacity
+    clients_of_default_user: tuple[str, ...] = ()
+
+    def removed(self) -> tuple[QuotaChange, ...]:
+        """The change that removes this value."""
+        return (QuotaChange(entity=self.entity, delete=(self.key,)),)
+
+    def finding(self, rule: str, what: str, why: str, do: str, cure: tuple[QuotaChange, ...]) -> QuotaFinding:
+        """A finding about this value."""
+        return QuotaFinding(rule=rule, entity=self.entity, key=self.key, what=what, why=why, do=do, cure=cure)
+
+
+def _unreachable(one: LintedValue) -> Iterator[QuotaFinding]:
+    found = reach(one.among, one.entity, one.key)
+    if found.hidden_by is None:
+        return
+    if found.nameless:
+        yield one.finding(
+            "only-without-client-id",
+            "applies only to clients that send no client-id",
+            f"{found.hidden_by} takes precedence for every client that sends one",
+            "remove it, if all your clients send a client-id",
+            one.removed(),
+        )
+    else:
+        yield one.finding(
+            "unreachable",
+            "never applies to any client",
+            f"{found.hidden_by} takes precedence for every client",
+            "remove it, or the limit that takes precedence",
+            one.removed(),
+        )
+
+
+def _redundant(one: LintedValue) -> Iterator[QuotaFinding]:
+    heir = _stand_in(one.among, one.entity, one.key, one.clients_of_default_user)
+    if heir is not None:
+        yield one.finding(
+            "redundant",
+            "changes nothing",
+            f"without it {heir} gives the same limit in the same bucket",
+            "remove it, unless it must stay when the other one changes",
+            one.removed(),
+        )
+
+
+def _stand_in(quotas: Quotas, entity: Entity, key: str, client_ids: Iterable[str]) -> Entity | None:
+    """The entity that would give every client the same limit from the same bucket, or None if a client would notice.
+
+    `client_ids` are those that a default user's quota of this key names, because they differ between the clients of a
+    user. An equal limit in another bucket is a difference, because clients begin to share it.
+    """
+    if entity.ip is not None:
+        default = Entity(ip=DEFAULT)
+        same_ip = entity != default and quotas[entity].get(key) == quotas.get(default, {}).get(key)
+        return default if same_ip else None
+    heir = _heir(quotas, entity, key, _client(entity, None))
+    if heir is None:
+        return None
+    others = () if isinstance(entity.client_id, str) else client_ids
+    same = all(_binds_others(quotas, entity, key, c) or _heir(quotas, entity, key, c) for c in _clients(entity, others))
+    return heir if same else None
+
+
+def _clients(entity: Entity, client_ids: Iterable[str]) -> Iterable[Client]:
+    return (_client(entity, client_id) for client_id in client_ids)
+
+
+def _client(entity: Entity, client_id: str | None) -> Client:
+    """A client that the entity covers.
+
+    A part that the entity leaves open has this client-id, or a name without quota.
+    """
+    return Client(
+        user=entity.user if isinstance(entity.user, str) else None,
+        client_id=entity.client_id if isinstance(entity.client_id, str) else client_id,
+    )
+
+
+def _binds_others(quotas: Quotas, entity: Entity, key: str, client: Client) -> bool:
+    won = winner(rungs(quotas, client, key))
+    return won is None or won.entity != entity
+
+
+def _heir(quotas: Quotas, entity: Entity, key: str, client: Client) -> Entity | None:
+    """The entity that would apply to this client instead, if it has the same limit in the same bucket."""
+    found = rungs(quotas, client, key)
+    won = winner(found)
+    if won is None or won.entity != entity:
+        return None
+    below: Rung | None = next((rung for rung in found[won.level :] if rung.value is not None), None)
+    if below is None or below.value != won.value or bucket(below.level, client) != bucket(won.level, client):
+        return None
+    return below.entity
+
+
+def _no_limit(one: LintedValue) -> Iterator[QuotaFinding]:
+    if math.isfinite(one.value) and one.value > 0:
+        return
+    if one.value <= 0:
+        what, why = (
+            "no client can comply with it",
+            "a rate must be more than 0; for other values, the effect is not defined",
+        )
+    else:
+        what, why = "does not limit anything", "it takes precedence over the levels below it, and limits nothing"
+    yield one.finding("not-a-rate", what, why, "remove it, or set a rate", one.removed())
+
+
+def _low_rate(one: LintedValue) -> Iterator[QuotaFinding]:
+    window = one.cluster.window
+    seconds = (window or AS_SHIPPED).burst_seconds
+    batch = one.cluster.largest_batch or _KAFKAS_BATCH
+    if not QUOTA_KEYS[one.key].in_bytes or not 0 < one.value * seconds < batch:
+        return
+    assumed = " (Kafka's defaults; the brokers' settings are unknown)" if window is None else ""
+    yield one.finding(
+        "low-rate",
+        "is lower than one batch needs; a unit may be missing",
+        f"one batch of message.max.bytes={batch} is more than {seconds} s of it{assumed}",
+        "if the unit should be kB/s:",
+        (QuotaChange(entity=one.entity, add={one.key: one.value * 1000}),),
+    )
+
+
+def _low_percentage(one: LintedValue) -> Iterator[QuotaFinding]:
+    if QUOTA_KEYS[one.key].model is Model.SHARE and 0 < one.value < 1:
+        yield one.finding(
+            "low-percentage",
+            "is less than a hundredth of one thread",
+            f"{one.key} counts in percent: {plain(one.value)} is {plain(one.value)}% of a thread",
+            "if the value is a share of a thread:",
+            (QuotaChange(entity=one.entity, add={one.key: one.value * 100}),),
+        )
+
+
+def _above_capacity(one: LintedValue) -> Iterator[QuotaFinding]:
+    if QUOTA_KEYS[one.key].model is not Model.SHARE or not one.cluster.brokers:
+        return
+    known = [broker.request_most for broker in one.cluster.brokers if broker.request_most is not None]
+    if len(known) == len(one.cluster.brokers) and one.value > max(known):
+        yield one.finding(
+            "above-capacity",
+            "limits nothing",
+            f"no broker has more than {max(known)}%: (num.io.threads + num.network.threads of each listener) x 100",
+            "remove it, or set a lower value",
+            one.removed(),
+        )
+
+
+def _ignored(one: LintedValue) -> Iterator[QuotaFinding]:
+    if one.cluster.ignores(one.key):
+        since, release = dotted(QUOTA_KEYS[one.key].since), dotted(one.cluster.release or ())
+        yield one.finding(
+            "ignored",
+            "has no effect",
+            f"{one.key} needs Kafka {since}, and the brokers are {release}",
+            "remove it, or keep it for the upgrade",
+            one.removed(),
+        )
+
+
+Rule: TypeAlias = Callable[[LintedValue], Iterator[QuotaFinding]]
+RULES: Final[tuple[Rule, ...]] = (
+    _unreachable,
+    _redundant,
+    _no_limit,
+    _low_rate,
+    _low_percentage,
+    _above_capacity,
+    _ignored,
+)
 
 
 def lint(quotas: Quotas, cluster: Capacity) -> tuple[QuotaFinding, ...]:
@@ -44,7 +232,7 @@ def _of_values(quotas: Quotas, cluster: Capacity) -> Iterator[QuotaFinding]:
                 cluster=cluster,
                 clients_of_default_user=named.get(key, ()),
             )
-            for rule in lint_values.RULES:
+            for rule in RULES:
                 yield from rule(setting)
 
 

@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 from urllib.parse import quote, unquote
 
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity, Name
 from kquota.quota.explain import address
 from kquota.quota.finding import QuotaFinding
-from kquota.quota.limits import Limits
+from kquota.quota.limits import Limits, QuotaChange
 from kquota.quota.precedence import Quotas
 from kquota.terms import CLIENTS, DEFAULT, IPS, USERS, WIRE_DEFAULT, Default
 
@@ -52,7 +51,7 @@ def _typed(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFindi
 
 
 def _spaced(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFinding]:
-    why = "brokers compare names to the letter"
+    why = "brokers compare names character by character"
     for kind, name in entity.parts():
         meant = _trimmed(name) if isinstance(name, str) else None
         if meant is not None:
@@ -98,7 +97,7 @@ def _renamed(
         why=why,
         do=f"{meant} has {', '.join(stands)} already; check which one is right"
         if stands
-        else "if that was meant, move it",
+        else "if that is the intended name, move the limits to it",
         cure=(*move, QuotaChange(entity=entity, delete=tuple(limits))),
     )
 
@@ -118,7 +117,7 @@ def _twins(quotas: Quotas) -> Iterator[QuotaFinding]:
                     entity=seen[name],
                     key=None,
                     what=f"its {kind[:-1]} {name!r} differs from {alike} only by case, encoding or white space",
-                    why="brokers compare names to the letter",
+                    why="brokers compare names character by character",
                     do="check whether both are intended",
                 )
 

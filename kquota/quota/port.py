@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity, Every, Filter, Name
-from kquota.quota.limits import Limits
-from kquota.quota.replacement import Replacement
+from kquota.quota.limits import Limits, QuotaChange, Replacement
 
 
 class ClusterQuotas(Protocol):

@@ -1,4 +1,4 @@
-"""Which of the eight levels applies to a client, key by key (KIP-55), and which settings never apply."""
+"""Which of the eight levels applies to a client, key by key (KIP-55), and which clients share its bucket."""
 
 from __future__ import annotations
 
@@ -181,3 +181,45 @@ def _part(name: Name | None) -> LevelPart:
 
 def _name(name: Name | None) -> str | None:
     return name if isinstance(name, str) else None
+
+
+class Per(enum.Enum):
+    """The identity that a bucket counts by, named as in the tags of the broker's quota metric."""
+
+    USER_AND_CLIENT = "user and client-id"
+    USER = "user"
+    CLIENT = "client-id"
+    IP = "ip"
+
+
+def per(level: int) -> Per:
+    """The identity that the bucket of a level, 1 to 8, counts by (ClientQuotaManager's metric tags)."""
+    user, client_id = LEVELS[level - 1]
+    if user is LevelPart.ABSENT:
+        return Per.CLIENT
+    return Per.USER if client_id is LevelPart.ABSENT else Per.USER_AND_CLIENT
+
+
+def bucket(level: int, client: Client) -> tuple[str | None, str | None]:
+    """The (user, client-id) that identify the bucket of this level; "" for a part that the level ignores."""
+    by = per(level)
+    return ("" if by is Per.CLIENT else client.user, "" if by is Per.USER else client.client_id)
+
+
+_SHARED: Final = (
+    "all connections of {user} with {client}; no other client spends from it",
+    "all connections of {user} with {client}; each client-id of this user has a bucket of its own",
+    "all clients of {user} together, except clients with a limit on a level above",
+    "all connections of {user} with {client}; each user has a bucket of its own",
+    "all connections of {user} with {client}; each user and client-id has a bucket of its own",
+    "all clients of {user} together, except clients with a limit on a level above; each user has a bucket of its own",
+    "all users with {client} together, except clients with a limit on a level above",
+    "all users with {client} together, except clients with a limit on a level above",
+)
+
+
+def shared(level: int, client: Client) -> str:
+    """A description of the clients that share this client's bucket when this level, 1 to 8, applies."""
+    user = "this user" if client.user is None else f"user {client.user!r}"
+    client_id = {None: "this client-id", "": "no client-id"}.get(client.client_id, f"client-id {client.client_id!r}")
+    return _SHARED[level - 1].format(user=user, client=client_id)

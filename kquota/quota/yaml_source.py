@@ -17,7 +17,7 @@ import yaml
 from kquota.errors import Invalid
 
 LARGEST: Final = 16 * 2**20
-"""Most characters of a document; 10,000 entities need less than a tenth of it."""
+"""Maximum number of characters in a document. 10,000 entities need less than a tenth of it."""
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kquota.errors import Busy, Conflict, Incomplete, KquotaError, NextStep, Parameter, Refused, Unknown, Unreachable
+from kquota.measure import counted
 from kquota.reassign import log_dir_actions, words
 from kquota.reassign.log_dir_actions import Started
 from kquota.reassign.moves import Replicas, moves
@@ -54,12 +55,14 @@ def carry_out(
     told: Callable[[str], None] = lambda _: None,
     dirs: ReplicaDirs | None = None,
     timeout: float = log_dir_actions.TIMEOUT,
+    hold_back: Callable[[], str | None] = lambda: None,
 ) -> Execution:
     """Record, throttle and start what was prepared. List entries and rates are set before the moves (KIP-73).
 
     Returns when all moves are submitted. Before each wave but the first, `told` receives the number of waiting
-    partitions. Moves between log dirs follow, within `timeout` seconds, because a broker creates a submitted replica
-    only after a while. Running it again changes nothing except a rate that differs.
+    partitions. While `hold_back` returns a reason, no further wave is submitted. Moves between log dirs follow, within
+    `timeout` seconds, because a broker creates a submitted replica only after a while. Running it again changes nothing
+    except a rate that differs.
 
     Raises Refused or the error of the cluster if a step failed and everything written was restored, Incomplete if some
     of it is still set, and Unknown if a write was not seen.
@@ -74,14 +77,17 @@ def carry_out(
     if dirs is not None and prepared.reading is not None:
         log_dir_actions.announce(dirs, prepared.log_dirs, prepared.reading)
     run, started = _first(prepared, run)
-    before = 0
+    waiting, reason = 0, None
     while todo := run.waiting:
-        if len(todo) != before:
-            told(f"{len(todo):,} partitions wait for the next wave, which starts when enough running moves have ended")
-        before = len(todo)
+        if len(todo) != waiting:
+            later = counted(len(todo), "partition")
+            told(f"{later} to submit later: the next wave starts when enough running moves have ended")
+        waiting = len(todo)
         world.clock.sleep(_BETWEEN_WAVES)
-        run, more = _next_or_how_to_go_on(world, run)
-        started += more
+        reason = _held_back(hold_back, reason, told)
+        if reason is None:
+            run, more = _next_or_how_to_go_on(world, run)
+            started += more
     running = tuple(move.partition for move in prepared.moving if move.submitted)
     moved = Started()
     if dirs is not None and prepared.log_dirs:
@@ -89,6 +95,16 @@ def carry_out(
     return Execution(
         run=run, rollback=run.rollback, started=started, running=running, log_dirs=moved, notes=prepared.notes
     )
+
+
+def _held_back(hold_back: Callable[[], str | None], before: str | None, told: Callable[[str], None]) -> str | None:
+    """Return why no further wave may start, and tell it when it begins and ends."""
+    reason = hold_back()
+    if reason is not None and before is None:
+        told(f"no further wave starts: {reason}")
+    if reason is None and before is not None:
+        told("the next wave may start: the cluster is as healthy as before")
+    return reason
 
 
 def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
@@ -142,7 +158,7 @@ def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
     run = record(world, run, replace(run, handed_over=run.handed_over | gone))
     lists = lists_of(todo) if run.rate else ()
     now = read(world.cluster, dict.fromkeys(lists, ()))
-    chosen = wave(todo, now, world.cluster.largest_submission)
+    chosen = wave(todo, now, world.cluster.largest_submission, run.limits, world.sizes)
     entries = wanted(chosen) if lists else {}
     fresh = {move.partition: move.target for move in chosen if not move.submitted}
     if not (chosen or under_way) and (full := first_full(todo, now)):
@@ -161,8 +177,9 @@ def _handed_over(
     if refused:
         started = [str(name) for name in todo if name not in refused]
         begun = f"{words.failed(refused)}; started: {', '.join(started) or 'none'}"
+        what = "the throttle stays set" if run.taken else "the run stays open"
         raise Incomplete(
-            (begun, "; the throttle stays set until ", Parameter("verify"), " finds that all moves have ended"),
+            (begun, f"; {what} until ", Parameter("verify"), " finds that all moves have ended"),
             done=started,
             undone=[str(name) for name in refused],
         )
@@ -200,6 +217,8 @@ def _undone(world: World, run: Run, error: KquotaError, *, resumed: bool) -> Kqu
     place = world.runs.place(run)
     if resumed:
         stands = f"; what run {run.id} set before is still set ({place}). "
+        if not run.taken:
+            stands = f"; run {run.id} stays open ({place}). "
         return Incomplete((error, stands, *_GO_ON), done=[], undone=[str(error)])
     try:
         released = release(world, on_record(world, run), certain=not isinstance(error, Unwitnessed))

@@ -74,7 +74,7 @@ def _move(name: TopicPartition, now: PartitionReplicas, target: Replicas) -> Mov
 
 
 def rollback(plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas]) -> Plan:
-    """Return the plan with the present replicas, or those before a running move, of each partition of `plan`."""
+    """Return the plan with the current replicas, or those before a running move, of each partition of `plan`."""
     return Plan(targets={name: partitions[name].before for name in plan.targets})
 
 

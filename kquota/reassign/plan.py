@@ -75,10 +75,15 @@ def run_id(plan: Plan, time: datetime) -> str:
     >>> run_id(Plan(targets={}), datetime(2026, 3, 1, 12, 30, tzinfo=UTC))
     '20260301T123000Z-c4eb806c53c4'
     """
+    return f"{time.astimezone(UTC):%Y%m%dT%H%M%SZ}-{plan_hash(plan)}"
+
+
+def plan_hash(plan: Plan) -> str:
+    """Return a hash of the targets of `plan`, 12 hexadecimal digits. It does not depend on the log dirs."""
     digest = hashlib.sha256()
     for piece in Plan(targets=plan.targets).pieces():
         digest.update(piece.encode())
-    return f"{time.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digest.hexdigest()[:12]}"
+    return digest.hexdigest()[:12]
 
 
 def of_record(document: Any) -> Plan:

@@ -35,6 +35,14 @@ class Snapshot:
         return frozenset(self.racks)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overwritten:
+    """The result of writing settings of dead brokers. `by` is the controller that was asked, in words."""
+
+    by: str
+    errors: Mapping[Setting, KquotaError] = field(default_factory=dict)
+
+
 class MoveCluster(Protocol):
     """A cluster as a move sees it. Every method may raise Unreachable, after a bounded time."""
 
@@ -70,6 +78,14 @@ class MoveCluster(Protocol):
         topic or broker do not change. Since Kafka 3.4, a change of a list sends only the added and removed entries
         (incremental APPEND and SUBTRACT), so that concurrent changes of other entries are kept. `after` None deletes
         the key, which is not an error for a topic that does not exist. Does not wait for the effect.
+        """
+
+    def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
+        """Write settings of dead brokers that cannot be read, whatever they are now; None deletes the key.
+
+        On KRaft the controllers accept them, and the broker finds them when it starts. Returns an error for each
+        setting that may not be written, also for those of live brokers. Raises Unreachable if no controller is found or
+        none answers, within 15 s, and Refused if the controllers do not accept this client.
         """
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:

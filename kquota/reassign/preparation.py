@@ -15,7 +15,7 @@ from kquota.reassign.plan import Plan, run_id
 from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.run import Run, covers, others_than, recreated, taking, without_topics
 from kquota.reassign.throttle_writes import World, read
-from kquota.reassign.wave import first_full, lists_of, no_room, too_long, wanted, wave
+from kquota.reassign.wave import NO_SIZES, MoveLimits, first_full, lists_of, no_room, too_long, wanted, wave
 from kquota.settings.change import Change, needed
 from kquota.settings.resource import Setting
 from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, BrokerId, ReplicaId, TopicPartition
@@ -29,7 +29,8 @@ class Asked:
     """The options of the operator besides the plan. Rates are bytes per second, None means no throttle.
 
     `whole_topics`: if the list of a topic would be too long, throttle the whole topic with `*`. `force` overrides moves
-    of the plan's partitions to other targets. `reason` is recorded with the run.
+    of the plan's partitions to other targets. `reason` is recorded with the run. `limits` replace those of a run that
+    is open; None keeps them. `sizes` are needed for a limit on the bytes in flight.
     """
 
     throttle: ByteRate | None = None
@@ -39,6 +40,8 @@ class Asked:
     whole_topics: bool = False
     force: bool = False
     reason: str | None = None
+    limits: MoveLimits | None = None
+    sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +49,8 @@ class Prepared:
     """A plan that passed every check. Nothing is written yet; `changes` are the first writes.
 
     `run` is None if there is nothing to do. `wave` has the moves to submit first, including those under way. `log_dirs`
-    has the wanted log dirs of replicas that are not settled there, according to `reading`.
+    has the wanted log dirs of replicas that are not settled there, according to `reading`. `applied` are the options
+    without a throttle that limits nothing in this plan.
     """
 
     world: World
@@ -62,6 +66,7 @@ class Prepared:
     wanted: Mapping[Setting, tuple[str, ...]] = field(default_factory=dict)
     now: Mapping[Setting, str | None] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
+    applied: Asked = field(default_factory=Asked)
     notes: tuple[str, ...] = ()
 
 
@@ -79,7 +84,7 @@ def prepare(
     known = covers(plan, unfinished)
     if known is None:
         found = _confirmed(cluster, clock, plan, found, began)
-    world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(known, unfinished))
+    world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(known, unfinished), sizes=asked.sizes)
     back, reading = rollback(plan, found.partitions), None
     if dirs is not None and plan.log_dirs:
         reading = log_dir_actions.check(dirs, log_dirs.of(plan), log_dirs.replicas(back))
@@ -92,7 +97,14 @@ def prepare(
 
 
 def prepare_again(
-    cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, dirs: ReplicaDirs | None = None, *, force: bool = False
+    cluster: MoveCluster,
+    runs: Runs,
+    clock: Clock,
+    run: Run,
+    dirs: ReplicaDirs | None = None,
+    *,
+    force: bool = False,
+    sizes: Mapping[TopicPartition, int] = NO_SIZES,
 ) -> Prepared:
     """Prepare a recorded run again, towards its goal. Topics that were deleted since it began are left out."""
     found = cluster.snapshot(run.goal.topics)
@@ -107,7 +119,7 @@ def prepare_again(
         throttle=run.rate, log_dir_throttle=run.log_dir_rate, additional=True, whole_topics=whole, force=force
     )
     known = replace(without_topics(run, gone), handed_over=run.handed_over | (run.goal.targets.keys() - targets.keys()))
-    world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, runs.unfinished()))
+    world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, runs.unfinished()), sizes=sizes)
     reading = dirs.read(log_dirs.of(left).keys()) if dirs is not None and left.log_dirs else None
     prepared = _prepared(world, left, asked, found=found, known=known, back=run.rollback, reading=reading)
     notes = tuple(
@@ -162,14 +174,14 @@ def _prepared(
     _check(world.cluster, moving, found, asked, known)
     if asked.same_replication_factor:
         guard.check_replication_factor(plan, found)
-    if known is not None and asked.throttle is None:
-        asked = replace(asked, throttle=known.rate)
+    applied = _applied(asked, moving, unsettled)
+    asked = applied if known is None or applied.throttle is not None else replace(applied, throttle=known.rate)
     limits, notes = _limits(moving, log_dirs.brokers(unsettled), found, asked)
     lists = lists_of(moving) if asked.throttle else ()
     now = read(world.cluster, {**dict.fromkeys(lists, ()), **limits})
-    first, entries = _first_wave(world.cluster, moving, {s: now[s] for s in lists}, asked)
-    everything = {**entries, **limits}
     run = _asked_for(known or _new(world, plan, back, found, asked), plan, moving, asked)
+    first, entries = _first_wave(world, moving, {s: now[s] for s in lists}, asked, run.limits)
+    everything = {**entries, **limits}
     return Prepared(
         world=world,
         plan=plan,
@@ -184,7 +196,18 @@ def _prepared(
         wanted=everything,
         now=now,
         changes=needed(everything, now),
+        applied=applied,
         notes=notes,
+    )
+
+
+def _applied(asked: Asked, moving: Sequence[Move], unsettled: Mapping[ReplicaId, str]) -> Asked:
+    """Return the options without a throttle that would limit nothing, so that no run claims to have set it."""
+    copies = any(move.destinations for move in moving)
+    return replace(
+        asked,
+        throttle=asked.throttle if copies else None,
+        log_dir_throttle=asked.log_dir_throttle if unsettled else None,
     )
 
 
@@ -211,6 +234,7 @@ def _asked_for(run: Run, plan: Plan, moving: Sequence[Move], asked: Asked) -> Ru
         run,
         rate=asked.throttle or run.rate,
         log_dir_rate=asked.log_dir_throttle or run.log_dir_rate,
+        limits=run.limits if asked.limits is None else asked.limits,
         handed_over=run.handed_over | (plan.targets.keys() - {m.partition for m in moving if not m.submitted}),
     )
 
@@ -260,13 +284,18 @@ def _limits(
 
 
 def _first_wave(
-    cluster: MoveCluster, moving: tuple[Move, ...], lists: Mapping[Setting, str | None], asked: Asked
+    world: World,
+    moving: tuple[Move, ...],
+    lists: Mapping[Setting, str | None],
+    asked: Asked,
+    limits: MoveLimits,
 ) -> tuple[tuple[Move, ...], dict[Setting, tuple[str, ...]]]:
     """Return the moves to submit first, with their list entries. Raises Refused if a list has no room."""
     whole = too_long(moving, lists) if asked.whole_topics and lists else frozenset()
     by_entries = {setting: text for setting, text in lists.items() if setting.name not in whole}
-    chosen = wave(moving, by_entries, cluster.largest_submission)
-    if cluster.largest_submission is not None and any(move.submitted for move in moving):
+    largest = world.cluster.largest_submission
+    chosen = wave(moving, by_entries, largest, limits, world.sizes)
+    if largest is not None and any(move.submitted for move in moving):
         chosen = tuple(move for move in chosen if move.submitted)
     if not chosen and (full := first_full(moving, by_entries)):
         raise Refused(

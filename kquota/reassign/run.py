@@ -10,6 +10,7 @@ from datetime import datetime
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan
 from kquota.reassign.throttle import Taken, changed_by_another, passed_on, repeated, restored_value, take
+from kquota.reassign.wave import UNLIMITED, MoveLimits
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries, replica
@@ -61,7 +62,8 @@ class Run:
     `handed_over` has the partitions that were submitted, refused by the cluster, or already in place. A run that is
     `aborting` moves to `rollback`. `topic_ids`, as Kafka prints them, distinguish a topic from a later one of the same
     name. `owner` began the run, for `reason`. `crowded`: unrecorded moves were running when the run set its throttle,
-    so a prior rate may belong to one of them. `stamp` is the last recorded write, and is ignored in comparisons.
+    so a prior rate may belong to one of them. `limits` restrict the moves that run at the same time. `stamp` is the
+    last recorded write, and is ignored in comparisons.
     """
 
     id: str
@@ -79,6 +81,7 @@ class Run:
     owner: Owner | None = None
     reason: str | None = None
     crowded: bool = False
+    limits: MoveLimits = UNLIMITED
     stamp: Stamp | None = field(default=None, compare=False)
 
     @property

@@ -38,7 +38,7 @@ class Value:
     def fields(self) -> dict[str, object]:
         """Return the fields of an object by name. Raises Invalid for any other value, and for a repeated name."""
         if not isinstance(self.value, dict):
-            raise self.wrong(f"must be an object, but is {_kind(self.value)}; write for example {self.example}")
+            raise self.wrong(f"must be an object, but is {_kind(self.value)}. Example: {self.example}")
         if isinstance(self.value, _Ambiguous):
             raise self.wrong(f"key {brief(self.value.key)} occurs twice in one object; keep one of them")
         return self.value
@@ -47,7 +47,7 @@ class Value:
         """Return one field, or `default` if it is missing. Raises Invalid without both."""
         fields = self.fields()
         if name not in fields and default is None:
-            raise self.wrong(f"field {name!r} is missing; write for example {self.example}")
+            raise self.wrong(f"field {name!r} is missing. Example: {self.example}")
         path = f"{self.path}.{name}" if self.path else name
         return Value(fields.get(name, default), self.where, self.example, path)
 
@@ -94,9 +94,9 @@ def load(text: str, where: str, example: str, shorten: Shorten = lambda found: f
     `shorten` receives every object, inner ones first, and returns a replacement. It saves memory for long documents.
     """
     if not text.strip():
-        raise Invalid(f"{where}: is empty; write for example {example}")
+        raise Invalid(f"{where}: is empty. Example: {example}")
     if len(text) > _SMALL and not _is_many_objects(text):
-        raise Invalid(f"{where}: is long, but is not a list of many objects; write for example {example}")
+        raise Invalid(f"{where}: is long, but is not a list of many objects. Example: {example}")
 
     def no_constant(name: str) -> NoReturn:
         raise Invalid(f"{where}: {_token(name, text)}: {name} is not JSON; write a whole number")
@@ -110,7 +110,7 @@ def load(text: str, where: str, example: str, shorten: Shorten = lambda found: f
     except json.JSONDecodeError as error:
         raise Invalid(f"{where}: {place(text, error.pos)}: {_not_json(text, error)}") from error
     except RecursionError as error:
-        raise Invalid(f"{where}: is nested too deeply; write for example {example}") from error
+        raise Invalid(f"{where}: is nested too deeply. Example: {example}") from error
     except ValueError as error:
         # Python refuses to convert very long digit strings.
         where_it_is = _token(rf"-?\d{{{_LONGEST_NUMBER},}}", text)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kquota.errors import Conflict, KquotaError, Unknown, Unreachable
+from kquota.errors import Conflict, KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.port import Clock, MoveCluster, Runs
 from kquota.reassign.run import (
     Run,
@@ -23,22 +23,27 @@ from kquota.reassign.run import (
 from kquota.reassign.throttle import Taken
 from kquota.settings.change import Change, lists_first, needed
 from kquota.settings.resource import Setting
-from kquota.terms import SEEN_SECONDS, TopicPartition
+from kquota.terms import SEEN_SECONDS, BrokerId, TopicPartition
 
 _STEP: Final = 0.05
 _ATTEMPTS: Final = 5
+UNREAD: Final = "could not be read"
 
 Wanted = Mapping[Setting, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """The ports that a run uses. `others` are the other unfinished runs of the cluster, oldest first."""
+    """The ports that a run uses. `others` are the other unfinished runs of the cluster, oldest first.
+
+    `sizes` are the known sizes of partitions, for a run that limits the bytes in flight.
+    """
 
     cluster: MoveCluster
     runs: Runs
     clock: Clock
     others: tuple[Run, ...] = ()
+    sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +123,7 @@ def release(world: World, run: Run, *, close: bool = True, certain: bool = False
     if world.runs.late_seconds > 0:
         world.clock.sleep(world.runs.late_seconds)
         again = _restore(world, run)
-        released = replace(again, restored=(*released.restored, *again.restored))
+        released = replace(again, restored=tuple(dict.fromkeys((*released.restored, *again.restored))))
     if released.pending:
         # A broker may stay dead for long. What later moves take of other settings must not pass to this run.
         record(world, run, without_values(run, _restored(run, released)))
@@ -147,7 +152,7 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Released:
     done: list[Change] = []
     for _ in range(_ATTEMPTS):
         now = world.cluster.values(list(part.taken))
-        pending = {s: "could not be read" for s, taken in part.taken.items() if taken.ours and s not in now}
+        pending = {s: UNREAD for s, taken in part.taken.items() if taken.ours and s not in now}
         for other in others:
             record(world, other, passing_on(part, now, other))
         changes = restore_changes(part, now, others)
@@ -159,8 +164,63 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Released:
         pending |= {setting: str(error) for setting, error in errors.items()}
         if not any(isinstance(error, Conflict) for error in errors.values()):
             break
-    notes = _left_alone(part, now, others)
-    return Released(restored=tuple(done), pending=pending, notes=notes)
+    unread = [setting for setting, taken in part.taken.items() if taken.ours and setting not in now]
+    overwritten = _overwritten(world, part, unread, others) if unread else Released()
+    return Released(
+        restored=(*done, *overwritten.restored),
+        pending={**{s: why for s, why in pending.items() if s not in unread}, **overwritten.pending},
+        notes=(*_left_alone(part, now, others), *overwritten.notes),
+    )
+
+
+def _overwritten(world: World, part: Run, unread: Collection[Setting], others: Sequence[Run]) -> Released:
+    """Restore settings of dead brokers through the controllers.
+
+    They cannot be read, so they are taken to be what the run wrote last. Another run that holds one restores it.
+    """
+    dead = replace(part, taken={setting: part.taken[setting] for setting in unread})
+    assumed = {setting: taken.ours[-1] for setting, taken in dead.taken.items()}
+    changes = restore_changes(dead, assumed, others)
+    try:
+        done = world.cluster.overwrite({change.setting: change.after for change in changes})
+    except (Unreachable, Refused) as error:
+        return Released(pending=dict.fromkeys(unread, f"{UNREAD}, and {error}"))
+    for other in others:
+        record(world, other, passing_on(dead, assumed, other))
+    accepted = tuple(change for change in changes if change.setting not in done.errors)
+    return Released(
+        restored=accepted,
+        pending={setting: f"{UNREAD}, and {error}" for setting, error in done.errors.items()},
+        notes=tuple(_unread_before(change, done.by) for change in accepted),
+    )
+
+
+def clear_dead(cluster: MoveCluster, brokers: Collection[BrokerId], keys: Collection[str]) -> Released:
+    """Remove these settings of dead brokers through the controllers, whatever they are. `restored` stays empty."""
+    wanted = [Setting.of_broker(broker, key) for broker in brokers for key in keys]
+    if not wanted:
+        return Released()
+    try:
+        done = cluster.overwrite(dict.fromkeys(wanted))
+    except (Unreachable, Refused) as error:
+        return Released(pending=dict.fromkeys(wanted, f"{UNREAD}, and {error}"))
+    failed = {setting.name for setting in done.errors}
+    return Released(
+        pending={setting: f"{UNREAD}, and {error}" for setting, error in done.errors.items()},
+        notes=tuple(
+            f"broker {broker} is dead: {done.by} accepted that its rates are unset when it starts. They were unknown"
+            for broker in brokers
+            if str(broker) not in failed
+        ),
+    )
+
+
+def _unread_before(change: Change, by: str) -> str:
+    after = "unset" if change.after is None else change.after
+    return (
+        f"broker {change.setting.name} is dead: {by} accepted that {change.setting.key} is {after} when it starts. The "
+        "value before could not be read"
+    )
 
 
 def written(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaError]:

@@ -13,11 +13,28 @@ from kquota.reassign.plan import Plan
 from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.progress import PartitionStatus, Progress, overall, statuses, verdict
 from kquota.reassign.run import Run, covers, held, others_than, part_of, recreated, without_topics
-from kquota.reassign.throttle_writes import Released, World, record, release, release_ended, wait_until, written
+from kquota.reassign.throttle_writes import (
+    Released,
+    World,
+    clear_dead,
+    record,
+    release,
+    release_ended,
+    wait_until,
+    written,
+)
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
-from kquota.terms import EVERY_REPLICA, REPLICATION_RATES, THROTTLE_LISTS, THROTTLE_RATES, TopicPartition
+from kquota.terms import (
+    EVERY_REPLICA,
+    LEADER_RATE,
+    REPLICATION_RATES,
+    THROTTLE_LISTS,
+    THROTTLE_RATES,
+    BrokerId,
+    TopicPartition,
+)
 
 SETTLED: Final = 3.0
 """Seconds after which other replicas count as final: reads on KRaft were stale for 0.27 s."""
@@ -31,6 +48,8 @@ class Verification:
     stay, with their values: another host may have set them, and its runs are not visible here. `lost` are settings of
     the run that another client removed although the move needs them. With `clear_all`, `cleared_of` has the ids of the
     open runs whose settings were cleared. `too_early`: nothing was cleared, because moves are running.
+    `unread` are dead brokers with replicas of the plan's topics, whose rates an unrecorded run may have set. `undone`
+    is the last run of this plan, if the replicas are elsewhere because it was aborted.
     """
 
     statuses: tuple[PartitionStatus, ...]
@@ -44,6 +63,8 @@ class Verification:
     lost: tuple[Setting, ...] = ()
     cleared_of: tuple[str, ...] = ()
     too_early: bool = False
+    unread: tuple[BrokerId, ...] = ()
+    undone: Run | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -78,7 +99,8 @@ def verify(
         done = _without_a_record(world, _provable(world, plan, look, cancelled))
     if clear_all:
         done = _cleared(world, plan, look.seen, done, unfinished)
-    return _reported(world, plan, look, done, runs.unfinished())
+    reported = _reported(world, plan, look, done, runs.unfinished())
+    return replace(reported, unread=()) if clear_all and not done.too_early else reported
 
 
 def unless_it_writes(
@@ -135,7 +157,12 @@ def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinis
     elif not shared:
         known = known or _ended(world.runs, plan)
         staying = _staying(world.cluster, plan, look.seen, known, unfinished)
+        if known is None and look.verdict is not Progress.IN_PROGRESS:
+            done = replace(done, unread=_unread(world.cluster, look.seen))
     done = replace(done, statuses=look.statuses, verdict=look.verdict, log_dirs=look.log_dirs)
+    if look.verdict is Progress.ELSEWHERE and done.run is None:
+        last = known or _ended(world.runs, plan)
+        done = replace(done, undone=last if last is not None and last.aborting else None)
     if look.verdict is not Progress.IN_PROGRESS:
         done = replace(done, notes=(*done.notes, *_kept(known, unfinished)))
     if shared or look.verdict is Progress.IN_PROGRESS:
@@ -173,6 +200,13 @@ def _staying(
         for setting in settings
         if (value := now.get(setting)) and value != priors.get(setting) and not held(unfinished, setting)
     }
+
+
+def _unread(cluster: MoveCluster, seen: Snapshot) -> tuple[BrokerId, ...]:
+    """Return the brokers of the plan's topics whose rates cannot be read. An unrecorded run may have set them."""
+    settings = {Setting.of_broker(broker, LEADER_RATE): broker for broker in _dead(seen)}
+    known = cluster.values(list(settings)) if settings else {}
+    return tuple(broker for setting, broker in settings.items() if setting not in known)
 
 
 def _log_dirs(dirs: ReplicaDirs | None, plan: Plan, seen: Snapshot) -> tuple[log_dirs.LogDirStatus, ...]:
@@ -249,7 +283,7 @@ def _without_a_record(world: World, changes: Sequence[Change]) -> Verification:
 
 
 def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]) -> Verification:
-    """Clear all throttles, whoever set them, as Kafka's --verify does, once no move is running anywhere."""
+    """Clear all throttles, also those of other tools, as Kafka's --verify does, once no move is running anywhere."""
     if seen.running:
         return replace(done, too_early=True)
     settings = [
@@ -260,13 +294,21 @@ def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfin
     changes = [Change(setting=s, before=now[s], after=None) for s in settings if now.get(s) is not None]
     errors = written(world, changes)
     given = tuple(change for change in changes if change.setting not in errors)
+    dead = clear_dead(world.cluster, _dead(seen), THROTTLE_RATES)
+    pending = {setting: str(error) for setting, error in errors.items()}
     cleared_of = {run.id for change in given for run in unfinished if held([run], change.setting)}
     return replace(
         done,
         restored=(*done.restored, *given),
-        pending={**done.pending, **{setting: str(error) for setting, error in errors.items()}},
+        pending={**done.pending, **pending, **dead.pending},
         cleared_of=tuple(sorted(cleared_of)),
+        notes=(*done.notes, *dead.notes),
     )
+
+
+def _dead(seen: Snapshot) -> tuple[BrokerId, ...]:
+    """Return the dead brokers among the replicas of the plan's topics."""
+    return tuple(sorted({broker for now in seen.partitions.values() for broker in now.replicas} - seen.alive))
 
 
 def _of_released(

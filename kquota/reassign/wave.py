@@ -1,20 +1,43 @@
-"""How many moves of a plan can be submitted at once: throttled replica lists and znodes have limited space."""
+"""The moves of a plan to submit next: throttled lists and znodes have limited space, and operators set limits."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from kquota.errors import NextStep, Refused
 from kquota.reassign.moves import Move, list_entries
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
-from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, LONGEST_VALUE
+from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, LONGEST_VALUE, BrokerId, TopicPartition
 
 _MOVE_BYTES: Final = 48
 """Bytes of a partition in the submitted JSON, without the name of its topic and its replicas."""
 _REPLICA_BYTES: Final = 11
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveLimits:
+    """The operator's limits on the moves that run at the same time; None means no limit.
+
+    At most `partitions` move, at most `per_broker` replicas are copied to one broker, and at most `in_flight` bytes are
+    copied. A partition that alone exceeds `in_flight`, or has an unknown size, moves when nothing else is copied.
+    """
+
+    partitions: int | None = None
+    per_broker: int | None = None
+    in_flight: int | None = None
+
+    def __bool__(self) -> bool:
+        return any(limit is not None for limit in (self.partitions, self.per_broker, self.in_flight))
+
+
+UNLIMITED: Final = MoveLimits()
+NO_SIZES: Final[Mapping[TopicPartition, int]] = MappingProxyType({})
 
 
 def wanted(moving: Iterable[Move], whole_topics: Collection[str] = ()) -> dict[Setting, tuple[str, ...]]:
@@ -31,13 +54,23 @@ def too_long(moving: Iterable[Move], now: Mapping[Setting, str | None]) -> froze
     return frozenset(s.name for s, new in list_entries(moving).items() if not rooms[s].holds(new))
 
 
-def wave(moving: Sequence[Move], now: Mapping[Setting, str | None], largest: int | None) -> tuple[Move, ...]:
+def wave(
+    moving: Sequence[Move],
+    now: Mapping[Setting, str | None],
+    largest: int | None,
+    limits: MoveLimits = UNLIMITED,
+    sizes: Mapping[TopicPartition, int] = NO_SIZES,
+) -> tuple[Move, ...]:
     """Return the moves to submit next, in the order of the plan: as many as fit, and all that are under way.
 
     `now` has the lists of the topics to throttle by entries. A topic without a list needs none. `largest` is how many
-    bytes of moves the cluster accepts at once, or None without a limit.
+    bytes of moves the cluster accepts at once, or None without a limit. `sizes` are the known sizes of partitions.
     """
     rooms = {setting: _Room.of(text) for setting, text in now.items() if setting.is_list}
+    load = _Load(limits=limits, sizes=sizes)
+    for move in moving:
+        if move.submitted:
+            load.take(move)
     chosen, size = [], 0
     for move in moving:
         new = _entries(move, rooms)
@@ -45,10 +78,14 @@ def wave(moving: Sequence[Move], now: Mapping[Setting, str | None], largest: int
             fits = True
         else:
             size_then = size + _bytes(move)
-            fits = all(rooms[s].holds(those) for s, those in new.items()) and (
-                largest is None or size_then <= largest or not size
+            fits = (
+                all(rooms[s].holds(those) for s, those in new.items())
+                and (largest is None or size_then <= largest or not size)
+                and load.holds(move)
             )
-            size = size_then if fits else size
+            if fits:
+                size = size_then
+                load.take(move)
         if fits:
             chosen.append(move)
             for setting, those in new.items():
@@ -101,6 +138,34 @@ class _Room:
     def _more(self, new: Collection[str]) -> int:
         size = sum(len(entry) + 1 for entry in new if entry not in self.present)
         return size - 1 if size and not self.present else size
+
+
+@dataclass(slots=True, kw_only=True)
+class _Load:
+    """The moves that run at the same time, compared with the operator's limits."""
+
+    limits: MoveLimits
+    sizes: Mapping[TopicPartition, int]
+    partitions: int = 0
+    copies: Counter[BrokerId] = field(default_factory=Counter)
+    bytes: float = 0
+
+    def holds(self, move: Move) -> bool:
+        most, per_broker, in_flight = self.limits.partitions, self.limits.per_broker, self.limits.in_flight
+        return (
+            (most is None or self.partitions < most)
+            and (per_broker is None or all(self.copies[broker] < per_broker for broker in move.destinations))
+            and (in_flight is None or not self.bytes or self.bytes + self._bytes(move) <= in_flight)
+        )
+
+    def take(self, move: Move) -> None:
+        self.partitions += 1
+        self.copies.update(move.destinations)
+        self.bytes += self._bytes(move)
+
+    def _bytes(self, move: Move) -> float:
+        """The bytes that a move copies. An unknown size counts as infinite."""
+        return len(move.destinations) * self.sizes.get(move.partition, math.inf) if move.destinations else 0
 
 
 def _entries(move: Move, rooms: Mapping[Setting, _Room]) -> dict[Setting, list[str]]:

@@ -37,6 +37,7 @@ class Sandbox:
     controller_port: int | None
     brokers: tuple[SandboxBroker, ...]
     properties: Mapping[str, str]
+    tiered: bool = False
     ready: bool
     """True if all servers have answered once. False if `up` was killed."""
 
@@ -106,12 +107,14 @@ def up(
     kafka: str | None = jars.NEWEST,
     brokers: int = BROKERS,
     properties: Mapping[str, str] | None = None,
+    tiered: bool = False,
     owner_pid: int | None = None,
     tell: Tell = silent,
 ) -> Sandbox:
     """Start a sandbox of this version of `kafka`, or a ZooKeeper alone (None), and wait until every server answers.
 
-    `properties` are added to the configuration of every broker, or to that of a ZooKeeper alone. The servers outlive
+    `properties` are added to the configuration of every broker, or to that of a ZooKeeper alone. `tiered` gives them a
+    remote storage, which is a folder, so that topics can have `remote.storage.enable`. The servers outlive
     the caller, unless `owner_pid` names a process: then they are stopped when that process ends. Raises Refused if the
     sandbox is already running or a server dies while it starts (its log is kept), Busy while another kquota starts or
     stops it, Unreachable if Kafka cannot be downloaded, and Invalid for an unsupported version or number of brokers.
@@ -121,6 +124,8 @@ def up(
         jars.release(kafka)
         if not 1 <= brokers <= MOST_BROKERS:
             raise Invalid(Parameter("brokers"), f" {brokers}: a sandbox has 1 to {MOST_BROKERS} brokers")
+    if tiered:
+        jars.must_have_tiers(kafka)
     with places.alone(name):
         _refuse_running(name, directory)
         # Checked first, so that the error names Spark's extra even if Java is missing as well.
@@ -128,9 +133,12 @@ def up(
         where = java.find()
         if kafka is not None:
             jars.kafka(kafka, tell)
+            if tiered:
+                jars.tiers(kafka, tell)
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
         planned = _planned(name, kafka, brokers if kafka else 0, properties or {}, directory)
+        planned = dataclasses.replace(planned, tiered=tiered)
         _save(planned)
         try:
             if owner_pid is not None:
@@ -203,7 +211,7 @@ def _start(plan: Sandbox, where: Java, tell: Tell) -> None:
         plan.keeper.start(servers.zookeeper_command(where.executable, jars.pyspark_jars(), plan.keeper))
         readiness.zookeeper(plan.keeper, plan.zookeeper_port)
     for broker in plan.brokers:
-        _write(servers.broker_files(broker, _metadata(plan, broker), plan.properties))
+        _write(servers.broker_files(broker, _metadata(plan, broker), plan.properties, tiers=plan.tiered))
     if plan.controller_port:
         _format(plan, where)
     for broker in plan.brokers:
@@ -255,7 +263,8 @@ def _format(plan: Sandbox, where: Java) -> None:
 def _start_broker(plan: Sandbox, broker: SandboxBroker, where: Java) -> None:
     assert plan.kafka
     kafka = jars.kafka(plan.kafka, silent)
-    broker.process.start(servers.broker_command(where.executable, kafka, broker))
+    more = [jars.tiers(plan.kafka, silent)] if plan.tiered else []
+    broker.process.start(servers.broker_command(where.executable, kafka, broker, *more))
 
 
 def _tie(plan: Sandbox, owner_pid: int) -> None:
@@ -279,6 +288,7 @@ def _save(cluster: Sandbox) -> None:
         "controller_port": cluster.controller_port,
         "brokers": [{"id": broker.id, "port": broker.port} for broker in cluster.brokers],
         "properties": dict(cluster.properties),
+        "tiered": cluster.tiered,
     }
     partial = cluster.directory / f"{_PLAN}.partial"
     partial.write_text(json.dumps(document, indent=2) + "\n")

@@ -24,25 +24,50 @@ Tell = Callable[[str, float | None], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """A folder of jars: `what` is in it, the text of its Ivy module, the number of its jars, and one that it needs."""
+
+    what: str
+    module: str
+    jars: int
+    main: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A Kafka release that the sandbox runs. `jars` is its number of files, to show the progress of a download."""
+    """A Kafka release that the sandbox runs. `jars` is its number of files, to show the progress of a download.
+
+    `tiers`: the sandbox can give it a remote storage for tiered topics.
+    """
 
     version: str
     on_zookeeper: bool
     tools: bool
     jars: int
+    tiers: bool = False
 
 
 RELEASES: Final = {
     r.version: r
     for r in (
-        Release(version="4.3.1", on_zookeeper=False, tools=True, jars=47),
+        Release(version="4.3.1", on_zookeeper=False, tools=True, jars=47, tiers=True),
         Release(version="3.9.1", on_zookeeper=True, tools=True, jars=57),
         Release(version="2.8.2", on_zookeeper=True, tools=False, jars=37),
     )
 }
 NEWEST: Final = "4.3.1"
 
+# LocalTieredStorage, a remote storage in a folder, is only in Kafka's tests.
+_TIERS: Final = """<ivy-module version="2.0" xmlns:e="http://ant.apache.org/ivy/extra">
+  <info organisation="kquota" module="sandbox-tiers"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+    <dependency org="org.apache.kafka" name="kafka-storage" rev="{version}" conf="default->default" transitive="false">
+      <artifact name="kafka-storage" type="jar" ext="jar" e:classifier="test"/>
+    </dependency>
+  </dependencies>
+</ivy-module>
+"""
 _PATIENCE: Final = 40.0
 """Seconds without output after which Maven Central counts as unreachable."""
 
@@ -87,12 +112,35 @@ def kafka(version: str, tell: Tell) -> Path:
     reached.
     """
     wanted = release(version)
-    folder = folders.cache(os.environ) / "kafka" / version
+    tools = _TOOLS.format(version=version) if wanted.tools else ""
+    module = _MODULE.format(version=version, tools=tools)
+    main = f"kafka_2.13-{version}.jar"
+    return _folder(version, _Wanted(what=f"Kafka {version}", module=module, jars=wanted.jars, main=main), tell)
+
+
+def must_have_tiers(version: str | None) -> None:
+    """Raises Invalid for a release without tiered topics in the sandbox; None is a ZooKeeper alone."""
+    if version is None or not release(version).tiers:
+        able = ", ".join(each.version for each in RELEASES.values() if each.tiers)
+        raise Invalid(Parameter("tiered"), f": only Kafka {able} has tiered topics in the sandbox")
+
+
+def tiers(version: str, tell: Tell) -> Path:
+    """The folder with the remote storage of a release, downloaded like `kafka`. Raises Invalid, Unreachable."""
+    must_have_tiers(version)
+    module = _TIERS.format(version=version)
+    main = f"kafka-storage-{version}.jar"
+    what = f"the remote storage of Kafka {version}"
+    return _folder(f"{version}-tiers", _Wanted(what=what, module=module, jars=1, main=main), tell)
+
+
+def _folder(name: str, wanted: _Wanted, tell: Tell) -> Path:
+    folder = folders.cache(os.environ) / "kafka" / name
     if folder.is_dir():
         return folder
-    with _turn(folder.with_name(f".{version}.lock"), version, tell) as turn:
+    with _turn(folder.with_name(f".{name}.lock"), wanted.what, tell) as turn:
         if not folder.is_dir():
-            partial = folder.with_name(f".{version}.partial")
+            partial = folder.with_name(f".{name}.partial")
             shutil.rmtree(partial, ignore_errors=True)
             try:
                 _download(wanted, partial, turn, tell)
@@ -103,23 +151,22 @@ def kafka(version: str, tell: Tell) -> Path:
 
 
 @contextlib.contextmanager
-def _turn(lock: Path, version: str, tell: Tell) -> Iterator[int]:
+def _turn(lock: Path, what: str, tell: Tell) -> Iterator[int]:
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            tell(f"waiting for another kquota that downloads Kafka {version}", None)
+            tell(f"waiting for another kquota that downloads {what}", None)
             fcntl.flock(file, fcntl.LOCK_EX)
         yield file.fileno()
 
 
-def _download(wanted: Release, partial: Path, turn: int, tell: Tell) -> None:
-    what = f"downloading Kafka {wanted.version} from Maven Central"
+def _download(wanted: _Wanted, partial: Path, turn: int, tell: Tell) -> None:
+    what = f"downloading {wanted.what} from Maven Central"
     tell(what, None)
     partial.mkdir(parents=True)
-    tools = _TOOLS.format(version=wanted.version) if wanted.tools else ""
-    (partial / "ivy.xml").write_text(_MODULE.format(version=wanted.version, tools=tools))
+    (partial / "ivy.xml").write_text(wanted.module)
     ivy = subprocess.Popen(
         _command(partial),
         stdin=subprocess.DEVNULL,
@@ -135,13 +182,13 @@ def _download(wanted: Release, partial: Path, turn: int, tell: Tell) -> None:
     finally:
         ivy.kill()
         ivy.wait()
-    if ivy.returncode != 0 or not (partial / "jars" / f"kafka_2.13-{wanted.version}.jar").exists():
+    if ivy.returncode != 0 or not (partial / "jars" / wanted.main).exists():
         raise _failure(wanted, ivy.returncode, said)
-    tell(f"downloaded Kafka {wanted.version}", 1.0)
+    tell(f"downloaded {wanted.what}", 1.0)
 
 
 def _command(partial: Path) -> list[str]:
-    """Ivy's command line, with limited waits, without the user's own Ivy, and with the proxy of the environment."""
+    """Ivy's command line, with timeouts, without the user's own Ivy, and with the proxy of the environment."""
     found = java.find()
     waits = ["-Dsun.net.client.defaultConnectTimeout=10000", "-Dsun.net.client.defaultReadTimeout=30000"]
     home = [f"-Divy.default.ivy.user.dir={partial / 'ivy'}"]
@@ -182,13 +229,14 @@ _NO_ANSWER: Final = (
 )
 
 
-def _failure(wanted: Release, code: int, said: list[str]) -> KquotaError:
+def _failure(wanted: _Wanted, code: int, said: list[str]) -> KquotaError:
     why = next((line.strip() for line in said if re.search(_NO_ANSWER, line)), None)
     why = why or next((line.strip() for line in said if "Exception" in line or "Server access" in line), None)
     if code == -signal.SIGKILL:
         why = f"no answer for {_PATIENCE:.0f} s"
+    what = wanted.what[0].upper() + wanted.what[1:]
     return Unreachable(
-        f"Kafka {wanted.version} could not be downloaded from Maven Central ({why or f'Ivy ended with {code}'}). "
+        f"{what} could not be downloaded from Maven Central ({why or f'Ivy ended with {code}'}). "
         "Try again when the network is available, or use ",
         Parameter("zookeeper_only"),
         ", which downloads nothing",

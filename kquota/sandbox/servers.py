@@ -164,7 +164,31 @@ def zookeeper_shell(java: Path, jars: Path, port: int) -> list[str]:
 _LISTENERS: Final = ("listeners", "advertised.listeners", "listener.security.protocol.map")
 
 
-def broker_files(broker: SandboxBroker, metadata: Mapping[str, Any], extra: Mapping[str, str]) -> dict[Path, str]:
+def tiered(broker: SandboxBroker) -> dict[str, Any]:
+    """The properties for tiered topics (KIP-405). A folder of the sandbox takes the place of remote storage.
+
+    Segments are copied and deleted soon, because a sandbox lives for minutes.
+    """
+    return {
+        "remote.log.storage.system.enable": "true",
+        "remote.log.storage.manager.class.name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
+        "remote.log.storage.manager.impl.prefix": "rsm.config.",
+        "rsm.config.dir": broker.directory / "remote-storage",
+        "remote.log.metadata.manager.class.name": (
+            "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager"
+        ),
+        "remote.log.metadata.manager.impl.prefix": "rlmm.config.",
+        "rlmm.config.remote.log.metadata.topic.replication.factor": 1,
+        "rlmm.config.remote.log.metadata.topic.num.partitions": 4,
+        "remote.log.metadata.manager.listener.name": "PLAINTEXT",
+        "remote.log.manager.task.interval.ms": 1000,
+        "log.retention.check.interval.ms": 1000,
+    }
+
+
+def broker_files(
+    broker: SandboxBroker, metadata: Mapping[str, Any], extra: Mapping[str, str], *, tiers: bool = False
+) -> dict[Path, str]:
     """A broker's configuration: Kafka's defaults, except where a small cluster that starts fast needs other values.
 
     Listeners in `extra` are added to the sandbox's own, which are needed to find it again.
@@ -184,7 +208,7 @@ def broker_files(broker: SandboxBroker, metadata: Mapping[str, Any], extra: Mapp
         "group.initial.rebalance.delay.ms": 0,
         "controlled.shutdown.retry.backoff.ms": 500,
     }
-    ours = properties | dict(metadata)
+    ours = properties | (tiered(broker) if tiers else {}) | dict(metadata)
     listeners = {key: f"{ours[key]},{extra[key]}" for key in _LISTENERS if key in ours and key in extra}
     return {broker.configuration: _lines(ours | dict(extra) | listeners)}
 
@@ -218,10 +242,11 @@ def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
     return kraft
 
 
-def broker_command(java: Path, jars: Path, broker: SandboxBroker) -> list[str]:
-    """A broker, with its log at INFO on stderr."""
+def broker_command(java: Path, jars: Path, broker: SandboxBroker, *more: Path) -> list[str]:
+    """A broker, with its log at INFO on stderr. Its classes are in `jars` and `more`."""
     options = ["-Xmx384m", *_LEAN, *_logging("info"), broker.process.mark]
-    return [str(java), *options, "-cp", f"{jars}/*", "kafka.Kafka", str(broker.configuration)]
+    classes = os.pathsep.join(f"{folder}/*" for folder in (jars, *more))
+    return [str(java), *options, "-cp", classes, "kafka.Kafka", str(broker.configuration)]
 
 
 def format_command(java: Path, jars: Path, broker: SandboxBroker, cluster_id: str) -> list[str]:

@@ -11,13 +11,16 @@ from kquota.settings.rates import DEFAULT_HAS_RATES
 from kquota.settings.resource import BROKERS, TOPICS, Kind, Resource
 from kquota.settings.throttled_lists import throttled_replicas
 from kquota.terms import (
+    BYTE_RATES,
     DEFAULT,
     EVERY_REPLICA,
     LONGEST_VALUE,
+    REMOTE_RATES,
     THROTTLE_LISTS,
     THROTTLE_RATES,
 )
 
+_REMOTE_RATES_ARE_HEEDED: Final = (3, 9)
 _DELETES_ARE_HEEDED: Final = (2, 5)
 _NO_LIMIT: Final = 2**63 - 1
 
@@ -36,7 +39,7 @@ def value(resource: Resource, key: str, text: str) -> str:
     Brokers check all other values. Raises Invalid for a key on the wrong kind of resource, for an invalid rate or list,
     for text that is not valid UTF-8, and for more bytes than a broker can store.
     """
-    if key in THROTTLE_RATES:
+    if key in BYTE_RATES:
         if resource.kind == TOPICS:
             raise OtherKind(f"{key} is a broker's config, and {resource} would ignore it", BROKERS)
         return str(byte_rate(text, key))
@@ -75,6 +78,13 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
             raise Refused(
                 f"{', '.join(rates)} {words}, and the brokers are {is_}. Nothing was written. Set it on each broker"
             )
+    remote = [key for key in REMOTE_RATES if key in change.add]
+    if remote and release is not None and release < _REMOTE_RATES_ARE_HEEDED:
+        is_ = ".".join(map(str, release))
+        raise Refused(
+            f"{', '.join(remote)}: brokers ignore this before Kafka 3.9 (KIP-956), and the brokers are {is_}. Nothing "
+            "was written"
+        )
     gone = [key for key in THROTTLE_RATES if key in change.delete]
     if gone and release is not None and release < _DELETES_ARE_HEEDED:
         lifted = ", ".join(f"{key}={_NO_LIMIT}" for key in gone)

@@ -72,7 +72,7 @@ def _must_be_a_replica(key: str, entry: str) -> None:
     if listed_replica(entry) is None:
         raise Invalid(
             f"{key}: {entry!r} is not partition:broker with numbers up to {HIGHEST_ID}. "
-            "Write for example 0:1,0:2 or '*'"
+            "Write 0:1,0:2 or '*', for example"
         )
 
 
@@ -103,7 +103,7 @@ def merge(current: str | None, ours: Sequence[str]) -> str:
 
 
 def without(current: str | None, ours: Iterable[str], prior: str | None) -> str | None:
-    """The list without our entries: `prior` to the letter if only its entries are left, unset if it was unset."""
+    """The list without our entries: exactly `prior` if only its entries are left, unset if it was unset."""
     gone = set(ours)
     left = tuple(entry for entry in entries(current) if entry not in gone)
     if current is None or set(left) == set(entries(prior)):

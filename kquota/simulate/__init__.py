@@ -4,9 +4,7 @@ A program needs only these names.
 """
 
 from kquota.simulate.answer import Deploy, Flow, deploy, flow, rate_within
-from kquota.simulate.bucket import Bucket
-from kquota.simulate.delay import Mutations
-from kquota.simulate.draft import Draft, Spread
+from kquota.simulate.delay import Bucket, Draft, Mutations, Spread
 from kquota.simulate.load import Manner, Quotas, Request
 
 __all__ = [

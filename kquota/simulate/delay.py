@@ -1,15 +1,57 @@
-"""How long a broker delays a client: what its quota managers answer to each request."""
+"""How long a broker delays a client: its token bucket, its quota managers, and the two drafts of KIP-599."""
 
 from __future__ import annotations
 
+import enum
 import math
 from dataclasses import dataclass, field
 from typing import Final
 
 from kquota.quota_keys import Model
-from kquota.simulate.bucket import Bucket
-from kquota.simulate.rate import Rate
-from kquota.terms import SAMPLES
+from kquota.simulate.rate import Rate, must_be_positive, must_be_whole
+from kquota.terms import SAMPLE_MS, SAMPLES
+
+
+@dataclass(slots=True)
+class Bucket:
+    """Tokens are added at `rate` per second up to the `burst`, and can become negative.
+
+    A request is accepted while there are 0 or more, whatever it costs. An unused bucket is full. Raises Invalid for a
+    rate that is not more than 0 and finite, and for less than 1 sample.
+    """
+
+    rate: float
+    samples: int = SAMPLES
+    sample_ms: int = SAMPLE_MS
+    _tokens: float = 0.0
+    _seen: int | None = None
+
+    def __post_init__(self) -> None:
+        must_be_positive(self.rate, "rate")
+        must_be_whole(self.samples, "samples")
+
+    @property
+    def burst(self) -> float:
+        """The most tokens: rate x controller.quota.window.num x controller.quota.window.size.seconds."""
+        return self.samples * (self.sample_ms / 1_000) * self.rate
+
+    def tokens(self, now: int) -> float:
+        """The current tokens; negative means debt."""
+        if self._seen is None:
+            self._tokens = self.burst
+        else:
+            self._tokens = min(self.burst, self._tokens + self.rate * ((now - self._seen) / 1_000))
+        self._seen = now
+        return self._tokens
+
+    def record(self, mutations: float, now: int) -> None:
+        """Spend tokens at `now`, one for each partition that is created or deleted."""
+        self._tokens = min(self.burst, self.tokens(now) - mutations)
+
+    def debt(self, now: int) -> float:
+        """How many tokens are missing until there are 0; 0 if none are."""
+        return max(0.0, -self.tokens(now))
+
 
 _PERCENT_OF_A_NANOSECOND: Final = 100 / 1_000_000_000
 
@@ -87,3 +129,67 @@ class Mutations:
 
     def _wait_ms(self, now: int) -> int:
         return rounded(self.bucket.debt(now) / self.bucket.rate * 1_000)
+
+
+class Spread(enum.Enum):
+    """How a burst is spread.
+
+    `EVEN`: over all samples alike (100 x 5.6). `FRONT`: each earlier sample is filled up to the quota, and the last one
+    gets the rest (99 x 5 + 65).
+    """
+
+    EVEN = "draft-even"
+    FRONT = "draft-front"
+
+
+@dataclass(slots=True)
+class Draft:
+    """`rate` is in mutations per second; a burst of `samples` seconds of it is possible at once.
+
+    Raises Invalid for a rate that is not more than 0 and finite, and for less than 1 sample.
+    """
+
+    spread: Spread
+    rate: float
+    samples: int
+    _kept: list[float] = field(init=False)
+    _began: int | None = None
+
+    def __post_init__(self) -> None:
+        must_be_positive(self.rate, "rate")
+        must_be_whole(self.samples, "samples")
+        self._kept = [0.0] * self.samples
+
+    def average(self, now: int) -> float:
+        """The average of the samples, per second."""
+        began = now if self._began is None else self._began
+        ended = (now - began) // SAMPLE_MS
+        self._kept = (self._kept + [0.0] * min(ended, self.samples))[-self.samples :]
+        self._began = began + ended * SAMPLE_MS
+        return sum(self._kept) / (self.samples * SAMPLE_MS / 1_000)
+
+    def admit(self, mutations: float, now: int) -> int | None:
+        """None if accepted, otherwise the ms that the client must wait: (R - Q) / Q x S x W."""
+        average = self.average(now)
+        # One draft accepts requests only below the quota, the other also at the quota.
+        if average < self.rate or (average == self.rate and self.spread is Spread.FRONT):
+            self._record(mutations)
+            return None
+        return delay_ms(average, self.rate, self.samples * SAMPLE_MS)
+
+    def delay(self, mutations: float, now: int) -> int:
+        """Accept mutations of an old client, whatever they cost, and return the ms to wait afterwards."""
+        self.average(now)
+        self._record(mutations)
+        return delay_ms(self.average(now), self.rate, self.samples * SAMPLE_MS)
+
+    def _record(self, mutations: float) -> None:
+        if self.spread is Spread.EVEN:
+            self._kept = [value + mutations / self.samples for value in self._kept]
+            return
+        full = self.rate * SAMPLE_MS / 1_000
+        for n, value in enumerate(self._kept[:-1]):
+            part = min(mutations, max(0.0, full - value))
+            self._kept[n] += part
+            mutations -= part
+        self._kept[-1] += mutations

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple, Protocol
 
 from kquota.errors import Invalid
 from kquota.quota_keys import QUOTA_KEYS, Model
-from kquota.simulate.bucket import Bucket
-from kquota.simulate.delay import Mutations, Throughput, percent, throughput
+from kquota.simulate.delay import Bucket, Mutations, Throughput, percent, throughput
 from kquota.simulate.rate import must_be_positive, must_be_whole
 from kquota.terms import SAMPLES
 

@@ -142,7 +142,7 @@ def _in_order(told: BytesIn, what: str) -> BytesIn:
 
 def _rate(told: object, what: str) -> float:
     if isinstance(told, bool) or not isinstance(told, int | float | str):
-        raise Invalid(f"{what}: {told!r} is not a valid rate; write for example 3MB/s")
+        raise Invalid(f"{what}: {told!r} is not a valid rate; write 3MB/s, for example")
     if isinstance(told, str):
         # Unlike a throttle, a write rate can be 0.
         return 0.0 if told.strip() == "0" else float(byte_rate(told, what))

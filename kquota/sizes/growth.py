@@ -15,10 +15,15 @@ MOST: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaReading:
-    """One replica in one snapshot. Size in bytes; None means unknown."""
+    """One replica in one snapshot. Size in bytes; None means unknown.
+
+    `local_start_offset` belongs to the size: it is the first offset on the broker's disk. Snapshots of version 1 do not
+    contain it.
+    """
 
     size: int
     start_offset: int | None = None
+    local_start_offset: int | None = None
     end_offset: int | None = None
     in_sync: bool | None = None
 
@@ -29,7 +34,7 @@ def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
     A smaller log comes from retention, not from writes. The growth of a replica that is catching up is copy traffic,
     not writes of producers. If the log was truncated at its start, or a start offset is unknown, each new offset counts
     with the mean size of the existing ones. On a compacted topic this is an upper bound. Without a start offset, the
-    growth in size is a lower bound.
+    growth in size is a lower bound. Without a local start offset, the result is wrong for a tiered topic.
     """
     if before is None or before.in_sync is False:
         return None
@@ -40,11 +45,20 @@ def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
     if written <= 0:
         # The end offset went back: the log was created again, or truncated.
         return 0 if written == 0 else None
-    if now.start_offset is None or (gained is not None and now.start_offset == before.start_offset):
+    start, earlier = _starts(before, now)
+    if start is None or (gained is not None and start == earlier):
         return gained
-    held = now.end_offset - now.start_offset
+    held = now.end_offset - start
     estimate = written * now.size // held if held > 0 else MOST + 1
     return estimate if estimate <= MOST else None
+
+
+def _starts(before: ReplicaReading, now: ReplicaReading) -> tuple[int | None, int | None]:
+    """The first offset on disk now and before. A start offset is never above the local one, which only increases."""
+    if now.local_start_offset is None:
+        return now.start_offset, before.start_offset
+    local = before.local_start_offset
+    return now.local_start_offset, before.start_offset if local is None else local
 
 
 def write_rates(
@@ -53,7 +67,7 @@ def write_rates(
     """Bytes per second written to each partition that has a leader in the second of two detailed readings.
 
     `seconds` is the time between the readings. The bytes written are `grown` of the current leader's log; None, not 0,
-    if unknown.
+    if unknown, for example because the leader did not report its local start.
     """
     leaders = {
         (log_dir.broker, replica.partition): replica
@@ -67,7 +81,10 @@ def write_rates(
         for replica in log_dir.replicas
         if (log_dir.broker, replica.partition) in leaders and not replica.future
     }
-    written = {key: grown(before.get(key), _reading(leader)) for key, leader in leaders.items()}
+    written = {
+        key: None if leader.local_start_offset is None else grown(before.get(key), _reading(leader))
+        for key, leader in leaders.items()
+    }
     return {
         partition: None if more is None else more / seconds
         for (_, partition), more in sorted(written.items(), key=lambda item: item[0][1])
@@ -78,6 +95,7 @@ def _reading(replica: Replica) -> ReplicaReading:
     return ReplicaReading(
         size=replica.size,
         start_offset=replica.start_offset,
+        local_start_offset=replica.local_start_offset,
         end_offset=replica.end_offset,
         in_sync=replica.in_sync,
     )

@@ -24,10 +24,14 @@ class LogDirs(Protocol):
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
         """The log dirs of `brokers` with the replicas of `topics` (None: of all), sorted, without leaders and offsets.
 
+        Without any topic in `topics`, brokers report only their log dirs, which is much faster.
         Raises Unreachable if one of the brokers does not answer.
         """
         ...
 
     def detailed(self, log_dirs: list[LogDir]) -> list[LogDir]:
-        """Add the details that brokers report: end and start offsets, leaders and in-sync replicas."""
+        """Add the details that brokers report: end, start and local start offsets, leaders and in-sync replicas.
+
+        Followers report their end and their local start, but not the start.
+        """
         ...

@@ -47,7 +47,7 @@ def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
     try:
         series = [_series(each, kind, where) for each in data["result"]]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise Invalid(f"{where}: is not a valid answer of Prometheus; {_SAVE}") from error
+        raise Invalid(f"{where}: not a valid Prometheus answer; {_SAVE}") from error
     of_broker: defaultdict[int, list[_Series]] = defaultdict(list)
     for each in series:
         of_broker[each.broker].append(each)

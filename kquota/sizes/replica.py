@@ -12,7 +12,8 @@ from kquota.terms import BrokerId, TopicPartition
 class Replica:
     """The log of one replica. Sizes in bytes; None always means that the cluster did not report it, never zero.
 
-    Only leaders report where their log starts.
+    `start_offset` is the first offset that consumers can read. Only leaders report it. On a tiered topic (KIP-405),
+    `size` counts only the segments on the broker's disk, and these begin at `local_start_offset`.
     """
 
     partition: TopicPartition
@@ -21,13 +22,17 @@ class Replica:
     future: bool
     end_offset: int | None = None
     start_offset: int | None = None
+    local_start_offset: int | None = None
     leader: bool | None = None
     in_sync: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDir:
-    """One log dir: its volume's total and usable bytes (None below Kafka 3.3), or the error that hides its replicas."""
+    """One log dir: its volume's total and usable bytes (None below Kafka 3.3), or the error that hides its replicas.
+
+    A broker places no new replica in a `cordoned` log dir (KIP-1066, from Kafka 4.3). Snapshots do not contain this.
+    """
 
     broker: BrokerId
     rack: str | None
@@ -36,6 +41,32 @@ class LogDir:
     volume_total: int | None
     volume_usable: int | None
     replicas: tuple[Replica, ...]
+    cordoned: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cordon:
+    """The cordoned log dirs of one broker, sorted. If `whole` is set, no log dir of the broker accepts a replica."""
+
+    broker: BrokerId
+    log_dirs: tuple[str, ...]
+    whole: bool
+
+
+def cordons(log_dirs: Iterable[LogDir]) -> tuple[Cordon, ...]:
+    """The brokers with cordoned log dirs, by id. An offline log dir accepts no replica either."""
+    held: dict[BrokerId, list[LogDir]] = {}
+    for log_dir in log_dirs:
+        held.setdefault(log_dir.broker, []).append(log_dir)
+    return tuple(
+        Cordon(
+            broker=broker,
+            log_dirs=cordoned,
+            whole=all(log_dir.cordoned or log_dir.error is not None for log_dir in held[broker]),
+        )
+        for broker in sorted(held)
+        if (cordoned := tuple(sorted(log_dir.path for log_dir in held[broker] if log_dir.cordoned)))
+    )
 
 
 def hidden(log_dirs: Iterable[LogDir]) -> Iterator[str]:
@@ -43,3 +74,13 @@ def hidden(log_dirs: Iterable[LogDir]) -> Iterator[str]:
     for log_dir in log_dirs:
         if log_dir.error is not None:
             yield f"broker {log_dir.broker} cannot read {log_dir.path}, so its replicas are missing: {log_dir.error}"
+
+
+def partition_sizes(log_dirs: Iterable[LogDir]) -> dict[TopicPartition, int]:
+    """The size of each partition in bytes: that of its largest replica, without copies between log dirs."""
+    found: dict[TopicPartition, int] = {}
+    for log_dir in log_dirs:
+        for replica in log_dir.replicas:
+            if not replica.future:
+                found[replica.partition] = max(replica.size, found.get(replica.partition, 0))
+    return found

@@ -12,7 +12,10 @@ from kquota.errors import Invalid
 from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import BrokerId, TopicPartition
 
-VERSION: Final = 1
+VERSION: Final = 2
+"""Version 2 has `local_start_offset`. Rows of version 1 do not show whether a topic is tiered."""
+VERSIONS: Final = (1, VERSION)
+"""The versions that kquota reads."""
 STAMP: Final = "%Y-%m-%dT%H:%M:%SZ"
 """The format of times in rows: UTC, to the second."""
 
@@ -36,6 +39,7 @@ def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterat
                 "partition": replica.partition.partition,
                 "size": replica.size,
                 "start_offset": replica.start_offset,
+                "local_start_offset": replica.local_start_offset,
                 "end_offset": replica.end_offset,
                 "future": replica.future,
                 "leader": replica.leader,
@@ -56,6 +60,10 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
     for number, line in enumerate(rows, 1):
         try:
             row = json.loads(line)
+            if row["version"] not in VERSIONS:
+                raise Invalid(
+                    f"{where}: unknown version {row['version']}; use the kquota that wrote it, or a newer one"
+                )
             place = (BrokerId(int(row["broker"])), str(row["log_dir"]))
             volumes[place] = (row["rack"], row["volume_total"], row["volume_usable"])
             held[place].append(
@@ -66,6 +74,7 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
                     future=bool(row["future"]),
                     # Snapshots of kquota 0.1.0 do not contain it.
                     start_offset=row.get("start_offset"),
+                    local_start_offset=row.get("local_start_offset"),
                     end_offset=row["end_offset"],
                     leader=row["leader"],
                     in_sync=row["in_sync"],

@@ -78,7 +78,9 @@ def _names_a_master(text: str) -> bool:
 
 def _check(text: str, key: str, equals: str, remote: str | None) -> None:
     if not equals or not key.startswith("spark."):
-        raise Invalid(_CONF, f" {text!r}: write a setting of Spark, for example spark.sql.shuffle.partitions=64")
+        raise Invalid(
+            _CONF, f" {text!r}: not a valid Spark setting. Write KEY=VALUE, for example spark.sql.shuffle.partitions=64"
+        )
     if key in _OURS:
         raise Invalid(_CONF, f" {key}: cannot be set: ", *_OURS[key])
     if remote is not None and key.startswith(_FIXED_ON_A_SERVER):

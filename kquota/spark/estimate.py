@@ -17,6 +17,7 @@ from kquota.pace.disk_space import Arrival
 from kquota.pace.split import Split
 from kquota.pace.waves import Wave
 from kquota.pace.work import Work
+from kquota.reassign.running_copies import RunningCopy
 from kquota.sizes.move_effect import Moved
 from kquota.spark.files import Files
 from kquota.spark.flows import LED, Rate, flows, part, summed
@@ -24,7 +25,7 @@ from kquota.spark.move_effect import moved
 from kquota.spark.partitions import KEY, Health, health, judged, partitions
 from kquota.spark.plans import PlanFrame, first_wrong
 from kquota.spark.reader import Reader
-from kquota.terms import BrokerId
+from kquota.terms import BrokerId, ReplicaId
 
 _NAMED: Final = 5
 _T = TypeVar("_T")
@@ -61,7 +62,8 @@ class Measured:
     `max_bytes_in` is the highest write rate of one leader, None unless the rates of all leaders are known. `rates_told`
     is true if any rate is known. `unallotted` are brokers whose rate no partition got. `leaders_assumed` and
     `in_sync_assumed` count moving partitions without this information. `lagging` counts current followers out of sync:
-    they use the throttle while they catch up, and no sum includes that. Each partition of `assumed` is assumed to have
+    they use the throttle while they catch up, and no sum includes that. `behind` counts followers out of sync in
+    partitions of the plan that already have all their replicas. Each partition of `assumed` is assumed to have
     the size that the operator gave, and the plan's first replica as its only replica and leader. `unseen` are brokers
     of the plan that the sizes do not contain: they are empty, or from another cluster. `least_replicas` is the plan's
     smallest replication factor.
@@ -84,6 +86,7 @@ class Measured:
     arrivals: tuple[Arrival, ...]
     waves: tuple[Wave, ...] = ()
     moved: Moved | None = None
+    behind: int = 0
 
     @property
     def works(self) -> tuple[Work, ...]:
@@ -101,11 +104,13 @@ def measure(
     assumed_size: int | None = None,
     split: Split | None = None,
     detailed: bool = False,
+    left: DataFrame | None = None,
 ) -> Measured:
     """The sums of `plan` over `replicas` (columns of `spark.sizes`). Raises Invalid, naming it, for unusable input.
 
     `assumed_size`, in bytes, is for partitions that the sizes do not contain. `moved` is only calculated if `detailed`
-    is set, because it needs two more jobs and only a report shows it. So are `waves`, if a `split` is given.
+    is set, because it needs two more jobs and only a report shows it. So are `waves`, if a `split` is given. `left` has
+    the bytes that running copies still miss (topic, partition, broker, left). `replicas` must not contain these copies.
     """
     # Rolled files are read twice quickly. Parsing text twice would be slow.
     rows = judged(replicas).persist() if files.told() else judged(replicas)
@@ -113,14 +118,14 @@ def measure(
     told = partitions(rows, plan, writes.by_partition, assumed_size, detailed=detailed)
     if split or detailed or assumed_size is not None:
         told = told.persist()
-    sums = summed(told.withColumn("wave", F.lit(0)), plan.places)
+    sums = summed(told.withColumn("wave", F.lit(0)), plan.places, left)
     led = [row for row in sums if row["kind"] == LED]
     found = looking()
     _refuse(led, told, plan)
     known = [row for row in led if row["leader"] is not None]
     rate = _rate(known, writes)
     flow = flows(sums, rate)
-    waves = _waves(told, plan, split, rate, reader) if split else ()
+    waves = _waves(told, plan, split, rate, reader, left) if split else ()
     return Measured(
         health=replace(found, duplicate=_sum(known, "duplicate")),
         partitions=sum(row["partitions"] for row in known),
@@ -132,6 +137,7 @@ def measure(
         leaders_assumed=_sum(known, "leaders_assumed"),
         in_sync_assumed=_sum(known, "in_sync_assumed"),
         lagging=_sum(known, "lagging"),
+        behind=_sum(known, "behind"),
         assumed=_unsized(told, F.col("assumed"), _sum(known, "assumed")),
         unseen=tuple(sorted(flow.destinations - set(found.brokers))),
         least_replicas=min((least for row in known if (least := row["led"]["least_replicas"])), default=0),
@@ -140,6 +146,16 @@ def measure(
         waves=waves,
         moved=moved(told) if detailed else None,
     )
+
+
+def bytes_left(reader: Reader, copies: Mapping[ReplicaId, RunningCopy]) -> DataFrame | None:
+    """The bytes that each running copy still misses, where they are known; None without any."""
+    rows = [
+        {"topic": name.topic, "partition": name.partition, "broker": broker, "left": copy.left}
+        for (name, broker), copy in copies.items()
+        if copy.left is not None
+    ]
+    return reader.table("left", rows, "topic string, `partition` int, broker int, left bigint") if rows else None
 
 
 def _beside(work: Callable[[], _T]) -> Callable[[], _T]:
@@ -159,9 +175,11 @@ def _beside(work: Callable[[], _T]) -> Callable[[], _T]:
     return done.result
 
 
-def _waves(told: DataFrame, plan: PlanFrame, split: Split, rate: Rate, reader: Reader) -> tuple[Wave, ...]:
+def _waves(
+    told: DataFrame, plan: PlanFrame, split: Split, rate: Rate, reader: Reader, left: DataFrame | None
+) -> tuple[Wave, ...]:
     waves = _in_waves(told.where(F.size("adds") > 0), split, reader)
-    flow = flows(summed(waves.moving, plan.places), rate)
+    flow = flows(summed(waves.moving, plan.places, left), rate)
     return tuple(
         Wave(first=first, last=last, partitions=flow.partitions[n], work=flow.waves[n])
         for n, (first, last) in waves.ends.items()

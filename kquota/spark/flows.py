@@ -38,12 +38,13 @@ class Flows:
         return {link.destination for link in self.work.links}
 
 
-def summed(partitions: DataFrame, places: DataFrame | None) -> list[Row]:
+def summed(partitions: DataFrame, places: DataFrame | None, left: DataFrame | None = None) -> list[Row]:
     """The sums of partitions that have a `wave`, in one pass: what each broker leads, receives and holds.
 
     `kind` is LED, COPIED or HELD. `broker` is the leader, the destination or the holder, and `leader` is the leader of
     these partitions, null if no broker holds them. Only the row of a leader has `led`. The rate of a leader can be
-    divided among sums afterwards, because it is linear. `places` are the log dirs that a plan names.
+    divided among sums afterwards, because it is linear. `places` are the log dirs that a plan names. `left` has
+    the bytes that running copies still miss. `missing` sums these, and the whole sizes of all other copies.
     """
     kind = F.when(F.col("at") == 0, LED).when(F.col("at") <= F.size("adds"), COPIED).otherwise(HELD)
     # The kind depends on the position in one list, because a lambda would run uncompiled for each of a million
@@ -52,11 +53,14 @@ def summed(partitions: DataFrame, places: DataFrame | None) -> list[Row]:
     rows = partitions.select("*", brokers).withColumns({"kind": kind, "moving": F.size("adds") > 0})
     if places is not None:
         rows = rows.join(places.withColumn("kind", F.lit(COPIED)), [*KEY, "broker", "kind"], "left")
+    if left is not None:
+        rows = rows.join(F.broadcast(left.withColumn("kind", F.lit(COPIED))), [*KEY, "broker", "kind"], "left")
     log_dir = F.lit(None).cast("string") if places is None else F.col("log_dir")
     wave = F.when(F.col("kind") != HELD, F.col("wave"))
     sums = {
         "partitions": F.count("*"),
         "bytes": F.sum("size"),
+        "missing": F.sum("size" if left is None else F.coalesce("left", "size")),
         "writes": F.sum("w"),
         "written": F.count("w"),
         "led": F.when(F.col("kind") == LED, F.struct(*(sum_.alias(name) for name, sum_ in _led().items()))),
@@ -75,6 +79,7 @@ def _led() -> dict[str, Column]:
         "leaders_assumed": F.count_if(moving & ~F.col("leader_told")),
         "in_sync_assumed": F.count_if(moving & F.col("mute")),
         "lagging": F.sum(F.when(moving, F.col("lagging")).otherwise(0)),
+        "behind": F.sum(F.when(~moving & (F.col("planned") > 0), F.col("lagging")).otherwise(0)),
         "assumed": F.count_if("assumed"),
         "least_replicas": F.min("wanted"),
         "wrong": F.count_if(F.col("wrong") | (F.col("planned") > 1)),
@@ -122,7 +127,7 @@ def _work(copies: Iterable[Row], leading: Iterable[Row], rate: Rate) -> Work:
             leader=leader,
             destination=destination,
             copies=sum(row["partitions"] for row in rows),
-            bytes=sum(row["bytes"] for row in rows),
+            bytes=sum(row["missing"] for row in rows),
             writes=_written(rows, rate),
         )
         for (leader, destination), rows in by_link.items()
@@ -155,7 +160,7 @@ def _arrivals(copies: Iterable[Row], held: Iterable[Row], rate: Rate) -> tuple[A
             broker=broker,
             log_dir=log_dir or None,
             copies=sum(row["partitions"] for row in rows),
-            bytes=sum(row["bytes"] for row in rows),
+            bytes=sum(row["missing"] for row in rows),
             writes=_written(rows, rate),
             # A broker without replicas has no writes.
             grows=_written(grows[broker], rate),

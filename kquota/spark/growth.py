@@ -30,6 +30,7 @@ REPLICAS: Final = {
     "size": "bigint",
     "grown": "bigint",
     "start_offset": "bigint",
+    "local_start_offset": "bigint",
     "end_offset": "bigint",
     "future": "boolean",
     "leader": "boolean",
@@ -47,6 +48,7 @@ BROKERS: Final = {
     "rack": "string",
     "bytes_in": "double",
     "unknown": "bigint",
+    "unproven": "bigint",
     "leaders": "bigint",
     "replicas": "bigint",
     "log_size": "bigint",
@@ -83,7 +85,7 @@ def spanned(reader: Reader, spans: Iterable[Span]) -> DataFrame:
 def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
     """Each row with the span of its snapshot, and with `bad`: the reason why it is invalid, or null."""
     whole = F.col("broker").isNotNull() & (F.col("topic") != "") & (F.col("partition") >= 0) & (F.col("size") >= 0)
-    for name in ("start_offset", "end_offset"):
+    for name in ("start_offset", "local_start_offset", "end_offset"):
         whole = whole & F.coalesce(F.col(name) >= 0, F.lit(True))
     bad = (
         F.when(F.col("problem").isNotNull(), F.col("problem"))
@@ -123,8 +125,13 @@ def rolled(reader: Reader, listing: Listing, table: str) -> DataFrame:
         files = reader.spark.read.schema(schema(columns)).option("pathGlobFilter", pattern)
         frames.append(files.parquet(*read))
     # Otherwise the folder of the batch would also be a column.
-    alike = (frame.select(*(F.col(name).cast(kind) for name, kind in columns.items())) for frame in frames)
+    alike = (frame.select(*(_column(frame, name).cast(kind) for name, kind in columns.items())) for frame in frames)
     return reduce(lambda one, other: one.unionAll(other), alike)
+
+
+def _column(frame: DataFrame, name: str) -> Column:
+    """A column of a table that an older kquota may have written without it."""
+    return F.col(name) if name in frame.columns else F.lit(None)
 
 
 def with_growth(rows: DataFrame, before: DataFrame | None) -> DataFrame:
@@ -138,7 +145,7 @@ def with_growth(rows: DataFrame, before: DataFrame | None) -> DataFrame:
         old = before.select("cluster", "time", *_facts(), F.lit(False).alias("new"))
         every = every.unionByName(old, allowMissingColumns=True)
     last = Window.partitionBy("cluster", "broker", "topic", "partition", "future").orderBy("time")
-    known = F.struct("time", "size", "start_offset", "end_offset", "in_sync")
+    known = F.struct("time", "size", "start_offset", "local_start_offset", "end_offset", "in_sync")
     return (
         every.withColumn("last", F.lag(known).over(last))
         .where("new")
@@ -152,7 +159,8 @@ def by_broker(replicas: DataFrame) -> DataFrame:
     """The table of brokers, from the table of replicas.
 
     `bytes_in` is the growth per second of the partitions that a broker leads. If leaders changed, the later leader
-    counts. Partitions with an unknown growth are not included; `unknown` counts them.
+    counts. Partitions with an unknown growth are not included; `unknown` counts them. `unproven` counts the partitions
+    whose growth is wrong if their topic is tiered.
     """
     led = F.coalesce("leader", F.lit(True)) & ~F.col("future")
     unknown = led & (F.col("grown").isNull() | F.col("leader").isNull())
@@ -163,13 +171,14 @@ def by_broker(replicas: DataFrame) -> DataFrame:
         _sum(F.col("size"), unknown).alias("unknown_size"),
         _sum(F.col("size"), led).alias("led_size"),
         F.count_if(unknown).alias("unknown"),
+        F.count_if(unproven() & led).alias("unproven"),
         F.count_if(F.col("leader")).alias("leaders"),
         F.count_if(~F.col("future")).alias("replicas"),
         F.try_sum("size").alias("log_size"),
         F.max("volume_total").alias("volume_total"),
         F.max("volume_usable").alias("volume_usable"),
     )
-    summed = ("grown", "unknown_size", "led_size", "unknown", "leaders", "replicas", "log_size")
+    summed = ("grown", "unknown_size", "led_size", "unknown", "unproven", "leaders", "replicas", "log_size")
     volumes = ("volume_total", "volume_usable")
     told = F.col("unknown_size").cast("double") * _MOST_UNKNOWN <= F.col("led_size")
     return (
@@ -188,6 +197,27 @@ def by_broker(replicas: DataFrame) -> DataFrame:
     )
 
 
+def unproven() -> Column:
+    """True for a growth that is wrong if the topic is tiered, because the start of the local log is unknown."""
+    return F.col("grown").isNotNull() & F.coalesce("leader", F.lit(True)) & F.col("local_start_offset").isNull()
+
+
+def ordinary(snapshot: DataFrame) -> DataFrame:
+    """The topics that a snapshot shows not to be tiered: their local logs begin with their first offset.
+
+    Sizes that were recorded before are then also those of whole logs.
+    """
+    whole = F.coalesce(F.col("start_offset") == F.col("local_start_offset"), F.lit(False))
+    led = snapshot.where(F.col("leader") & ~F.coalesce("future", F.lit(False)))
+    return led.groupBy("topic").agg(F.every(whole).alias("ordinary")).where("ordinary")
+
+
+def proven(replicas: DataFrame, ordinary: DataFrame) -> DataFrame:
+    """The table of replicas, with null for each growth that is wrong if its topic, not in `ordinary`, is tiered."""
+    grown = F.when(~unproven() | F.coalesce("ordinary", F.lit(False)), F.col("grown"))
+    return replicas.join(F.broadcast(ordinary), "topic", "left").withColumn("grown", grown).select(*REPLICAS)
+
+
 def _facts() -> list[str]:
     computed = {"version", "time", "seconds", "grown", "cluster", "date"}
     return [name for name in REPLICAS if name not in computed]
@@ -199,7 +229,9 @@ def _sum(column: Column, where: Column) -> Column:
 
 def _grown() -> Column:
     """`sizes.growth.grown`, line by line."""
-    size, start, end = F.col("size"), F.col("start_offset"), F.col("end_offset")
+    size, end, local = F.col("size"), F.col("end_offset"), F.col("local_start_offset")
+    start = F.coalesce(local, F.col("start_offset"))
+    earlier = F.coalesce(F.when(local.isNotNull(), F.col("last.local_start_offset")), F.col("last.start_offset"))
     gained = F.when(size >= F.col("last.size"), size - F.col("last.size"))
     written, held = end - F.col("last.end_offset"), end - start
     # The products have up to 38 digits.
@@ -211,7 +243,7 @@ def _grown() -> Column:
         .when(written.isNull(), gained)
         .when(written == 0, F.lit(0).cast("bigint"))
         .when(written < 0, None)
-        .when(start.isNull() | (gained.isNotNull() & (start == F.col("last.start_offset"))), gained)
+        .when(start.isNull() | (gained.isNotNull() & (start == earlier)), gained)
         .otherwise(estimate)
     )
 

@@ -15,7 +15,7 @@ from kquota.measure import human_duration
 from kquota.sizes.bytes_in import ENOUGH, BytesIn
 from kquota.sizes.history import Listing, SnapshotKey, listing
 from kquota.spark.files import Files, is_elsewhere
-from kquota.spark.growth import NO_REPLICA, before, by_broker, marked, rolled, spanned, with_growth
+from kquota.spark.growth import NO_REPLICA, before, by_broker, marked, ordinary, proven, rolled, spanned, with_growth
 from kquota.spark.reader import Reader
 from kquota.spark.sizes import ROW, from_snapshots
 from kquota.terms import BrokerId
@@ -26,7 +26,9 @@ class History:
     """One cluster's part of a history: its two tables (docs/history.md), with rolled and waiting snapshots.
 
     `first` and `last` are the times of its oldest and its newest snapshot. `newest` is the newest one, in the columns
-    of `spark.sizes`. `bad` counts invalid rows of waiting snapshots, which are left out.
+    of `spark.sizes`. `bad` counts invalid rows of waiting snapshots, which are left out. `unproven` counts the topics
+    whose growth in some snapshots is left out, because it is wrong if they are tiered, and nothing shows that they are
+    not.
     """
 
     cluster: str
@@ -36,6 +38,7 @@ class History:
     brokers: DataFrame
     newest: DataFrame
     bad: int = 0
+    unproven: int = 0
 
     def by_partition(self, window: float | None = None) -> DataFrame | None:
         """The columns topic, partition and w: the mean write rate in bytes per second, if any of it is known.
@@ -83,8 +86,10 @@ class History:
         return (F.col("date") >= f"{begin:%Y-%m-%d}") & (F.col("time") > F.lit(begin))
 
 
-def opened(reader: Reader, found: Listing, files: Files, cluster: str | None = None) -> History:
-    """The history in `found`. `files` lays out its waiting snapshots.
+def opened(
+    reader: Reader, found: Listing, files: Files, cluster: str | None = None, live: Files | None = None
+) -> History:
+    """The history in `found`. `files` lays out its waiting snapshots, `live` a snapshot of the live cluster.
 
     Raises Invalid for no snapshot, for an invalid file, for several clusters, and if the requested cluster is missing.
     """
@@ -92,14 +97,15 @@ def opened(reader: Reader, found: Listing, files: Files, cluster: str | None = N
     name = known.clusters()[0]
     replicas = rolled(reader, known, "replicas") if known.rolled else None
     brokers = rolled(reader, known, "brokers") if known.rolled else None
-    bad = 0
+    bad, old = 0, brokers is not None and not brokers.where(F.coalesce("unproven", F.lit(1)) > 0).isEmpty()
     if known.waiting:
         rows = from_snapshots(reader, files)
         links = [link for link, path in files.names.items() if Path(path) in known.waiting]
         if len(links) < len(files.names):
             rows = rows.where(F.col("file").isin(links))
         rows = marked(rows, spanned(reader, known.spans()))
-        bad = _left_out(rows, files)
+        bad, older = _left_out(rows, files)
+        old = old or older
         fresh = with_growth(rows.where(F.col("bad").isNull()), before(reader, known)).drop("twice")
         summed = by_broker(fresh)
         replicas = fresh if replicas is None else replicas.unionByName(fresh)
@@ -107,15 +113,29 @@ def opened(reader: Reader, found: Listing, files: Files, cluster: str | None = N
     assert replicas is not None and brokers is not None
     replicas, brokers = (table.where(F.col("cluster") == name) for table in (replicas, brokers))
     times = [each.time for each in (*known.held, *known.waiting.values())]
+    newest = _newest(reader, known, files, replicas, SnapshotKey(name, max(times)))
+    unproven = 0
+    # A single snapshot shows no growth.
+    if old and len(set(times)) > 1:
+        replicas, unproven = _proven(replicas, from_snapshots(reader, live) if live is not None else newest)
+        brokers = by_broker(replicas)
     return History(
         cluster=name,
         first=min(times),
         last=max(times),
         replicas=replicas,
         brokers=brokers,
-        newest=_newest(reader, known, files, replicas, SnapshotKey(name, max(times))),
+        newest=newest,
         bad=bad,
+        unproven=unproven,
     )
+
+
+def _proven(replicas: DataFrame, snapshot: DataFrame) -> tuple[DataFrame, int]:
+    """The replicas without growth that is wrong if a topic is tiered, and the number of topics that may be tiered."""
+    whole = ordinary(snapshot)
+    others = snapshot.where("leader").select("topic").distinct().join(whole, "topic", "left_anti")
+    return proven(replicas, whole), others.count()
 
 
 def _known(reader: Reader, found: Listing) -> Listing:
@@ -150,13 +170,20 @@ def _newest(reader: Reader, listing: Listing, files: Files, replicas: DataFrame,
     return now.select(*(told.get(name, F.col(name)).alias(name) for name in (*ROW, "file", "problem", "offline")))
 
 
-def _left_out(rows: DataFrame, files: Files) -> int:
-    """The number of invalid rows in valid files. Raises Invalid, naming it, for a file that is unusable."""
+def _left_out(rows: DataFrame, files: Files) -> tuple[int, bool]:
+    """The number of invalid rows in valid files, and whether a leader's row has no local start.
+
+    Raises Invalid, naming it, for a file that is unusable.
+    """
     unusable = F.max(F.when(F.col("bad") != NO_REPLICA, F.struct("file", "bad")))
-    found, count = rows.agg(unusable, F.count_if(F.col("bad") == NO_REPLICA)).collect()[0]
+    bad, old = (
+        F.count_if(F.col("bad") == NO_REPLICA),
+        F.count_if(F.col("leader") & F.col("local_start_offset").isNull()),
+    )
+    found, count, older = rows.agg(unusable, bad, old).collect()[0]
     if found:
         raise Invalid(f"{files.name(found['file'])}: {found['bad']}; move it out of the history and try again")
-    return int(count)
+    return int(count), older > 0
 
 
 def _bytes_in(mean: float, percentiles: Sequence[float] | None) -> BytesIn:

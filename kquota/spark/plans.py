@@ -6,7 +6,7 @@ A plan of millions of partitions never becomes Python objects. The rules are tho
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -14,9 +14,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kquota.errors import Invalid
+from kquota.reassign.moves import Replicas
 from kquota.reassign.plan import Plan
 from kquota.spark.plan_files import PlanFiles
-from kquota.terms import HIGHEST_ID, TOPIC_NAME
+from kquota.terms import HIGHEST_ID, TOPIC_NAME, BrokerId, TopicPartition
 
 if TYPE_CHECKING:
     from kquota.spark.reader import Reader
@@ -83,6 +84,16 @@ def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
         F.when(~fine, F.struct("place", "why")).otherwise(_no_complaint()).alias("wrong"),
     )
     return PlanFrame(name=plan.name, frame=frame)
+
+
+def targets_of(reader: Reader, plan: PlanFrame, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Replicas]:
+    """Return the replicas of the plan for those of `partitions` that it contains."""
+    rows = ({"topic": name.topic, "partition": name.partition} for name in partitions)
+    asked = reader.table("asked", rows, "topic string, `partition` int")
+    found = (
+        plan.frame.join(F.broadcast(asked), ["topic", "partition"]).select("topic", "partition", "targets").collect()
+    )
+    return {TopicPartition(topic, number): tuple(map(BrokerId, targets)) for topic, number, targets in found}
 
 
 def _rows(plan: Plan) -> Iterator[str]:

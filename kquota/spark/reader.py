@@ -101,7 +101,7 @@ class Reader:
         """Send rows with pyarrow. Raises Refused without pyarrow, which only the client of Spark Connect installs."""
         try:
             import pyarrow
-            from pyarrow import dataset
+            from pyarrow import dataset, parquet
         except ImportError as error:
             raise Refused(
                 *name,
@@ -111,8 +111,16 @@ class Reader:
         told = pyarrow.schema([(column, pyarrow.string()) for column in partitions])
         hive = dataset.partitioning(told, flavor="hive")
         try:
+            schema = None
+            if not isinstance(files, str):
+                # Newer files of a history may have more columns, and without a schema, the first file decides.
+                schema = pyarrow.unify_schemas([*map(parquet.read_schema, files), told])
             found = dataset.dataset(
-                files, format="parquet", partitioning=hive, partition_base_dir=None if base is None else str(base)
+                files,
+                schema=schema,
+                format="parquet",
+                partitioning=hive,
+                partition_base_dir=None if base is None else str(base),
             ).to_table()
         except (pyarrow.ArrowException, OSError) as error:
             raise Invalid(*name, f": cannot be read as Parquet: {cause(str(error))}") from error

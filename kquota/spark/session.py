@@ -91,11 +91,11 @@ class Start:
 def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED, *, scanned: int = 0) -> Iterator[Start]:
     """Start Spark for an input of `size` bytes, and return at once. Give the yielded value to `session`.
 
-    `scanned` is the size of the part of a history that is only summed up, for which the first compiler is enough.
+    `scanned` is the size of the part of a history that Spark only sums up. The first compiler is enough for this part.
 
-    Nothing may import PySpark before `session` returns, because two threads fail on its circular imports. Everything
-    ends with the block, also a session that is not ready. Files are in the folder `scratch`. Raises Refused without
-    Spark or Java, Unreachable if a master does not answer.
+    Nothing may import PySpark before `session` returns, because two threads fail on its circular imports. The end of
+    the block ends everything, including a session that is not ready. Files are in the folder `scratch`. Raises Refused
+    without Spark or Java, Unreachable if a master does not answer.
     """
     tuned = _SMALL_OPTIONS if size + scanned < _SMALL else _LARGE_OPTIONS if engine.local else {}
     if engine.remote is not None:

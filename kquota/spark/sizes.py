@@ -7,11 +7,13 @@ exists.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from kquota.sizes.snapshot import VERSIONS
 from kquota.spark.files import Files
 from kquota.spark.reader import Reader
 
@@ -25,6 +27,7 @@ _COLUMNS: Final = {
     "partition": "int",
     "size": "bigint",
     "start_offset": "bigint",
+    "local_start_offset": "bigint",
     "end_offset": "bigint",
     "future": "boolean",
     "leader": "boolean",
@@ -49,7 +52,10 @@ def from_snapshots(reader: Reader, files: Files) -> DataFrame:
     """The rows of gzipped JSON lines from `kquota log-dirs`, one flat object for each replica."""
     rows = reader.json_lines(files, _SNAPSHOT, _CORRUPT)
     return rows.select(
-        *ROW, "file", _problem(F.col(_CORRUPT), F.col("version")).alias("problem"), F.lit(False).alias("offline")
+        *ROW,
+        "file",
+        _problem(F.col(_CORRUPT), F.col("version"), VERSIONS).alias("problem"),
+        F.lit(False).alias("offline"),
     )
 
 
@@ -65,7 +71,7 @@ def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
     brokers = lines.select("file", "value", told.alias("told")).select(
         "file",
         F.when(F.col("told.brokers").isNull() & snapshot, F.lit(SNAPSHOT))
-        .otherwise(_problem(F.col(f"told.{_CORRUPT}"), F.col("told.version"), F.col("told.brokers").isNull()))
+        .otherwise(_problem(F.col(f"told.{_CORRUPT}"), F.col("told.version"), (1,), F.col("told.brokers").isNull()))
         .alias("problem"),
         F.explode_outer("told.brokers").alias("b"),
     )
@@ -84,9 +90,9 @@ def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
     return replicas.select(*row, "file", "problem", "offline")
 
 
-def _problem(corrupt: Column, version: Column, *missing: Column) -> Column:
+def _problem(corrupt: Column, version: Column, versions: Collection[int], *missing: Column) -> Column:
     unknown = F.concat(F.lit("unknown version "), F.coalesce(version.cast("string"), F.lit("(none)")))
     problem = F.when(corrupt.isNotNull(), F.lit("is not the expected JSON, or it is cut off"))
     for column in missing:
         problem = problem.when(column, F.lit("contains no brokers"))
-    return problem.when(version.isNull() | (version != 1), unknown)
+    return problem.when(version.isNull() | ~version.isin(*versions), unknown)

@@ -42,6 +42,19 @@ def without_lists(standing: Standing) -> Iterator[Finding]:
             )
 
 
+def removable_unread(standing: Standing) -> tuple[BrokerId, ...]:
+    """Return the brokers with unknown rates that nothing needs: no run, no list and no running move names them."""
+    listed = {broker for key in THROTTLE_LISTS for _, broker in standing.listed(key)}
+    moving = {broker for now in standing.snapshot.running.values() for broker in now.replicas}
+    held = {
+        setting.name
+        for run in standing.runs
+        for setting, taken in run.taken.items()
+        if setting.kind == "broker" and taken.ours
+    }
+    return tuple(b for b in standing.unread if b not in listed | moving and str(b) not in held)
+
+
 def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
     """Report a rate that differs between brokers. Rates that a run holds are ignored."""
     for key in REPLICATION_RATES:

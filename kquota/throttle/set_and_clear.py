@@ -10,6 +10,7 @@ from kquota.measure import ByteRate, counted
 from kquota.reassign.port import Clock, MoveCluster, Runs
 from kquota.reassign.run import Run, others_than, restore_changes, taking
 from kquota.reassign.throttle_writes import (
+    UNREAD,
     Released,
     Unwitnessed,
     Wanted,
@@ -139,11 +140,18 @@ def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run
 
 
 def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Released:
-    """Return the changes that `restore` would make if these runs ended one by one."""
+    """Return the changes that `restore` would make if these runs ended one by one.
+
+    The settings of dead brokers are pending, because only `restore` asks the controllers.
+    """
     done: list[Change] = []
+    pending: dict[Setting, str] = {}
     for run in ending:
-        done += restore_changes(run, cluster.values(list(run.taken)), others_than(run, runs.unfinished()))
-    return Released(restored=tuple(done))
+        now = cluster.values(list(run.taken))
+        done += restore_changes(run, now, others_than(run, runs.unfinished()))
+        unread = [setting for setting, taken in run.taken.items() if taken.ours and setting not in now]
+        pending |= dict.fromkeys(unread, f"{UNREAD}. The controllers of KRaft are asked only to restore it")
+    return Released(restored=tuple(done), pending=pending)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,12 +22,12 @@ from kquota.throttle.standing import Standing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowReading:
-    """The log end offset and size in bytes of every replica at the second `at`, and the leaders' first offsets."""
+    """The log end offset, the size in bytes and the first offset on disk of every replica at the second `at`."""
 
     at: float
     ends: Mapping[ReplicaId, int]
     sizes: Mapping[ReplicaId, int]
-    starts: Mapping[TopicPartition, int]
+    starts: Mapping[ReplicaId, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +54,14 @@ def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:
     """Return one reading of what the brokers reported. Replicas with an unreported log end are left out."""
     ends: dict[ReplicaId, int] = {}
     sizes: dict[ReplicaId, int] = {}
-    starts: dict[TopicPartition, int] = {}
+    starts: dict[ReplicaId, int] = {}
     for log_dir in log_dirs:
         for replica in log_dir.replicas:
             if not replica.future and replica.end_offset is not None:
                 ends[replica.partition, log_dir.broker] = replica.end_offset
                 sizes[replica.partition, log_dir.broker] = replica.size
-            if replica.start_offset is not None:
-                starts[replica.partition] = replica.start_offset
+            if not replica.future and replica.local_start_offset is not None:
+                starts[replica.partition, log_dir.broker] = replica.local_start_offset
     return FlowReading(at=at, ends=ends, sizes=sizes, starts=starts)
 
 
@@ -158,16 +158,20 @@ def _rates(
 
 def _bytes(replica: ReplicaId, leader: BrokerId | None, first: FlowReading, second: FlowReading) -> float | None:
     """Return the bytes that were added to the log of one replica, or None if the size of an offset is unknown."""
-    name = replica[0]
-    offsets = second.ends[replica] - first.ends[replica]
+    from_offset = first.ends[replica]
+    if replica[1] != leader:
+        # A new replica of a tiered topic skips the offsets that are only in remote storage (KIP-405).
+        from_offset = max(from_offset, second.starts.get(replica, 0))
+    offsets = second.ends[replica] - from_offset
     if offsets <= 0:  # nothing that a follower adds is visible while it truncates its log
         return 0.0
     more = second.sizes[replica] - first.sizes[replica]
-    if more > 0 and name in first.starts and first.starts[name] == second.starts.get(name):
+    if more > 0 and replica in first.starts and first.starts[replica] == second.starts.get(replica):
         return float(more)
-    if leader is None or (name, leader) not in second.ends or name not in second.starts:
+    led = None if leader is None else (replica[0], leader)
+    if led is None or led not in second.ends or led not in second.starts:
         return None
-    held, size = second.ends[name, leader] - second.starts[name], second.sizes[name, leader]
+    held, size = second.ends[led] - second.starts[led], second.sizes[led]
     return offsets * size / held if held > 0 and size > 0 else None
 
 

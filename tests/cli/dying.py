@@ -31,9 +31,8 @@ _FORKS.set_forkserver_preload(
         "kquota.cli.reassign_partitions.run",
         "kquota.cli.reassign_partitions.execution",
         "kquota.cli.reassign_partitions.cancellation",
-        "kquota.cli.move.status.run",
-        "kquota.cli.move.resume.run",
-        "kquota.cli.move.abort.run",
+        "kquota.cli.move.status",
+        "kquota.cli.move.recovery",
         "kquota.stores.record.topic",
         "kquota.stores.record.znodes",
         "kquota.stores.admin.topic_log",
@@ -83,7 +82,7 @@ class Mortal:
 
     @property
     def stopped(self) -> bool:
-        """Whether a SIGSTOP has stopped it, as the kernel reports."""
+        """True if a SIGSTOP has stopped it, as the kernel reports."""
         state = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
         assert state not in "ZX", "it ended before it could be stopped"
         return state == "T"

@@ -17,8 +17,11 @@ from kquota.cli.move.estimate.report.sections import Ticket
 from kquota.cli.move.estimate.run import estimate
 from kquota.pace.disk_space import Arrival, Volume
 from kquota.pace.enforcement import AS_SHIPPED
+from kquota.pace.past_moves import ErrorBand
+from kquota.pace.uncertainty import OF_THE_MODEL
 from kquota.pace.waves import Wave
 from kquota.pace.work import Link, work
+from kquota.reassign.running_copies import MoveUnderWay
 from kquota.sizes.bytes_in import BytesIn
 from kquota.sizes.move_effect import BrokerBytes, Moved, MovingTopic
 from kquota.spark.estimate import Measured, Unsized
@@ -54,10 +57,12 @@ class Case:
     each_link: bool = False
     bytes_in: float | None = None
     runnable: bool = True
+    running: MoveUnderWay | None = None
+    behind: int = 0
 
 
-def ticket(case: Case) -> Ticket:
-    """The ticket of a case."""
+def ticket(case: Case, errors: ErrorBand = OF_THE_MODEL) -> Ticket:
+    """The ticket of a case. The band has the `errors` of the model, or of past moves."""
     size = 91 * MB
     links = (Link(leader=1, destination=3, copies=1, bytes=size, writes=case.writes),)
     made = work(links if case.links is None else case.links, {1: case.writes})
@@ -92,6 +97,7 @@ def ticket(case: Case) -> Ticket:
         leaders_assumed=0,
         in_sync_assumed=0,
         lagging=0,
+        behind=case.behind,
         assumed=Unsized(partitions=0, named=()),
         unseen=(),
         least_replicas=2,
@@ -104,7 +110,8 @@ def ticket(case: Case) -> Ticket:
     )
     inputs = Inputs(source=CLUSTER, names=(), files=NOTHING, sources=(RateSource(kind=SAMPLE),))
     bytes_in = {BrokerId(1): case.traffic} if case.traffic else {}
-    answer = estimate(inputs, Calculated(measured=measured, bytes_in=bytes_in), asked, AS_SHIPPED)
+    found = Calculated(measured=measured, bytes_in=bytes_in, running=case.running)
+    answer = estimate(inputs, found, asked, AS_SHIPPED, errors)
     topics = (MovingTopic(topic=case.topic, partitions=made.copies, copies=made.copies, bytes=made.bytes),)
     return Ticket(
         answer=answer,

@@ -46,7 +46,7 @@ def test_cancel_reverts_everything_and_kafkas_tool_agrees(desk: Desk) -> None:
     assert f"Successfully cancelled partition reassignments for: {names}" in stopped.out
     assert "No partition reassignments found." in peer(desk, "--list").out
     assert [desk.hand.replicas(TopicPartition(name, 0)) for name in (topic, other)] == [[1, 2], [2]]
-    until(lambda: desk.standing(topic) | desk.hand.lists(other) == prior, "everything is given back")
+    until(lambda: desk.standing(topic) | desk.hand.lists(other) == prior, "everything is restored")
     again = desk.run("--cancel", plan)
     assert (again.code, NONE_ACTIVE in again.out) == (0, True)
     assert desk.standing(topic) == prior
@@ -74,7 +74,7 @@ def test_a_move_of_kafkas_tool_is_cancelled_with_kafkas_messages(desk: Desk) -> 
     stopped = desk.run("--cancel", plan)
     assert stopped.code == 8, "another host may need the rates that stay"
     assert "leader.replication.throttled.rate on broker 1,2,3" in stopped.err
-    until(lambda: desk.standing(topic) == rates(SLOW), "the lists are given back")
+    until(lambda: desk.standing(topic) == rates(SLOW), "the lists are restored")
 
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])
@@ -106,7 +106,7 @@ def test_no_replica_returns_to_a_dead_broker(desk: Desk) -> None:
         desk.hand.start_broker(2)
     until(lambda: not leaderless(desk, topic), "its partition has a leader")
     assert desk.run("--cancel", plan).code == 0
-    until(lambda: desk.standing(topic) == {}, "everything is given back")
+    until(lambda: desk.standing(topic) == {}, "everything is restored")
 
 
 def ours(desk: Desk, *arguments: str) -> Ran:

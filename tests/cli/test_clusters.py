@@ -215,3 +215,41 @@ def test_the_command_connects_to_the_named_cluster(tmp_path: Path, command: list
     ran = kquota(*command, "--cluster", "prod", env=there)
     assert (ran.code, ran.out) == (1, "")
     assert "no Kafka broker at 127.0.0.1:1 (127.0.0.1:1: Connection refused)" in ran.err
+
+
+ALONE: dict[str, tuple[Connection, dict[str, str], Where | str]] = {
+    "before the brokers of a variable": (
+        Connection(bootstrap_controller="c:1"),
+        {"KQUOTA_BOOTSTRAP_SERVER": "b:1", "KQUOTA_COMMAND_CONFIG": "f"},
+        Where(bootstrap=None, zookeeper=None, command_config=Path("f"), controllers="c:1"),
+    ),
+    "with brokers": (Connection(bootstrap_controller="c:1", bootstrap_server="b:1"), {}, "^both$"),
+    "with a ZooKeeper": (
+        Connection(bootstrap_controller="c:1", zookeeper="z:1"),
+        {},
+        "--bootstrap-controller cannot be combined with --zookeeper",
+    ),
+    "with a named cluster": (
+        Connection(bootstrap_controller="c:1", cluster="prod"),
+        {},
+        "--bootstrap-controller cannot be combined with --cluster",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "variables", "meant"), ALONE.values(), ids=ALONE)
+def test_controllers_in_place_of_the_brokers(
+    tmp_path: Path, options: Connection, variables: dict[str, str], meant: Where | str
+) -> None:
+    if isinstance(meant, str):
+        with pytest.raises(Invalid, match=meant):
+            where(options, environment(tmp_path, **variables), alone="both")
+    else:
+        assert where(options, environment(tmp_path, **variables), alone="both") == meant
+
+
+def test_controllers_in_addition_to_the_brokers(tmp_path: Path) -> None:
+    both = Connection(bootstrap_server="b:1", bootstrap_controller="c:1")
+    assert where(both, environment(tmp_path)) == Where(bootstrap="b:1", zookeeper=None, controllers="c:1")
+    with pytest.raises(Invalid, match="--bootstrap-controller is for KRaft"):
+        where(Connection(zookeeper="z:1", bootstrap_controller="c:1"), environment(tmp_path))

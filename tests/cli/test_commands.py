@@ -7,7 +7,6 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated, get_type_hints
 
 import pytest
@@ -15,14 +14,20 @@ import typer
 
 from kquota import cli
 from kquota.cli.actions import With, action, flag, value
-from kquota.cli.commands import filled, parameters
+from kquota.cli.commands import WORK, filled, parameters
 from kquota.cli.connection import OPTIONS, Connection, ThroughBrokers, Unrecorded
 from kquota.cli.options import DryRun, Each, Output, OutputFormat
 from kquota.errors import Invalid
+from man.command import root
 
 pytestmark = pytest.mark.unit
 
 CLI = Path(cli.__file__).parent
+
+
+def source(module: str) -> Path:
+    """The file of a module."""
+    return (CLI.parents[1] / module.replace(".", "/")).with_suffix(".py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +58,9 @@ def test_options_of_a_group_appear_at_the_position_of_the_group() -> None:
     of_brokers = ["bootstrap_server", "cluster", "command_config"]
     assert [one.name for one in parameters(FewOptions)] == ["plan", *of_brokers, "dry_run", "output"]
     assert [one.name for one in parameters(AllOptions)] == list(OPTIONS)
-    assert [one.name for one in parameters(ReadOptions)] == [name for name in OPTIONS if name != "record"]
+    assert [one.name for one in parameters(ReadOptions)] == [
+        name for name in OPTIONS if name not in ("record", "bootstrap_controller")
+    ]
 
 
 LIMITS = {"rate": typer.Option("--rate"), "share": typer.Option("--share")}
@@ -114,27 +121,23 @@ def test_the_annotation_of_an_option_names_its_actions(options: MailOptions, ref
     assert str(caught.value) == refusal
 
 
-FOLDERS = sorted(
-    str(path.parent.relative_to(CLI))
-    for path in CLI.rglob("run.py")
-    if "Options:" in (path.parent / "command.py").read_text()
-)
+def registered() -> Mapping[str, tuple[type[object], str, str]]:
+    """The options of each command, and the module and the function of its work."""
+    root()
+    return {f"{module}.{function}": (options, module, function) for options, (module, function) in WORK.items()}
 
 
-def module(folder: str, name: str) -> ModuleType:
-    return importlib.import_module(".".join(("kquota.cli", *Path(folder).parts, name)))
+@pytest.mark.parametrize(("options", "module", "function"), registered().values(), ids=registered())
+def test_the_work_of_a_command_takes_its_options(options: type[object], module: str, function: str) -> None:
+    assert get_type_hints(getattr(importlib.import_module(module), function))["options"] is options
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_run_takes_the_options_of_its_command(folder: str) -> None:
-    command, run = module(folder, "command"), module(folder, "run")
-    [options] = [kind for name, kind in vars(command).items() if name.endswith("Options")]
-    assert get_type_hints(run.run)["options"] is options
+FOLDERS = sorted({path.parent for _, module, _ in registered().values() if (path := source(module)).parent != CLI})
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_only_spark_is_imported_inside_a_function(folder: str) -> None:
-    for path in (CLI / folder).glob("*.py"):
+@pytest.mark.parametrize("folder", FOLDERS, ids=[str(folder.relative_to(CLI)) for folder in FOLDERS])
+def test_only_spark_is_imported_inside_a_function(folder: Path) -> None:
+    for path in folder.glob("*.py"):
         functions = [one for one in ast.walk(ast.parse(path.read_text())) if isinstance(one, ast.FunctionDef)]
         inside = [node for one in functions for node in ast.walk(one) if isinstance(node, ast.Import | ast.ImportFrom)]
         lazy = [ast.unparse(node) for node in inside]

@@ -151,7 +151,7 @@ def once_described(tool: Callable[..., Ran], command: list[str], fits: Callable[
 
 
 def shows(step: Step, before: dict[str, str]) -> tuple[Callable[[Described], bool], dict[str, str]]:
-    """Whether a description of the step's entity shows it, and the configs that the entity then has."""
+    """True if a description of the step's entity shows it, and the configs that the entity then has."""
     wanted = {key: value for key, value in before.items() if key not in step.delete} | step.add
 
     def fits(found: Described) -> bool:

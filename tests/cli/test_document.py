@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from kquota.cli.quota.export.run import HEADER
-from kquota.quota.document import Document, text
+from kquota.cli.quota.answer import HEADER
+from kquota.quota.document import Document
+from kquota.quota.document_text import text
 from kquota.quota.entity import Entity
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas
@@ -323,7 +324,7 @@ def test_ipv6_in_zookeeper_is_refused_before_any_write(
 @pytest.mark.kafka
 def test_invalid_values_of_a_broker_are_exported_and_reported(kafka_431: object, tmp_path: Path) -> None:
     """NaN and infinity, which a broker accepts from other tools."""
-    from kquota.quota.change import QuotaChange
+    from kquota.quota.limits import QuotaChange
 
     bootstrap: str = kafka_431.bootstrap  # type: ignore[attr-defined]
     way, entity = Way(("--bootstrap-server", bootstrap), tmp_path), Entity(user="odd")

@@ -60,6 +60,16 @@ BANDS: dict[str, tuple[Band | None, str | None]] = {
         "90 % band    1 h 00 min to never, at the 95th percentile of the write rates (error of the model, and write "
         "rates from their 5th to their 95th percentile)",
     ),
+    "of past moves": (
+        Band(low=90, high=110, writes=True, past_moves=7),
+        "90 % band    90 s to 110 s (errors of 7 past moves of this cluster, and write rates from their 5th to their "
+        "95th percentile)",
+    ),
+    "with unused quota": (
+        Band(low=0.5, high=110, writes=False, past_moves=5, unused_quota=True),
+        "90 % band    0.5 s to 110 s (errors of 5 past moves of this cluster only, because the percentiles of the "
+        "write rates are unknown; a broker is throttled now, so quota that is not used may pass at the start)",
+    ),
 }
 
 
@@ -128,10 +138,10 @@ def test_the_waves() -> None:
     whole = pace(part, ByteRate(20_000_000))
     found = in_waves([Wave(first="t-0", last="t-4", partitions=5, work=part)] * 2, whole)
     assert "\n".join(wave_lines(found)) == (
-        "Waves        2, one after the other: 113 s together\n"
+        "Waves        2, one after the other: 114 s together\n"
         "  wave  first    last      partitions    bytes    time\n"
-        "     1  t-0      t-4                5     1 GB    56 s\n"
-        "     2  t-0      t-4                5     1 GB    56 s"
+        "     1  t-0      t-4                5     1 GB    57 s\n"
+        "     2  t-0      t-4                5     1 GB    57 s"
     )
     document = ahead(replace(NOTHING, waves=found))
     assert document["waves_seconds"] == found.seconds

@@ -31,18 +31,18 @@ REFUSED: dict[str, tuple[Case, str | None]] = {
         "the deadline, 20 s, is missed: the expected time is 41 s. Give a --throttle of at least ",
     ),
     "sooner than a move starts and ends": (
-        Case(throttle="50MB/s", deadline="3s"),
-        "the deadline, 3 s, is missed: the expected time is 4 s. The start and the end of the move alone take 4 s with "
-        "any throttle",
+        Case(throttle="50MB/s", deadline="1s"),
+        "the deadline, 1 s, is missed: the expected time is 2 s. The start and the end of the move alone take 2 s "
+        "with any throttle",
     ),
     "sooner than waves start and end": (
-        Case(throttle="50MB/s", deadline="7s", waves=2),
-        "the deadline, 7 s, is missed: the expected time is 8 s. The start and the end of the move alone take 8 s with "
-        "any throttle",
+        Case(throttle="50MB/s", deadline="2s", waves=2),
+        "the deadline, 2 s, is missed: the expected time is 4 s. The start and the end of the move alone take 4 s "
+        "with any throttle",
     ),
     "late in waves, not at once": (
         Case(deadline="60s", waves=2),
-        "the deadline, 60 s, is missed: the expected time is 81 s. Give a --throttle of at least ",
+        "the deadline, 60 s, is missed: the expected time is 82 s. Give a --throttle of at least ",
     ),
     "late even if nothing were written": (
         Case(writes=None, deadline="5s"),

@@ -14,7 +14,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from kquota.cli.output import document, text
-from kquota.cli.quota.explain.answer import explained
+from kquota.cli.quota.explain import explained
 from kquota.quota.capacity import Capacity, broker
 from kquota.quota.entity import Entity
 from kquota.quota.explain import explain

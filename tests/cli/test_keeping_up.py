@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 from kquota.sandbox.cluster import Sandbox
+from tests.cli.run import kquota
 from tests.cli.test_reassign_partitions import FAST, Desk
 from tests.stores.moves_stage import OtherHand, until
 
@@ -52,16 +53,24 @@ def test_a_throttle_below_the_write_rate_is_refused_unless_forced(kafka_431: San
                     break
                 # On a busy machine the writer may pause while kquota measures, and then the write rate seems to be 0.
                 assert desk.run("--cancel", plan).code == 0
-                until(lambda: desk.standing(topic) == {}, "everything is given back")
+                until(lambda: desk.standing(topic) == {}, "everything is restored")
                 refused = desk.run("--execute", plan, "--throttle", "100kB/s")
             assert (refused.code, refused.out) == (1, "")
             assert "under this throttle the move never ends: broker 1 has" in refused.err
             assert "nothing was written" in refused.err
             assert desk.standing(topic) == {}
             assert desk.run("--execute", plan, "--throttle", "100kB/s", "--force").code == 0
+            before = desk.standing(topic)
+            state = ("--state-dir", str(tmp_path / "state"), "--reassignment-json-file", plan)
+            words = ("throttle", "set", *desk.connection, *state, "--throttle", "90kB/s")
+            slower = kquota(*words)
+            assert (slower.code, slower.out, desk.standing(topic)) == (1, "", before)
+            assert "under this throttle the move never ends: broker 1 has" in slower.err
+            assert "To set it anyway, give --force; nothing was written" in slower.err
+            assert kquota(*words, "--force").code == 0
         assert desk.run("--execute", plan, "--throttle", FAST).code == 0
         desk.moved(topic, (1, 3))
         assert desk.run("--verify", plan).code == 0
-        until(lambda: desk.standing(topic) == {}, "everything is given back")
+        until(lambda: desk.standing(topic) == {}, "everything is restored")
     finally:
         hand.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,22 @@ import pytest
 from kquota.cli import output
 from kquota.cli.move.plan.answer import move_plan
 from kquota.cli.move.plan.explanation import explain
+from kquota.cli.move.plan.log_dirs.answer import log_dir_plan
+from kquota.cli.move.plan.log_dirs.explanation import explain_log_dirs
 from kquota.errors import Invalid
-from kquota.placement.cluster import ClusterLayout
+from kquota.pace.log_dir_copy import LogDirPace, LogDirWork
+from kquota.placement.cluster import ClusterLayout, Disk
 from kquota.placement.goal import Goal
+from kquota.placement.log_dir_balance import balanced
 from kquota.placement.planner import plan
 from kquota.reassign.plan import read
 from kquota.sandbox.cluster import Sandbox as Servers
 from kquota.sizes import snapshot
+from kquota.sizes.replica import Cordon, cordons
 from kquota.terms import BrokerId, TopicPartition
 from tests.cli.run import kquota
 from tests.placement.clusters import goal, ids, small
+from tests.placement.test_log_dir_balance import GOAL, disks, held
 from tests.stores.moves_stage import OtherHand, until
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -35,12 +42,31 @@ MIXED = small(
     dead=[5],
     disks={1: (200 * GB, 90 * GB), 2: (200 * GB, 95 * GB), 3: (300 * GB, 80 * GB), 4: (200 * GB, 100 * GB)},
 )
+CORDONED = replace(
+    MIXED,
+    brokers={
+        **MIXED.brokers,
+        BrokerId(1): replace(
+            MIXED.brokers[BrokerId(1)],
+            cordon=Cordon(broker=BrokerId(1), log_dirs=("/data/b",), whole=False),
+            open_disk=Disk(total=160 * GB, used=50 * GB),
+        ),
+        BrokerId(3): replace(
+            MIXED.brokers[BrokerId(3)], cordon=Cordon(broker=BrokerId(3), log_dirs=("/data/a", "/data/b"), whole=True)
+        ),
+    },
+)
 NARROW = small([[1, 2]] * 30, sizes=[10 * GB] * 30, brokers=(1, 2, 3))
 TOLD: dict[str, tuple[ClusterLayout, Goal, bool]] = {
     "move-plan-drain": (MIXED, goal(MIXED, drain=ids(4)), False),
     "move-plan-all-goals": (
         MIXED,
         goal(MIXED, drain=ids(5), replication_factor=2, repair_racks=True, balance=True),
+        False,
+    ),
+    "move-plan-cordoned": (
+        CORDONED,
+        goal(CORDONED, brokers=frozenset(CORDONED.accepting), drain=ids(4)),
         False,
     ),
     "move-plan-nothing": (MIXED, goal(MIXED, replication_factor=2, topics=frozenset()), False),
@@ -63,6 +89,40 @@ def test_the_text_and_the_json_document(name: str, capsys: pytest.CaptureFixture
     assert seen == path.read_text()
 
 
+SEVERAL = disks(
+    [30 * GB, 30 * GB, 20 * GB, 40 * GB],
+    [10 * GB],
+    [],
+    [5 * GB],
+    volumes=[(200 * GB, 70 * GB), (300 * GB, 250 * GB), None, None],
+)
+WITHIN = {
+    "move-plan-log-dirs": (
+        [*SEVERAL[:2], replace(SEVERAL[2], error="KafkaStorage (56)"), replace(SEVERAL[3], cordoned=True)],
+        50_000_000,
+        GOAL,
+    ),
+    "move-plan-log-dirs-many": (disks([1 * GB] * 50, []), None, GOAL),
+    "move-plan-log-dirs-outside": (disks([90 * GB], [], []), 50_000_000, GOAL),
+    "move-plan-log-dirs-nothing": (disks([GB], [GB]), 50_000_000, GOAL),
+}
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_the_text_and_the_json_document_within_a_broker(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Compared with the file. REWRITE_GOLDEN=1 writes the file again, for review."""
+    dirs, throttle, wanted = WITHIN[name]
+    found = balanced(wanted, dirs, held(dirs))
+    pace = LogDirPace(work=LogDirWork(broker=1, copies=len(found.moves), bytes=found.bytes), throttle=throttle)
+    explain_log_dirs(found, pace, cordons(dirs), everything=False)
+    told = json.dumps(json.loads(output.document(log_dir_plan(wanted, found, pace, cordons(dirs)))))
+    seen = f"--- stderr\n{capsys.readouterr().err}--- document\n{told}\n"
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("REWRITE_GOLDEN") == "1":
+        path.write_text(seen)
+    assert seen == path.read_text()
+
+
 WRONG = {
     "no goal": ([], "no goal is given"),
     "no percentage": (["--balance", "--tolerance", "10"], "--tolerance '10': write a percentage"),
@@ -72,6 +132,16 @@ WRONG = {
     "a broker of no end": (["--drain", "9" * 5000], "write broker ids joined by commas"),
     "no replica at all": (["--replication-factor", "0"], "--replication-factor"),
     "no cluster": (["--balance"], "no cluster is given"),
+    "log dirs and another goal": (
+        ["--balance-log-dirs", "1", "--drain", "3", "--history", "h"],
+        "--balance-log-dirs excludes --drain, --history. Make two plans",
+    ),
+    "a throttle of log dirs without them": (
+        ["--balance", "--replica-alter-log-dirs-throttle", "1MB/s"],
+        "--replica-alter-log-dirs-throttle needs --balance-log-dirs",
+    ),
+    "log dirs of two brokers": (["--balance-log-dirs", "1,2"], "--balance-log-dirs"),
+    "log dirs without a cluster": (["--balance-log-dirs", "1"], "no cluster is given"),
 }
 
 

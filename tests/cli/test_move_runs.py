@@ -70,7 +70,7 @@ def must_end(desk: Desk, plan: str, topic: str, target: tuple[int, ...]) -> None
     assert desk.run("--execute", plan, "--throttle", FAST).code == 0
     desk.moved(topic, target)
     assert desk.run("--verify", plan).code == 0
-    until(lambda: desk.standing(topic) == {}, "everything is given back")
+    until(lambda: desk.standing(topic) == {}, "everything is restored")
     assert move(desk, "status").code == 0
 
 
@@ -132,7 +132,7 @@ def test_there_and_back_and_there_again_are_three_runs(desk: Desk) -> None:
         desk.moved(topic, target)
         for _ in range(2):
             assert desk.run("--verify", plan).code == 0
-            until(lambda: desk.standing(topic) == {}, "everything is given back")
+            until(lambda: desk.standing(topic) == {}, "everything is restored")
         again = desk.run("--execute", plan, "--throttle", FAST)
         assert (again.code, "Successfully started" in again.out) == (0, False)
         assert desk.standing(topic) == {}
@@ -157,7 +157,7 @@ def test_one_resume_of_two_runs_restores_all_rates(desk: Desk) -> None:
     desk.moved(topic, (1, 3))
     desk.moved(topic, (1, 3), 1)
     assert move(desk, "resume").code == 0
-    until(lambda: desk.standing(topic) == {}, "everything is given back")
+    until(lambda: desk.standing(topic) == {}, "everything is restored")
     assert move(desk, "status").code == 0
 
 
@@ -182,7 +182,7 @@ def test_verify_without_the_record_removes_only_what_the_plan_proves(desk: Desk)
     assert all(f"{key} on broker 1,2,3" in found.err for key in (LEADER_RATE, FOLLOWER_RATE))
     until(lambda: desk.standing(topic) == {leaders: "9:9", **ours}, "only the plan's own entries are gone")
     assert desk.run("--verify", plan).code == 0
-    until(lambda: desk.standing(topic) == {leaders: "9:9"}, "everything is given back")
+    until(lambda: desk.standing(topic) == {leaders: "9:9"}, "everything is restored")
 
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])  # a controller on ZooKeeper takes no new partition meanwhile
@@ -210,7 +210,7 @@ def test_a_topic_that_is_deleted_and_created_again_during_its_move(desk: Desk, v
     desk.hand.delete(topic)
 
     def told_as_gone() -> bool:
-        """Whether the topic is reported as deleted. A broker on KRaft may lag for a moment."""
+        """True if the topic is reported as deleted. A broker on KRaft may lag for a moment."""
         gone = desk.run("--verify", plan, "--preserve-throttles")
         return gone.code == 1 and f"deleted: {topic}-0" in gone.err
 
@@ -225,6 +225,6 @@ def test_a_topic_that_is_deleted_and_created_again_during_its_move(desk: Desk, v
     for _ in range(2):
         ran = desk.run("--verify", plan) if verb == "--verify" else move(desk, verb)
         assert ran.code in (0, 1), ran.err
-    until(lambda: desk.standing(topic) == theirs, "the rates are given back, the new topic's lists stay")
+    until(lambda: desk.standing(topic) == theirs, "the rates are restored, the new topic's lists stay")
     assert desk.hand.replicas(TopicPartition(topic, 0)) == [1, 2]
     assert json.loads(move(desk, "status", "--output", "json").out)["runs"] == []

@@ -17,24 +17,26 @@ from kquota.cli.options import Output
 from kquota.cli.output import WRITE, document, text
 from kquota.cli.quota.probe.answer import Probed, probed
 from kquota.cli.quota.probe.limit import found as limit_found
-from kquota.cli.quota.probe.wording import worded
+from kquota.cli.quota.probe.options import worded
 from kquota.errors import Invalid, KquotaError, Refused, Unreachable
-from kquota.mutation.request import Creation, Deletion
+from kquota.mutation.topic import Creation, Deletion
 from kquota.probe import Limit, Operation, Result, Step, find_limit, probe, scratch
-from kquota.probe.load import KEYS, Kind, Load
-from kquota.probe.meter import Reading, ThrottleCounts
-from kquota.probe.refusals import (
+from kquota.probe.load import (
+    KEYS,
+    Kind,
     LimitedClient,
+    Load,
     NotRemoved,
     RefusedArgument,
     RejectedClient,
     TooManyBytes,
     TooManyMutations,
 )
+from kquota.probe.verdict import Reading, ThrottleCounts
 from kquota.quota.capacity import Capacity, broker
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
 from kquota.quota.explain import explain
+from kquota.quota.limits import QuotaChange
 from kquota.quota.precedence import Client
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.connection import Wire

@@ -115,7 +115,7 @@ def test_a_throttled_move_restores_each_value(desk: Desk) -> None:
         f"Status of partition reassignment:\nReassignment of partition {topic}-0 is completed.\n\n"
         f"Clearing broker-level throttles on brokers 1,2,3\nClearing topic-level throttles on topic {topic}\n",
     ), done.err
-    until(lambda: desk.standing(topic) == prior, "everything is given back")
+    until(lambda: desk.standing(topic) == prior, "everything is restored")
     for action in ("--verify", "--execute"):
         twice = desk.run(action, plan)
         assert twice.code == 0, twice.err
@@ -135,7 +135,7 @@ def test_both_documents(desk: Desk) -> None:
     assert (found["version"], found["verdict"], found["pending"]) == (1, "done", [])
     assert found["partitions"] == [{**partition, "status": "done", "replicas": [2], "target": [2]}]
     assert {"kind": "broker", "name": "1", "key": LEADER_RATE, "from": "10000000", "to": None} in found["given_back"]
-    until(lambda: desk.standing(topic) == {}, "everything is given back")
+    until(lambda: desk.standing(topic) == {}, "everything is restored")
 
 
 @pytest.mark.parametrize("way", ON_282)
@@ -152,7 +152,7 @@ def test_the_throttle_is_in_force(desk: Desk) -> None:
     desk.moved(topic, (1, 3))
     assert time.monotonic() - began >= size / rate - window
     assert desk.run("--verify", plan).code == 0
-    until(lambda: desk.standing(topic) == {}, "everything is given back")
+    until(lambda: desk.standing(topic) == {}, "everything is restored")
 
 
 @pytest.mark.parametrize("way", ["2.8.2 Admin API"])
@@ -166,4 +166,4 @@ def test_a_broker_restarts_while_the_throttle_is_set(desk: Desk) -> None:
     assert desk.run("--execute", plan, "--throttle", FAST).code == 0
     desk.moved(topic, (1, 3))
     assert desk.run("--verify", plan).code == 0
-    until(lambda: desk.standing(topic) == {}, "everything is given back")
+    until(lambda: desk.standing(topic) == {}, "everything is restored")

@@ -60,7 +60,10 @@ BOTH = {
         for action, options in NOT_TAKEN.items()
         for option in options.split()
     },
-    "a controller as well": (["--list", "--bootstrap-controller", NOWHERE], ""),
+    "a controller as well": (
+        ["--list", "--bootstrap-controller", NOWHERE],
+        "Please don't specify both --bootstrap-server and --bootstrap-controller",
+    ),
     "an unknown option": (["--list", "--quiet"], ""),
     "an option without its value": (["--execute", *PLAN, "--throttle"], "requires an argument"),
     "a throttle twice": (
@@ -158,7 +161,6 @@ OURS_ALONE = {
     "clear all and nothing": (["--verify", *PLAN, "--clear-all", "--preserve-throttles"], "give one of them"),
     "a table of a plan": ([*GENERATE, "1", "--output", "tsv"], "--output tsv works with --list"),
     "a negative broker": ([*GENERATE, "-1"], "write broker ids joined by commas"),
-    "a controller": (["--list", "--bootstrap-controller", NOWHERE], "--bootstrap-controller is not supported, "),
 }
 
 # Arguments that both accept: first Kafka's, then those that only kquota accepts.
@@ -253,7 +255,7 @@ def on_zookeeper() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("option", ["--throttle", "--replica-alter-log-dirs-throttle"])
-def test_kquota_echoes_what_it_understood(folder: Path, option: str) -> None:
-    assert ": 64000000 bytes per second (64 MB/s)" in ours(folder, ["--execute", *PLAN, option, "64MB/s"]).err
+def test_a_doubtful_rate_is_named_at_once(folder: Path, option: str) -> None:
+    """A rate is echoed when it is clear that it limits something: see the recorded sessions of moves."""
     assert "means no throttle, as in Kafka's tools" in ours(folder, ["--execute", *PLAN, option, "-1"]).err
     assert "write 10000kB/s or 10000MB/s" in ours(folder, ["--execute", *PLAN, option, "10000"]).err

@@ -27,7 +27,7 @@ from tests.cli.run import kquota, run
 PLOTS = [
     "Bytes stored on each broker, before and after the move",
     "Bytes that each broker sends and receives",
-    "How each broker's throttle is used",
+    "Use of each broker's throttle",
     "Expected time against the throttle",
 ]
 SECTIONS = [

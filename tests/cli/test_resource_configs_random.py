@@ -101,7 +101,7 @@ def test_twins_stay_equal(tools: tuple[Tool, Tool], twins: tuple[Twin, Twin], re
 
 
 def _agree(tools: tuple[Tool, Tool], twins: tuple[Twin, Twin], held: set[str]) -> None:
-    """Whether the descriptions agree. On KRaft brokers may lag for a moment."""
+    """True if the descriptions agree. On KRaft brokers may lag for a moment."""
     give_up = time.monotonic() + SEEN_SECONDS
     while True:
         found = [said(tool, twin) for tool in tools for twin in twins]

@@ -15,8 +15,8 @@ import pytest
 from kquota.cli.topics.listing import matching
 from kquota.errors import Invalid
 from kquota.measure import counted
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
+from kquota.quota.limits import QuotaChange
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas

@@ -8,11 +8,11 @@ import pytest
 
 from kquota.cli.contract import worded
 from kquota.cli.log_dirs.run import sizes
-from kquota.cli.quota.probe.wording import named_by_options
-from kquota.cli.sandbox.demo.run import COMMANDS
-from kquota.cli.sandbox.demo.run import _line as demo_line
+from kquota.cli.quota.probe.options import named_by_options
+from kquota.cli.sandbox.demo import COMMANDS
+from kquota.cli.sandbox.demo import _line as demo_line
 from kquota.errors import Incomplete, KquotaError, NextStep, Parameter, Refused, Unreachable
-from kquota.probe.refusals import OtherUser
+from kquota.probe.load import OtherUser
 from kquota.sandbox.demo import DemoCommand
 from kquota.sizes.replica import LogDir
 from kquota.terms import BrokerId

@@ -46,6 +46,8 @@ ENDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "kquota move status --bootstrap-server localhost:9092": ("exit 8", "a run is open"),
     "kquota move status --cluster prod --output json": ("exit 8", "the same run"),
+    "kquota move watch --bootstrap-server localhost:9092": ("exit 8", "the move has ended, its throttle is still set"),
+    "kquota move watch --cluster prod --once --output json": ("exit 8", "the same run"),
     "kquota move resume --cluster prod --reassignment-json-file plan.json": ("exit 8 until", "the move is done"),
     "kquota move abort --cluster prod --reassignment-json-file plan.json": ("exit 8 until", "all is copied back"),
 }
@@ -56,7 +58,11 @@ _MOVE: Final = (
     "--throttle 50MB/s"
 )
 BEFORE: Final[Mapping[str, tuple[str, ...]]] = {
-    "move status": (_MOVE,),
+    "move status": (
+        "kquota move plan --bootstrap-server localhost:9092 --drain 3 --topics orders > back.json",
+        "kquota move run back.json --bootstrap-server localhost:9092 --throttle 50MB/s",
+        _MOVE,
+    ),
     "move abort": (
         "kquota move plan --bootstrap-server localhost:9092 --drain 3 --topics orders > plan.json",
         _MOVE,

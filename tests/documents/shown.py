@@ -78,7 +78,7 @@ def mentions(name: str, markdown: str) -> list[Command]:
 
 
 def prints(output: Iterable[str], printed: str) -> bool:
-    """Whether the output matches, line by line.
+    """True if the output matches, line by line.
 
     `…` stands for any text, a line of `…` alone for any number of lines.
     """
@@ -172,7 +172,7 @@ def command(where: str, text: str, output: tuple[str, ...]) -> Command:
 
 
 def _complete(text: str) -> bool:
-    """Whether bash would run it, or would wait for the rest of a loop, a quotation or a here-document."""
+    """True if bash would run it, or would wait for the rest of a loop, a quotation or a here-document."""
     if text.endswith("\\"):
         return False
     asked = subprocess.run(["bash", "-n"], input=text + "\n", capture_output=True, text=True, check=False)

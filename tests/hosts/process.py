@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from kquota.errors import KquotaError, Unreachable
 from kquota.reassign.moves import Replicas
-from kquota.reassign.port import Snapshot
+from kquota.reassign.port import Overwritten, Snapshot
 from kquota.reassign.run import Owner, Run
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
@@ -136,7 +136,7 @@ class Process(Thread):
 
     @property
     def asked(self) -> bool:
-        """Whether it requested the lock before any other process."""
+        """True if it requested the lock before any other process."""
         return self.appended > 0
 
     @property
@@ -210,7 +210,7 @@ class Process(Thread):
             raise Unreachable("the record's topic has no leader")
 
     def at(self, fault: Fault) -> bool:
-        """Whether this append meets that fault."""
+        """True if this append meets that fault."""
         fate = self.fate
         return (
             fate is not None
@@ -331,6 +331,9 @@ class ProcessCluster:
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
         return self._read(lambda: self._cluster.values(settings))
+
+    def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
+        return self._read(lambda: self._cluster.overwrite(values))
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
         return self._read(lambda: self._cluster.minimum_in_sync(topics))

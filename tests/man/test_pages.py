@@ -15,7 +15,7 @@ from man.page import PROSE
 
 COMMITTED = sorted(HERE.glob("man?/*"))
 SECTIONS = ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "ENVIRONMENT", "FILES", "EXAMPLES", "SEE ALSO")
-OF_KAFKA = {"kafka-configs", "kafka-reassign-partitions", "kafka-topics", "kafka-log-dirs"}
+OF_KAFKA = {"kafka-configs", "kafka-leader-election", "kafka-reassign-partitions", "kafka-topics", "kafka-log-dirs"}
 
 
 def text(page: Path) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kquota.mutation.port import Topics
-from kquota.mutation.request import Creation, Deletion, Growth
-from kquota.mutation.topic import Topic
+from kquota.mutation.topic import Creation, Deletion, Growth, Topic
 from kquota.terms import BrokerId
 from tests.stores.moves_stage import until
 

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 
 from kquota.errors import Unreachable
 from kquota.mutation.port import REJECTED, BatchResult, Failure
-from kquota.mutation.request import Assignment, Creation, Deletion, Mutation
-from kquota.mutation.topic import Partition, Topic
-from kquota.simulate.bucket import Bucket
-from kquota.simulate.delay import Mutations
+from kquota.mutation.topic import Assignment, Creation, Deletion, Mutation, Partition, Topic
+from kquota.simulate.delay import Bucket, Mutations
 from kquota.terms import SAMPLES, BrokerId
 
 ROUND_TRIP = 0.01

@@ -13,9 +13,8 @@ from kquota.errors import QuotaViolatedException, Refused
 from kquota.mutation.actions import Fate, MutationWork, TopicOutcome, by_fate, carry_out, work
 from kquota.mutation.pace import MutationPace
 from kquota.mutation.port import EXISTS, MISSING
-from kquota.mutation.request import Creation, Deletion, Growth, Mutation
-from kquota.simulate.bucket import Bucket
-from kquota.simulate.delay import Mutations
+from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
+from kquota.simulate.delay import Bucket, Mutations
 from kquota.simulate.load import rounds
 from tests.mutation.contract import TopicsContract
 from tests.mutation.fake import FakeClock, MemoryTopics

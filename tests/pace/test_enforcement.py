@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kquota.measure import ByteRate
 from kquota.pace.enforcement import AS_SHIPPED, Enforcement, enforcement
 from kquota.pace.share import Side, pace
 from kquota.pace.work import Link, Work, work
+from kquota.terms import FOLLOWER_RATE, LEADER_RATE
 
 MB = 10**6
 
@@ -134,6 +137,9 @@ TOLD: dict[str, tuple[list[dict[str, str | None]], Enforcement]] = {
     "one tells nothing": ([{**SETTINGS}, {}], AS_SHIPPED),
     "not a number": ([{**SETTINGS, "replication.quota.window.num": "many"}], AS_SHIPPED),
     "no broker": ([], AS_SHIPPED),
+    "one has a throttle": ([{**SETTINGS}, {**SETTINGS, LEADER_RATE: "1"}], replace(READ, throttled=True)),
+    "a throttle is all that one tells": ([{**SETTINGS}, {FOLLOWER_RATE: "1"}], replace(AS_SHIPPED, throttled=True)),
+    "no throttle": ([{**SETTINGS, LEADER_RATE: None}], READ),
 }
 
 

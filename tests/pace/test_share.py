@@ -23,6 +23,24 @@ def copy(
     return work([link], {leader: keep_up})
 
 
+SHORT = {
+    # MB of 4 partitions to one broker at 10 MB/s: the seconds that Kafka 4.3.1 needed in two runs, without producers,
+    # from the return of --execute, which is about 0.4 s after the submission.
+    "20 MB": (20, 1.06, 1.98),
+    "35 MB": (35, 3.71, 2.82),
+    "50 MB": (50, 4.98, 5.36),
+    "100 MB": (100, 10.02, 10.17),
+    "150 MB": (150, 16.35, 16.72),
+}
+
+
+@pytest.mark.parametrize(("size", "one", "other"), SHORT.values(), ids=SHORT)
+def test_the_model_is_within_a_pause_of_short_real_moves(size: int, one: float, other: float) -> None:
+    """One pause of a fetcher is 1 s."""
+    seconds = pace(copy(size * MB), ByteRate(10 * MB)).seconds
+    assert seconds == pytest.approx((one + other) / 2 + 0.4, abs=0.6)
+
+
 MEASURED = {
     # MB to one broker, throttle in MB/s: the seconds that three real brokers needed, without producers.
     "200 MB at 5 MB/s": (200, 5, 43.3),
@@ -139,8 +157,8 @@ def test_the_throttle_for_a_deadline_meets_it_and_a_smaller_one_does_not(moved: 
 
 
 def test_no_throttle_makes_a_move_faster_than_its_start() -> None:
-    with pytest.raises(Refused, match="takes 4 s to start and end"):
-        throttle_within([copy(MB)], 4)
+    with pytest.raises(Refused, match=r"takes 2 s to start and end"):
+        throttle_within([copy(MB)], 2)
     assert throttle_within([work([], {})], 1) == 1
     assert throttle_within([copy(80 * MB, writes=None)], 60) is None
 
@@ -148,7 +166,7 @@ def test_no_throttle_makes_a_move_faster_than_its_start() -> None:
 @given(moves, st.integers(1, 10**10))
 def test_no_answer_is_below_its_lower_bound(moved: Work, throttle: int) -> None:
     answer = at(moved, throttle)
-    assert answer.seconds_without_writes >= answer.least_seconds
+    assert answer.seconds_without_writes >= answer.least_seconds * (1 - 1e-9)
     # A leader without a single write delays fetches longer than one with a few (pace.enforcement).
     assert answer.seconds is None or answer.seconds >= answer.seconds_without_writes * AS_SHIPPED.out_of_quiet_leader
 

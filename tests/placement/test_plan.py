@@ -188,7 +188,7 @@ REFUSED = {
         Refused,
         "no broker has room for a replica of t-0, 100 B (100 bytes). Broker 2 has the most: 50 B (50 bytes) below 85%",
     ),
-    "an unknown broker": ([[1]], {}, {"drain": ids(9)}, Refused, "drain 9: no such broker"),
+    "an unknown broker": ([[1]], {}, {"drain": ids(9)}, Refused, "drain 9: this broker does not exist"),
     "add a dead broker": ([[1]], {"dead": [3]}, {"add": ids(3)}, Refused, "add 3: dead. Live brokers: 1,2"),
     "in and out": ([[1]], {}, {"add": ids(3), "drain": ids(3)}, Invalid, "both drained and added"),
     "all out": ([[1]], {}, {"drain": ids(1, 2, 3)}, Invalid, "no broker is left"),

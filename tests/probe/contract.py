@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kquota.mutation.port import Topics
-from kquota.mutation.request import Creation, Deletion, Growth
+from kquota.mutation.topic import Creation, Deletion, Growth
 from kquota.probe.port import Sight
 from tests.stores.moves_stage import until
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kquota.mutation.port import BatchResult
-from kquota.mutation.request import Mutation
+from kquota.mutation.topic import Mutation
 from tests.mutation.fake import MemoryTopics
 
 

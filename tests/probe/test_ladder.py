@@ -8,8 +8,8 @@ import pytest
 
 from kquota.errors import Refused
 from kquota.probe import ladder
-from kquota.probe.climb import climb
 from kquota.probe.ladder import Operation, Step
+from kquota.probe.mutations import climb
 from tests.mutation.fake import FakeClock
 from tests.probe.contract import SightContract
 from tests.probe.fake import Controller

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from kquota.errors import Invalid, KquotaError, Refused
 from kquota.probe import load
 from kquota.probe.load import Kind, Load
-from kquota.probe.meter import Meter
 from kquota.probe.preparation import prepared
+from kquota.probe.verdict import Meter
 from kquota.quota.explain import NOTHING_KNOWN, explain
 from kquota.quota.precedence import Client
 from kquota.quota_keys import Model

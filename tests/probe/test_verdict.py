@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kquota.probe.meter import Meter, Reading, ThrottleCounts, throttles
-from kquota.probe.verdict import GOOD, Verdict, held, verdict, worst
+from kquota.probe.verdict import GOOD, Meter, Reading, ThrottleCounts, Verdict, held, throttles, verdict, worst
 from kquota.terms import BrokerId
 
 ONE, TWO = BrokerId(1), BrokerId(2)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kquota.quota import actions
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import EVERY, Entity, Filter
+from kquota.quota.limits import QuotaChange
 from kquota.quota.port import ClusterQuotas
 from kquota.terms import (
     CONNECTION_CREATION_RATE,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity, Every, Filter, Name
-from kquota.quota.limits import Limits
-from kquota.quota.replacement import Replacement
+from kquota.quota.limits import Limits, QuotaChange, Replacement
 
 
 def matches(wanted: Filter, entity: Entity) -> bool:
-    """Whether `entity` has exactly the parts of the filter, and each part matches."""
+    """True if `entity` has exactly the parts of the filter, and each part matches."""
     pairs = ((wanted.user, entity.user), (wanted.client_id, entity.client_id), (wanted.ip, entity.ip))
     return all(_fits(part, name) for part, name in pairs)
 

@@ -8,21 +8,19 @@ from typing import Any
 import pytest
 
 from kquota.quota import actions
-from kquota.quota.apply import Outcome, apply
-from kquota.quota.change import QuotaChange
+from kquota.quota.actions import Outcome, apply
 from kquota.quota.difference import difference
 from kquota.quota.document import Document
 from kquota.quota.entity import Entity, Filter
-from kquota.quota.limits import Limits
+from kquota.quota.limits import Limits, QuotaChange, Replacement
 from kquota.quota.port import ClusterQuotas
-from kquota.quota.replacement import Replacement
 from kquota.terms import CONSUMER_BYTE_RATE, DEFAULT, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 from tests.quota.contract import LIMITS, NAMES, attempts
 
 
 def applied(quotas: ClusterQuotas, limits: Mapping[Entity, Limits]) -> Outcome:
     found = difference(Document(limits=limits), quotas.everything(), prune=False)
-    return apply(quotas, found, attempts(), lambda _: None)
+    return apply(quotas, found.replacements, attempts(), lambda _: None)
 
 
 class ReplaceContract:

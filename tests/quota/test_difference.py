@@ -9,15 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import Invalid, Refused, Unreachable
-from kquota.quota import apply as applying
-from kquota.quota.apply import Outcome, apply
-from kquota.quota.change import QuotaChange
+from kquota.quota import actions
+from kquota.quota.actions import Outcome, apply
 from kquota.quota.difference import Difference, difference
-from kquota.quota.document import NOBODY, Document
+from kquota.quota.document import NOBODY, Document, Scope
 from kquota.quota.entity import Entity
-from kquota.quota.limits import Limits
-from kquota.quota.replacement import Replacement
-from kquota.quota.scope import Scope
+from kquota.quota.limits import Limits, QuotaChange, Replacement
 from kquota.settings.resource import Resource
 from kquota.terms import DEFAULT, LEADER_RATE, LEADER_REPLICAS, PRODUCER_BYTE_RATE
 from tests.quota.documents import entities, limits_of, states
@@ -50,7 +47,7 @@ def cases(draw: st.DrawFn) -> tuple[Document, dict[Entity, dict[str, float]], bo
 def applied(found: Difference, standing: Mapping[Entity, Limits]) -> FakeQuotas:
     quotas = FakeQuotas()
     quotas.held = {entity: dict(limits) for entity, limits in standing.items()}
-    outcome = apply(quotas, found, iter(range(2)), lambda _: None)
+    outcome = apply(quotas, found.replacements, iter(range(2)), lambda _: None)
     assert outcome == Outcome(done=tuple(r.entity for r in found.replacements))
     return quotas
 
@@ -207,15 +204,15 @@ class Recorded(FakeQuotas):
         return {**undone, **super().replace([r for r in batch if r.entity not in undone])}
 
 
-def all_of(quotas: FakeQuotas) -> Difference:
-    return difference(Document(limits=dict.fromkeys(MANY, RATE)), quotas.everything(), prune=False)
+def all_of(quotas: FakeQuotas) -> tuple[Replacement, ...]:
+    return difference(Document(limits=dict.fromkeys(MANY, RATE)), quotas.everything(), prune=False).replacements
 
 
 def test_batches_and_progress() -> None:
     quotas, told = Recorded(), list[int]()
     assert apply(quotas, all_of(quotas), iter(range(2)), told.append).done == tuple(MANY)
     assert quotas.batches == told == [1000, 1000, 500]
-    assert applying.BATCH == 1_000
+    assert actions.BATCH == 1_000
     assert apply(quotas, all_of(quotas), iter(range(2)), told.append) == Outcome(done=())
     assert len(quotas.batches) == 3
 
@@ -240,7 +237,7 @@ def test_an_entity_that_changed_meanwhile_is_skipped_and_reported() -> None:
     quotas = FakeQuotas()
     found = difference(Document(limits={MANY[0]: RATE, MANY[1]: RATE}), {}, prune=False)
     quotas.alter([QuotaChange(entity=MANY[1], add={PRODUCER_BYTE_RATE: 9.0})])
-    outcome = apply(quotas, found, iter(range(2)), lambda _: None)
+    outcome = apply(quotas, found.replacements, iter(range(2)), lambda _: None)
     assert outcome == Outcome(done=(MANY[0],), undone={MANY[1]: "changed meanwhile"})
     assert quotas.everything() == {MANY[0]: RATE, MANY[1]: {PRODUCER_BYTE_RATE: 9.0}}
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from kquota.errors import Invalid
 from kquota.quota import yaml_source
-from kquota.quota.document import NOBODY, Document, as_json, read, text, unfit, written
+from kquota.quota.document import NOBODY, Document, Scope
+from kquota.quota.document_text import as_json, read, text, unfit, written
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits, value
-from kquota.quota.scope import Scope
 from kquota.quota_keys import quotas_of
 from kquota.settings.resource import Resource
 from kquota.terms import (

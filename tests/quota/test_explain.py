@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kquota.errors import Invalid
-from kquota.quota.bucket import Per
 from kquota.quota.capacity import BrokerCapacity, Capacity, QuotaWindow
 from kquota.quota.entity import Entity
 from kquota.quota.explain import NOTHING_KNOWN, KeyAnswer, address, explain
-from kquota.quota.precedence import Client
+from kquota.quota.precedence import Client, Per
 from kquota.quota_keys import quotas_of
 from kquota.terms import (
     CONNECTION_CREATION_RATE,

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.quota.bucket import bucket
 from kquota.quota.capacity import BrokerCapacity, Capacity, QuotaWindow
 from kquota.quota.entity import Entity
 from kquota.quota.finding import QuotaFinding
 from kquota.quota.limits import Limits
 from kquota.quota.lint import lint
-from kquota.quota.precedence import Client, rungs, winner
+from kquota.quota.precedence import Client, bucket, rungs, winner
 from kquota.terms import (
     CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.quota.bucket import bucket
 from kquota.quota.entity import Entity, Name
 from kquota.quota.limits import Limits
-from kquota.quota.precedence import LEVELS, Client, LevelState, exceptions, level_of, reach, rungs, winner
+from kquota.quota.precedence import LEVELS, Client, LevelState, bucket, exceptions, level_of, reach, rungs, winner
 from kquota.quota_keys import quotas_of
 from kquota.terms import DEFAULT, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE, USERS
 

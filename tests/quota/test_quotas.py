@@ -6,8 +6,8 @@ import pytest
 
 from kquota.errors import Unknown
 from kquota.quota import actions
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
+from kquota.quota.limits import QuotaChange
 from kquota.terms import PRODUCER_BYTE_RATE
 from tests.quota.contract import QuotasContract
 from tests.quota.fake import FakeQuotas

@@ -9,9 +9,8 @@ import pytest
 
 from kquota.errors import Refused
 from kquota.quota import actions
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity, Every, Filter, Name
-from kquota.quota.limits import Limits
+from kquota.quota.limits import Limits, QuotaChange
 from kquota.quota.port import Scram
 from kquota.terms import CONNECTION_CREATION_RATE, CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE
 from tests.quota.fake import FakeQuotas

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from kquota.cli.configs.quotas import limits, must_be_quotas
 from kquota.errors import Invalid
 from kquota.quota.capacity import Capacity
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity, Filter
-from kquota.quota.limits import plain
+from kquota.quota.limits import QuotaChange, plain
 from kquota.quota_keys import QUOTA_KEYS, quotas_of
 from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 from tests.quota.fake import after

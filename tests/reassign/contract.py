@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pytest
 
-from kquota.errors import Conflict
+from kquota.errors import Conflict, Unreachable
 from kquota.reassign.moves import Replicas
 from kquota.reassign.port import MoveCluster
 from kquota.settings.change import Change
@@ -175,3 +175,39 @@ class ClusterContract:
         assert errors[nowhere]
         stage.finish(here)
         eventually(lambda: stage.cluster.snapshot([topic]).partitions[here].replicas == (two,))
+
+
+class DeadStage(Protocol):
+    """A cluster in which broker `dead` died with a follower rate of 7. `alive` has no rate."""
+
+    @property
+    def cluster(self) -> MoveCluster: ...
+
+    @property
+    def dead(self) -> BrokerId: ...
+
+    @property
+    def alive(self) -> BrokerId: ...
+
+    def returns(self) -> None:
+        """Starts the dead broker again."""
+
+
+class DeadBrokerContract:
+    """What a cluster with controllers accepts for a dead broker. Subclass it with a `stage` fixture."""
+
+    def test_a_dead_broker_finds_at_its_start_what_was_written(self, stage: DeadStage) -> None:
+        leader, follower = (Setting.of_broker(stage.dead, key) for key in (LEADER_RATE, FOLLOWER_RATE))
+        assert stage.cluster.values([leader, follower]) == {}
+        for _ in range(2):
+            done = stage.cluster.overwrite({leader: "5000", follower: None})
+            assert (done.errors, "controller" in done.by) == ({}, True)
+        assert stage.cluster.values([leader, follower]) == {}, "only the broker itself can show it"
+        stage.returns()
+        eventually(lambda: stage.cluster.values([leader, follower]) == {leader: "5000", follower: None})
+
+    def test_a_live_broker_is_not_overwritten(self, stage: DeadStage) -> None:
+        setting = Setting.of_broker(stage.alive, LEADER_RATE)
+        done = stage.cluster.overwrite({setting: "5000"})
+        assert isinstance(done.errors[setting], Unreachable)
+        assert stage.cluster.values([setting]) == {setting: None}

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from kquota.errors import Conflict, KquotaError, Unreachable
 from kquota.reassign.moves import PartitionReplicas, Replicas
-from kquota.reassign.port import Snapshot
+from kquota.reassign.port import Overwritten, Snapshot
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.terms import BrokerId, TopicPartition
@@ -37,7 +37,9 @@ class Ticks:
 
 @dataclass(kw_only=True)
 class MemoryCluster:
-    """`lag` reads after a change still show the previous state; `writes` counts the changes that reached the cluster.
+    """`controllers` accept settings of dead brokers.
+
+    `lag` reads after a change still show the previous state; `writes` counts the changes that reached the cluster.
 
     For `stale_seconds` after the end of a move, by the clock `seconds`, a snapshot shows old and new replicas together.
     """
@@ -48,6 +50,7 @@ class MemoryCluster:
     topic_ids: dict[str, str] = field(default_factory=dict)
     least_in_sync: int = 1
     largest_submission: int | None = None
+    controllers: bool = False
     lag: int = 0
     writes: int = 0
     broken: dict[Setting, KquotaError] = field(default_factory=dict)
@@ -87,6 +90,20 @@ class MemoryCluster:
                 self.writes += 1
                 self.write(change.setting, change.after)
         return errors
+
+    def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
+        if not self.controllers:
+            raise Unreachable("no controller answers")
+        errors: dict[Setting, KquotaError] = {}
+        for setting, value in values.items():
+            if setting in self.broken:
+                errors[setting] = self.broken[setting]
+            elif self._reachable(setting):
+                errors[setting] = Unreachable(f"broker {setting.name} is registered as alive, but did not answer")
+            else:
+                self.writes += 1
+                self.write(setting, value)
+        return Overwritten(by="controller 1", errors=errors)
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
         return dict.fromkeys(topics, self.least_in_sync)

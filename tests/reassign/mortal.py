@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from kquota.errors import KquotaError, Unreachable
 from kquota.reassign.moves import Replicas
-from kquota.reassign.port import Snapshot
+from kquota.reassign.port import Overwritten, Snapshot
 from kquota.reassign.run import Run
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
@@ -91,6 +91,9 @@ class MortalCluster:
         if self.fate.death is Death.TORN and self.fate.steps + 1 == self.fate.n:
             self.fate.step(lambda: self.cluster.change(changes[:half]))
         return self.fate.step(lambda: self.cluster.change(changes))
+
+    def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
+        return self.fate.step(lambda: self.cluster.overwrite(values))
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
         return self.fate.step(lambda: self.cluster.minimum_in_sync(topics))

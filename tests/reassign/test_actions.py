@@ -265,6 +265,68 @@ def test_a_dead_broker_is_pending_until_it_is_back(world: World) -> None:
     assert world.cluster.configs == {}
 
 
+def test_the_controllers_restore_a_dead_broker(world: World) -> None:
+    prior = {rate_of(2): "7"}
+    world.cluster.configs = dict(prior)
+    world.cluster.controllers = True
+    world.execute()
+    world.cluster.finish(T0)
+    world.cluster.alive.discard(BrokerId(2))
+    found = world.verify()
+    assert (found.pending, world.open_runs(), world.cluster.configs) == ({}, 0, prior)
+    assert {change.setting: change.after for change in found.restored if change.setting.name == "2"} == {
+        rate_of(2): "7",
+        rate_of(2, FOLLOWER_RATE): None,
+    }
+    assert [note.partition(" accepted that ")[2] for note in found.notes] == [
+        "follower.replication.throttled.rate is unset when it starts. The value before could not be read",
+        "leader.replication.throttled.rate is 7 when it starts. The value before could not be read",
+    ]
+
+
+@pytest.mark.parametrize("controllers", [True, False])
+def test_clear_all_removes_every_rate_of_a_dead_broker(world: World, controllers: bool) -> None:
+    left = {rate_of(2): "7", rate_of(2, FOLLOWER_RATE): "8"}
+    world.cluster.configs = {rate_of(1): "6", **left}
+    world.cluster.controllers = controllers
+    world.cluster.alive.discard(BrokerId(2))
+    found = verify(world.cluster, world.runs, world.clock, Plan(targets={T0: b(1, 2)}), clear_all=True)
+    assert world.cluster.configs == ({} if controllers else left)
+    assert ({setting.name for setting in found.pending}, found.unread) == (set() if controllers else {"2"}, ())
+
+
+def test_without_a_record_the_rates_of_a_dead_broker_are_unknown(world: World) -> None:
+    world.cluster.alive.discard(BrokerId(2))
+    found = world.verify(Plan(targets={T0: b(1, 2)}))
+    assert (found.verdict, found.unread) == (Progress.DONE, b(2))
+
+
+def test_the_last_of_two_runs_restores_a_dead_broker(world: World) -> None:
+    world.cluster.controllers = True
+    world.cluster.partitions[T1] = PartitionReplicas(replicas=b(1, 2), leader=BrokerId(1), isr=b(1, 2))
+    later = Plan(targets={T1: b(1, 3)})
+    world.execute()
+    world.execute(later, additional=True)
+    world.cluster.alive.discard(BrokerId(2))
+    world.cluster.finish(T0)
+    assert world.verify().pending == {}
+    assert world.cluster.configs[rate_of(2)] == "1000", "the other move still needs it"
+    world.cluster.finish(T1)
+    assert world.verify(later).pending == {}
+    assert (world.cluster.configs, world.open_runs()) == ({}, 0)
+
+
+def test_a_setting_that_the_controllers_refuse_is_pending(world: World) -> None:
+    world.cluster.controllers = True
+    world.execute()
+    world.cluster.finish(T0)
+    world.cluster.alive.discard(BrokerId(2))
+    world.cluster.broken = {rate_of(2): Refused("not allowed")}
+    found = world.verify()
+    assert found.pending == {rate_of(2): "could not be read, and not allowed"}
+    assert (set(world.cluster.configs), world.open_runs()) == ({rate_of(2)}, 1)
+
+
 def test_values_pending_for_a_dead_broker_do_not_block_a_later_move(world: World) -> None:
     world.execute()
     world.cluster.finish(T0)
@@ -287,9 +349,9 @@ def test_a_run_that_releases_a_dead_broker_ends(world: World) -> None:
     world.cluster.alive.discard(BrokerId(2))
     left = set(world.verify().pending)
     (run,) = world.runs.unfinished()
-    let_go = held_on(run, b(2, 7))
-    assert set(let_go) == left
-    world.runs.update(without_values(run, let_go))
+    held = held_on(run, b(2, 7))
+    assert set(held) == left
+    world.runs.update(without_values(run, held))
     assert world.verify().pending == {}
     assert (world.runs.unfinished(), set(world.cluster.configs)) == ((), left)
 

@@ -9,8 +9,8 @@ import pytest
 
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.settings.resource import Setting
-from kquota.terms import BrokerId, TopicPartition
-from tests.reassign.contract import ClusterContract, Stage
+from kquota.terms import FOLLOWER_RATE, BrokerId, TopicPartition
+from tests.reassign.contract import ClusterContract, DeadBrokerContract, DeadStage, Stage
 from tests.reassign.fake import MemoryCluster
 
 
@@ -40,3 +40,19 @@ class TestMemoryCluster(ClusterContract):
     @pytest.fixture
     def stage(self) -> Stage:
         return MemoryStage()
+
+
+class MemoryDeadStage:
+    def __init__(self) -> None:
+        self.alive, self.dead = BrokerId(1), BrokerId(3)
+        self.cluster = MemoryCluster(alive={self.alive}, controllers=True)
+        self.cluster.configs[Setting.of_broker(self.dead, FOLLOWER_RATE)] = "7"
+
+    def returns(self) -> None:
+        self.cluster.alive.add(self.dead)
+
+
+class TestMemoryClusterWithADeadBroker(DeadBrokerContract):
+    @pytest.fixture
+    def stage(self) -> DeadStage:
+        return MemoryDeadStage()

@@ -27,7 +27,7 @@ KAFKAS = (
 )
 
 
-EXAMPLE = 'write for example {"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}'
+EXAMPLE = 'Example: {"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}'
 NAME = "is not a valid topic name: use 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', and not '.' or '..'"
 
 
@@ -59,8 +59,8 @@ EXECUTE = (
 )
 
 WRONG = {
-    "empty": ("", f"is empty; {EXAMPLE}"),
-    "blank": (" \n", f"is empty; {EXAMPLE}"),
+    "empty": ("", f"is empty. {EXAMPLE}"),
+    "blank": (" \n", f"is empty. {EXAMPLE}"),
     "malformed": ('{"version":1,\n "partitions":[}', "line 2 column 16: is not JSON: Expecting value"),
     "truncated": (KAFKAS[:39], "line 1 column 40: is not JSON: Expecting ',' delimiter"),
     "two documents": (
@@ -81,12 +81,13 @@ WRONG = {
     ),
     "an entry alone": (
         '{"topic":"t","partition":0,"replicas":[1]}',
-        "the document: a single entry is not a plan; put it in a list, " + EXAMPLE[6:],
+        "the document: a single entry is not a plan; put it in a list, for example "
+        + EXAMPLE.removeprefix("Example: "),
     ),
-    "too deep": ("[" * 100_000, f"is nested too deeply; {EXAMPLE}"),
-    "objects too deep": ('{"a":' * 100_000, f"is nested too deeply; {EXAMPLE}"),
-    "nothing but lists": ("[" + "[]," * 400_000 + "[]]", f"is long, but is not a list of many objects; {EXAMPLE}"),
-    "nothing but numbers": ("[" + "257," * 300_000 + "1]", f"is long, but is not a list of many objects; {EXAMPLE}"),
+    "too deep": ("[" * 100_000, f"is nested too deeply. {EXAMPLE}"),
+    "objects too deep": ('{"a":' * 100_000, f"is nested too deeply. {EXAMPLE}"),
+    "nothing but lists": ("[" + "[]," * 400_000 + "[]]", f"is long, but is not a list of many objects. {EXAMPLE}"),
+    "nothing but numbers": ("[" + "257," * 300_000 + "1]", f"is long, but is not a list of many objects. {EXAMPLE}"),
     "NaN": ('{"NaN":"NaN","version":\nNaN}', "line 2 column 1: NaN is not JSON; write a whole number"),
     "-Infinity": ('{"version":-Infinity}', "line 1 column 12: -Infinity is not JSON; write a whole number"),
     "a number without end": ("[" + "1" * 5000, "line 1 column 2: the number is too long for a broker or partition id"),
@@ -98,8 +99,8 @@ WRONG = {
         twice("topic"),
         'partitions[0]: key "topic" occurs twice in one object; keep one of them',
     ),
-    "a list": ("[]", f"the document: must be an object, but is a list; {EXAMPLE}"),
-    "null": ("null", f"the document: must be an object, but is null; {EXAMPLE}"),
+    "a list": ("[]", f"the document: must be an object, but is a list. {EXAMPLE}"),
+    "null": ("null", f"the document: must be an object, but is null. {EXAMPLE}"),
     "version 2": ('{"version":2,"partitions":[]}', "Not supported version field value 2; kquota reads version 1"),
     "version text": ('{"version":"1","partitions":[]}', "version: must be a whole number, but is a string"),
     "version 1.0": ('{"version":1.0,"partitions":[]}', "version: must be a whole number, but is a fraction"),
@@ -109,29 +110,29 @@ WRONG = {
         '{"version":{"topic":"t","partition":0,"replicas":[1]}}',
         "version: must be a whole number, but is an object",
     ),
-    "no partitions field": ('{"version":1}', f"the document: field 'partitions' is missing; {EXAMPLE}"),
+    "no partitions field": ('{"version":1}', f"the document: field 'partitions' is missing. {EXAMPLE}"),
     "no partitions": ('{"version":1,"partitions":[]}', "Partition reassignment list cannot be empty"),
     "partitions an object": ('{"version":1,"partitions":{}}', "partitions: must be a list, but is an object"),
     "partitions null": ('{"version":1,"partitions":null}', "partitions: must be a list, but is null"),
     "an entry a number": (
         '{"version":1,"partitions":[1]}',
-        f"partitions[0]: must be an object, but is a number; {EXAMPLE}",
+        f"partitions[0]: must be an object, but is a number. {EXAMPLE}",
     ),
     "an entry a list": (
         '{"version":1,"partitions":[["t",0,[1]]]}',
-        f"partitions[0]: must be an object, but is a list; {EXAMPLE}",
+        f"partitions[0]: must be an object, but is a list. {EXAMPLE}",
     ),
     "no topic": (
         '{"partitions":[{"partition":0,"replicas":[1]}]}',
-        f"partitions[0]: field 'topic' is missing; {EXAMPLE}",
+        f"partitions[0]: field 'topic' is missing. {EXAMPLE}",
     ),
     "no partition": (
         '{"partitions":[{"topic":"t","replicas":[1]}]}',
-        f"partitions[0]: field 'partition' is missing; {EXAMPLE}",
+        f"partitions[0]: field 'partition' is missing. {EXAMPLE}",
     ),
     "no replicas": (
         '{"partitions":[{"topic":"t","partition":0}]}',
-        f"partitions[0]: field 'replicas' is missing; {EXAMPLE}",
+        f"partitions[0]: field 'replicas' is missing. {EXAMPLE}",
     ),
     "topic a number": (one(topic=1), "partitions[0].topic: must be a string, but is a number"),
     "topic empty": (one(topic=""), f'partitions[0].topic: "" {NAME}'),

@@ -80,6 +80,12 @@ BAD = {
     "brokers that are no number": (["up", "--brokers", "x"], 2, "--brokers"),
     "an unknown version": (["up", "--kafka", "1.0"], 2, "--kafka 1.0: the sandbox runs 4.3.1, 3.9.1, 2.8.2"),
     "Kafka without Kafka": (["up", "--zookeeper-only", "--kafka", "4.3.1"], 2, "--zookeeper-only starts no Kafka"),
+    "tiered topics without Kafka": (["up", "--zookeeper-only", "--tiered"], 2, "--zookeeper-only starts no Kafka"),
+    "tiered topics of an old release": (
+        ["up", "--kafka", "3.9.1", "--tiered"],
+        2,
+        "--tiered: only Kafka 4.3.1 has tiered topics in the sandbox",
+    ),
     "a property without a value": (["up", "--property", "x"], 2, "--property 'x': write KEY=VALUE"),
     "a property that smuggles another": (["up", "--property", "a=b\nc=d"], 2, "write KEY=VALUE"),
     "a sandbox that is not there": (["env", "nobody"], 1, "sandbox nobody is not running"),

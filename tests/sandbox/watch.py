@@ -16,7 +16,7 @@ def until(seen: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 def runs(pid: int | None) -> bool:
-    """Whether a process runs. A zombie, which has ended but was not reaped, does not run."""
+    """True if a process runs. A zombie, which has ended but was not reaped, does not run."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

@@ -15,7 +15,16 @@ from kquota.settings.rates import in_force
 from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource
 from kquota.settings.throttled_lists import throttled_replicas
 from kquota.settings.zookeeper_values import is_password, must_be_sound
-from kquota.terms import DEFAULT, FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE, Default
+from kquota.terms import (
+    DEFAULT,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LOG_DIR_RATE,
+    REMOTE_RATES,
+    Default,
+)
 
 TOPIC = Resource(kind=TOPICS, name="t")
 BROKER = Resource(kind=BROKERS, name="1")
@@ -24,6 +33,8 @@ DEFAULT_BROKER = Resource(kind=BROKERS, name=DEFAULT)
 STORED = {
     "a rate with a unit": (BROKER, LEADER_RATE, "10MB/s", "10000000"),
     "a bare rate is Kafka's bytes per second": (BROKER, FOLLOWER_RATE, "10000", "10000"),
+    "a rate to remote storage": (DEFAULT_BROKER, REMOTE_RATES[0], "20MB/s", "20000000"),
+    "a rate from remote storage": (BROKER, REMOTE_RATES[1], "1Gbit/s", "125000000"),
     "bits": (DEFAULT_BROKER, LOG_DIR_RATE, "400Mbit/s", "50000000"),
     "no throttle at all": (BROKER, LEADER_RATE, "9223372036854775807", "9223372036854775807"),
     "a list": (TOPIC, LEADER_REPLICAS, "0:1,1:2", "0:1,1:2"),
@@ -47,6 +58,8 @@ REFUSED = {
     "a list on the default of all brokers": (DEFAULT_BROKER, FOLLOWER_REPLICAS, "*", "a topic's config"),
     "a rate on a topic": (TOPIC, LEADER_RATE, "5", "a broker's config"),
     "the log dirs' rate on a topic": (TOPIC, LOG_DIR_RATE, "5", "a broker's config"),
+    "a rate to remote storage on a topic": (TOPIC, REMOTE_RATES[0], "5MB/s", "a broker's config"),
+    "a rate to remote storage in an unknown unit": (BROKER, REMOTE_RATES[0], "10Mb/s", "bit or byte"),
     "KIP-73's draft": (TOPIC, LEADER_REPLICAS, "0:1,0-2", "'0-2' is the form of KIP-73's draft.*0:2"),
     "no broker": (TOPIC, LEADER_REPLICAS, "0:", "'0:' is not partition:broker"),
     "a name": (TOPIC, LEADER_REPLICAS, "all", "'all' is not partition:broker"),
@@ -99,9 +112,15 @@ EFFECT = {
     "a broker's own rate": (BROKER, LEADER_RATE, "5", (2, 8), None),
     "where the release is not known": (DEFAULT_BROKER, FOLLOWER_RATE, "5", None, "KAFKA-10190.*each broker"),
     "another config of the default": (DEFAULT_BROKER, "log.cleaner.threads", "5", (2, 8), None),
+    "the remote rates of the default": (DEFAULT_BROKER, REMOTE_RATES[1], "5", (3, 9), None),
     "every replica": (TOPIC, FOLLOWER_REPLICAS, "*", (4, 3), "every replica.*out-of-sync"),
     "some replicas": (TOPIC, FOLLOWER_REPLICAS, "0:1", (4, 3), None),
 }
+
+
+def test_remote_rates_need_kafka_39() -> None:
+    with pytest.raises(Refused, match=r"brokers ignore this before Kafka 3.9 \(KIP-956\), and the brokers are 3.8. N"):
+        must_take_effect(ConfigChange(resource=BROKER, add={REMOTE_RATES[0]: "5"}), (3, 8))
 
 
 @pytest.mark.parametrize(("resource", "key", "text", "release", "outcome"), EFFECT.values(), ids=EFFECT.keys())

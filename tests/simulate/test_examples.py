@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kquota.quota_keys import Model
-from kquota.simulate.bucket import Bucket
-from kquota.simulate.delay import Mutations, delay_ms, throughput
-from kquota.simulate.draft import Draft, Spread
+from kquota.simulate.delay import Bucket, Draft, Mutations, Spread, delay_ms, throughput
 
 R, B = 5.0, 500
 """KIP-599's example: on average 5 mutations a second, 500 at once; 7 topics of 80 partitions are 560."""

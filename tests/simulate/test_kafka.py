@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kquota.simulate.bucket import Bucket
-from kquota.simulate.delay import Mutations, Throughput
+from kquota.simulate.delay import Bucket, Mutations, Throughput
 from kquota.simulate.rate import Rate
 from tests.cli.kafka_tools import source_command
 

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.simulate.bucket import Bucket
-from kquota.simulate.delay import Mutations
-from kquota.simulate.draft import Draft, Spread
+from kquota.simulate.delay import Bucket, Draft, Mutations, Spread
 from kquota.simulate.load import Manner, Quotas, Request, Sent, SimulatedClient, rounds
 
 KB = 1_000

@@ -13,6 +13,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 ONE, TWO = BrokerId(1), BrokerId(2)
 MESSAGES, BYTES = 50, 1_000
+TIERED_MESSAGES, TIERED_BYTES = 60, 100_000
 
 
 class Stage(Protocol):
@@ -65,11 +66,18 @@ class LogDirsContract:
         found = stage.log_dirs.describe([ONE], None)
         assert {replica.partition for log_dir in found for replica in log_dir.replicas} >= {TopicPartition(topic, 0)}
 
+    def test_without_any_topic_only_log_dirs_are_reported(self, stage: Stage, topic: str) -> None:
+        every = stage.log_dirs.describe([ONE, TWO], None)
+        found = stage.log_dirs.describe([ONE, TWO], [])
+        assert [(log_dir.broker, log_dir.path) for log_dir in found] == [(each.broker, each.path) for each in every]
+        assert not any(log_dir.replicas or log_dir.cordoned for log_dir in found)
+
     def test_details(self, stage: Stage, topic: str) -> None:
         found = stage.log_dirs.detailed(stage.log_dirs.describe(sorted(stage.log_dirs.brokers()), [topic]))
         details = {
             (broker, replica.partition.partition): (
                 replica.start_offset,
+                replica.local_start_offset,
                 replica.end_offset,
                 replica.leader,
                 replica.in_sync,
@@ -78,17 +86,50 @@ class LogDirsContract:
             for broker, replica in _of(found, TopicPartition(topic, number))
         }
         assert details == {
-            (1, 0): (0, MESSAGES, True, True),
-            (2, 0): (None, MESSAGES, False, True),
-            (2, 1): (0, 0, True, True),
-            (1, 1): (None, 0, False, True),
-            (3, 2): (0, 0, True, True),
-            (1, 2): (None, 0, False, True),
+            (1, 0): (0, 0, MESSAGES, True, True),
+            (2, 0): (None, 0, MESSAGES, False, True),
+            (2, 1): (0, 0, 0, True, True),
+            (1, 1): (None, 0, 0, False, True),
+            (3, 2): (0, 0, 0, True, True),
+            (1, 2): (None, 0, 0, False, True),
         }
 
     def test_the_cluster_has_an_id_and_racks(self, stage: Stage) -> None:
         assert stage.log_dirs.cluster_id
         assert stage.log_dirs.brokers() == {1: "rack-1", 2: "rack-2", 3: "rack-3"}
+
+
+class TieredStage(Stage, Protocol):
+    """A stage whose cluster has remote storage."""
+
+    def offload(self, partition: TopicPartition, messages: int) -> None:
+        """Deletes at least this many of the oldest messages on the brokers, which remote storage has then."""
+
+
+class TieredContract:
+    """The log dirs of a tiered topic (KIP-405). Subclass it with a `stage` fixture of two brokers or more."""
+
+    @pytest.fixture
+    def stage(self) -> Any:
+        raise NotImplementedError
+
+    def test_sizes_belong_to_the_local_starts(self, stage: TieredStage) -> None:
+        name = f"tiered-{uuid.uuid4().hex[:8]}"
+        partition = TopicPartition(name, 0)
+        stage.topic(name, [[1, 2]])
+        stage.write(partition, TIERED_MESSAGES, TIERED_BYTES)
+        stage.offload(partition, TIERED_MESSAGES // 2)
+        found = stage.log_dirs.detailed(stage.log_dirs.describe([ONE, TWO], [name]))
+        replicas = dict(_of(found, partition))
+        assert [(replicas[b].start_offset, replicas[b].end_offset) for b in (ONE, TWO)] == [
+            (0, TIERED_MESSAGES),
+            (None, TIERED_MESSAGES),
+        ]
+        for replica in replicas.values():
+            assert replica.local_start_offset is not None
+            assert TIERED_MESSAGES // 2 <= replica.local_start_offset <= TIERED_MESSAGES
+            local = (TIERED_MESSAGES - replica.local_start_offset) * TIERED_BYTES
+            assert local <= replica.size <= local * 1.1
 
 
 def _of(found: list[LogDir], partition: TopicPartition) -> list[tuple[BrokerId, Replica]]:

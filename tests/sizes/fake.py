@@ -16,6 +16,7 @@ class Log:
     replicas: list[int]
     messages: int = 0
     bytes: int = 0
+    local_start: int = 0
 
 
 @dataclass
@@ -37,6 +38,12 @@ class FakeLogDirs:
         log = self.logs[partition]
         log.messages += messages
         log.bytes += messages * size
+
+    def offload(self, partition: TopicPartition, messages: int) -> None:
+        """Moves the oldest local messages to remote storage. All messages of the partition have the same size."""
+        log = self.logs[partition]
+        log.bytes -= messages * log.bytes // (log.messages - log.local_start)
+        log.local_start += messages
 
     def brokers(self) -> Mapping[BrokerId, str | None]:
         return {BrokerId(number): f"rack-{number}" for number in (1, 2, 3)}
@@ -70,6 +77,7 @@ class FakeLogDirs:
                     replace(
                         replica,
                         start_offset=0 if self.logs[replica.partition].replicas[0] == log_dir.broker else None,
+                        local_start_offset=self.logs[replica.partition].local_start,
                         end_offset=self.logs[replica.partition].messages,
                         leader=self.logs[replica.partition].replicas[0] == log_dir.broker,
                         in_sync=True,

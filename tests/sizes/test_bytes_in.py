@@ -102,15 +102,15 @@ REFUSED = {
     "infinity": (answered(({"broker": "3"}, [0, "+Inf"])), "rates: broker 3: inf is not a valid rate"),
     "a label that is none": (
         '{"resultType":"vector","result":[{"metric":null,"value":[0,"1"]}]}',
-        "is not a valid answer of Prometheus; save",
+        "not a valid Prometheus answer; save",
     ),
     "a list of labels": (
         '{"resultType":"vector","result":[{"metric":[],"value":[0,"1"]}]}',
-        "is not a valid answer of Prometheus; save",
+        "not a valid Prometheus answer; save",
     ),
     "a value beyond a float": (
         f'{{"resultType":"vector","result":[{{"metric":{{"broker":"1"}},"value":[0,1{"0" * 400}]}}]}}',
-        "is not a valid answer of Prometheus; save",
+        "not a valid Prometheus answer; save",
     ),
     "a rate beyond a float": (f'{{"1": 1{"0" * 400}}}', "rates: broker 1: inf is not a valid rate"),
     "deep JSON": ("[" * 100_000, "rates: is not JSON: maximum recursion depth"),
@@ -119,7 +119,7 @@ REFUSED = {
     "a broker beyond its id": ('{"2147483648": 1}', "rates: '2147483648' is not a broker id"),
     "cut off": (
         '{"status":"success","data":{"resultType":"vector","result":[{}]}}',
-        "is not a valid answer of Prometheus",
+        "not a valid Prometheus answer",
     ),
 }
 

@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from kquota.sizes.growth import MOST, ReplicaReading, grown
 
 
-def reading(size: int, start: int | None = None, end: int | None = None, in_sync: bool | None = True) -> ReplicaReading:
-    return ReplicaReading(size=size, start_offset=start, end_offset=end, in_sync=in_sync)
+def reading(
+    size: int,
+    start: int | None = None,
+    end: int | None = None,
+    in_sync: bool | None = True,
+    local: int | None = None,
+) -> ReplicaReading:
+    return ReplicaReading(size=size, start_offset=start, local_start_offset=local, end_offset=end, in_sync=in_sync)
 
 
 CASES = {
@@ -38,6 +44,16 @@ CASES = {
     "it was not in sync: a copy's traffic": (reading(100, 0, 10, in_sync=False), reading(200, 0, 20), None),
     "nobody told whether it was in sync": (reading(100, 0, 10, in_sync=None), reading(200, 0, 20), 100),
     "it was not there": (None, reading(100, 0, 10), None),
+    "tiered, local segments are deleted": (reading(80, 0, 100, local=92), reading(80, 0, 105, local=97), 50),
+    "tiered, a follower": (reading(80, None, 100, local=92), reading(80, None, 105, local=97), 50),
+    "tiered, nothing is deleted on disk": (reading(80, 0, 100, local=92), reading(97, 5, 102, local=92), 17),
+    "the first snapshot with a local start: nothing was deleted": (reading(80, 0, 8), reading(100, 0, 10, local=0), 20),
+    "the first snapshot with a local start, which may have moved": (
+        reading(80, 0, 100),
+        reading(90, 0, 105, local=96),
+        50,
+    ),
+    "without a local start now": (reading(100, 0, 10, local=0), reading(150, 0, 15), 50),
     "more than a column holds": (reading(1, 0, 0), reading(MOST, MOST - 1, MOST), None),
 }
 
@@ -52,6 +68,7 @@ readings = st.builds(
     ReplicaReading,
     size=st.integers(0, MOST),
     start_offset=offsets,
+    local_start_offset=offsets,
     end_offset=offsets,
     in_sync=st.sampled_from([None, True, False]),
 )

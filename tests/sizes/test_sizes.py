@@ -39,6 +39,7 @@ DIRS = [
                 offset_lag=1,
                 future=False,
                 start_offset=4,
+                local_start_offset=6,
                 end_offset=9,
                 leader=True,
                 in_sync=True,
@@ -65,7 +66,7 @@ def test_a_snapshot_is_read_back_unchanged() -> None:
 def test_a_snapshots_lines() -> None:
     first, second = map(json.loads, lines("c", TIME, DIRS))
     assert first == {
-        "version": 1,
+        "version": 2,
         "cluster": "c",
         "time": "2026-11-21T01:02:03Z",
         "broker": 1,
@@ -75,6 +76,7 @@ def test_a_snapshots_lines() -> None:
         "partition": 0,
         "size": 5,
         "start_offset": 4,
+        "local_start_offset": 6,
         "end_offset": 9,
         "future": False,
         "leader": True,
@@ -83,6 +85,15 @@ def test_a_snapshots_lines() -> None:
         "volume_usable": 0,
     }
     assert (second["partition"], second["future"], second["leader"], second["end_offset"]) == (10, True, None, None)
+
+
+def test_a_snapshot_of_version_1_has_no_local_start() -> None:
+    row = json.loads(next(iter(lines("c", TIME, DIRS))))
+    del row["local_start_offset"]
+    (found,) = log_dirs([json.dumps(row | {"version": 1})], "a snapshot")
+    assert [(r.start_offset, r.local_start_offset) for r in found.replicas] == [(4, None)]
+    with pytest.raises(Invalid, match="a snapshot: unknown version 3; use the kquota that wrote it, or a newer one"):
+        log_dirs([json.dumps(row | {"version": 3})], "a snapshot")
 
 
 class TestSnapshotFile:
@@ -113,17 +124,28 @@ class TestSnapshotFile:
             write_snapshot(tmp_path / "file" / "folder", "c", TIME, [])
 
 
-def led(size: int, start: int, end: int, *, broker: BrokerId = ONE, in_sync: bool = True) -> list[LogDir]:
+def led(
+    size: int, start: int, end: int, *, local: int | None = None, broker: BrokerId = ONE, in_sync: bool = True
+) -> list[LogDir]:
     """A reading of t-x-0 on 1 and 2, led by `broker`. The other replica has the same log and does not report its start.
 
-    A future replica of the leader is next to it, and is not counted.
+    The size is that of the offsets from `local`; None is the whole log. A future replica of the leader is next to it,
+    and is not counted.
     """
-    log = Replica(partition=T0, size=size, offset_lag=0, future=False, end_offset=end)
+    at = start if local is None else local
+    log = Replica(partition=T0, size=size, offset_lag=0, future=False, local_start_offset=at, end_offset=end)
     leader = replace(log, start_offset=start, leader=True, in_sync=True)
     follower = replace(log, leader=False, in_sync=in_sync)
     future = replace(leader, size=1, future=True)
     return [
         replace(DIRS[1], broker=one, replicas=(leader, future) if one == broker else (follower,)) for one in (ONE, TWO)
+    ]
+
+
+def _without_local(log_dirs: list[LogDir]) -> list[LogDir]:
+    return [
+        replace(found, replicas=tuple(replace(one, local_start_offset=None) for one in found.replicas))
+        for found in log_dirs
     ]
 
 
@@ -133,13 +155,17 @@ RATES: dict[str, tuple[list[LogDir], list[LogDir], float | None]] = {
     "still": (led(10_000, 0, 100), led(10_000, 0, 100), 0.0),
     "was truncated": (led(10_000, 0, 100), led(5_000, 0, 50), None),
     "all was cut": (led(10_000, 0, 100), led(0, 150, 150), None),
-    "another leads now: its start was not told before": (
-        led(10_000, 0, 100),
-        led(15_000, 0, 150, broker=TWO),
-        2_500.0,
-    ),
+    "another leads now, with the same log": (led(10_000, 0, 100), led(15_000, 0, 150, broker=TWO), 2_500.0),
     "one leads now that was catching up": (led(10, 0, 100, in_sync=False), led(15_000, 0, 150, broker=TWO), None),
     "made meanwhile": ([], led(15_000, 0, 150), None),
+    "tiered, and local segments are deleted": (led(8_000, 0, 1_000, local=920), led(8_000, 0, 1_050, local=970), 2_500),
+    "tiered, and remote ones, too": (led(8_000, 10, 1_000, local=920), led(8_000, 90, 1_050, local=970), 2_500),
+    "tiered, only remote segments are deleted": (
+        led(8_000, 10, 1_000, local=920),
+        led(8_600, 90, 1_050, local=920),
+        300,
+    ),
+    "nobody told where the local log starts": (led(10, 0, 1), _without_local(led(1_000, 0, 100)), None),
 }
 
 

@@ -12,7 +12,7 @@ Row = dict[str, object]
 
 def row(broker: int | None, topic: str | None, partition: int | None, size: int | None, **more: object) -> Row:
     return {
-        "version": 1,
+        "version": 2,
         "cluster": "c",
         "time": "2026-11-21T01:02:03Z",
         "broker": broker,
@@ -22,6 +22,7 @@ def row(broker: int | None, topic: str | None, partition: int | None, size: int 
         "partition": partition,
         "size": size,
         "start_offset": None,
+        "local_start_offset": more.get("start_offset") or 0,
         "end_offset": None,
         "future": False,
         "leader": None,

@@ -18,6 +18,7 @@ from kquota.pace.work import Link, Work
 from kquota.reassign.move_work import carried
 from kquota.reassign.moves import PartitionReplicas, moves
 from kquota.reassign.plan import Plan
+from kquota.reassign.running_copies import RunningCopy
 from kquota.spark import files
 from kquota.spark.reader import Reader
 from kquota.terms import BrokerId, TopicPartition
@@ -77,10 +78,12 @@ def of_log_dirs(spark: SparkSession, text: str, moves: Plan, rates: Rates, **mor
 def measured(
     replicas: DataFrame, found: files.Files, moves: Plan, rates: Rates, reader: Reader, **more: Any
 ) -> Measured:
-    from kquota.spark.estimate import measure
+    from kquota.spark.estimate import bytes_left, measure
     from kquota.spark.plans import planned
 
-    return measure(replicas, found, planned(reader, moves), told(rates, reader), reader, **more)
+    missing = {(p, BrokerId(b)): RunningCopy(copied=None, left=n) for (p, b), n in more.pop("left", {}).items()}
+    left = bytes_left(reader, missing)
+    return measure(replicas, found, planned(reader, moves), told(rates, reader), reader, left=left, **more)
 
 
 def test_the_in_sync_follower_of_a_real_move(spark: SparkSession) -> None:
@@ -104,6 +107,24 @@ def test_omitted_rows_are_counted(spark: SparkSession) -> None:
     moved = of_rows(spark, rows, plan({TopicPartition("t", 0): [2]}), Rates())
     assert (moved.health.bad, moved.health.duplicate, moved.health.future) == (3, 1, 1)
     assert (moved.log_size, moved.max_bytes_in, {link.bytes for link in moved.work.links}) == (10, None, {10})
+
+
+def test_followers_out_of_sync_are_counted_also_if_nothing_moves(spark: SparkSession) -> None:
+    """T-0 has all its replicas, t-1 moves, and t-2 is not in the plan. Broker 2 is behind everywhere."""
+    rows = [row(b, "t", n, 10, leader=b == 1, in_sync=b == 1) for b in (1, 2) for n in range(3)]
+    moved = of_rows(spark, rows, plan({TopicPartition("t", 0): [1, 2], TopicPartition("t", 1): [1, 3]}), Rates())
+    assert (moved.behind, moved.lagging) == (1, 1)
+
+
+def test_running_copies_count_with_what_they_still_miss(spark: SparkSession) -> None:
+    """A copy of t-0 misses 4 of 10 bytes, that of t-1 everything, and that of u-0 is not in the plan."""
+    names = [TopicPartition("t", 0), TopicPartition("t", 1)]
+    rows = [row(1, name.topic, name.partition, 10, leader=True) for name in (*names, TopicPartition("u", 0))]
+    left = {(names[0], 2): 4, (TopicPartition("u", 0), 2): 1}
+    moved = of_rows(spark, rows, plan({name: [1, 2] for name in names}), Rates(by_broker={1: 30.0}), left=left)
+    # The rate of broker 1 is still divided by the sizes of its partitions.
+    assert moved.work == Work(links=(Link(leader=1, destination=2, copies=2, bytes=14, writes=20.0),), keep_up={1: 0.0})
+    assert moved.arrivals[0].bytes == 14
 
 
 def test_a_leader_whose_partitions_are_all_empty_writes_to_each_the_same(spark: SparkSession) -> None:
@@ -241,8 +262,11 @@ known = st.one_of(
 
 # Hypothesis would search a smaller example for minutes.
 @settings(max_examples=12, deadline=None, phases=[Phase.generate])
-@given(cluster=clusters, rates=known)
-def test_the_sums_equal_those_of_the_check_in_execute(spark: SparkSession, cluster: Cluster, rates: Rates) -> None:
+@given(cluster=clusters, rates=known, left=st.dictionaries(st.tuples(partitions, brokers), st.integers(0, 10**6)))
+def test_the_sums_equal_those_of_the_check_in_execute(
+    spark: SparkSession, cluster: Cluster, rates: Rates, left: dict[tuple[TopicPartition, int], int]
+) -> None:
+    """`left` has running copies, and replicas that nobody copies. The latter must not change anything."""
     rows = [
         row(b, p.topic, p.partition, size, in_sync=in_sync, leader=b == max(held) if told else None)
         for p, (held, _, _, told) in cluster.items()
@@ -251,20 +275,22 @@ def test_the_sums_equal_those_of_the_check_in_execute(spark: SparkSession, clust
     wanted = plan({partition: wanted for partition, (_, wanted, planned, _) in cluster.items() if planned})
     assume(wanted.targets)
     split = Split(in_flight=10**6)
-    found = of_rows(spark, rows, wanted, rates, split=split)
+    found = of_rows(spark, rows, wanted, rates, split=split, left=left)
     now = {p: standing(cluster, p) for p in cluster}
     sizes = {p: held[leader_of(cluster, p)][0] for p, (held, *_) in cluster.items()}
     writes = {p: written_to(cluster, rates, p) for p in cluster}
     moving = [move for move in moves(wanted, now) if move.destinations]
-    assert_equal(found.work, carried(moving, now, sizes, writes))
+    missing = {(p, BrokerId(b)): n for (p, b), n in left.items()}
+    assert_equal(found.work, carried(moving, now, sizes, writes, missing))
     starts = split.starts([sizes[move.partition] * len(move.destinations) for move in moving])
     waves = [moving[a:b] for a, b in zip(starts, [*starts[1:], len(moving)], strict=False)]
     assert [(w.first, w.last, w.partitions) for w in found.waves] == [
         (str(wave[0].partition), str(wave[-1].partition), len(wave)) for wave in waves
     ]
     for wave, of_wave in zip(found.waves, waves, strict=True):
-        assert_equal(wave.work, carried(of_wave, now, sizes, writes))
-    coming = {b: sum(sizes[m.partition] for m in moving if b in m.destinations) for m in moving for b in m.destinations}
+        assert_equal(wave.work, carried(of_wave, now, sizes, writes, missing))
+    copies = [(m.partition, b) for m in moving for b in m.destinations]
+    coming = {b: sum(left.get((p, to), sizes[p]) for p, to in copies if to == b) for _, b in copies}
     assert {arrival.broker: arrival.bytes for arrival in found.arrivals} == coming
 
 

@@ -96,7 +96,11 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
             size = (log["end"] - log["start"]) * log["each"]
             for broker in range(3):
                 told = {"leader": broker == leader, "start_offset": log["start"] if broker == leader else None}
-                told |= {"end_offset": log["end"], "in_sync": broker == leader or chance.random() > 0.05}
+                told |= {
+                    "local_start_offset": log["start"],
+                    "end_offset": log["end"],
+                    "in_sync": broker == leader or chance.random() > 0.05,
+                }
                 rows.append(row(broker, "t", partition, size, volume_total=10**12, **told))
         snapshot(folder, hour, rows)
     return folder
@@ -113,14 +117,14 @@ def test_spark_computes_the_growth_of_the_reference(spark: SparkSession, tmp_pat
     for hour in range(3):
         for partition in range(3_000):
             if chance.random() < 0.9:
-                start, end = (chance.choice([None, some(), some()]) for _ in range(2))
+                start, local, end = (chance.choice([None, some(), some()]) for _ in range(3))
                 in_sync = chance.choice([None, True, True, False])
                 readings[hour][partition] = ReplicaReading(
-                    size=some(), start_offset=start, end_offset=end, in_sync=in_sync
+                    size=some(), start_offset=start, local_start_offset=local, end_offset=end, in_sync=in_sync
                 )
     for hour, found in readings.items():
         told = [
-            (n, {name: getattr(r, name) for name in ("start_offset", "end_offset", "in_sync")})
+            (n, {name: getattr(r, name) for name in ("start_offset", "local_start_offset", "end_offset", "in_sync")})
             for n, r in found.items()
         ]
         rows = (row(1, "t", n, found[n].size, leader=False, **facts) for n, facts in told)
@@ -276,3 +280,64 @@ def test_a_bad_row_prevents_the_whole_batch(spark: SparkSession, tmp_path: Path,
     with pytest.raises(Invalid, match=complaint):
         roll(spark, tmp_path / "scratch", tmp_path / "h")
     assert facts(tmp_path / "h") == before
+
+
+HOUR = 3600
+
+
+def tiered(hour: int) -> Row:
+    """A tiered topic: 36,000 records of 10 bytes each hour, of which the broker keeps the last 80 kB."""
+    end = 36_000 * (hour + 1)
+    return row(1, "tiered", 0, 80_000, start_offset=0, local_start_offset=end - 8_000, end_offset=end, leader=True)
+
+
+def ordinary(hour: int) -> Row:
+    """An ordinary topic with the same writes, and retention."""
+    end = 36_000 * (hour + 1)
+    return row(1, "ordinary", 0, 80_000, start_offset=end - 8_000, end_offset=end, leader=True)
+
+
+def old(one: Row) -> Row:
+    """The same row as kquota wrote it before it knew local starts."""
+    return {key: value for key, value in one.items() if key != "local_start_offset"} | {"version": 1}
+
+
+def rates(found: History) -> dict[str, float]:
+    told = found.by_partition()
+    return {} if told is None else {one["topic"]: one["w"] for one in told.collect()}
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_write_rates_of_tiered_topics(spark: SparkSession, tmp_path: Path, compacted: bool) -> None:
+    """Old snapshots do not show which topics are tiered. A newer one does: their rates are unknown, not wrong."""
+    folder = tmp_path / "h"
+    for hour in range(4):
+        snapshot(folder, hour, map(old, (tiered(hour), ordinary(hour))))
+    if compacted:
+        roll(spark, tmp_path / "roll", folder)
+    found = read(spark, tmp_path / "old", folder)
+    assert (rates(found), found.by_broker(), found.unproven) == ({}, {}, 2)
+    snapshot(folder, 4, (tiered(4), ordinary(4)))
+    found = read(spark, tmp_path / "one", folder)
+    # The last hour is known of both: the new snapshot has the local start that belongs to its sizes.
+    assert (rates(found), found.unproven) == ({"tiered": 100.0, "ordinary": 100.0}, 1)
+    assert {broker: rate.mean for broker, rate in found.by_broker().items()} == {1: 200.0}
+    snapshot(folder, 5, (tiered(5), ordinary(5)))
+    if compacted:
+        roll(spark, tmp_path / "again", folder)
+    found = read(spark, tmp_path / "two", folder)
+    assert (rates(found), found.unproven) == ({"tiered": 100.0, "ordinary": 100.0}, 1)
+
+
+def test_the_live_cluster_shows_which_topics_of_old_snapshots_are_tiered(spark: SparkSession, tmp_path: Path) -> None:
+    from kquota.spark.history import opened
+
+    for hour in range(3):
+        snapshot(tmp_path / "h", hour, map(old, (tiered(hour), ordinary(hour))))
+    live = laid_out([snapshot(tmp_path / "live", 3, (tiered(3), ordinary(3)))], tmp_path / "sizes", ".jsonl")
+    listing = history.found([tmp_path / "h"])
+    files = laid_out(listing.waiting, tmp_path / "history", ".jsonl")
+    (scratch := tmp_path / "scratch").mkdir()
+    found = opened(Reader(spark=spark, scratch=scratch), listing, files, None, live)
+    assert (rates(found), found.unproven) == ({"ordinary": 100.0}, 1)
+    assert found.by_broker() == {}  # half of its bytes are unknown

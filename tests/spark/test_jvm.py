@@ -65,7 +65,7 @@ def start(folder: Path, **environment: str) -> tuple[subprocess.Popen[str], int]
 
 
 def gone(pid: int) -> bool:
-    """Whether a process ends within 60 s. A zombie that was not reaped has also ended."""
+    """True if a process ends within 60 s. A zombie that was not reaped has also ended."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:

@@ -11,6 +11,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kquota.sandbox.cluster import Sandbox
 from tests.cli.run import Ran, kquota
+from tests.cli.test_reassign_partitions import Desk
+from tests.stores.moves_stage import OtherHand, until
 
 TOPIC = "estimated"
 
@@ -78,3 +80,55 @@ def test_a_dead_broker_and_an_unknown_topic_are_refused_at_once(
         "",
         "kquota: error: the plan names partitions that the cluster does not have: no-such-0\n",
     )
+
+
+@pytest.mark.spark
+def test_the_middle_of_a_move_counts_what_is_left(kafka_431: Sandbox, tmp_path: Path) -> None:
+    """A copy of 60 MB under 500 kB/s: about 5 MB at once, then nothing for some seconds. The rest is left."""
+    hand = OtherHand(kafka_431)
+    desk = Desk(hand, ("--bootstrap-server", kafka_431.bootstrap), tmp_path)
+    try:
+        topic = hand.topic({0: (1, 2)}, size=60_000_000)
+        plan = desk.plan({(topic, 0): (1, 3)})
+        assert desk.run("--execute", plan, "--throttle", "500kB/s").code == 0
+        until(lambda: copied(kafka_431, topic)[3] > 2_000_000, "a part is copied")
+        most = missing(kafka_431, topic)
+        ran = estimate(kafka_431, tmp_path, [1, 3], topic=topic)
+        least = missing(kafka_431, topic)
+        assert ran.code == 0, ran.err
+        document = json.loads(ran.out)
+        left = document["bytes_to_copy"]
+        assert 0 < least <= left <= most
+        assert document["running"] == {
+            "partitions": 1,
+            "copies": 1,
+            "copies_unknown": 0,
+            "bytes_copied": document["running"]["bytes_copied"],
+            "bytes_left": left,
+            "elsewhere": [],
+            "others": 0,
+        }
+        assert document["running"]["bytes_copied"] + left == pytest.approx(copied(kafka_431, topic)[1], rel=0.01)
+        other = estimate(kafka_431, tmp_path, [2, 3], topic=topic)
+        assert f"warning: {topic}-0 is moving to other replicas than those of the plan" in other.err
+        assert json.loads(other.out)["bytes_to_copy"] <= left
+        assert desk.run("--cancel", plan).code == 0
+    finally:
+        hand.close()
+
+
+def copied(cluster: Sandbox, topic: str) -> dict[int, int]:
+    """The size of the topic's replica on each broker, 0 if there is none."""
+    asked = ("--topic-list", topic, "--output", "json")
+    ran = kquota("log-dirs", "--bootstrap-server", cluster.bootstrap, "--describe", *asked)
+    assert ran.code == 0, ran.err
+    sizes = {1: 0, 2: 0, 3: 0}
+    for broker in json.loads(ran.out)["brokers"]:
+        for log_dir in broker["logDirs"]:
+            sizes[broker["broker"]] += sum(replica["size"] for replica in log_dir["partitions"])
+    return sizes
+
+
+def missing(cluster: Sandbox, topic: str) -> int:
+    sizes = copied(cluster, topic)
+    return sizes[1] - sizes[3]

@@ -58,7 +58,7 @@ def _started(zookeeper: str) -> Iterator[KazooClient]:
 
 
 def _on_record(client: KazooClient, name: TopicPartition) -> bool:
-    """Whether a move of this partition is submitted or running."""
+    """True if a move of this partition is submitted or running."""
     with contextlib.suppress(NoNodeError):
         submitted = json.loads(client.get("/admin/reassign_partitions")[0])["partitions"]
         if any((one["topic"], one["partition"]) == name for one in submitted):

@@ -9,14 +9,12 @@ from collections.abc import Iterator
 import pytest
 from kazoo.client import KazooClient
 
-from kquota.quota.apply import Outcome, apply
+from kquota.quota.actions import Outcome, apply
 from kquota.quota.difference import difference
-from kquota.quota.document import Document
+from kquota.quota.document import Document, Scope
 from kquota.quota.entity import Entity, Filter
-from kquota.quota.limits import Limits
+from kquota.quota.limits import Limits, Replacement
 from kquota.quota.port import ClusterQuotas
-from kquota.quota.replacement import Replacement
-from kquota.quota.scope import Scope
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas
@@ -61,7 +59,7 @@ class TestZooKeeper(ConditionalContract):
         assert difference(document, quotas.everything(), prune=True).replacements == ()
         applied(quotas, {entity: {PRODUCER_BYTE_RATE: 5.0}})
         found = difference(document, quotas.everything(), prune=True)
-        assert apply(quotas, found, attempts(), lambda _: None) == Outcome(done=(entity,))
+        assert apply(quotas, found.replacements, attempts(), lambda _: None) == Outcome(done=(entity,))
         assert json.loads(znode.get("/config/users/applied-scram")[0])["config"] == config
         znode.delete("/config/users/applied-scram")
 
@@ -151,14 +149,14 @@ MANY: dict[Entity, Limits] = {
 def _all_and_none_again(quotas: ClusterQuotas) -> None:
     sent: list[int] = []
     found = difference(Document(limits=MANY), quotas.everything(), prune=False)
-    outcome = apply(quotas, found, attempts(), sent.append)
+    outcome = apply(quotas, found.replacements, attempts(), sent.append)
     assert outcome.undone == {}
     assert sent == [1_000] * 10
     standing = quotas.everything()
     assert {entity: standing.get(entity) for entity in MANY} == MANY
     assert difference(Document(limits=MANY), standing, prune=False).replacements == ()
     nothing = Document(limits={}, owns=Scope(patterns=("user:many-*",)))
-    apply(quotas, difference(nothing, standing, prune=True), attempts(), sent.append)
+    apply(quotas, difference(nothing, standing, prune=True).replacements, attempts(), sent.append)
     assert not set(MANY) & set(quotas.everything())
 
 

@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.protocol.admin import CreateTopicsRequest
 
 from kquota.quota import actions
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
+from kquota.quota.limits import QuotaChange
 from kquota.quota.port import ClusterQuotas
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.connection import Wire

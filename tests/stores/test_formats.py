@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from kquota.measure import ByteRate
+from kquota.pace.past_moves import ExpectedMove, KeptEstimate, PastMove, PastMoves
 from kquota.reassign.plan import Plan
 from kquota.reassign.run import Owner, Purpose, Run, Stamp
 from kquota.reassign.throttle import Taken
@@ -27,6 +28,7 @@ from kquota.stores.record.lease import Lock, lock_of
 from kquota.stores.record.memory import RecordMemory, Remembered
 from kquota.stores.state import journal
 from kquota.stores.state.doctor_memory import SightingsFile
+from kquota.stores.state.past_moves import PastMovesFile
 from kquota.stores.state.process import Holder, holder_of
 from kquota.stores.state.runs import RunFiles
 from kquota.terms import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
@@ -162,6 +164,22 @@ def test_the_memory_of_doctor(tmp_path: Path) -> None:
     must_be("leftovers.json", (tmp_path / "cluster" / "leftovers.json").read_bytes())
     (tmp_path / "cluster" / "leftovers.json").write_bytes((GOLDEN / "leftovers.json").read_bytes())
     assert memory.recall() == sightings
+
+
+def test_the_past_moves_of_a_cluster(tmp_path: Path) -> None:
+    run, throttle = "20260301T123000Z-0123456789ab", ByteRate(5_000_000)
+    moves = PastMoves(
+        under_way=(ExpectedMove(run=run, started=BEGUN, throttle=throttle, expected=61.5, seen_moving=LATER),),
+        ended=(PastMove(run=run, started=BEGUN, throttle=throttle, expected=61.5, at_least=58.25, at_most=60.0),),
+    )
+    estimate = KeptEstimate(plan="0123456789ab", throttle=throttle, expected=61.5, at=BEGUN)
+    file = PastMovesFile(tmp_path, "cluster")
+    file.keep(moves)
+    file.keep_estimate(estimate)
+    for name in ("past_moves.json", "estimates.json"):
+        must_be(name, (tmp_path / "cluster" / name).read_bytes())
+        (tmp_path / "cluster" / name).write_bytes((GOLDEN / name).read_bytes())
+    assert (file.recall(), file.estimates()) == (moves, (estimate,))
 
 
 def test_the_memory_of_a_host_about_the_shared_record(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kquota.quota import actions
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity, Filter
+from kquota.quota.limits import QuotaChange
 from kquota.quota.port import ClusterQuotas
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.connection import Wire
@@ -51,7 +51,7 @@ def quotas(way: tuple[Sandbox, bool]) -> Iterator[ClusterQuotas]:
 
 
 def served(broker: str) -> bool:
-    """Whether a broker answers a new connection, or closes it."""
+    """True if a broker answers a new connection, False if it closes it."""
     host, _, port = broker.partition(":")
     with socket.create_connection((host, int(port)), timeout=SECONDS, source_address=(ADDRESS, 0)) as connection:
         try:

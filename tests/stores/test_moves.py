@@ -104,9 +104,11 @@ class CountingWire(Wire):
 
     rounds = 0
 
-    def ask_each(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any | KquotaError]:
+    def ask_each(
+        self, requests: Mapping[BrokerId, Any], seconds: float | None = None
+    ) -> dict[BrokerId, Any | KquotaError]:
         self.rounds += 1
-        return super().ask_each(requests)
+        return super().ask_each(requests, seconds)
 
 
 @pytest.mark.kafka

@@ -16,9 +16,9 @@ import kquota
 from kquota.mutation import QuotaViolatedException, create_partitions, create_topics, delete_topics
 from kquota.mutation.actions import Fate, TopicOutcome, carry_out, work
 from kquota.mutation.pace import MutationPace
-from kquota.mutation.request import Creation, Deletion
-from kquota.quota.change import QuotaChange
+from kquota.mutation.topic import Creation, Deletion
 from kquota.quota.entity import Entity
+from kquota.quota.limits import QuotaChange
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas

@@ -19,10 +19,9 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 from kquota.library import cluster_of
 from kquota.quota import actions
 from kquota.quota import explain as rules
-from kquota.quota.bucket import bucket
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
-from kquota.quota.precedence import Client, rungs
+from kquota.quota.limits import QuotaChange
+from kquota.quota.precedence import Client, bucket, rungs
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.configs import WireConfigs
 from kquota.stores.admin.connection import Wire
@@ -78,7 +77,7 @@ def topic(cluster: Sandbox) -> Iterator[str]:
 
 
 def throttled(cluster: Sandbox, topic: str, client_id: str, message: bytes = MESSAGE) -> bool:
-    """Whether the broker throttles this client after one message (KIP-219: the answer itself arrives at once)."""
+    """True if the broker throttles this client after one message (KIP-219: the answer itself arrives at once)."""
     waits: list[float] = []
     client = Producer(
         {

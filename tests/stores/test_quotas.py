@@ -12,8 +12,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from kquota.errors import Invalid, KquotaError, Refused
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import EVERY, Entity, Filter
+from kquota.quota.limits import QuotaChange
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kquota.cli.throttle.doctor.answer import DO
+from kquota.cli.throttle.doctor.answer import DO, examination
+from kquota.cli.throttle.show.run import Selection
 from kquota.reassign.run import Purpose
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, EVERY_REPLICA, FOLLOWER_RATE, LEADER_RATE, BrokerId, TopicPartition
 from kquota.throttle.doctor import findings
+from kquota.throttle.doctor_rates import removable_unread
 from kquota.throttle.finding import Remedy
 from kquota.throttle.standing import Standing
 from tests.throttle.stage import FOLLOWER, LEADER, on, partition, rate, run, standing
@@ -198,3 +200,37 @@ def test_a_run_whose_moves_were_never_submitted_should_be_resumed() -> None:
 def test_a_wildcard_lists_every_replica() -> None:
     now = standing(AT_REST, {("t", LEADER): EVERY_REPLICA})
     assert list(now.listed(LEADER)) == [(T0, 1), (T0, 2)]
+
+
+ON_THREE = {"t": [partition(1, 3, isr=[1])]}
+THREES = Setting.of_broker(BrokerId(3), LEADER_RATE)
+DEAD: dict[str, tuple[Standing, list[int]]] = {
+    "nothing needs its rates": (standing(ON_THREE, alive=[1, 2]), [3]),
+    "it is alive": (standing(ON_THREE), []),
+    "a list names it": (standing(ON_THREE, {("t", LEADER): "0:3"}, alive=[1, 2]), []),
+    "a list names another": (standing(ON_THREE, {("t", LEADER): "0:1"}, alive=[1, 2]), [3]),
+    "it takes part in a move": (standing(MOVING, alive=[1, 2]), []),
+    "a run holds a rate of it": (standing(ON_THREE, runs=[run({THREES: ["1000"]})], alive=[1, 2]), []),
+    "a run has restored its rates": (standing(ON_THREE, runs=[run({THREES: []})], alive=[1, 2]), [3]),
+}
+
+
+@pytest.mark.parametrize(("what", "removable"), DEAD.values(), ids=DEAD)
+def test_unknown_rates_are_removed_only_if_nothing_needs_them(what: Standing, removable: list[int]) -> None:
+    assert list(removable_unread(what)) == removable
+
+
+def test_a_broker_with_unknown_rates_is_never_a_clean_result() -> None:
+    clean, unknown = examination((), None), examination((), None, unread=[BrokerId(3)])
+    assert (clean.code, clean.closing_notes) == (0, ("no findings",))
+    assert (unknown.code, unknown.closing_notes) == (8, ("no findings; unknown: the rates of broker 3",))
+    assert unknown.unread_brokers == (3,)
+
+
+@pytest.mark.parametrize(("brokers", "code"), [((), 8), ((3,), 8), ((1, 3), 8), ((1,), 0)])
+def test_show_with_unknown_rates_is_exit_code_8(brokers: tuple[int, ...], code: int) -> None:
+    answer = Selection(
+        standing=standing(ON_THREE, alive=[1, 2]), flow=None, brokers=tuple(map(BrokerId, brokers))
+    ).answer()
+    assert answer.code == code
+    assert "nothing that could be read" in "\n".join(answer.text())

@@ -184,6 +184,16 @@ def test_a_dead_broker_is_pending_until_it_returns(desk: Desk) -> None:
     assert desk.cluster.configs == {}
 
 
+def test_the_controllers_restore_a_dead_broker(desk: Desk) -> None:
+    desk.cluster.controllers = True
+    desk.bring(WHOLE)
+    desk.cluster.alive.remove(ONE)
+    foreseen = set_and_clear.would_restore(desk.cluster, desk.runs, desk.runs.unfinished())
+    assert set(foreseen.pending) == {SENT, RECEIVED}, "a dry run does not ask the controllers"
+    assert desk.clear().pending == {}
+    assert (desk.cluster.configs, desk.runs.unfinished()) == ({}, ())
+
+
 class Meanwhile(MemoryCluster):
     """Calls a function before the n-th read of values from now on."""
 

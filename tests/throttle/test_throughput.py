@@ -17,8 +17,18 @@ LISTS = {("t", LEADER): "0:1", ("t", FOLLOWER): "0:3"}
 SECONDS = 2.0
 
 
-def told(at: float, ends: Mapping[int, int], *, sizes: int | None = None, start: int = 0) -> FlowReading:
-    """A reading of `t-0`, led by 1. A record has 10 bytes, unless `sizes` gives the size of every replica."""
+def told(
+    at: float,
+    ends: Mapping[int, int],
+    *,
+    sizes: int | None = None,
+    start: int = 0,
+    starts: Mapping[int, int] | None = None,
+) -> FlowReading:
+    """A reading of `t-0`, led by 1. A record has 10 bytes, unless `sizes` gives the size of every replica.
+
+    The local logs start at `start`, or at `starts` of each broker. The first 500 offsets can be in remote storage.
+    """
     dirs = [
         LogDir(
             broker=BrokerId(broker),
@@ -34,7 +44,8 @@ def told(at: float, ends: Mapping[int, int], *, sizes: int | None = None, start:
                     offset_lag=0,
                     future=False,
                     end_offset=end,
-                    start_offset=start if broker == 1 else None,
+                    start_offset=0 if broker == 1 else None,
+                    local_start_offset=start if starts is None else starts.get(broker),
                 ),
             ),
         )
@@ -62,7 +73,7 @@ def test_where_throughput_is_counted() -> None:
 UNKNOWN: dict[str, tuple[dict[int, int], dict[int, int], set[str]]] = {
     "all tell": ({1: 9, 2: 9, 3: 0}, {1: 9, 2: 9, 3: 5}, set()),
     "a follower does not tell": ({1: 9, 2: 9}, {1: 10, 2: 10}, {"follower", "lag", "leader"}),
-    "the leader does not tell": ({2: 9, 3: 0}, {2: 10, 3: 5}, {"bytes_in", "follower", "lag", "leader", "keep_up"}),
+    "the leader does not tell": ({2: 9, 3: 0}, {2: 10, 3: 5}, {"bytes_in", "lag", "keep_up"}),
     "nobody tells": ({}, {}, {"bytes_in", "follower", "lag", "leader", "keep_up"}),
 }
 
@@ -89,6 +100,20 @@ def test_without_a_leader_throughput_is_unknown() -> None:
 def test_after_retention_the_mean_of_the_whole_log_counts() -> None:
     first, second = told(0, {1: 1000}, sizes=9000), told(1, {1: 1100}, sizes=6000, start=500)
     assert measured(catching_up(), first, second).bytes_in == {T0: 100 * 6000 / 600}
+
+
+def test_a_new_replica_of_a_tiered_topic_skips_what_is_only_in_remote_storage() -> None:
+    """Its log end jumps from 0 to the leader's local start. These offsets are not copied."""
+    first = told(0, {1: 1000, 3: 0}, sizes=4000, starts={1: 600, 3: 0})
+    second = told(1, {1: 1000, 3: 700}, sizes=4000, starts={1: 600, 3: 600})
+    assert measured(catching_up(isr=(1,)), first, second).follower[THREE] == 100 * 10.0
+
+
+def test_a_follower_that_deletes_local_segments_grows_by_its_new_offsets() -> None:
+    """Each replica of a tiered topic deletes its local segments on its own, so the leader's start shows nothing."""
+    first = told(0, {1: 1000, 3: 900}, sizes=4000, starts={1: 600, 3: 500})
+    second = told(1, {1: 1000, 3: 1000}, sizes=4001, starts={1: 600, 3: 600})
+    assert measured(catching_up(isr=(1,)), first, second).follower[THREE] == 100 * 4001 / 400
 
 
 def test_a_log_that_did_not_grow_has_no_throughput() -> None:

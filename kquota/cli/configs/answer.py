@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from kquota.cli.output import Answer, Part, Row, hidden, key, spread
-from kquota.cli.tsv import COLUMNS, columns
+from kquota.cli.table import COLUMNS, columns
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits, plain
 from kquota.quota.port import Scram

@@ -8,10 +8,9 @@ from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
-from kquota.cli.actions import flag, value
-from kquota.cli.connection import Unrecorded
+from kquota.cli.actions import StrictCommand, flag, value
+from kquota.cli.connection import ThroughControllers
 from kquota.cli.options import Output, TableFormat
-from kquota.cli.strict import StrictCommand
 from kquota.settings.resource import BROKERS, TOPICS
 from kquota.terms import CLIENTS, IPS, USERS
 
@@ -77,7 +76,7 @@ class ConfigsOptions:
     """Set and show quotas, and configs of topics and brokers, like kafka-configs."""
 
     # The default options arrive as names (see EntityCommand), and there is no prompt that --force could answer.
-    connection: Unrecorded
+    connection: ThroughControllers
     alter: Annotated[bool, flag("alter", "Change the configs of one entity.")] = False
     describe: Annotated[bool, flag("describe", "Show the configs of entities.")] = False
     everything: Annotated[

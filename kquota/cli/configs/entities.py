@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
+from kquota.addresses import is_ip_or_host
 from kquota.cli.configs.command import DEFAULT_NAME, KINDS
-from kquota.cli.hosts import is_ip_or_host
 from kquota.errors import Invalid
 from kquota.quota.entity import EVERY, Every, Name
 from kquota.settings.resource import BROKERS, TOPICS

@@ -8,12 +8,12 @@ from kquota.cli import world
 from kquota.cli.configs.answer import AlteredQuotas, DescribedQuotas, entity_words
 from kquota.cli.configs.entities import Named
 from kquota.cli.contract import say
+from kquota.cli.rates import warn_if_low
 from kquota.errors import Invalid
 from kquota.measure import human_rate
 from kquota.quota import actions
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity, Every, Filter, Name
-from kquota.quota.limits import Limits, plain, value
+from kquota.quota.limits import Limits, QuotaChange, plain, value
 from kquota.quota.port import Scram
 from kquota.quota_keys import QUOTA_KEYS, quotas_of
 from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
@@ -28,7 +28,11 @@ def change_of(entities: Named, add: Mapping[str, str], option: str, delete: tupl
     entity = Entity(user=names.get(USERS), client_id=names.get(CLIENTS), ip=names.get(IPS))
     wanted = limits(add, list(entities), option)
     must_be_quotas(delete, list(entities), "--delete-config", "deleted")
-    return QuotaChange(entity=entity, add=wanted, delete=delete)
+    change = QuotaChange(entity=entity, add=wanted, delete=delete)
+    for key, text in add.items():
+        if QUOTA_KEYS[key].in_bytes:
+            warn_if_low(f"{key}={text}", text, wanted[key], "quota")
+    return change
 
 
 def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str) -> Limits:

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from kquota.cli import world
 from kquota.cli.configs.answer import AlteredConfigs, DescribedConfigs, absence, shown_value
 from kquota.cli.contract import DONE, FAILED, say
-from kquota.errors import Invalid, KquotaError
+from kquota.cli.rates import warn_if_low
+from kquota.errors import Invalid, KquotaError, Refused
 from kquota.measure import human_rate
 from kquota.settings import actions, ignored, rates, zookeeper_values
 from kquota.settings.actions import Altered
 from kquota.settings.change import ConfigChange
 from kquota.settings.resource import BROKERS, Entry, Kind, Resource
-from kquota.terms import DEFAULT, THROTTLE_RATES, Default
+from kquota.terms import BYTE_RATES, DEFAULT, Default
 
 
 def describe(at: world.Where, kind: Kind, name: str | Default | None, everything: bool) -> DescribedConfigs:
@@ -31,6 +32,11 @@ def describe(at: world.Where, kind: Kind, name: str | Default | None, everything
             found = {resource: actions.entries(configs, resource)}
         else:
             found = configs.describe([resource])
+    if resource is not None and resource not in found and _is_unread(at, resource):
+        raise Refused(
+            f"{resource}: a controller shows only its own configs, so these are unknown here. Use --bootstrap-server "
+            "while the broker is alive"
+        )
     shown = {r: [entry for entry in entries if entry.dynamic or everything] for r, entries in found.items()}
     absent = resource if resource not in found else None
     if resource is not None and at.zookeeper is not None:
@@ -56,18 +62,33 @@ def alter(at: world.Where, resource: Resource, add: Mapping[str, str], delete: t
     )
     if at.zookeeper is not None:
         zookeeper_values.must_be_sound(change)
+    for key in BYTE_RATES:
+        if key in add:
+            warn_if_low(f"{key}={add[key]}", add[key], int(change.add[key]), "throttle")
     _echo(change)
     notes = []
     with world.configs(at) as configs:
         release = configs.release()
         for warning in ignored.must_take_effect(change, release):
             say(f"warning: {warning}")
+        if _is_unread(at, resource) and not configs.describe([resource]):
+            configs.alter([change])
+            notes.append(
+                f"{resource}: the controllers accepted the change, and cannot show it. It is in force when the broker "
+                "runs; --describe with --bootstrap-server then shows it"
+            )
+            return AlteredConfigs(altered=resource, over_zookeeper=False, notes=tuple(notes))
         altered = actions.alter(configs, change, world.until_seen())
         is_one_broker = resource.kind == BROKERS and resource.name is not DEFAULT
         if at.zookeeper is not None and is_one_broker and resource not in configs.resources(BROKERS):
             notes.append(f"{resource} is not running. The change takes effect when it starts")
     notes += _remarks(resource, altered, release)
     return AlteredConfigs(altered=resource, over_zookeeper=at.zookeeper is not None, notes=tuple(notes))
+
+
+def _is_unread(at: world.Where, resource: Resource) -> bool:
+    """True for the configs of a broker, if the controllers take the place of the brokers."""
+    return world.only_controllers(at) and resource.kind == BROKERS and resource.name is not DEFAULT
 
 
 def _remarks(resource: Resource, altered: Altered, release: tuple[int, ...] | None) -> Iterator[str]:
@@ -90,7 +111,7 @@ def must_not_be_secret(keys: Iterable[str]) -> None:
 
 def _echo(change: ConfigChange) -> None:
     """Print how a rate was understood, so that a wrong unit is noticed immediately."""
-    for key in THROTTLE_RATES:
+    for key in BYTE_RATES:
         if key in change.add:
             rate = change.add[key]
             say(f"{change.resource}: {key} = {rate} bytes per second ({human_rate(int(rate))})")

@@ -20,6 +20,7 @@ from kquota.settings.zookeeper_values import NeedsBroker
 from kquota.terms import CLIENTS, IPS, USERS
 
 _RESOURCES: Final[tuple[Kind, ...]] = (TOPICS, BROKERS)
+_BOTH: Final = "Only one of --bootstrap-server or --bootstrap-controller can be specified"
 _SCRAM: Final = re.compile(r"(?:^|,)\s*SCRAM-", re.IGNORECASE)
 
 
@@ -65,13 +66,14 @@ def _described(options: ConfigsOptions, entities: Named) -> Answer:
     for option, given in changes.items():
         if given is not None and given != []:
             raise Invalid(f'Option "[describe]" can\'t be used with option "[{option}]": use --{option} with --alter')
-    at = world.where(options.connection)
+    at = world.where(options.connection, alone=_BOTH)
     if options.everything and at.zookeeper is not None:
         raise Invalid("--bootstrap-server must be specified for --all")
     for kind in _RESOURCES:
         if kind in entities:
             name = entities[kind]
             return resources.describe(at, kind, None if isinstance(name, Every) else name, options.everything)
+    _must_show_quotas(at)
     return quotas.describe(at, entities)
 
 
@@ -83,9 +85,17 @@ def _altered(options: ConfigsOptions, entities: Named) -> Answer:
         if name is not None and not isinstance(name, Every):
             if options.add_config is not None and kind == BROKERS:
                 resources.must_not_be_secret(add)
-            return resources.alter(world.where(options.connection), Resource(kind=kind, name=name), add, delete)
+            at = world.where(options.connection, alone=_BOTH)
+            return resources.alter(at, Resource(kind=kind, name=name), add, delete)
     change = quotas.change_of(entities, add, option, delete)
-    return quotas.alter(world.where(options.connection), entities, change)
+    at = world.where(options.connection, alone=_BOTH)
+    _must_show_quotas(at)
+    return quotas.alter(at, entities, change)
+
+
+def _must_show_quotas(at: world.Where) -> None:
+    if world.only_controllers(at):
+        raise Invalid("--bootstrap-controller: controllers do not show client quotas. Use --bootstrap-server")
 
 
 def _changes(options: ConfigsOptions, entities: Named) -> tuple[Mapping[str, str], tuple[str, ...], str]:

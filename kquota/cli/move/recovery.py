@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kquota.cli import confirmation, lost_brokers, world
+from kquota.cli import confirmation, lost_brokers, past_moves, world
 from kquota.cli.contract import DONE, NOT_YET, say
-from kquota.cli.move.options import RecoveryOptions
+from kquota.cli.move.command import AbortOptions, RecoveryOptions, ResumeOptions
 from kquota.cli.output import Answer, Part, hidden, spread
 from kquota.cli.reassign_partitions import remarks
 from kquota.cli.reassign_partitions.execution import WouldExecute, would_execute
@@ -19,6 +19,7 @@ from kquota.reassign.preparation import Prepared, prepare_again
 from kquota.reassign.recovery import RunState, backwards
 from kquota.reassign.recovery import recover as brought
 from kquota.reassign.run import Purpose, Run, covers
+from kquota.sizes.replica import partition_sizes
 from kquota.terms import BrokerId, TopicPartition
 
 
@@ -46,7 +47,17 @@ class Recovered(Answer):
             yield from one.outcome.text()
 
 
-def recover(options: RecoveryOptions, verb: str) -> Recovered:
+def resume(options: ResumeOptions) -> Recovered:
+    """Continue the runs. Raises Invalid if it is not clear which ones."""
+    return _recover(options, "resume")
+
+
+def abort(options: AbortOptions) -> Recovered:
+    """Undo the run. Raises Invalid if it is not clear which one."""
+    return _recover(options, "abort")
+
+
+def _recover(options: RecoveryOptions, verb: str) -> Recovered:
     """Continue or undo the runs. The exit code is the worst of all runs, and 1 is worse than 8."""
     if options.run is not None and options.reassignment_json_file is not None:
         raise Invalid("--run and --reassignment-json-file both select a run: give one of them")
@@ -117,7 +128,17 @@ def _chosen(runs: Runs, options: RecoveryOptions, verb: str) -> list[Run]:
 def _prepared(stage: world.Stage, run: Run, options: RecoveryOptions, verb: str) -> tuple[Run, Prepared]:
     """Return the run with its goal, and its preparation. Raises Refused."""
     wanted = backwards(run) if verb == "abort" else run
-    return wanted, prepare_again(stage.cluster, stage.runs, stage.clock, wanted, stage.dirs, force=options.force)
+    return wanted, prepare_again(
+        stage.cluster, stage.runs, stage.clock, wanted, stage.dirs, force=options.force, sizes=_sizes(stage, wanted)
+    )
+
+
+def _sizes(stage: world.Stage, run: Run) -> Mapping[TopicPartition, int]:
+    """The sizes of the partitions, if the run limits the bytes in flight. Over ZooKeeper they are unknown."""
+    if run.limits.in_flight is None or stage.log_dirs is None:
+        return {}
+    alive = stage.cluster.snapshot(run.goal.topics).alive
+    return partition_sizes(stage.log_dirs.describe(sorted(alive), run.goal.topics))
 
 
 def _one(stage: world.Stage, run: Run, options: RecoveryOptions, verb: str) -> RunRecovered:
@@ -126,8 +147,10 @@ def _one(stage: world.Stage, run: Run, options: RecoveryOptions, verb: str) -> R
         say(f"warning: {note}")
     if options.dry_run:
         return RunRecovered(run=run.id, started=(), outcome=would_execute(prepared), aborting=wanted.aborting)
+    began = stage.clock.now()
     done = brought(stage.cluster, stage.runs, stage.clock, wanted, prepared, say, stage.dirs)
     found = done.verification
+    past_moves.keep_look(stage, found, began)
     for line in (*remarks.of_log_dirs(done.execution.log_dirs), *remarks.of_verification(found)):
         say(line)
     return RunRecovered(run=run.id, started=done.execution.started, outcome=verified(found), aborting=wanted.aborting)

@@ -1,1 +1,1 @@
-"""`kquota quota` and its commands, a folder each."""
+"""`kquota quota` and its commands."""

@@ -1,25 +1,31 @@
-"""Shared by `quota export`, `diff` and `apply`: the cluster, the document, and the changes that it makes."""
+"""Shared by `quota export`, `diff` and `apply`: the document, the quotas and throttles of a cluster, its changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from kquota import text_file
+from kquota.addresses import is_ip_or_host
 from kquota.cli import world
 from kquota.cli.connection import Connection
-from kquota.cli.hosts import is_ip_or_host
-from kquota.cli.quota import throttles
-from kquota.errors import Invalid
-from kquota.quota import actions, document
-from kquota.quota.change import QuotaChange
-from kquota.quota.difference import Difference, difference
-from kquota.quota.document import Document
+from kquota.errors import Invalid, KquotaError, Unreachable
+from kquota.quota import actions as quota_actions
+from kquota.quota import document_text
+from kquota.quota.difference import Difference, Throttling, difference
+from kquota.quota.document import Document, Throttles
+from kquota.quota.limits import QuotaChange
 from kquota.quota.port import Principals
+from kquota.settings import actions, ignored
 from kquota.settings.port import Configs
+from kquota.settings.resource import BROKERS, THROTTLE_KEYS, TOPICS, Entry, Kind, Resource
 from kquota.terms import WIRE_DEFAULT
+
+_KINDS: Final[tuple[Kind, ...]] = (BROKERS, TOPICS)
+"""The kinds of resources that have throttles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +47,14 @@ def opened(connection: Connection, *, with_configs: bool) -> Iterator[QuotaClust
 def read(file: Path, *, prune: bool) -> Document:
     """The document in a file, checked before any connection. Raises Invalid."""
     text, name = text_file.read(file, "a document of quotas")
-    found = document.read(text, name)
+    found = document_text.read(text, name)
     if prune and found.owns is None:
         raise Invalid("--prune needs `owns: [patterns]` in the document, which states what may be removed")
     for entity, limits in found.limits.items():
         if isinstance(entity.ip, str) and limits and not is_ip_or_host(entity.ip):
             raise Invalid(
-                f"{name}: {entity}: neither an IP address nor a resolvable host. A broker that cannot resolve it may "
-                "not start"
+                f"{name}: {entity}: neither an IP address nor a resolvable host. A broker that cannot resolve it can "
+                "fail to start"
             )
     if any(of == WIRE_DEFAULT for entity in found.limits for _, of in entity.parts()):
         world.warn(
@@ -60,20 +66,20 @@ def read(file: Path, *, prune: bool) -> Document:
 def compare(cluster: QuotaCluster, wanted: Document, *, prune: bool) -> Difference:
     """The changes that the document makes. Raises Refused and Invalid for a document that cannot be applied."""
     cluster.quotas.must_carry(wanted.limits)
-    held = {} if cluster.configs is None else throttles.of(cluster.configs, wanted.throttles)
+    held = {} if cluster.configs is None else _throttles_of(cluster.configs, wanted.throttles)
     return difference(wanted, cluster.quotas.everything(), prune=prune, throttles=held)
 
 
 def warn_of(cluster: QuotaCluster, found: Difference) -> None:
     """Warn of changes that may be a mistake. Raises Refused for a change that these brokers would store and ignore."""
-    warnings = [*_warnings(cluster.quotas, found)]
+    warnings = [*_warnings_of_quotas(cluster.quotas, found)]
     if cluster.configs is not None:
-        warnings += throttles.warnings(cluster.configs, found.throttlings)
+        warnings += _warnings_of_throttles(cluster.configs, found.throttlings)
     for line in warnings:
         world.warn(line)
 
 
-def _warnings(port: Principals, found: Difference) -> Iterator[str]:
+def _warnings_of_quotas(port: Principals, found: Difference) -> Iterator[str]:
     """Warnings for each key that these brokers may not know."""
     first: dict[str, QuotaChange] = {}
     for replacement in found.replacements:
@@ -81,4 +87,55 @@ def _warnings(port: Principals, found: Difference) -> Iterator[str]:
             if new is not None and key not in first:
                 first[key] = QuotaChange(entity=replacement.entity, add={key: new})
     for change in first.values():
-        yield from actions.must_take_effect(port, change)
+        yield from quota_actions.must_take_effect(port, change)
+
+
+def every_throttle(configs: Configs) -> Throttles:
+    """All throttles that are set. Raises Unreachable if a live broker does not report its own."""
+    found: dict[Resource, Mapping[str, str]] = {}
+    for kind in _KINDS:
+        described, lost = actions.describe_all(configs, kind)
+        if lost:
+            raise lost[0]
+        for resource, entries in described.items():
+            if held := _held(resource, entries):
+                found[resource] = held
+    return found
+
+
+def _throttles_of(configs: Configs, named: Iterable[Resource]) -> Throttles:
+    """The throttles of the named resources. Raises Refused for a missing topic and a broker that is not alive."""
+    return {resource: _held(resource, actions.entries(configs, resource)) for resource in named}
+
+
+def _warnings_of_throttles(configs: Configs, throttlings: Iterable[Throttling]) -> list[str]:
+    """Warnings about possible mistakes. Raises Refused for values that these brokers store and ignore."""
+    release = configs.release()
+    told = [line for throttling in throttlings for line in ignored.must_take_effect(throttling.change, release)]
+    return list(dict.fromkeys(told))
+
+
+def write_throttles(configs: Configs, throttlings: Sequence[Throttling]) -> dict[Resource, str]:
+    """Write each independently and read it back. Returns the reasons for those that were not written."""
+    undone: dict[Resource, str] = {}
+    for place, throttling in enumerate(throttlings):
+        try:
+            actions.alter(configs, throttling.change, world.until_seen())
+        except Unreachable as error:
+            undone[throttling.entity] = f"unknown: {error}"
+            return undone | {left.entity: "not sent" for left in throttlings[place + 1 :]}
+        except KquotaError as error:
+            undone[throttling.entity] = str(error)
+    return undone
+
+
+def _held(resource: Resource, entries: Iterable[Entry]) -> dict[str, str]:
+    """The throttles set on this resource itself. A deleted rate that 4.3.1 still reports has no synonym."""
+    return {
+        entry.key: entry.value
+        for entry in entries
+        if entry.key in THROTTLE_KEYS[resource.kind]
+        and entry.dynamic
+        and entry.value
+        and (entry.synonyms or resource.kind == TOPICS)
+    }

@@ -1,20 +1,23 @@
-"""Sentences of `quota explain` and `quota probe`: a client, a limit, the answer for a key; at most 80 columns."""
+"""The text of `quota explain`: clients, limits and reasons, at most 80 columns. `quota probe` has parts of it."""
 
 from __future__ import annotations
 
 import math
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kquota.cli.contract import printable
-from kquota.measure import human_rate
-from kquota.quota.capacity import Capacity
-from kquota.quota.explain import KeyAnswer
+from kquota.list_text import few
+from kquota.measure import human_bytes, human_duration, human_rate
+from kquota.quota.capacity import AS_SHIPPED, Capacity
+from kquota.quota.entity import Entity
+from kquota.quota.explain import Explanation, KeyAnswer
 from kquota.quota.limits import plain
-from kquota.quota.precedence import Client
+from kquota.quota.precedence import LEVELS, Client, LevelPart, LevelState, Rung
 from kquota.quota_keys import QUOTA_KEYS, Model
+from kquota.terms import IPS
 
 WIDTH: Final = 80
 _INDENT: Final = " " * 11
@@ -66,3 +69,176 @@ def wrapped(head: str, line: str, indent: str = _INDENT) -> Iterator[str]:
         break_on_hyphens=False,
     )
     yield from (one.replace("\0", " ") for one in lines)
+
+
+_MOST_NAMED: Final = 5
+_NO_BROKERS: Final = "only brokers report it, over --bootstrap-server and with the right to DescribeConfigs"
+EXEMPT: Final = (
+    "never counted: fetches of followers, WriteTxnMarkers, requests between brokers and the controller (they need"
+    " ClusterAction), and producing with acks=0"
+)
+"""KIP-124 as shipped: requests that KafkaApis and ControllerApis answer without the request quota."""
+
+
+def reasons(explained: Explanation) -> Iterator[str]:
+    """At most 80 columns: one line for each key, then the reason for each limit and the clients that share it."""
+    if explained.client is not None:
+        yield from wrapped("", whom(explained.client))
+    if explained.ip is not None:
+        yield f"connections from {explained.ip}"
+    yield ""
+    for answer in explained.answers:
+        yield from wrapped("", headline(answer, explained.cluster), indent="  ")
+    if any(answer.exceptions for answer in explained.answers):
+        yield ""
+        yield "Other limits may apply to clients that quotas name: see `except` below."
+    if (callback := explained.cluster.callback) is not None:
+        yield ""
+        yield from wrapped(
+            "",
+            f"The brokers have client.quota.callback.class={callback}, which decides and may apply other limits.",
+            indent="  ",
+        )
+    elif explained.client is not None and not explained.cluster.told:
+        static = " or ".join(row.static for row in QUOTA_KEYS.values() if row.static is not None)
+        yield ""
+        yield from wrapped(
+            "",
+            "Unknown: whether the brokers have a client.quota.callback.class, which decides instead of Kafka, or"
+            f" (before Kafka 3.0) a {static}; {_NO_BROKERS}.",
+            indent="  ",
+        )
+    for answer in explained.answers:
+        if answer.limit is not None or answer.exceptions or any(rung.value is not None for rung in answer.rungs):
+            yield ""
+            yield answer.key
+            yield from _why(answer, explained)
+
+
+def _why(answer: KeyAnswer, explained: Explanation) -> Iterator[str]:
+    cluster, won = explained.cluster, answer.winner
+    yield from wrapped("why", _reason(answer, explained.client))
+    if answer.limit is not None and not (math.isfinite(answer.limit) and answer.limit > 0):
+        yield from wrapped(
+            "warning", "this is not a valid rate, and brokers do not enforce it as one. Set a rate, or remove it"
+        )
+    elif answer.limit is not None:
+        yield from wrapped("cluster", _in_the_cluster(answer, cluster))
+        bucket = "one bucket, in the controller" if answer.row.model is Model.BUCKET else "a bucket on each broker"
+        yield from wrapped("shared", f"{bucket}: {answer.shared}")
+        yield from _burst(answer, cluster)
+        if answer.row.model is Model.SHARE:
+            yield from wrapped("exempt", EXEMPT)
+    if answer.exceptions:
+        yield from wrapped("except", _exceptions(answer.exceptions))
+    if IPS in answer.row.entity_types and explained.unresolved:
+        names = ", ".join(map(repr, explained.unresolved[:_MOST_NAMED]))
+        yield from wrapped("unknown", f"whether {names} is this IP, because each broker resolves names itself")
+    width = max(len(level(rung, answer)) for rung in answer.rungs)
+    head = "levels"
+    for rung in answer.rungs:
+        mark = ">" if rung is won else " "
+        yield f"  {head:<9}{mark} {rung.level}  {level(rung, answer):<{width}}  {_value(answer.key, rung)}".rstrip()
+        head = ""
+
+
+def _reason(answer: KeyAnswer, client: Client | None) -> str:
+    won = answer.winner
+    nameless = client is not None and client.client_id == ""
+    quirk = "a level with a client-id, even the default one, does not apply to a client without a client-id"
+    if won is None:
+        reason = "no limit is set on any level that applies"
+    elif won.level == 1:
+        reason = "level 1 takes precedence over all others"
+    else:
+        above = {2: "level 1", 3: "levels 1 and 2"}.get(won.level, f"levels 1 to {won.level - 1}")
+        reason = f"no limit applies on {above}, which would take precedence"
+    if shadowed := [str(rung.level) for rung in answer.rungs if rung.state is LevelState.SHADOWED]:
+        reason += f"; brokers ignore level{'s' * (len(shadowed) > 1)} {' and '.join(shadowed)}"
+    return f"{reason}; {quirk}" if nameless else reason
+
+
+def _in_the_cluster(answer: KeyAnswer, cluster: Capacity) -> str:
+    if answer.row.model is Model.BUCKET:
+        return "this limit is for the whole cluster, because only the controller counts mutations"
+    if cluster.size is None or answer.cluster is None:
+        return f"unknown: {_NO_BROKERS}"
+    brokers = "1 broker" if cluster.size == 1 else f"{cluster.size} brokers"
+    most = f"at most {amount(answer.key, answer.cluster)} on {brokers}; each broker counts separately"
+    return f"{most}; {_capacity(answer, cluster)}" if answer.row.model is Model.SHARE else most
+
+
+def _capacity(answer: KeyAnswer, cluster: Capacity) -> str:
+    """The share of a broker's threads (KIP-124); brokers may differ."""
+    brokers = cluster.brokers or ()
+    capacities = sorted(one.request_capacity for one in brokers if one.request_capacity is not None)
+    mosts = [one.request_most for one in brokers if one.request_most is not None]
+    if len(capacities) < len(brokers) or not capacities or answer.limit is None:
+        return "the capacity of a broker is unknown"
+    shares = [f"{100 * answer.limit / capacity:.3g}%" for capacity in capacities]
+    of = _range(f"{capacities[0]}%", f"{capacities[-1]}%")
+    has = f"100% is one thread, and a broker has {of}: (num.io.threads + num.network.threads) x 100"
+    if len(mosts) == len(brokers) and answer.limit > max(mosts):
+        return f"{has}, so this limits nothing"
+    return f"{has}, so this is {_range(shares[-1], shares[0])} of it"
+
+
+def _range(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
+
+
+def _burst(answer: KeyAnswer, cluster: Capacity) -> Iterator[str]:
+    if answer.row.model is Model.SHARE:
+        return
+    mutations = answer.row.model is Model.BUCKET
+    if answer.burst is None or answer.burst_seconds is None:
+        why = _no_mutation_window(answer, cluster) if mutations else _NO_BROKERS
+        yield from wrapped("burst", f"unknown: {why}")
+    elif mutations:
+        window = cluster.mutation_window
+        assert window is not None
+        yield from wrapped(
+            "burst",
+            f"{answer.burst:g} partitions at once = {plain(answer.limit or 0)}/s x {window.samples}"
+            f" (controller.quota.window.num) x {window.seconds} s (controller.quota.window.size.seconds); the "
+            "controller"
+            f" accepts requests while the bucket is not below 0, and an empty bucket is full after"
+            f" {human_duration(answer.burst_seconds)}",
+        )
+    else:
+        size = human_bytes(answer.burst) if answer.row.in_bytes else f"{answer.burst:g} {answer.row.counts}"
+        yield from wrapped(
+            "burst", f"{size} at once, then delays: brokers measure the rate over the last {answer.burst_seconds} s"
+        )
+
+
+def _no_mutation_window(answer: KeyAnswer, cluster: Capacity) -> str:
+    if not cluster.told:
+        return _NO_BROKERS
+    shipped = f"{AS_SHIPPED.samples} x {AS_SHIPPED.seconds} s"
+    example = f"with Kafka's defaults, {shipped}, it is {AS_SHIPPED.bucket_seconds * (answer.limit or 0):g} partitions"
+    return f"the controller.quota.window settings of the controllers decide, and brokers do not report them; {example}"
+
+
+def _exceptions(entities: Sequence[Entity]) -> str:
+    return f"another quota takes precedence for {few(entities, _MOST_NAMED)}; give both --user and --client-id"
+
+
+def level(rung: Rung, answer: KeyAnswer) -> str:
+    """A level in words: its entity, or the kind of entity that could be set there."""
+    if rung.entity is not None:
+        return str(rung.entity)
+    if len(answer.rungs) < len(LEVELS):
+        return "the ip"
+    words = {LevelPart.NAMED: "by name", LevelPart.DEFAULT: "default"}
+    pairs = zip(("user", "client"), LEVELS[rung.level - 1], strict=True)
+    return " ".join(f"{kind} {words[part]}" for kind, part in pairs if part in words)
+
+
+def _value(key: str, rung: Rung) -> str:
+    if rung.value is None:
+        return "-"
+    exact = plain(rung.value)
+    shown = amount(key, rung.value)
+    words = f"{shown} ({exact})" if QUOTA_KEYS[key].in_bytes and shown.partition(" ")[0] != exact else shown
+    return words if rung.state is LevelState.WINS else f"{words}, {rung.state.value}"

@@ -88,5 +88,5 @@ def cancelled(done: Cancellation, notes: tuple[str, ...]) -> Cancelled:
         log_dirs_waiting=replicas_told(done.log_dirs.waiting),
         verified=verified(found),
         notes=notes,
-        code=log_dirs_code(done.log_dirs) or (NOT_YET if found.pending or found.unknown else DONE),
+        code=log_dirs_code(done.log_dirs) or (NOT_YET if found.pending or found.unknown or found.unread else DONE),
     )

@@ -87,13 +87,19 @@ class ReassignOptions:
     replication_quota: Annotated[
         str | None, With(EXECUTE), value("replication-quota", "RATE", "KIP-73's name for --throttle.")
     ] = None
+    unthrottled: Annotated[
+        bool,
+        With(EXECUTE),
+        flag("unthrottled", "Confirm that the copies need no throttle, so that kquota prints no note."),
+    ] = False
     replica_alter_log_dirs_throttle: Annotated[
         str | None,
         With(EXECUTE, zookeeper=False),
         value(
             "replica-alter-log-dirs-throttle",
             "RATE",
-            "Limit for what each broker copies between its own log dirs, like --throttle. [default: no throttle]",
+            "Limit for what each broker copies between its own log dirs. --throttle does not limit these copies. "
+            "[default: no throttle]",
         ),
     ] = None
     throttle_whole_topics: Annotated[
@@ -108,7 +114,9 @@ class ReassignOptions:
         False
     )
     clear_all: Annotated[
-        bool, With(VERIFY), flag("clear-all", "Clear all throttles, whoever set them, as Kafka's --verify does.")
+        bool,
+        With(VERIFY),
+        flag("clear-all", "Clear all throttles, also those of other tools and users, as Kafka's --verify does."),
     ] = False
     additional: Annotated[
         bool,
@@ -130,7 +138,14 @@ class ReassignOptions:
         ),
     ] = None
     force: Annotated[
-        bool, With(EXECUTE, CANCEL), flag("force", "Do what kquota refuses as dangerous. The refusal names the danger.")
+        bool,
+        With(EXECUTE, CANCEL),
+        flag("force", "Run a command that kquota refuses as dangerous. The error names the danger."),
+    ] = False
+    wait: Annotated[
+        bool,
+        With(EXECUTE),
+        flag("wait", "Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle."),
     ] = False
     reason: Annotated[
         str | None, With(EXECUTE), value("reason", "TEXT", "The reason, for colleagues. `kquota move status` shows it.")
@@ -141,7 +156,6 @@ class ReassignOptions:
     state_dir: Annotated[
         Path | None,
         With(EXECUTE, VERIFY, CANCEL),
-        value("state-dir", "DIR", "Where runs are on record. [default: $XDG_STATE_HOME/kquota]"),
+        value("state-dir", "DIR", "Folder of the journals of runs. [default: $XDG_STATE_HOME/kquota]"),
     ] = None
     output: TableFormat = Output.text
-    bootstrap_controller: Annotated[str | None, typer.Option("--bootstrap-controller", hidden=True)] = None

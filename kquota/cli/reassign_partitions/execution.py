@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
-from kquota.cli import rates, world
+from kquota.cli import past_moves, rates, world
 from kquota.cli.contract import say, worded
+from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.output import Answer, hidden, key
 from kquota.cli.reassign_partitions import plan_option, remarks
 from kquota.cli.reassign_partitions.answer import Placed, ReplicaTold, log_dirs_code, plan_document, replicas_told
 from kquota.cli.reassign_partitions.command import ReassignOptions
-from kquota.cli.sampling import listed, sampled
-from kquota.cli.why_never import why_never
-from kquota.errors import Invalid, KquotaError, Refused
+from kquota.errors import Invalid, Refused
 from kquota.list_text import joined
 from kquota.measure import ByteRate, human_rate
-from kquota.pace.share import Pace, pace
+from kquota.pace.share import Pace
 from kquota.reassign import log_dirs, words
 from kquota.reassign.execution import Execution, carry_out
-from kquota.reassign.move_work import carried
-from kquota.reassign.moves import Move
 from kquota.reassign.plan import Plan
 from kquota.reassign.preparation import Asked, Prepared, prepare
 from kquota.settings.change import Change
 from kquota.sizes.port import LogDirs
 from kquota.terms import TopicPartition
-
-_GLANCE: Final = 0.3
-_LOOK: Final = 3.0
-"""Seconds of a measurement. A refusal needs the longer one, because clients write in bursts."""
 
 
 def run(at: world.Where, options: ReassignOptions) -> Executed | WouldExecute:
@@ -40,19 +32,21 @@ def run(at: world.Where, options: ReassignOptions) -> Executed | WouldExecute:
     hold = None if options.dry_run else world.Hold(doing="reassign-partitions --execute")
     with remarks.resumable(), world.staged(at, options.state_dir, hold) as stage:
         prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, asked, stage.dirs)
-        for note in prepared.notes:
-            say(f"warning: {note}")
-        if not asked.force:
-            _must_keep_up(stage.log_dirs, prepared, asked.throttle)
+        for line in _announced(prepared, asked, options):
+            say(line)
+        expected = None if asked.force else _must_keep_up(stage.log_dirs, prepared)
         if options.dry_run:
             return would_execute(prepared)
+        started = stage.clock.now()
         done = carry_out(prepared, say, stage.dirs, timeout)
+        past_moves.keep_start(stage, prepared, done, expected, started)
         record = None if done.run is None else stage.runs.place(done.run)
         alone = stage.runs.alone
     notes = [*remarks.of_execution(done, record)]
     if done.run is not None and alone is not None:
         notes.append(f"note: other hosts do not see this run: {worded(alone)}")
-    return executed(done, asked.throttle, asked.log_dir_throttle, record, tuple(notes))
+    applied = prepared.applied
+    return executed(done, applied.throttle, applied.log_dir_throttle, record, tuple(notes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,9 +145,9 @@ def executed(
 
 def _asked(options: ReassignOptions) -> Asked:
     throttle = _throttle(options)
+    if options.unthrottled and throttle is not None:
+        raise Invalid("--unthrottled and --throttle exclude each other: give one of them")
     log_dir_throttle = rates.any_throttle(options.replica_alter_log_dirs_throttle, "--replica-alter-log-dirs-throttle")
-    if log_dir_throttle is not None:
-        say(f"log dirs throttle: {_in_full(log_dir_throttle)} between the log dirs of every broker that takes part")
     return Asked(
         throttle=throttle,
         log_dir_throttle=log_dir_throttle,
@@ -172,53 +166,53 @@ def _throttle(options: ReassignOptions) -> ByteRate | None:
             raise Invalid("--replication-quota is KIP-73's name for --throttle: give one of them")
         text, option = options.replication_quota, "--replication-quota"
         say("note: --replication-quota is KIP-73's name for the option; Kafka shipped it as --throttle")
-    rate = rates.any_throttle(text, option)
-    if rate is not None:
-        say(f"throttle: {_in_full(rate)} into and out of every broker that takes part")
-    return rate
+    return rates.any_throttle(text, option)
+
+
+def _announced(prepared: Prepared, asked: Asked, options: ReassignOptions) -> Iterator[str]:
+    """What will be limited to which rate, and what will not. Raises Refused if a throttle would have to be removed."""
+    applied, run = prepared.applied, prepared.run
+    if applied.throttle is not None:
+        yield f"throttle: {_in_full(applied.throttle)} into and out of every broker that takes part"
+    if applied.log_dir_throttle is not None:
+        rate = _in_full(applied.log_dir_throttle)
+        yield f"log dirs throttle: {rate} between the log dirs of every broker that takes part"
+    yield from (f"warning: {note}" for note in prepared.notes)
+    if run is None:
+        return
+    if applied.throttle != asked.throttle:
+        within = "To limit moves between log dirs, give --replica-alter-log-dirs-throttle RATE"
+        more = f". {within}" if prepared.log_dirs and asked.log_dir_throttle is None else ""
+        yield f"note: --throttle is not set, because the plan copies nothing between brokers{more}"
+    if applied.log_dir_throttle != asked.log_dir_throttle:
+        yield ("note: --replica-alter-log-dirs-throttle is not set, because the plan moves nothing between log dirs")
+    if options.unthrottled and run.rate is not None:
+        raise Refused(
+            f"run {run.id} of this plan is throttled ({human_rate(run.rate)}), and --unthrottled does not remove a "
+            "throttle. Leave it out, or give a high --throttle RATE; nothing was written"
+        )
+    if run.rate is None and any(move.destinations for move in prepared.moving) and not _explicit(options):
+        yield (
+            "note: no throttle is given, so the copies use all the network and disk bandwidth that brokers have. Give "
+            "--throttle RATE to limit them, or --unthrottled if this is intended"
+        )
+
+
+def _explicit(options: ReassignOptions) -> bool:
+    return options.unthrottled or options.throttle is not None or options.replication_quota is not None
 
 
 def _in_full(rate: ByteRate) -> str:
     return f"{rate} bytes per second ({human_rate(rate)})"
 
 
-def _must_keep_up(log_dirs: LogDirs | None, prepared: Prepared, throttle: ByteRate | None) -> None:
-    """Raise Refused if a copy can never catch up under the throttle. Print a note if this is unknown."""
-    copies = [move for move in prepared.moving if move.destinations]
-    if throttle is None or not copies:
-        return
-    if log_dirs is None:
-        say(
-            "note: kquota did not check whether the copies can catch up, because ZooKeeper stores no sizes and no "
-            "write rates"
-        )
-        return
-    try:
-        expected = _expected_pace(log_dirs, prepared, copies, throttle, _GLANCE)
-        if expected.feasible is False:
-            say(f"the throttle seems too low; measuring write rates for {_LOOK:g} s ...")
-            expected = _expected_pace(log_dirs, prepared, copies, throttle, _LOOK)
-    except KquotaError as error:
-        say(f"warning: kquota could not check whether the copies can catch up: {worded(error)}")
-        return
-    if expected.feasible is None:
-        say("warning: kquota could not check whether the copies can catch up: some write rates could not be read")
-    if expected.feasible is False:
-        raise Refused(
-            f"under this throttle the move never ends: {why_never(expected)}. To start it anyway, give --force; "
-            "nothing was written"
-        )
-
-
-def _expected_pace(
-    log_dirs: LogDirs, prepared: Prepared, copies: Sequence[Move], throttle: ByteRate, seconds: float
-) -> Pace:
-    now = prepared.found.partitions
-    brokers = sorted({leader for move in copies if (leader := now[move.partition].leader) is not None})
-    topics = sorted({move.partition.topic for move in copies})
-    seen = sampled(log_dirs, listed(log_dirs, brokers, topics), seconds)
-    sizes = {r.partition: r.size for log_dir in seen.log_dirs for r in log_dir.replicas if r.leader}
-    return pace(carried(copies, now, sizes, seen.rates), throttle)
+def _must_keep_up(log_dirs: LogDirs | None, prepared: Prepared) -> Pace | None:
+    """Raise Refused if a copy can never catch up under the throttle of the run. Return the pace if it is known."""
+    rate = None if prepared.run is None else prepared.run.rate
+    if rate is None or (prepared.applied.throttle is None and not prepared.changes):
+        return None
+    copies = PacedCopies(moves=prepared.moving, partitions=prepared.found.partitions)
+    return must_keep_up(log_dirs, copies, rate)
 
 
 def _value(value: str | None) -> str:

@@ -123,7 +123,7 @@ def _partitions(found: Snapshot, topics: Collection[str], file: Path) -> dict[To
 
 
 def _log_dirs(at: world.Where, current: Plan, alive: Collection[BrokerId]) -> Mapping[ReplicaId, str]:
-    """Return the log dirs of the replicas, as far as brokers report them. ZooKeeper does not know them."""
+    """Return the log dirs of the replicas, as far as brokers report them. ZooKeeper does not store them."""
     holders = {broker for replicas in current.targets.values() for broker in replicas} & set(alive)
     if at.zookeeper is not None:
         return {}
@@ -165,7 +165,7 @@ def parse_topics(text: str, where: str) -> tuple[str, ...]:
     entries = value.field("topics")
     topics = [_topic_name(entry.field("topic")) for entry in entries.items()]
     if not topics:
-        raise entries.wrong(f"contains no topic; write for example {_TOPICS_EXAMPLE}")
+        raise entries.wrong(f"contains no topic. Example: {_TOPICS_EXAMPLE}")
     if twice := strict_json.repeated(topics):
         raise entries.wrong(f"List of topics to reassign contains duplicate entries: [{', '.join(twice)}]")
     return tuple(sorted(topics))

@@ -50,8 +50,7 @@ class MovesShown(Answer):
 def run(at: world.Where, _: ReassignOptions) -> MovesShown:
     """Read the running moves, and the recorded run of each."""
     notes = []
-    with world.moves(at, None) as (cluster, runs):
-        found = cluster.snapshot(()).running
+    with world.running(at) as (found, runs):
         try:
             open_runs = runs.unfinished()
         except KquotaError as error:

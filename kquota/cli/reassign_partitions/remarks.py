@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kquota.cli.contract import say
 from kquota.cli.suggestion import suggested
-from kquota.list_text import few
+from kquota.list_text import few, named_brokers
 from kquota.reassign import log_dirs
 from kquota.reassign.progress import Progress
 from kquota.reassign.verification import Verification, named
@@ -64,12 +64,19 @@ def of_verification(found: Verification) -> Iterator[str]:
             f"error: {len(found.waiting)} partitions{run} were never submitted, because kquota was interrupted. "
             f"{suggested('move resume')} continues the run, and {suggested('move abort')} undoes it"
         )
+    elif found.undone is not None:
+        yield (
+            f"error: run {found.undone.id} of this plan was undone, so the partitions have their previous "
+            "replicas. This plan needs no further --verify"
+        )
     elif found.verdict is Progress.ELSEWHERE:
         if gone := [s.partition for s in found.statuses if s.progress is Progress.ELSEWHERE and not s.replicas]:
             yield f"deleted: {few(gone, _SHOWN)}"
         yield f"error: the moves have ended, but only {count}. Execute the plan again, or correct it"
     if found.verdict is Progress.IN_PROGRESS:
         back = "it then restores the throttle"
+        if found.run is not None and not found.run.taken:
+            back = "it then ends the run"
         if found.run is None:
             back = "no run of it is recorded here, so it removes only list entries that the plan proves to be its own"
         yield f"{count}. Run --verify again until it exits with 0: {back}"
@@ -83,6 +90,11 @@ def _of_restored(found: Verification) -> Iterator[str]:
     yield from found.notes
     for setting, why in sorted(found.pending.items()):
         yield f"warning: {setting} is not restored yet ({why}). Run --verify again"
+    if found.unread:
+        yield (
+            f"error: {named_brokers(found.unread)}: not alive, so the throttle rates are unknown, and no run of this "
+            f"plan is recorded here. {suggested('throttle doctor --fix')} removes them if nothing needs them"
+        )
     if found.unknown:
         values = ",".join(dict.fromkeys(found.unknown.values()))
         yield (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Final
 
 from kquota.cli import actions, world
@@ -29,23 +29,33 @@ MODULES: Final[Mapping[str, str]] = {
 """Only the module of the action is imported, because --list needs a third of the imports of --execute."""
 
 
-def run(options: ReassignOptions) -> Answer:
+_BOTH: Final = "Please don't specify both --bootstrap-server and --bootstrap-controller"
+
+
+def run(options: ReassignOptions) -> Answer | Generator[Answer]:
     """Run the action. Raises Invalid, in Kafka's words, for options that cannot be combined."""
     asked = _action(options)
-    at = world.where(options.connection)
+    at = world.where(options.connection, alone=_BOTH)
     if at.zookeeper is not None:
         _must_work_through_zookeeper(options, asked)
-    work = importlib.import_module(f"kquota.cli.reassign_partitions.{MODULES[asked]}")
-    answer: Answer = work.run(at, options)
+    module = "waiting" if options.wait else MODULES[asked]
+    work = importlib.import_module(f"kquota.cli.reassign_partitions.{module}")
+    answer: Answer | Generator[Answer] = work.run(at, options)
     return answer
 
 
 def _action(options: ReassignOptions) -> str:
     asked = actions.action(options, ACTIONS, tables=(LIST,))
-    if options.bootstrap_controller is not None:
-        raise Invalid(
-            "--bootstrap-controller is not supported, because kquota connects to brokers: give --bootstrap-server"
-        )
+    if options.connection.bootstrap_controller is not None and options.connection.bootstrap_server is None:
+        if asked == CANCEL:
+            raise Invalid(
+                "--bootstrap-controller: kquota cannot cancel moves without the brokers, because only they report "
+                "replicas in sync. Use --bootstrap-server"
+            )
+        if asked != LIST:
+            raise Invalid(
+                f'Option "[bootstrap-controller]" can\'t be used with action "[{asked}]": use --bootstrap-server'
+            )
     return asked
 
 

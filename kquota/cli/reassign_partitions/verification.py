@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kquota.cli import world
+from kquota.cli import past_moves, world
 from kquota.cli.contract import DONE, FAILED, NOT_YET
 from kquota.cli.output import Answer, Part, hidden, spread
 from kquota.cli.reassign_partitions import plan_option, remarks
@@ -32,7 +32,9 @@ def run(at: world.Where, options: ReassignOptions) -> Verified:
         found = unless_it_writes(*ports) if looks else None
         if found is None:
             with stage.hold():
+                began = stage.clock.now()
                 found = verify(*ports, preserve=options.preserve_throttles, clear_all=options.clear_all)
+                past_moves.keep_look(stage, found, began)
     return verified(found, tuple(remarks.of_verification(found)))
 
 
@@ -88,6 +90,7 @@ class Verified(Answer):
     pending: tuple[PendingRestore, ...]
     waiting: tuple[TopicPartition, ...]
     unknown: tuple[UnknownThrottle, ...]
+    unread_brokers: tuple[BrokerId, ...]
 
     def text(self) -> Iterator[str]:
         yield from words.status_lines(self.found.statuses).split("\n")
@@ -97,7 +100,8 @@ class Verified(Answer):
 
 def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
     """Return the answer. Exit code: 0 done, 8 moving, pending or unknown, 1 ended elsewhere."""
-    code = NOT_YET if found.pending or found.unknown or found.verdict is Progress.IN_PROGRESS else DONE
+    left = found.pending or found.unknown or found.unread
+    code = NOT_YET if left or found.verdict is Progress.IN_PROGRESS else DONE
     partitions = (
         PartitionShown(partition=one.partition, status=one.progress, replicas=one.replicas, target=one.target)
         for one in found.statuses
@@ -121,6 +125,7 @@ def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
         pending=tuple(PendingRestore(setting=setting, why=why) for setting, why in sorted(found.pending.items())),
         waiting=found.waiting,
         unknown=tuple(UnknownThrottle(setting=s, value=value) for s, value in sorted(found.unknown.items())),
+        unread_brokers=found.unread,
         notes=notes,
         code=FAILED if found.verdict is Progress.ELSEWHERE else code,
     )

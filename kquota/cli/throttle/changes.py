@@ -11,6 +11,7 @@ from kquota.reassign.throttle_writes import Released
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
+from kquota.terms import BrokerId
 from kquota.throttle.standing import order, written
 
 
@@ -50,3 +51,9 @@ def remaining(released: Released) -> Iterator[str]:
     yield from released.notes
     for setting, why in sorted(released.pending.items()):
         yield f"warning: {setting} is not restored yet ({why}). Run the same command again"
+
+
+def cleared_of(brokers: Iterable[BrokerId], released: Released) -> tuple[BrokerId, ...]:
+    """Return the dead brokers that have nothing pending: the controllers accepted that their rates are unset."""
+    left = {setting.name for setting in released.pending}
+    return tuple(broker for broker in brokers if str(broker) not in left)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kquota.cli import world
 from kquota.cli.contract import say, worded
 from kquota.errors import Unreachable
 from kquota.list_text import named_brokers
 from kquota.measure import human_rate
+from kquota.terms import BrokerId
 from kquota.throttle import actions
 from kquota.throttle.port import Ports
 from kquota.throttle.standing import Standing
@@ -30,9 +31,9 @@ def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | 
         return None
 
 
-def unread(standing: Standing) -> Iterator[str]:
-    """Warn about brokers whose rates could not be read, because unknown does not mean unset."""
-    if brokers := standing.unread:
+def unread(standing: Standing, cleared: Sequence[BrokerId] = ()) -> Iterator[str]:
+    """Warn about brokers whose rates could not be read, because unknown does not mean unset. Not about `cleared`."""
+    if brokers := [broker for broker in standing.unread if broker not in cleared]:
         its, it_is = ("its", "it is") if len(brokers) == 1 else ("their", "they are")
         yield (
             f"warning: {named_brokers(brokers)} did not answer, so {its} throttle rates are unknown. "

@@ -1,14 +1,31 @@
-"""`kquota topics`: check the options, then list, describe or change topics."""
+"""`kquota topics`: check the options, then list, describe or change topics, and wait for the mutation quota."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator, Sequence
+from typing import Final
 
 from kquota.cli import actions, world
+from kquota.cli.contract import say
+from kquota.cli.list_options import Line, topics_in
 from kquota.cli.output import Answer
-from kquota.cli.topics import listing, mutations
-from kquota.cli.topics.command import ACTIONS, CREATE, DESCRIBE, READS, REPORTS, WRITES, TopicsOptions
-from kquota.errors import Invalid
+from kquota.cli.progress import waiting
+from kquota.cli.topics.command import ACTIONS, ALTER, CREATE, DESCRIBE, READS, REPORTS, WRITES, TopicsOptions
+from kquota.cli.topics.listing import listed, matching, must_match
+from kquota.cli.topics.results import ChangedTopics, changed, complaints, exit_code, interrupted, planned
+from kquota.errors import Invalid, Refused
+from kquota.library import Cluster
+from kquota.measure import duration
+from kquota.mutation import naming
+from kquota.mutation.actions import MutationWork, TopicOutcome, carry_out, work
+from kquota.mutation.admin import pace_of, with_partitions
+from kquota.mutation.port import EXISTS, MISSING, Topics
+from kquota.mutation.topic import Assignment, Creation, Deletion, Growth, Mutation
+
+_COLLIDE: Final = (
+    "warning: {}: topics with a period ('.') or underscore ('_') could collide in the names of metrics; "
+    "use either, but not both"
+)
 
 
 def run(options: TopicsOptions) -> Answer | Generator[Answer]:
@@ -16,8 +33,8 @@ def run(options: TopicsOptions) -> Answer | Generator[Answer]:
     asked = _action(options)
     at = world.where(options.connection)
     if asked in READS:
-        return listing.listed(at, options, describe=asked == DESCRIBE)
-    return mutations.mutate(at, options, asked)
+        return listed(at, options, describe=asked == DESCRIBE)
+    return _mutate(at, options, asked)
 
 
 def _action(options: TopicsOptions) -> str:
@@ -45,3 +62,148 @@ def _action(options: TopicsOptions) -> str:
     if asked == CREATE and options.replica_assignment is not None and options.partitions is not None:
         raise Invalid('Option "[replica-assignment]" can\'t be used with option "[partitions]"')
     return asked
+
+
+def _mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[ChangedTopics]:
+    """Check all topics, then send them. Rejected topics are sent again until --timeout.
+
+    It also answers when it is interrupted.
+    """
+    seconds = None if options.timeout is None else duration(options.timeout, "--timeout")
+    filed = [] if options.from_file is None else topics_in(options.from_file, "--from-file")
+    text = options.replica_assignment
+    assigned = None if text is None else naming.assignment(text, "--replica-assignment")
+    creations = _creations(options, filed, assigned) if asked == CREATE else []
+    counts = _counts(options, filed) if asked == ALTER else {}
+    work(creations)
+    with world.topics(at) as stage:
+        if asked == CREATE:
+            todo, there = _new(stage, options, creations)
+        else:
+            todo, there = _standing(stage.topics, options, [name for name, *_ in filed], counts, assigned)
+        if options.dry_run:
+            yield planned(todo, there, asked)
+            return
+        doing = work(todo, _already(options))
+        try:
+            outcomes = _done(stage, doing, options, seconds)
+        except KeyboardInterrupt:
+            outcomes = doing.standing()
+            yield changed(outcomes, there, options, asked, notes=tuple(interrupted(outcomes)))
+            raise
+    closing, code = tuple(complaints(outcomes, options)), exit_code(outcomes)
+    yield changed(outcomes, there, options, asked, closing_notes=closing, code=code)
+
+
+def _already(options: TopicsOptions) -> Collection[int]:
+    """Error codes that count as success, as in Kafka's tool: another client may make the same change meanwhile."""
+    return (EXISTS,) if options.if_not_exists else (MISSING,) if options.if_exists else ()
+
+
+def _done(stage: Cluster, doing: MutationWork, options: TopicsOptions, seconds: float | None) -> list[TopicOutcome]:
+    pace = pace_of(stage, len(doing.left), validate_only=options.validate_only)
+    with waiting(len(doing.left)) as show:
+        return carry_out(
+            stage.checked if options.validate_only else stage.topics,
+            world.SystemClock(),
+            doing,
+            pace,
+            seconds=stage.timeout if seconds is None else seconds,
+            retry=not options.no_retry_quota_violated,
+            told=lambda now, wait: show(len(now.outcomes), wait),
+        )
+
+
+def _creations(options: TopicsOptions, filed: Sequence[Line], assigned: Assignment | None) -> list[Creation]:
+    partitions = naming.count(options.partitions, "--partitions")
+    factor = naming.count(options.replication_factor, "--replication-factor", naming.MOST_REPLICAS)
+    configs = dict(_config(text) for text in options.config or ())
+    named = [(naming.name(topic, "--topic"), None, None) for topic in options.topic or ()]
+    found = []
+    for topic, own, own_factor in [*named, *filed]:
+        if naming.collide(topic):
+            say(_COLLIDE.format(topic))
+        found.append(
+            Creation(
+                topic=topic,
+                partitions=own or partitions,
+                replication_factor=own_factor or factor,
+                assignment=assigned,
+                configs=configs,
+            )
+        )
+    return found
+
+
+def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:
+    """The new total of partitions for each topic in the file; the empty name has that of `--topic`."""
+    partitions = naming.count(options.partitions, "--partitions")
+    if options.topic and partitions is None:
+        raise Invalid('Missing required argument "[partitions]"')
+    counts = {} if partitions is None else {"": partitions}
+    for topic, own, _ in filed:
+        if own is None and partitions is None:
+            raise Invalid(
+                f"{options.from_file}: {topic}: the number of partitions is missing. Write it after the name, or "
+                "give --partitions"
+            )
+        counts[topic] = own or partitions or 0
+    return counts
+
+
+def _config(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise Invalid(f"--config {text!r}: write KEY=VALUE")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Invalid(f"--config {key!r}: not valid UTF-8; check the shell's locale") from None
+    return key.strip(), value
+
+
+def _new(stage: Cluster, options: TopicsOptions, creations: Sequence[Creation]) -> tuple[Sequence[Mutation], list[str]]:
+    """The topics to create, and those that exist. Raises Refused, before anything is sent, if that is an error."""
+    names = {one.topic for one in creations}
+    there = [topic.name for topic in stage.topics.topics(None) if topic.name in names]
+    if there and not options.if_not_exists:
+        raise Refused(f"Topic '{there[0]}' already exists{_and_more(there)}; nothing was sent")
+    standing = set(there)
+    return with_partitions(stage, (one for one in creations if one.topic not in standing)), there
+
+
+def _standing(
+    topics: Topics, options: TopicsOptions, filed: Sequence[str], counts: dict[str, int], assigned: Assignment | None
+) -> tuple[list[Mutation], list[str]]:
+    """The topics to grow or delete, and those without change.
+
+    Raises Refused, before anything is sent, if one cannot be.
+    """
+    every = topics.topics(None)
+    found = matching(every, options.topic) if options.topic else []
+    must_match(options.topic, found, options.if_exists)
+    known = {topic.name: topic for topic in every}
+    if (missing := [name for name in filed if name not in known]) and not options.if_exists:
+        raise Refused(f"Topic '{missing[0]}' does not exist as expected{_and_more(missing)}; nothing was sent")
+    wanted = sorted({topic.name for topic in found} | (set(filed) & known.keys()))
+    if options.delete:
+        return [Deletion(topic=name, partitions=len(known[name].partitions)) for name in wanted], []
+    return _growths({name: (len(known[name].partitions), counts.get(name) or counts[""]) for name in wanted}, assigned)
+
+
+def _growths(wanted: dict[str, tuple[int, int]], assigned: Assignment | None) -> tuple[list[Mutation], list[str]]:
+    for topic, (now, total) in wanted.items():
+        if total < now:
+            raise Refused(f"topic {topic} has {now} partitions, and Kafka cannot remove partitions; nothing was sent")
+        if assigned is not None and len(assigned) != total:
+            raise Invalid(f"--replica-assignment lists {len(assigned)} partitions, and {topic} is to have {total}")
+    growths: list[Mutation] = []
+    for topic, (now, total) in wanted.items():
+        if total > now:
+            new = None if assigned is None else {n: replicas for n, replicas in assigned.items() if n >= now}
+            growths.append(Growth(topic=topic, partitions=total, now=now, assignment=new))
+    return growths, [topic for topic, (now, total) in wanted.items() if total == now]
+
+
+def _and_more(names: Sequence[str]) -> str:
+    return f" (and {len(names) - 1} more)" if len(names) > 1 else ""

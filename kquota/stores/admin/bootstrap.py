@@ -14,9 +14,9 @@ from kafka.net.selector import NetworkSelector
 
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.stores.admin.client import CLOSED, PatientManager, is_closed
-from kquota.stores.login import handshake
+from kquota.stores.login import listening
+from kquota.stores.login.arguments import ArgumentNames
 from kquota.stores.login.listening import addresses
-from kquota.stores.login.names import ArgumentNames
 
 Received: TypeAlias = tuple[bytes, Exception | None]
 
@@ -85,7 +85,11 @@ def _last_words_first(receive: Callable[[], Received]) -> Callable[[], Received]
 
 
 def first(
-    net: NetworkSelector, servers: Sequence[str], settings: Mapping[str, Any], give_up: float
+    net: NetworkSelector,
+    servers: Sequence[str],
+    settings: Mapping[str, Any],
+    give_up: float,
+    kind: type[Manager] = Manager,
 ) -> tuple[Manager, BaseException | None]:
     """Start a manager at the first server that answers. Returns it with None, or with an error for `failed`.
 
@@ -93,7 +97,7 @@ def first(
     """
     failures: list[BaseException] = []
     for index, server in enumerate(servers):
-        manager = Manager(net, bootstrap_servers=[server], **settings)
+        manager = kind(net, bootstrap_servers=[server], **settings)
         left = max(1.0, give_up - time.monotonic())
         failure = _started(net, manager, left / (len(servers) - index))
         if failure is None:
@@ -127,7 +131,7 @@ def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseExce
 
 def _is_final(error: BaseException) -> bool:
     """Return True if every other server of the cluster would fail in the same way."""
-    cause = handshake.cause(error)
+    cause = listening.cause(error)
     return isinstance(error, (KquotaError, *_LOGIN)) or (isinstance(cause, ssl.SSLError) and not is_closed(error))
 
 
@@ -143,21 +147,22 @@ def failed(
         return Refused(f"{where}: {_refused(error, option)}")
     if is_closed(error):
         return Unreachable(f"{where}: {_closed(bootstrap_server, protocol, names)}")
-    cause = handshake.cause(error)
-    if protocol.endswith("SSL") and cause is not None and (words := handshake.explained(cause)) is not None:
+    cause = listening.cause(error)
+    if protocol.endswith("SSL") and cause is not None and (words := listening.explained(cause)) is not None:
         look = "ssl.…" if isinstance(cause, ssl.SSLCertVerificationError) else "the port, security.protocol and ssl.…"
         return Unreachable(f"{where}: {words}; check {look} in {option}")
+    server = names.server
     if isinstance(error, _OUT_OF_TIME):
         return Unreachable(
-            f"{where}: no broker answered within {seconds:.0f} s. Check that this is the port of a broker"
+            f"{where}: no {server} answered within {seconds:.0f} s. Check that this is the port of a {server}"
         )
-    return Unreachable(f"{where}: no broker answered within {seconds:.0f} s ({phrase(error)})")
+    return Unreachable(f"{where}: no {server} answered within {seconds:.0f} s ({phrase(error)})")
 
 
 def _closed(bootstrap_server: str, protocol: str, names: ArgumentNames) -> str:
     option = names.command_config
     servers = addresses(bootstrap_server, names.bootstrap_server, option)
-    if not protocol.endswith("SSL") and handshake.speaks_tls(servers):
+    if not protocol.endswith("SSL") and listening.speaks_tls(servers):
         wanted = "SASL_SSL" if protocol.startswith("SASL") else "SSL or SASL_SSL"
         return f"the port speaks TLS, so set security.protocol={wanted} in {option}"
     return f"{CLOSED}. Check the port, and security.protocol ({protocol}) in {option}"

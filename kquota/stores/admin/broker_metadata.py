@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kafka.protocol.admin import DescribeClusterRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from kquota.errors import KquotaError
+from kquota.errors import KquotaError, Refused
 from kquota.stores.admin.connection import Wire
+from kquota.terms import BrokerId
 
+_WITH_FENCED: Final = 2
+"""The version of DescribeCluster that reports fenced brokers (KIP-1073)."""
 _NOT_YET: Final = (3, 5)
 """UNKNOWN_TOPIC_OR_PARTITION and LEADER_NOT_AVAILABLE. Partitions can also have the second one."""
 
@@ -26,6 +30,16 @@ class WireSight:
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=1)
         answers = self._wire.ask_each(dict.fromkeys(self._wire.brokers(), request))
         return sum(isinstance(a, KquotaError) or not _shows(a, wanted) for a in answers.values())
+
+
+def fenced(wire: Wire) -> frozenset[BrokerId]:
+    """Return the brokers that are registered and not alive. Empty before Kafka 4.0, which does not report them."""
+    request = DescribeClusterRequest(include_fenced_brokers=True, min_version=_WITH_FENCED)
+    try:
+        answer = wire.ask(request)
+    except Refused:
+        return frozenset()
+    return frozenset(BrokerId(broker.broker_id) for broker in answer.brokers if broker.is_fenced)
 
 
 def _shows(answer: Any, wanted: Mapping[str, int]) -> bool:

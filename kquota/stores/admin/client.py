@@ -15,7 +15,7 @@ from kafka import errors as kafka_errors
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
-from kquota.stores.login import handshake
+from kquota.stores.login import listening
 from kquota.stores.state.interrupt import deferred
 
 Throttled: TypeAlias = Callable[[float], None]
@@ -33,7 +33,7 @@ def is_closed(error: BaseException) -> bool:
 
     It may limit connections, be shutting down, or use another protocol.
     """
-    cause = handshake.cause(error)
+    cause = listening.cause(error)
     if isinstance(cause, ConnectionRefusedError):
         return False
     return "disconnected" in str(error) or isinstance(cause, ConnectionError) or "EOF" in str(cause)

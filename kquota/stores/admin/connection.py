@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from kafka import errors as kafka_errors
 from kafka.protocol.broker_version_data import BrokerVersionData
@@ -17,9 +17,9 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.stores.admin import bootstrap as start
 from kquota.stores.admin.client import CLOSED, Loop, Throttled, unheard
-from kquota.stores.login import handshake
+from kquota.stores.login import listening
+from kquota.stores.login.arguments import OF_A_PROGRAM, ArgumentNames
 from kquota.stores.login.listening import must_listen
-from kquota.stores.login.names import OF_A_PROGRAM, ArgumentNames
 from kquota.terms import BrokerId
 
 CLIENT_ID: Final = "kquota"
@@ -46,6 +46,8 @@ class Wire:
     Requests and answers are message classes of kafka-python. Only the modules of this package use them.
     """
 
+    MANAGER: ClassVar[type[start.Manager]] = start.Manager
+
     def __init__(
         self,
         bootstrap: str,
@@ -70,7 +72,9 @@ class Wire:
         give_up = time.monotonic() + deadline
         protocol = str(security.get("security_protocol", "PLAINTEXT"))
         self._tls = protocol.endswith("SSL")
-        servers = must_listen("Kafka broker", bootstrap, names.bootstrap_server, names.command_config, deadline)
+        servers = must_listen(
+            f"Kafka {names.server}", bootstrap, names.bootstrap_server, names.command_config, deadline
+        )
         ours: dict[str, Any] = {
             "client_id": CLIENT_ID,
             "client_software_name": "kquota",
@@ -82,7 +86,7 @@ class Wire:
         }
         self._oldest: tuple[int, ...] | None = None
         self._net = Loop()
-        self._manager, failure = start.first(self._net, servers, ours | dict(security), give_up)
+        self._manager, failure = start.first(self._net, servers, ours | dict(security), give_up, self.MANAGER)
         if failure is not None:
             self.close()
             raise start.failed(failure, bootstrap, protocol, deadline, names) from failure
@@ -162,17 +166,19 @@ class Wire:
         """Return the seconds for which `broker`, or every broker (None), accepts no request from us (KIP-219)."""
         return self._manager.muted(broker)
 
-    def ask_each(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any | KquotaError]:
+    def ask_each(
+        self, requests: Mapping[BrokerId, Any], seconds: float | None = None
+    ) -> dict[BrokerId, Any | KquotaError]:
         """Send each broker its request, all in flight together. An error takes the place of a missing answer.
 
-        Waits for muted connections (KIP-219).
+        Waits for muted connections (KIP-219). `seconds` is the same as for `ask`.
         """
-        give_up = time.monotonic() + self._patience
+        give_up = time.monotonic() + (self._patience if seconds is None else seconds)
         answers: dict[BrokerId, Any | kafka_errors.KafkaError] = {}
         left = dict(requests)
         self._look()
         while left:
-            answers |= self._net.run(self._together, left)
+            answers |= self._net.run(self._together, left, seconds)
             left = {b: r for b, r in left.items() if isinstance(answers[b], kafka_errors.NodeNotReadyError)}
             if time.monotonic() > give_up:
                 break
@@ -185,10 +191,12 @@ class Wire:
             for broker, answer in answers.items()
         }
 
-    async def _together(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any | kafka_errors.KafkaError]:
+    async def _together(
+        self, requests: Mapping[BrokerId, Any], seconds: float | None
+    ) -> dict[BrokerId, Any | kafka_errors.KafkaError]:
         answers: dict[BrokerId, Any | kafka_errors.KafkaError] = {}
         sent: dict[BrokerId, Awaitable[Any]] = {}
-        longest_ms = max(map(self._longest_ms, requests))
+        longest_ms = max(self._longest_ms(broker, seconds) for broker in requests)
         for broker, request in requests.items():
             try:
                 sent[broker] = self._manager.send(request, node_id=broker)
@@ -235,7 +243,7 @@ class Wire:
 
     def _explained(self, error: kafka_errors.KafkaError, request: Any, broker: BrokerId | None) -> KquotaError:
         name = type(request).__name__.removesuffix("Request")
-        where = f"Kafka at {self._bootstrap}" if broker is None else f"broker {broker}"
+        where = f"Kafka at {self._bootstrap}" if broker is None else f"{self._names.server} {broker}"
         if isinstance(error, kafka_errors.IncompatibleBrokerVersion):
             return Refused(
                 f"{where}: this release of Kafka does not support {name}; "
@@ -243,8 +251,8 @@ class Wire:
             )
         if isinstance(error, kafka_errors.NodeNotReadyError):
             return Unreachable(f"{where}: no answer to {name}: {CLOSED}")
-        cause = handshake.cause(error)
-        told = handshake.explained(cause) if cause is not None and self._tls else None
+        cause = listening.cause(error)
+        told = listening.explained(cause) if cause is not None and self._tls else None
         hint = ""
         if broker is None and isinstance(cause or error, (OSError, kafka_errors.KafkaConnectionError)):
             named = ", ".join(f"{known.host}:{known.port}" for known in list(self.brokers().values())[:_SHOWN])

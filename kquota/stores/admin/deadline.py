@@ -6,7 +6,7 @@ from typing import Final
 
 from kquota.errors import Unreachable
 from kquota.stores.admin.connection import Wire
-from kquota.stores.state.clock import now
+from kquota.stores.state.log import now
 from kquota.terms import BrokerId
 
 _REQUEST_SECONDS: Final = 5.0

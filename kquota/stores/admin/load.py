@@ -13,9 +13,8 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, Producer, TopicPartition
 
 from kquota.errors import KquotaError, Refused, Unreachable
-from kquota.probe.load import Load
-from kquota.probe.meter import Meter
-from kquota.probe.refusals import RefusedArgument
+from kquota.probe.load import Load, RefusedArgument
+from kquota.probe.verdict import Meter
 from kquota.stores.state.interrupt import deferred
 from kquota.terms import BrokerId
 

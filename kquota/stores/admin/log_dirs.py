@@ -13,9 +13,12 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kquota.errors import KquotaError, Refused
 from kquota.sizes.replica import LogDir, Replica
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
-_LATEST, _EARLIEST = -1, -2
+_LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
+_TIERED: Final = (3, 6)
+"""The first release with tiered topics (KIP-405). It added _EARLIEST_LOCAL to version 8 of ListOffsets."""
+_ASKED_LOCALLY: Final = 8
 # To a consumer (-1), only the leader answers. With this id, a follower reports the end of its own log.
 _DEBUGGING_REPLICA: Final = -2
 _CONSUMER: Final = -1
@@ -36,7 +39,8 @@ class WireLogDirs:
 
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
         """Ask for all topics and filter the answer, because a request for one topic must list its partitions."""
-        answers = self._answers({broker: DescribeLogDirsRequest(topics=None) for broker in brokers})
+        wanted: list[Any] | None = None if topics is None or topics else []
+        answers = self._answers({broker: DescribeLogDirsRequest(topics=wanted) for broker in brokers})
         racks = self.brokers()
         found = []
         for broker, answer in answers.items():
@@ -46,18 +50,21 @@ class WireLogDirs:
         return sorted(found, key=lambda log_dir: (log_dir.broker, log_dir.path))
 
     def detailed(self, log_dirs: list[LogDir]) -> list[LogDir]:
-        partitions = {replica.partition for log_dir in log_dirs for replica in log_dir.replicas}
-        states = self._states(partitions)
         held: dict[BrokerId, set[TopicPartition]] = defaultdict(set)
         for log_dir in log_dirs:
             held[log_dir.broker] |= {replica.partition for replica in log_dir.replicas if not replica.future}
+        # Without tiered topics, the local log is the whole log.
+        local = _EARLIEST_LOCAL if self._wire.oldest() >= _TIERED else _EARLIEST
+        # Asked first, because these offsets belong to the sizes, and the logs change.
         ends = self._list_offsets(held, _LATEST, _DEBUGGING_REPLICA)
+        local_starts = self._list_offsets(held, local, _DEBUGGING_REPLICA)
+        states = self._states({replica.partition for log_dir in log_dirs for replica in log_dir.replicas})
         starts = self._list_offsets(_led(states), _EARLIEST, _CONSUMER)
         return [
             replace(
                 log_dir,
                 replicas=tuple(
-                    _with_details(replica, log_dir.broker, states.get(replica.partition), starts, ends)
+                    _with_details(replica, log_dir.broker, states.get(replica.partition), starts, local_starts, ends)
                     for replica in log_dir.replicas
                 ),
             )
@@ -79,7 +86,7 @@ class WireLogDirs:
 
     def _list_offsets(
         self, held: Mapping[BrokerId, Collection[TopicPartition]], timestamp: int, replica_id: int
-    ) -> dict[tuple[BrokerId, TopicPartition], int]:
+    ) -> dict[ReplicaId, int]:
         answers = self._answers(
             {
                 broker: _list_offsets(partitions, timestamp, replica_id)
@@ -88,7 +95,7 @@ class WireLogDirs:
             }
         )
         return {
-            (broker, TopicPartition(topic.name, state.partition_index)): state.offset
+            (TopicPartition(topic.name, state.partition_index), broker): state.offset
             for broker, answer in answers.items()
             for topic in answer.topics
             for state in topic.partitions
@@ -123,6 +130,7 @@ def _log_dir(broker: BrokerId, rack: str | None, result: Any, topics: Collection
         volume_total=_told(result.total_bytes),
         volume_usable=_told(result.usable_bytes),
         replicas=tuple(sorted(replicas, key=lambda replica: (replica.partition, replica.future))),
+        cordoned=bool(result.is_cordoned),
     )
 
 
@@ -142,15 +150,17 @@ def _with_details(
     replica: Replica,
     broker: BrokerId,
     state: Any | None,
-    starts: Mapping[tuple[BrokerId, TopicPartition], int],
-    ends: Mapping[tuple[BrokerId, TopicPartition], int],
+    starts: Mapping[ReplicaId, int],
+    local_starts: Mapping[ReplicaId, int],
+    ends: Mapping[ReplicaId, int],
 ) -> Replica:
     if replica.future or state is None:
         return replica
     return replace(
         replica,
-        start_offset=starts.get((broker, replica.partition)),
-        end_offset=ends.get((broker, replica.partition)),
+        start_offset=starts.get((replica.partition, broker)),
+        local_start_offset=local_starts.get((replica.partition, broker)),
+        end_offset=ends.get((replica.partition, broker)),
         leader=state.leader_id == broker,
         in_sync=broker in state.isr_nodes,
     )
@@ -168,4 +178,5 @@ def _list_offsets(partitions: Collection[TopicPartition], timestamp: int, replic
         )
         for topic, numbers in of_topic.items()
     ]
-    return ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=topics, min_version=1)
+    oldest = _ASKED_LOCALLY if timestamp == _EARLIEST_LOCAL else 1
+    return ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=topics, min_version=oldest)

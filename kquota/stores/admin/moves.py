@@ -12,7 +12,7 @@ from kquota.errors import Refused, Unknown, Unreachable
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.port import Snapshot
 from kquota.stores.admin.connection import kafka_error
-from kquota.stores.admin.running import TIMEOUT_MS, ask_controller, moving
+from kquota.stores.admin.running import TIMEOUT_MS, ask_controller, in_motion, moving
 from kquota.stores.admin.settings import WireSettings
 from kquota.stores.state.topic_id import printed
 from kquota.terms import BrokerId, TopicPartition
@@ -45,7 +45,7 @@ class WireMoves(WireSettings):
         return Snapshot(
             racks={broker.id: broker.rack for broker in self._wire.brokers().values()},
             partitions=dict(sorted(partitions.items())),
-            running={name: _moving(state) for name, state in sorted(running.items())},
+            running={name: in_motion(state) for name, state in sorted(running.items())},
             topic_ids={t.name: known for t in answer.topics if not t.error_code and (known := printed(t.topic_id))},
         )
 
@@ -103,14 +103,6 @@ def _partition(state: Any, move: Any | None) -> PartitionReplicas:
         removing=_brokers(move.removing_replicas if move else ()),
         leader=BrokerId(state.leader_id) if state.leader_id >= 0 else None,
         isr=_brokers(state.isr_nodes),
-    )
-
-
-def _moving(move: Any) -> PartitionReplicas:
-    return PartitionReplicas(
-        replicas=_brokers(move.replicas),
-        adding=_brokers(move.adding_replicas),
-        removing=_brokers(move.removing_replicas),
     )
 
 

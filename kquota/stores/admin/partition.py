@@ -15,8 +15,7 @@ from kafka.protocol.producer import ProduceRequest
 from kquota.errors import NextStep, Refused, Unreachable
 from kquota.stores.admin.connection import Wire, kafka_error, was_sent
 from kquota.stores.admin.deadline import Deadline
-from kquota.stores.state.clock import now
-from kquota.stores.state.log import Forbidden
+from kquota.stores.state.log import Forbidden, now
 from kquota.terms import BrokerId
 
 ABSENT: Final = 3

@@ -12,11 +12,9 @@ from kafka.protocol.admin import (
 )
 
 from kquota.errors import Incomplete, Refused
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity, Every, Filter, Name
-from kquota.quota.limits import Limits
+from kquota.quota.limits import Limits, QuotaChange, Replacement, plain
 from kquota.quota.port import Scram
-from kquota.quota.replacement import Replacement
 from kquota.quota_keys import QUOTA_KEYS
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.terms import DEFAULT
@@ -35,11 +33,16 @@ _Entry = AlterClientQuotasRequest.EntryData
 
 
 class WireQuotas:
-    """Client quotas through the Admin API. `unreadable` is called for credentials that the broker does not return."""
+    """Client quotas through the Admin API.
+
+    `unreadable` is called for credentials that the broker does not return, and once for each quota of an entity type
+    that Kafka does not have, for example Redpanda's `client-id-prefix`. Such a quota is left out, and never changed.
+    """
 
     def __init__(self, wire: Wire, unreadable: Callable[[str], None] = lambda _: None) -> None:
         self._wire = wire
         self._unreadable = unreadable
+        self._named: set[str] = set()
 
     def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
         """Return the limits that one broker has in memory, which can lag behind the controller."""
@@ -95,7 +98,22 @@ class WireQuotas:
             if names.keys() <= {_USER, _CLIENT_ID, _IP}:
                 entity = Entity(user=names.get(_USER), client_id=names.get(_CLIENT_ID), ip=names.get(_IP))
                 found[entity] = {value.key: value.value for value in entry.values if value.key in QUOTA_KEYS}
+            else:
+                self._name(entry)
         return found
+
+    def _name(self, entry: Any) -> None:
+        """Report a quota of an unknown entity type, unless this connection has already reported it."""
+        parts = sorted((part.entity_type, part.entity_name) for part in entry.entity)
+        entity = " ".join(f"{kind} {'default' if name is None else repr(name)}" for kind, name in parts)
+        unknown = ", ".join(kind for kind, _ in parts if kind not in (_USER, _CLIENT_ID, _IP))
+        limits = ", ".join(f"{value.key}={plain(value.value)}" for value in entry.values)
+        if entity not in self._named:
+            self._named.add(entity)
+            self._unreadable(
+                f"quota of {entity} ({limits}): kquota does not know the entity type {unknown}. The quota is left out, "
+                "and kquota never changes it"
+            )
 
     def alter(self, changes: Sequence[QuotaChange]) -> None:
         """Send incremental changes: the broker changes only the given keys."""

@@ -8,17 +8,28 @@ from typing import Any, Final
 from kafka.protocol.admin import ListPartitionReassignmentsRequest
 
 from kquota.errors import Refused
+from kquota.reassign.moves import PartitionReplicas
 from kquota.stores.admin.connection import CONNECT_SECONDS, Wire, kafka_error
-from kquota.terms import TopicPartition
+from kquota.terms import BrokerId, TopicPartition
 
 NOT_CONTROLLER: Final = 41
 TIMEOUT_MS: Final = 30_000
+_LIST_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.1
 
 
 def moving(wire: Wire) -> dict[TopicPartition, Any]:
     """Return the controller's entry for each moving partition. Raises Unreachable, and Refused after an error."""
-    answer = ask_controller(wire, ListPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=None))
+    return listed(ask_controller(wire, everything(), _LIST_SECONDS))
+
+
+def everything() -> Any:
+    """Return the request for all running reassignments."""
+    return ListPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=None)
+
+
+def listed(answer: Any) -> dict[TopicPartition, Any]:
+    """Return the entry of each partition in an answer. Raises Refused after an error."""
     if answer.error_code:
         words = kafka_error(answer.error_code, answer.error_message)
         raise Refused(f"listing the running reassignments: the broker answered {words}")
@@ -29,11 +40,22 @@ def moving(wire: Wire) -> dict[TopicPartition, Any]:
     }
 
 
-def ask_controller(wire: Wire, request: Any) -> Any:
-    """Return the answer of the current controller. On KRaft, any broker forwards the request. Raises as `ask`."""
+def in_motion(entry: Any) -> PartitionReplicas:
+    """Return the replicas of an entry. The controller does not report the leader and the replicas in sync."""
+    replicas, adding, removing = (
+        tuple(map(BrokerId, ids)) for ids in (entry.replicas, entry.adding_replicas, entry.removing_replicas)
+    )
+    return PartitionReplicas(replicas=replicas, adding=adding, removing=removing)
+
+
+def ask_controller(wire: Wire, request: Any, seconds: float | None = None) -> Any:
+    """Return the answer of the current controller. On KRaft, any broker forwards the request. Raises as `ask`.
+
+    A broker that finds no controller keeps the request, so `seconds` can limit it as in `ask`.
+    """
     give_up = time.monotonic() + CONNECT_SECONDS
     while True:
-        answer = wire.ask(request, wire.controller)
+        answer = wire.ask(request, wire.controller, seconds)
         if answer.error_code != NOT_CONTROLLER or time.monotonic() > give_up:
             return answer
         time.sleep(_POLL_SECONDS)

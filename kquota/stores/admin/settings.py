@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kquota.errors import Conflict, KquotaError, Refused, Unknown, Unreachable
+from kquota.reassign.port import Overwritten
 from kquota.settings.change import Change
 from kquota.settings.resource import TOPICS, Resource, Setting
 from kquota.settings.throttled_lists import parts
 from kquota.stores.admin.configs import WireConfigs
-from kquota.stores.admin.connection import kafka_error
+from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.controller_configs import ControllerConfigs
+from kquota.stores.admin.controllers import must_be_active
 from kquota.stores.admin.requests import (
     APPEND,
     DELETE,
@@ -26,7 +29,7 @@ from kquota.stores.admin.requests import (
     describe_request,
     own_source,
 )
-from kquota.terms import MIN_IN_SYNC, SEEN_SECONDS
+from kquota.terms import MIN_IN_SYNC, SEEN_SECONDS, BrokerId
 
 _APPEND_IS_SOUND: Final = (3, 4)
 """Before this release, APPEND and SUBTRACT damage lists, and the broker then does not start again (seen on 2.8.2)."""
@@ -36,7 +39,50 @@ _SEEN_POLL_SECONDS: Final = 0.05
 
 
 class WireSettings(WireConfigs):
-    """Single values, changed only if they are unchanged: `MoveCluster.values` and `MoveCluster.change`."""
+    """Single values, changed only if they are unchanged: `MoveCluster.values`, `change` and `overwrite`."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        must_hold: Callable[[], None] = lambda: None,
+        controllers: Callable[[], ControllerConfigs] | None = None,
+    ) -> None:
+        """`must_hold` is the same as for WireConfigs. `controllers` connects to the controllers of KRaft."""
+        super().__init__(wire, must_hold)
+        self._controllers = controllers
+        self._reached = False
+        self._lost: Unreachable | Refused | None = None
+
+    def _found(self) -> ControllerConfigs:
+        """Connect to the controllers. A failure is remembered, because each attempt takes seconds."""
+        if self._controllers is None:
+            raise Unreachable("the controllers are not known")
+        if self._lost is not None:
+            raise self._lost
+        try:
+            return self._controllers()
+        except (Unreachable, Refused) as error:
+            self._lost = error
+            raise
+
+    def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
+        controllers = self._found()
+        self._wire.metadata([])
+        alive = self._wire.brokers()
+        errors: dict[Setting, KquotaError] = {}
+        sent: dict[Setting, Operation] = {}
+        for setting, value in values.items():
+            if BrokerId(int(setting.name)) in alive:
+                errors[setting] = Unreachable(f"broker {setting.name} is registered as alive, but did not answer")
+            else:
+                sent[setting] = (DELETE, None) if value is None else (SET, value)
+        keys = _keys(sent)
+        self._must_hold()
+        answers = controllers.altered({r: {key: sent[Setting(r, key)] for key in keys[r]} for r in keys})
+        for setting, operation_sent in sent.items():
+            if error := _error(setting, operation_sent, answers[setting.resource]):
+                errors[setting] = error
+        return Overwritten(by=controllers.active, errors=errors)
 
     def values(self, settings: Collection[Setting]) -> dict[Setting, str | None]:
         found: dict[Setting, str | None] = {}
@@ -58,6 +104,9 @@ class WireSettings(WireConfigs):
 
     def change(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
         """Read just before each write. A change in between is lost, except for lists since 3.4."""
+        if not self._reached:
+            must_be_active(self._wire)
+            self._reached = True
         now = self.values([change.setting for change in changes])
         incremental = any(c.setting.is_list for c in changes) and self._wire.oldest() >= _APPEND_IS_SOUND
         errors: dict[Setting, KquotaError] = {}
@@ -146,6 +195,8 @@ def _values(resource: Resource, answer: Any, keys: Iterable[str]) -> dict[Settin
 
 
 def _error(setting: Setting, sent: Operation, answer: Any | KquotaError) -> KquotaError | None:
+    if isinstance(answer, Refused):
+        return answer
     if isinstance(answer, KquotaError):
         # The broker answered a moment ago, so the request may have reached it.
         return Unknown(f"{answer}; it may have been written")

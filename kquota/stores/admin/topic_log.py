@@ -13,8 +13,7 @@ from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.deadline import Deadline
 from kquota.stores.admin.partition import ABSENT, NO_LEADER_YET, OUT_OF_ORDER, PartitionLog, Produced, leader
 from kquota.stores.admin.record_batch import Batch, decode, encode, following
-from kquota.stores.state.clock import now
-from kquota.stores.state.log import Entry, Item, Stale
+from kquota.stores.state.log import Entry, Item, Stale, now
 from kquota.stores.state.topic_id import printed
 
 SECONDS: Final = 15.0

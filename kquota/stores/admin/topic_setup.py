@@ -11,7 +11,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from kquota.errors import KquotaError, NextStep, QuotaViolatedException, Refused, StepFor, Unknown, Unreachable
 from kquota.mutation.port import EXISTS, Failure
-from kquota.mutation.request import Creation, Deletion, Mutation
+from kquota.mutation.topic import Creation, Deletion, Mutation
 from kquota.settings.resource import TOPICS, Resource
 from kquota.stores.admin.broker_metadata import WireSight
 from kquota.stores.admin.connection import Wire, kafka_error

@@ -14,8 +14,7 @@ from kafka.protocol.admin import (
 
 from kquota.errors import Refused
 from kquota.mutation.port import BatchResult, Failure
-from kquota.mutation.request import Assignment, Creation, Deletion, Growth, Mutation
-from kquota.mutation.topic import Partition, Topic
+from kquota.mutation.topic import Assignment, Creation, Deletion, Growth, Mutation, Partition, Topic
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.running import NOT_CONTROLLER, moving
 from kquota.stores.state.topic_id import printed
@@ -49,7 +48,7 @@ class WireTopics:
                 break
             # The controller has changed. Metadata has the new one.
             self._wire.metadata([])
-        outcomes = {result.name: _failure(result) for result in found}
+        outcomes = {result.name: failure(result) for result in found}
         return BatchResult(
             throttle_time_ms=answer.throttle_time_ms,
             outcomes={one.topic: outcomes.get(one.topic, _UNTOLD) for one in mutations},
@@ -139,7 +138,8 @@ def _results(answer: Any) -> Sequence[Any]:
     raise AssertionError("unreachable")
 
 
-def _failure(result: Any) -> Failure | None:
+def failure(result: Any) -> Failure | None:
+    """Return why one topic or partition of an answer failed, None if it did not."""
     if not result.error_code:
         return None
     message = getattr(result, "error_message", None)
@@ -148,7 +148,7 @@ def _failure(result: Any) -> Failure | None:
 
 def _topic(parts: Sequence[Any], moving: Mapping[TopicPartition, Any]) -> Topic:
     partitions = (
-        _partition(one, moving.get(TopicPartition(part.name, one.partition_index)))
+        partition_state(one, moving.get(TopicPartition(part.name, one.partition_index)))
         for part in parts
         for one in part.partitions or ()
     )
@@ -160,7 +160,8 @@ def _topic(parts: Sequence[Any], moving: Mapping[TopicPartition, Any]) -> Topic:
     )
 
 
-def _partition(told: Any, move: Any | None) -> Partition:
+def partition_state(told: Any, move: Any | None) -> Partition:
+    """Return a partition from its metadata, and from the controller's entry if it is moving."""
     return Partition(
         number=told.partition_index,
         leader=None if told.leader_id < 0 else BrokerId(told.leader_id),

@@ -173,7 +173,7 @@ def _reason(error: Any) -> str:
 
 
 def _why(error: OSError) -> str:
-    from kquota.stores.login.handshake import explained
+    from kquota.stores.login.listening import explained
 
     reason = getattr(error, "reason", error)
     if isinstance(reason, TimeoutError):

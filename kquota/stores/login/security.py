@@ -12,10 +12,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from kquota.errors import Invalid
 from kquota.stores.login import jaas, oauth
+from kquota.stores.login.arguments import OF_A_PROGRAM, listed, properties, tell_if_open
 from kquota.stores.login.jaas import Login
-from kquota.stores.login.names import OF_A_PROGRAM
 from kquota.stores.login.oauth import ClientCredentials, TokenFile, Tokens
-from kquota.stores.login.properties import listed, properties, tell_if_open
 from kquota.stores.login.tls import Tls, context, tls
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

@@ -11,8 +11,8 @@ from typing import Final
 
 from kquota.errors import Invalid
 from kquota.stores.login import keystores
+from kquota.stores.login.arguments import tell_if_open
 from kquota.stores.login.keystores import Identity, KeyPair, PemFile
-from kquota.stores.login.properties import tell_if_open
 
 PROTOCOLS: Final = ("TLSv1.2", "TLSv1.3")
 _OLD: Final = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")

@@ -8,11 +8,9 @@ from typing import Final
 
 from kquota.errors import Invalid
 from kquota.stores.login import jaas
+from kquota.stores.login.arguments import OF_A_PROGRAM, Access, ArgumentNames, Digest, listed, properties, tell_if_open
 from kquota.stores.login.jaas import Login
-from kquota.stores.login.names import OF_A_PROGRAM, ArgumentNames
-from kquota.stores.login.properties import listed, properties, tell_if_open
 from kquota.stores.login.tls import Tls, tls
-from kquota.stores.login.zookeeper_login import Access, Digest
 
 _KAFKA_OPTS: Final = "KAFKA_OPTS"
 _PREFIX: Final = "zookeeper.ssl."

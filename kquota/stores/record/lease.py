@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from kquota import durable
-from kquota.stores.state.clock import now
+from kquota.stores.state.log import now
 from kquota.stores.state.process import Holder, boot, holder_of
 
 FORMAT: Final = 1

@@ -1,13 +1,26 @@
-"""The port of a log that several hosts append to, one at a time: compare-and-append on a compacted topic."""
+"""The port of a log that several hosts append to, one at a time, and its clock.
+
+The implementation is compare-and-append on a compacted topic.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from kquota.errors import KquotaError, Refused
+
+_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Linux stops CLOCK_MONOTONIC during a suspend. macOS does not, and has no CLOCK_BOOTTIME."""
+
+
+def now() -> float:
+    """Return the seconds since a fixed moment. They never decrease."""
+    return time.clock_gettime(_CLOCK)
+
 
 Entry: TypeAlias = tuple[str, bytes | None]
 """A key and its value. None deletes the key: compaction then removes both."""

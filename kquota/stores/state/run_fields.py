@@ -16,6 +16,7 @@ from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan, of_record
 from kquota.reassign.run import Owner, Purpose, Run, Stamp
 from kquota.reassign.throttle import Taken
+from kquota.reassign.wave import MoveLimits
 from kquota.settings.rates import bytes_per_second
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
@@ -45,8 +46,9 @@ def is_run_id(text: object) -> bool:
 
 
 def written(run: Run) -> dict[str, Any]:
-    """Return every field of the run as a JSON value."""
-    return {name: write(getattr(run, name)) for name, (write, _) in _FIELDS.items()}
+    """Return the fields of the run as JSON values. A run without limits has no field for them."""
+    names = [name for name in _FIELDS if name != "limits" or run.limits]
+    return {name: _FIELDS[name].write(getattr(run, name)) for name in names}
 
 
 def changed(before: Run, after: Run) -> dict[str, Any]:
@@ -243,6 +245,14 @@ def _one_owner(document: Any) -> Owner | None:
     )
 
 
+def _limits(limits: MoveLimits) -> dict[str, int | None]:
+    return {field.name: getattr(limits, field.name) for field in fields(limits)}
+
+
+def _one_limits(document: Any) -> MoveLimits:
+    return MoveLimits(**{field.name: _rate(document[field.name]) for field in fields(MoveLimits)})
+
+
 class _Codec(NamedTuple):
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]
@@ -264,9 +274,10 @@ _FIELDS: Final[Mapping[str, _Codec]] = {
     "owner": _Codec(_owner, _one_owner),
     "reason": _Codec(_same, lambda text: None if text is None else _text(text)),
     "crowded": _Codec(bool, _flag),
+    "limits": _Codec(_limits, _one_limits),
 }
 """The functions that write and read each field of a run."""
-_SINCE_3: Final = ("owner", "reason", "crowded")
-"""The fields that a journal of version 2 does not have."""
+_SINCE_3: Final = ("owner", "reason", "crowded", "limits")
+"""The fields that a journal of version 2 does not have. The first journals of version 3 have no `limits`."""
 
 assert set(_FIELDS) | {"stamp"} == {field.name for field in fields(Run)}

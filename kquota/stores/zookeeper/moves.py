@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kquota.errors import Conflict, KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.moves import PartitionReplicas, Replicas
-from kquota.reassign.port import Snapshot
+from kquota.reassign.port import Overwritten, Snapshot
 from kquota.settings.change import Change
 from kquota.settings.resource import Resource, Setting
 from kquota.stores.zookeeper.configs import Fence, ZooKeeperConfigs, entity_path
@@ -68,6 +68,10 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         nodes = self._znodes.read_all(f"/config/{path}" for path in paths)
         configs = {path: config_in(nodes[f"/config/{path}"], path) for path in paths}
         return {setting: configs[entity_path(setting.resource)].get(setting.key) for setting in settings}
+
+    def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
+        """Raises Unreachable: ZooKeeper has no controllers of KRaft. `change` writes settings of dead brokers here."""
+        raise Unreachable(f"ZooKeeper has no controllers of KRaft to write {next(iter(values), 'nothing')}")
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
         """Write transactions that fail if a znode has changed since it was read.

@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from kquota.errors import Conflict, Invalid, Refused
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import EVERY, Entity, Every, Filter, Name
-from kquota.quota.limits import Limits, plain
+from kquota.quota.limits import Limits, QuotaChange, Replacement, plain
 from kquota.quota.port import Scram
-from kquota.quota.replacement import Replacement
 from kquota.quota_keys import quotas_of
 from kquota.stores.zookeeper.znode import LIVE_BROKERS, NOTIFICATIONS, Node, config_in, decoded, encoded
 from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes

@@ -13,10 +13,9 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import KazooState
 
 from kquota.errors import KquotaError, Unreachable
-from kquota.stores.login import handshake
+from kquota.stores.login import listening
+from kquota.stores.login.arguments import Access, ArgumentNames
 from kquota.stores.login.listening import addresses
-from kquota.stores.login.names import ArgumentNames
-from kquota.stores.login.zookeeper_login import Access
 
 _PROBE_AFTER: Final = 1.0
 """Seconds after which a silent server is probed for TLS."""
@@ -90,14 +89,14 @@ def _waited(
             break
         if handler is None and not asked and waited > _PROBE_AFTER:
             asked = True
-            if handshake.speaks_tls(servers):
+            if listening.speaks_tls(servers):
                 wanted = f"give {names.zk_tls_config_file}, or another port"
                 return Unreachable(f"ZooKeeper at {connect}: the port speaks TLS: {wanted}")
         if waited > deadline:
             break
     else:
         return None
-    words = handshake.explained(handler.failure) if handler is not None and handler.failure is not None else None
+    words = listening.explained(handler.failure) if handler is not None and handler.failure is not None else None
     if words is not None:
         return Unreachable(f"ZooKeeper at {connect}: {words}; check the port and {names.zk_tls_config_file}")
     return Unreachable(f"no ZooKeeper at {connect} within {deadline:.0f} s; check {names.zookeeper}")

@@ -15,8 +15,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import ACL
 
 from kquota.errors import Conflict, Refused, Unreachable
+from kquota.stores.login.arguments import Access
 from kquota.stores.login.listening import must_listen
-from kquota.stores.login.zookeeper_login import Access
 from kquota.stores.state.interrupt import deferred
 from kquota.stores.zookeeper import session
 from kquota.stores.zookeeper.znode import (

@@ -24,9 +24,12 @@ from kquota.quota.precedence import Client
 from kquota.stores.record.runs import RecordedRuns
 from kquota.stores.record.shared import Unshared
 from kquota.stores.state.doctor_memory import SightingsFile
+from kquota.stores.state.past_moves import PastMovesFile
 from kquota.stores.state.runs import RunFiles
 from kquota.terms import BrokerId
 from kquota.throttle.port import Ports
+from kquota.watch.observation import WatchPorts
+from tests.election.fake import MemoryElections
 from tests.hosts.stage import ClusterConfigs
 from tests.mutation.fake import FakeClock
 from tests.probe.fake import Controller
@@ -35,6 +38,7 @@ from tests.reassign.dirs_fake import MemoryDirs
 from tests.reassign.fake import MemoryCluster, Ticks
 from tests.settings.fake import FakeConfigs
 from tests.sizes.fake import FakeLogDirs
+from tests.watch.fake import CopyingCluster
 
 CLUSTER_ID = "cluster"
 
@@ -84,6 +88,7 @@ class InMemory:
     configs: FakeConfigs = field(default_factory=FakeConfigs)
     quotas: MemoryPrincipals = field(default_factory=MemoryPrincipals)
     topics: Controller = field(default_factory=lambda: Controller(clock=FakeClock()))
+    elections: MemoryElections = field(default_factory=MemoryElections)
 
     def __post_init__(self) -> None:
         self.clock = Ticks(self.topics.clock.sleep)
@@ -93,8 +98,11 @@ class InMemory:
         patch.setattr(world, "moves", self._moves)
         patch.setattr(world, "staged", self._staged)
         patch.setattr(world, "throttling", self._throttling)
+        patch.setattr(world, "watching", self._watching)
         patch.setattr(world, "configs", _opens(self.configs))
         patch.setattr(world, "log_dirs", _opens(self.logs))
+        patch.setattr(world, "elections", _opens(self.elections))
+        patch.setattr(world, "log_dirs_and_moves", _opens((self.logs, self.cluster)))
         patch.setattr(world, "quotas", self._quotas)
         patch.setattr(world, "topics", self.connected)
         patch.setattr(world, "logins", lambda at, _: Logins(self, at))
@@ -124,6 +132,7 @@ class InMemory:
                 cluster=self.cluster,
                 runs=runs,
                 clock=self.clock,  # type: ignore[arg-type]
+                past_moves=PastMovesFile(self.folder, CLUSTER_ID),
                 log_dirs=self.logs,
                 dirs=self.dirs,
             )
@@ -142,6 +151,12 @@ class InMemory:
                 clock=self.clock,
                 alone=runs.alone,
             )
+
+    @contextmanager
+    def _watching(self, at: world.Where, _state_dir: Path | None) -> Iterator[tuple[WatchPorts, RecordedRuns]]:
+        logs = self.cluster if isinstance(self.cluster, CopyingCluster) and at.zookeeper is None else None
+        runs = self._runs()
+        yield WatchPorts(cluster=self.cluster, runs=runs, logs=logs, clock=self.clock), runs
 
     @contextmanager
     def _quotas(self, _at: world.Where, _warned: Callable[[str], None] | None = None) -> Iterator[MemoryPrincipals]:

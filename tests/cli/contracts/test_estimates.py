@@ -6,20 +6,30 @@ The files `golden/contract-estimate-*.txt` hold the output. REWRITE_GOLDEN=1 wri
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kquota.cli.move.cordons import CordonShown
+from kquota.cli.move.estimate.report.page import page
+from kquota.cli.move.estimate.run import cordon_remarks
+from kquota.cli.move.log_dir_time import never
 from kquota.cli.output import document, text
+from kquota.pace.log_dir_copy import LogDirPace, LogDirWork
 from kquota.pace.work import Link
+from kquota.reassign.running_copies import MoveUnderWay, RunningCopy
 from kquota.sizes.bytes_in import BytesIn
+from kquota.sizes.replica import Cordon
+from kquota.terms import BrokerId, TopicPartition
 from tests.cli.contracts.transcript import Transcript
-from tests.cli.pages import MB, Case, ticket
+from tests.cli.pages import MB, Case, Page, ticket
 from tests.cli.run import Ran, kquota
 from tests.cli.test_explain import golden
 from tests.spark.rows import log_dirs, row, written
 
 TWO = tuple(Link(leader=1, destination=d, copies=1, bytes=91 * MB, writes=5.0 * MB) for d in (3, 4))
+ORDERS = TopicPartition("orders", 0)
 CASES = {
     "plain": Case(),
     "deadline": Case(throttle=None, deadline="10m"),
@@ -32,6 +42,25 @@ CASES = {
     "percentiles": Case(traffic=BytesIn(mean=3.0 * MB, low=1.0 * MB, high=5.0 * MB, peak=20.0 * MB)),
     "writes-unknown": Case(writes=None),
     "nothing-moves": Case(links=()),
+    "all-exist": Case(links=(), behind=1),
+    "only-removals": Case(links=(), running=MoveUnderWay(partitions=(ORDERS,), elsewhere=(), others=0, copies={})),
+    "running": Case(
+        links=(Link(leader=1, destination=3, copies=1, bytes=21 * MB, writes=3.0 * MB),),
+        running=MoveUnderWay(
+            partitions=(ORDERS,),
+            elsewhere=(TopicPartition("orders", 1),),
+            others=2,
+            copies={(ORDERS, BrokerId(3)): RunningCopy(copied=70 * MB, left=21 * MB)},
+        ),
+    ),
+    "running-unknown": Case(
+        running=MoveUnderWay(
+            partitions=(ORDERS,),
+            elsewhere=(),
+            others=0,
+            copies={(ORDERS, BrokerId(3)): RunningCopy(copied=None, left=None)},
+        ),
+    ),
 }
 
 
@@ -41,6 +70,61 @@ def test_the_text_and_the_json_of_an_estimate(name: str, case: Case) -> None:
     answer = ticket(case).answer
     told = text(answer) + document(answer)
     golden(f"contract-estimate-{name}", Ran(0 if answer.verdict.refused is None else 1, told, ""), "")
+
+
+WITHIN = (
+    LogDirPace(work=LogDirWork(broker=1, copies=2, bytes=500 * MB, writes=1.0 * MB), throttle=10 * MB),
+    LogDirPace(work=LogDirWork(broker=2, copies=1, bytes=40 * MB), throttle=10 * MB),
+    LogDirPace(work=LogDirWork(broker=3, copies=1, bytes=40 * MB, writes=0.0), throttle=None),
+    LogDirPace(work=LogDirWork(broker=4, copies=1, bytes=40 * MB, writes=20.0 * MB), throttle=10 * MB),
+)
+
+
+@pytest.mark.unit
+def test_the_text_and_the_json_of_moves_between_log_dirs() -> None:
+    cordon = CordonShown(broker=BrokerId(3), log_dirs=("/b",), whole=False)
+    answer = replace(ticket(Case(links=())).answer, log_dir_moves=WITHIN, cordoned=(cordon,))
+    seen = Page(page(replace(ticket(Case(links=())), answer=answer))).text[""]
+    assert "Nothing to move between brokers" in seen
+    assert "Log dirs of broker 1: 500 MB in 2 copies between its log dirs: about 62 s at 10 MB/s." in seen
+    golden("contract-estimate-log-dirs", Ran(0, text(answer) + document(answer), ""), "")
+    assert never(WITHIN[:3]) is None
+    assert never(WITHIN) == (
+        "the move can never finish: broker 4: 40 MB in 1 copy between its log dirs: never at 10 MB/s, because 20 MB/s "
+        "is written meanwhile. Give a higher --replica-alter-log-dirs-throttle"
+    )
+
+
+CORDONS = {
+    "another broker": (Cordon(broker=BrokerId(2), log_dirs=("/a",), whole=True), []),
+    "all log dirs of the destination": (
+        Cordon(broker=BrokerId(3), log_dirs=("/a", "/b"), whole=True),
+        [
+            "broker 3: all log dirs are cordoned (/a, /b), so move plan places no replica there",
+            "warning: the plan places 1 replica in cordoned log dirs: broker 3",
+        ],
+    ),
+    "one of several": (
+        Cordon(broker=BrokerId(3), log_dirs=("/a",), whole=False),
+        ["broker 3: new replicas go to other log dirs, because these are cordoned: /a"],
+    ),
+}
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(("cordon", "lines"), CORDONS.values(), ids=CORDONS)
+def test_the_warnings_about_cordoned_log_dirs(cordon: Cordon, lines: list[str]) -> None:
+    assert list(cordon_remarks([cordon], ticket(Case()).answer.measured)) == lines
+
+
+@pytest.mark.unit
+def test_a_plan_that_names_a_cordoned_log_dir_is_warned_about() -> None:
+    measured = ticket(Case()).answer.measured
+    named = replace(measured, arrivals=tuple(replace(arrival, log_dir="/a") for arrival in measured.arrivals))
+    cordon = Cordon(broker=BrokerId(3), log_dirs=("/a",), whole=False)
+    assert list(cordon_remarks([cordon], named))[1:] == [
+        "warning: the plan places 1 replica in cordoned log dirs: /a of broker 3"
+    ]
 
 
 def _inputs(folder: Path) -> tuple[str, str, str]:

@@ -47,6 +47,20 @@ def test_a_plan_is_made(house: InMemory, session: Transcript, tmp_path: Path) ->
     session.must_be("contract-plans")
 
 
+def test_a_plan_for_the_log_dirs_of_a_broker(house: InMemory, session: Transcript) -> None:
+    """The even partitions are in the first log dir of each broker, and grow."""
+    house.logs.topic("skewed", [[1, 2]] * 6)
+    for number in range(6):
+        name = TopicPartition("skewed", number)
+        house.cluster.partitions[name] = PartitionReplicas(replicas=(ONE, TWO), leader=ONE, isr=(ONE, TWO))
+        if number % 2 == 0:
+            house.logs.write(name, 100, 1000)
+    for words in ("1", "1 --replica-alter-log-dirs-throttle 5kB/s", "1 --topics orders", "9"):
+        for form in ("text", "json"):
+            session.kquota(f"move plan {BROKER} --disk-limit 95% --balance-log-dirs {words} --output {form}")
+    session.must_be("contract-plans-log-dirs")
+
+
 def listed(session: Transcript) -> None:
     for form in FORMS:
         session.kquota(f"reassign-partitions {BROKER} --list --output {form}")
@@ -104,6 +118,7 @@ def test_a_move_between_log_dirs(house: InMemory, session: Transcript, tmp_path:
     dirs.slow(TWO)
     house.dirs = dirs
     file = plan(tmp_path, {("orders", 0): [1, 2]}, {("orders", 0): ["/b", "/b"]})
+    reassign(session, file, "--execute --throttle 5MB/s --dry-run")
     asked = "--execute --replica-alter-log-dirs-throttle 1MB/s --force"
     reassign(session, file, f"{asked} --dry-run")
     reassign(session, file, asked, ["text"])
@@ -169,5 +184,6 @@ def test_interrupted_runs_are_resumed_and_aborted(house: InMemory, session: Tran
     house.cluster.finish(TopicPartition("orders", 0))
     session.note("orders-0 is where it was")
     session.kquota(f"move abort {BROKER} --force --reassignment-json-file {file}")
+    reassign(session, file, "--verify", ["text"])
     session.kquota(f"move status {BROKER}")
     session.must_be("contract-move-runs")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kquota.cli import world
 from kquota.quota.entity import Entity
-from kquota.quota.replacement import Replacement
+from kquota.quota.limits import Replacement
 from kquota.settings.resource import BROKERS, TOPICS, Resource
+from kquota.stores.admin.quotas import WireQuotas
 from kquota.terms import (
     FOLLOWER_RATE,
     LEADER_RATE,
@@ -21,6 +25,7 @@ from tests.cli.contracts.in_memory import InMemory, MemoryPrincipals
 from tests.cli.contracts.sessions import BROKER, FORMS, ZOOKEEPER, quotas, written
 from tests.cli.contracts.transcript import Transcript
 from tests.settings.fake import FakeConfigs
+from tests.stores.admin.quota_broker import QuotaBroker
 
 pytestmark = pytest.mark.unit
 
@@ -70,6 +75,33 @@ def test_quotas_as_one_document(
     session.kquota(f"quota apply {BROKER} {file} --yes")
     session.kquota(f"quota export {ZOOKEEPER} --output json")
     session.must_be("contract-quota-document")
+
+
+def test_a_quota_of_an_unknown_entity_type(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker: Any = QuotaBroker(lenient=True)
+    broker.held = {
+        frozenset({("client-id-prefix", "etl-")}): {PRODUCER_BYTE_RATE: 1_000.0},
+        frozenset({("client-id", "etl-1")}): {PRODUCER_BYTE_RATE: 2_000_000.0},
+    }
+
+    @contextmanager
+    def over_the_wire(_at: world.Where, warned: Callable[[str], None] | None = None) -> Iterator[WireQuotas]:
+        yield WireQuotas(broker, warned or world.warn)
+
+    house.configs = FakeConfigs(brokers=[1, 2], release=(4, 1), static={"num.io.threads": "8"})
+    house.stand_in(monkeypatch)
+    monkeypatch.setattr(world, "quotas", over_the_wire)
+    file = written(tmp_path, "quotas.yaml", 'version: 1\nowns: ["*"]\n')
+    for form in ("text", "json"):
+        session.kquota(f"quota export {BROKER} --output {form}")
+    session.kquota(f"quota diff {BROKER} {file} --prune")
+    session.kquota(f"quota apply {BROKER} {file} --prune --yes")
+    for form in FORMS:
+        session.kquota(f"quota explain {BROKER} --all --output {form}")
+    session.kquota(f"configs {BROKER} --describe --entity-type clients")
+    session.must_be("contract-quota-unknown-entity")
 
 
 class Contested(MemoryPrincipals):

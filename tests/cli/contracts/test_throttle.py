@@ -9,7 +9,7 @@ import pytest
 
 from kquota.cli.options import Output
 from kquota.cli.output import WRITE
-from kquota.cli.record.status.run import answer
+from kquota.cli.record.run import answer
 from kquota.settings.resource import Setting
 from kquota.stores.record.sharing import Condition
 from kquota.terms import (

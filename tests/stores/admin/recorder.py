@@ -130,7 +130,7 @@ class Recorder:
 
 
 def _untold(end: socket.socket) -> bool:
-    """Whether this end of the connection is closed, and the other kernel has not confirmed it."""
+    """True if this end of the connection is closed, and the other kernel has not confirmed it."""
     if sys.platform != "linux":
         return False
     with contextlib.suppress(OSError):

@@ -7,8 +7,8 @@ from kafka.protocol.metadata import MetadataRequest
 
 from kquota.errors import KquotaError, Unreachable
 from kquota.quota import actions
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
+from kquota.quota.limits import QuotaChange
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas
@@ -54,7 +54,7 @@ def test_kquota_reaches_a_broker_with_a_real_limit(kafka_431: Sandbox) -> None:
         quotas = WireQuotas(held)
 
         def closed() -> bool:
-            """Whether a broker closed one of many connections before it answered. Each session started nevertheless."""
+            """True if a broker closed one of many connections before it answered. Each session started nevertheless."""
             recorder.passed.clear()
             for broker in kafka_431.brokers * CONNECTIONS:
                 with Wire(broker.address, recorder.settings | {"default_api_timeout_ms": 60_000}):

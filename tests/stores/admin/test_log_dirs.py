@@ -123,7 +123,7 @@ def test_a_snapshot_is_one_line_a_replica(cluster: Sandbox, real_stage: RealStag
         (3, 1, True, 0),
     ]
     assert {(row["version"], row["cluster"], row["topic"]) for row in rows} == {
-        (1, real_stage.log_dirs.cluster_id, "snapped")
+        (2, real_stage.log_dirs.cluster_id, "snapped")
     }
     told = cluster.kafka != "2.8.2"
     assert all((row["volume_total"] is not None) == told for row in rows)

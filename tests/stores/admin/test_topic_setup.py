@@ -18,8 +18,8 @@ from confluent_kafka.admin import (
 )
 
 from kquota.errors import QuotaViolatedException, Refused
-from kquota.quota.change import QuotaChange
 from kquota.quota.entity import Entity
+from kquota.quota.limits import QuotaChange
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin import topic_setup
 from kquota.stores.admin.connection import Wire

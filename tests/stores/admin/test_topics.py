@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from kquota.mutation.request import Creation
+from kquota.mutation.topic import Creation
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.broker_metadata import WireSight
 from kquota.stores.admin.connection import Wire

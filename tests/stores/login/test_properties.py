@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kquota.errors import Invalid
 from kquota.stores.login import jaas
-from kquota.stores.login.properties import properties, tell_if_open
+from kquota.stores.login.arguments import properties, tell_if_open
 from tests.secured import PLAIN, escaped
 from tests.secured import jaas as quoted
 

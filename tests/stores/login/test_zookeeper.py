@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kquota.errors import Invalid
+from kquota.stores.login.arguments import Access, Digest
 from kquota.stores.login.zookeeper import access
-from kquota.stores.login.zookeeper_login import Access, Digest
 from tests.secured import CANARY, digest
 
 ENABLED = {"zookeeper.ssl.client.enable": "true"}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from confluent_kafka import Producer
 
 from kquota.errors import KquotaError
-from kquota.mutation.request import Creation, Deletion
+from kquota.mutation.topic import Creation, Deletion
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.broker_metadata import WireSight
 from kquota.stores.admin.connection import Wire

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kquota.errors import Invalid, Refused
-from kquota.stores.state import reports
+from kquota.stores.state.command_files import check_report, write_report
 
 MARK = "made by a test"
 
@@ -17,8 +17,8 @@ def test_a_report_is_written_and_overwritten(tmp_path: Path) -> None:
     path, link = tmp_path / "move.html", tmp_path / "link.html"
     link.symlink_to(path)
     for page in (f"<{MARK}> one", f"<{MARK}> two \u00e9"):
-        reports.check(link, MARK)
-        reports.write(link, page)
+        check_report(link, MARK)
+        write_report(link, page)
         assert path.read_text(encoding="utf-8") == page
     assert link.is_symlink()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link.html", "move.html"]
@@ -26,7 +26,7 @@ def test_a_report_is_written_and_overwritten(tmp_path: Path) -> None:
 
 def test_an_empty_file_can_be_overwritten(tmp_path: Path) -> None:
     (tmp_path / "move.html").touch()
-    reports.check(tmp_path / "move.html", MARK)
+    check_report(tmp_path / "move.html", MARK)
 
 
 def test_paths_that_cannot_hold_a_report(tmp_path: Path) -> None:
@@ -41,10 +41,10 @@ def test_paths_that_cannot_hold_a_report(tmp_path: Path) -> None:
     }
     for name, reason in refused.items():
         with pytest.raises(Invalid, match=reason):
-            reports.check(tmp_path / name, MARK)
+            check_report(tmp_path / name, MARK)
     assert (tmp_path / "plan.json").read_text() == "{}"
 
 
 def test_a_folder_that_disappeared_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="cannot be written: No such file or directory"):
-        reports.write(tmp_path / "gone" / "move.html", MARK)
+        write_report(tmp_path / "gone" / "move.html", MARK)

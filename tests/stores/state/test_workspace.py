@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from kquota.stores.state.workspace import workspace
+from kquota.stores.state.command_files import workspace
 from tests.cli.run import python
 
 WORKS = """
 import signal
-from kquota.stores.state.workspace import workspace
+from kquota.stores.state.command_files import workspace
 with workspace() as folder:
     (folder / "shuffled").mkdir()
     print(folder, flush=True)

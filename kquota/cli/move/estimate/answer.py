@@ -7,26 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kquota.cli.amounts import time_or_unknown
+from kquota.cli.move.cordons import CordonShown
 from kquota.cli.move.estimate import text, verdict
 from kquota.cli.move.estimate.inputs import RateSource
 from kquota.cli.move.estimate.outlook import Outlook
+from kquota.cli.move.estimate.running import running_document, running_lines
 from kquota.cli.move.estimate.verdict import MoveVerdict
+from kquota.cli.move.log_dir_time import LogDirTimeShown, shown, time_lines
 from kquota.cli.output import Answer, Part, hidden, key, spread
 from kquota.measure import ByteRate, counted, human_bytes, human_rate
 from kquota.pace.enforcement import Enforcement
 from kquota.pace.fetch import Fetch
+from kquota.pace.log_dir_copy import LogDirPace
 from kquota.pace.ratio import MoveTime
 from kquota.pace.share import Pace, Share, Side
 from kquota.pace.waves import Waves
 from kquota.pace.window import Bound
+from kquota.reassign.running_copies import MoveUnderWay
 from kquota.terms import BrokerId
 
 if TYPE_CHECKING:
     from kquota.spark.estimate import Measured
     from kquota.spark.partitions import Health
+
+
+NOTHING_TO_MOVE: Final = "Nothing to move: every replica of the plan is where it should be."
+ALL_EXIST: Final = "Nothing to move: every replica of the plan exists, but some are out of sync."
+NOTHING_TO_COPY: Final = "Nothing to copy: the running move only removes replicas."
+NOTHING_BETWEEN_BROKERS: Final = "Nothing to move between brokers: replicas only change their log dirs."
 
 
 def _health(health: Health) -> dict[str, object]:
@@ -124,6 +135,7 @@ def _fetch(fetch: Fetch) -> dict[str, object]:
 def _enforcement(found: Enforcement) -> dict[str, object]:
     return {
         "told": found.told,
+        "throttled": found.throttled,
         "replication.quota.window.num": found.window_num,
         "replication.quota.window.size.seconds": found.window_seconds,
         "replica.fetch.backoff.ms": found.fetch_backoff * 1000,
@@ -139,13 +151,23 @@ def _throttles(others: Sequence[Pace | Waves]) -> list[dict[str, object]]:
     ]
 
 
+def _log_dir_moves(found: Sequence[LogDirPace]) -> list[LogDirTimeShown]:
+    return list(map(shown, found))
+
+
 def ahead(found: Outlook) -> dict[str, object]:
     """The JSON keys of an outlook. null means unknown, never 0."""
     band, waves = found.band, found.waves
     return {
         "band": None
         if band is None
-        else {"low_seconds": band.low, "high_seconds": band.high, "of_write_rates": band.writes},
+        else {
+            "low_seconds": band.low,
+            "high_seconds": band.high,
+            "of_write_rates": band.writes,
+            "of_past_moves": band.past_moves,
+            "of_unused_quota": band.unused_quota,
+        },
         "never_at_peak_of": list(found.at_peak),
         "disk": [
             {
@@ -230,6 +252,7 @@ class Estimate(Answer):
     write_rates: WriteRates
     assumed: Assumed
     followers_out_of_sync: int
+    running: MoveUnderWay | None = key(form=running_document)
     kip: MoveTime = key("kip73", _kip)
     pace: Pace = spread(_carried)
     verdict: MoveVerdict = spread(_verdict)
@@ -237,13 +260,18 @@ class Estimate(Answer):
     enforcement: Enforcement = key(form=_enforcement)
     throttles: tuple[Pace | Waves, ...] = key(form=_throttles)
     outlook: Outlook = spread(ahead)
+    log_dir_moves: tuple[LogDirPace, ...] = key(form=_log_dir_moves)
+    cordoned: tuple[CordonShown, ...]
     for_deadline: bool = hidden()
     measured: Measured = hidden()
 
     def text(self) -> Iterator[str]:
+        yield from running_lines(self.running)
         if not self.pace.shares:
-            yield "Nothing to move: every replica of the plan is where it should be."
+            yield self.nothing
             yield ""
+        for pace in self.log_dir_moves:
+            yield from time_lines(pace, "Log dirs     ")
         yield from verdict.answer_lines(self.verdict)
         found = ", the smallest that meets the deadline" if self.for_deadline else ""
         yield f"Throttle     {human_rate(self.throttle)} ({self.throttle} bytes per second) on each broker{found}"
@@ -254,6 +282,15 @@ class Estimate(Answer):
         yield f"Write rates  {text.writes_from(self.write_rates.sources)}"
         if self.pace.shares:
             yield from self._details()
+
+    @property
+    def nothing(self) -> str:
+        """Why there is nothing to copy between brokers."""
+        if self.running is not None and self.running.partitions:
+            return NOTHING_TO_COPY
+        if self.log_dir_moves:
+            return NOTHING_BETWEEN_BROKERS
+        return ALL_EXIST if self.measured.behind else NOTHING_TO_MOVE
 
     def _details(self) -> Iterator[str]:
         """The copies, the terms of the expected time, the limits of the throttle, disks, waves, other throttles."""

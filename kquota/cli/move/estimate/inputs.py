@@ -12,7 +12,7 @@ from typing import Final
 
 from kquota.cli import sampling, world
 from kquota.cli.connection import Connection, names_a_cluster
-from kquota.cli.contract import say
+from kquota.cli.contract import say, worded
 from kquota.cli.move.estimate.command import EstimateOptions
 from kquota.errors import Invalid, KquotaError, NextStep, Parameter, Refused
 from kquota.list_text import few, joined
@@ -20,15 +20,18 @@ from kquota.measure import byte_size, duration
 from kquota.pace.disk_space import Volume
 from kquota.pace.enforcement import AS_SHIPPED, Enforcement
 from kquota.pace.enforcement import enforcement as of_brokers
+from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
+from kquota.reassign.port import MoveCluster
+from kquota.reassign.running_copies import RunningCopy, before_the_move, running_copies
 from kquota.settings.resource import BROKERS
 from kquota.sizes.bytes_in import BytesIn, by_hand, parse
 from kquota.sizes.history import ROLLED, Listing
-from kquota.sizes.replica import hidden
+from kquota.sizes.replica import Cordon, cordons, hidden
 from kquota.spark import files
 from kquota.spark.files import Files, is_elsewhere, matching
 from kquota.spark.plan_files import PlanFiles
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import SKIPS_TIERED, BrokerId, ReplicaId, TopicPartition
 from kquota.text_file import is_folder, read
 
 CLUSTER: Final = "cluster"
@@ -77,7 +80,9 @@ class Inputs:
     """The sources of sizes and write rates, before Spark reads them.
 
     `files` contain the sizes that are not in a rolled history, `waiting` the snapshots of a history that are not rolled
-    yet. `brokers` and `volumes` also include brokers without replicas. `sampled` is in bytes per second.
+    yet. `brokers` and `volumes` also include brokers without replicas. `cordons` are known only on a live cluster.
+    `sampled` is in bytes per second. `running` has the running moves of a live cluster, or None if they are unknown.
+    `files` do not contain their `copies`.
     """
 
     source: str
@@ -88,7 +93,10 @@ class Inputs:
     waiting: Files | None = None
     brokers: Collection[BrokerId] = ()
     volumes: tuple[Volume, ...] = ()
+    cordons: tuple[Cordon, ...] = ()
     sampled: Mapping[TopicPartition, float] = field(default_factory=dict)
+    running: Mapping[TopicPartition, PartitionReplicas] | None = None
+    copies: Mapping[ReplicaId, RunningCopy] = field(default_factory=dict)
 
 
 def asked(options: EstimateOptions) -> GivenInputs:
@@ -197,7 +205,7 @@ def _printed(asked: GivenInputs, scratch: Path) -> Inputs:
 
 def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
     """A snapshot of the live cluster and, unless another source has them, the measured write rates of partitions."""
-    with world.log_dirs(at) as cluster:
+    with world.log_dirs_and_moves(at) as (cluster, moves):
         brokers = cluster.brokers()
         first = sampling.listed(cluster, brokers, None)
         for warning in hidden(first.log_dirs):
@@ -209,7 +217,10 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
             say(f"measuring write rates for {asked.sample:g} s ...")
             seen = sampling.sampled(cluster, first, asked.sample)
         described, now = seen.log_dirs, datetime.now(UTC)
-        snapshot = world.snapshot(scratch / "live", cluster.cluster_id, now, described)
+        # Read last: the replicas of a move that ended meanwhile are counted as complete.
+        running = _running(moves)
+        copies = running_copies(running or {}, described)
+        snapshot = world.snapshot(scratch / "live", cluster.cluster_id, now, before_the_move(described, copies))
     return Inputs(
         source=CLUSTER,
         names=(),
@@ -218,8 +229,19 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
         volumes=tuple(
             Volume(broker=d.broker, log_dir=d.path, total=d.volume_total, usable=d.volume_usable) for d in described
         ),
+        cordons=cordons(described),
         sampled={partition: rate for partition, rate in seen.rates.items() if rate is not None},
+        running=running,
+        copies=copies,
     )
+
+
+def _running(cluster: MoveCluster) -> Mapping[TopicPartition, PartitionReplicas] | None:
+    try:
+        return cluster.snapshot(()).running
+    except KquotaError as error:
+        say(f"warning: the running moves are unknown, so the estimate counts none: {worded(error)}")
+        return None
 
 
 def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collection[TopicPartition]) -> None:
@@ -246,4 +268,6 @@ def enforcement(connection: Connection) -> Enforcement:
     except KquotaError as error:
         say(f"warning: the brokers' settings for throttles are unknown, so Kafka's defaults are assumed: {error}")
         return AS_SHIPPED
+    if any(e.key == SKIPS_TIERED and e.value == "true" for entries in described.values() for e in entries):
+        say(f"note: {SKIPS_TIERED} is set, so of tiered topics less is copied: bytes and time are upper bounds")
     return of_brokers({entry.key: entry.value for entry in entries} for entries in described.values())

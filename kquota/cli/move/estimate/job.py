@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kquota.cli.connection import Connection
-from kquota.cli.contract import say
+from kquota.cli.contract import say, worded
 from kquota.cli.move.estimate.inputs import CLUSTER, HISTORY, LOG_DIRS, GivenInputs, Inputs, dead_among, is_live
 from kquota.cli.progress import stages
+from kquota.errors import KquotaError, NextStep
+from kquota.pace.log_dir_copy import LogDirWork
 from kquota.pace.split import Split
 from kquota.reassign.plan import Plan
+from kquota.reassign.running_copies import MoveUnderWay, under_way
 from kquota.sizes.bytes_in import BytesIn
 from kquota.spark.engine import Engine
 from kquota.spark.files import MUCH, is_elsewhere
@@ -35,10 +38,15 @@ _PACKED: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calculated:
-    """A move's sums, and the known write rates of each broker with their percentiles."""
+    """A move's sums, the known write rates of each broker with their percentiles, and the moves inside brokers.
+
+    `running` is None if it is unknown which moves are running.
+    """
 
     measured: Measured
     bytes_in: Mapping[BrokerId, BytesIn]
+    running: MoveUnderWay | None = None
+    within: tuple[LogDirWork, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +79,8 @@ def calculated(
         start = job.start or stack.enter_context(_starting(inputs, plan, job))
         running = session(job.scratch, inputs.files, say, engine=job.engine, told=told, start=start)
         spark = stack.enter_context(running)
-        from kquota.spark.estimate import measure
+        from kquota.spark.estimate import bytes_left, measure
+        from kquota.spark.log_dir_moves import log_dir_moves
         from kquota.spark.reader import Reader
         from kquota.spark.sizes import from_log_dirs, from_snapshots
 
@@ -81,20 +90,25 @@ def calculated(
             replicas = history.newest
         else:
             replicas = (from_log_dirs if inputs.source == LOG_DIRS else from_snapshots)(reader, inputs.files)
+        planned = _planned(reader, plan)
+        writes = _writes(reader, inputs, asked, history)
         measured = measure(
             replicas,
             inputs.files,
-            _planned(reader, plan),
-            _writes(reader, inputs, asked, history),
+            planned,
+            writes,
             reader,
             assumed_size=asked.assumed_size,
             split=split,
             detailed=detailed,
+            left=bytes_left(reader, inputs.copies),
         )
+        moves = _running(reader, inputs, planned)
+        within = () if planned.places is None else log_dir_moves(replicas, planned.places, writes.by_partition)
         rates = history.by_broker(asked.window) if history else {}
     if inputs.source == CLUSTER:
         dead_among(measured.unseen, inputs.brokers)
-    return Calculated(measured=measured, bytes_in=rates | asked.bytes_in())
+    return Calculated(measured=measured, bytes_in=rates | asked.bytes_in(), running=moves, within=within)
 
 
 def _starting(inputs: Inputs, plan: Plan | PlanFiles, job: Job) -> AbstractContextManager[Start]:
@@ -122,10 +136,17 @@ def _history(reader: Reader, inputs: Inputs, asked: GivenInputs) -> History | No
 
     if inputs.listing is None or inputs.waiting is None:
         return None
-    found = opened(reader, inputs.listing, inputs.waiting, asked.cluster)
+    live = inputs.files if inputs.source == CLUSTER else None
+    found = opened(reader, inputs.listing, inputs.waiting, asked.cluster, live)
     found.check(asked.window)
     if found.bad:
         say(f"{found.bad} rows of the history are left out: broker, topic, partition or a valid size is missing")
+    if found.unproven:
+        unknown = (
+            "warning: the history has snapshots that do not show whether a topic is tiered. The write rates of "
+            f"{found.unproven} topics in them are unknown until a newer snapshot exists; "
+        )
+        say(worded(KquotaError(unknown, NextStep.TAKE_SNAPSHOT)))
     return found
 
 
@@ -133,6 +154,15 @@ def _planned(reader: Reader, plan: Plan | PlanFiles) -> PlanFrame:
     from kquota.spark.plans import planned, stored
 
     return planned(reader, plan) if isinstance(plan, Plan) else stored(reader, plan)
+
+
+def _running(reader: Reader, inputs: Inputs, plan: PlanFrame) -> MoveUnderWay | None:
+    from kquota.spark.plans import targets_of
+
+    if inputs.running is None:
+        return None
+    targets = targets_of(reader, plan, inputs.running) if inputs.running else {}
+    return under_way(inputs.running, inputs.copies, targets)
 
 
 def _writes(reader: Reader, inputs: Inputs, asked: GivenInputs, history: History | None) -> Writes:

@@ -12,8 +12,9 @@ from kquota.cli.table import aligned
 from kquota.list_text import named_brokers
 from kquota.measure import human_bytes, human_duration
 from kquota.pace.disk_space import Room, Volume, rooms
+from kquota.pace.past_moves import ErrorBand
 from kquota.pace.share import Pace
-from kquota.pace.uncertainty import Band, band, stuck_at_peak, together
+from kquota.pace.uncertainty import OF_THE_MODEL, Band, band, stuck_at_peak, together
 from kquota.pace.waves import Waves, in_waves
 from kquota.sizes.bytes_in import BytesIn
 from kquota.terms import BrokerId
@@ -45,11 +46,16 @@ class Outlook:
 
 
 def outlook(
-    move: Pace, measured: Measured, bytes_in: Mapping[BrokerId, BytesIn], volumes: Sequence[Volume] = ()
+    move: Pace,
+    measured: Measured,
+    bytes_in: Mapping[BrokerId, BytesIn],
+    volumes: Sequence[Volume] = (),
+    errors: ErrorBand = OF_THE_MODEL,
 ) -> Outlook:
     """The outlook of a pace, with the disks and waves that the job found, and the write rates of each broker.
 
     `volumes` are reported by live brokers. They replace the volumes of the sizes, because they are more complete.
+    `errors` are those of past moves or of the model.
     """
     busy = {broker: told for broker, told in bytes_in.items() if told.mean > 0}
     waves = in_waves(measured.waves, move) if measured.waves else None
@@ -60,7 +66,7 @@ def outlook(
     peak = {int(broker): told.peak / told.mean for broker, told in busy.items() if told.peak is not None}
     at_peak = {broker for pace in paces for broker in stuck_at_peak(pace, peak)} if judged.feasible else set()
     return Outlook(
-        band=together(band(pace, calm, high) for pace in paces),
+        band=together(band(pace, calm, high, errors) for pace in paces),
         at_peak=tuple(sorted(at_peak)),
         volumes=tuple(known),
         rooms=rooms(known, measured.arrivals, judged.seconds),
@@ -74,11 +80,14 @@ def band_line(found: Outlook) -> str | None:
     if band is None:
         return None
     high = "never, at the 95th percentile of the write rates" if band.high is None else human_duration(band.high)
+    error = f"errors of {band.past_moves} past moves of this cluster" if band.past_moves else "error of the model"
     why = (
-        "error of the model, and write rates from their 5th to their 95th percentile"
+        f"{error}, and write rates from their 5th to their 95th percentile"
         if band.writes
-        else "error of the model only, because the percentiles of the write rates are unknown"
+        else f"{error} only, because the percentiles of the write rates are unknown"
     )
+    if band.unused_quota:
+        why += "; a broker is throttled now, so quota that is not used may pass at the start"
     return f"90 % band    {human_duration(band.low)} to {high} ({why})"
 
 
@@ -105,7 +114,7 @@ def warnings(found: Outlook) -> Iterator[str]:
 
 
 def why_full(found: Outlook) -> str:
-    """Which disks cannot hold their copies, with their usable bytes and the bytes of the copies."""
+    """The disks that cannot hold their copies, with their usable bytes and the bytes of the copies."""
     places = [
         f"{_place(room)} gets {human_bytes(room.arriving)} ({human_bytes(room.usable or 0)} usable)"
         for room in found.full[:_NAMED]

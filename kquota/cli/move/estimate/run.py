@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from kquota.cli import world
-from kquota.cli.contract import say
+from kquota.cli import rates, world
+from kquota.cli.contract import say, worded
 from kquota.cli.engine_options import engine
+from kquota.cli.move import log_dir_time
+from kquota.cli.move.cordons import cordon_notes, cordons_shown
 from kquota.cli.move.estimate import inputs as estimate_inputs
 from kquota.cli.move.estimate import limits
 from kquota.cli.move.estimate.answer import Estimate, SizesUsed, WriteRates, assumed
@@ -17,15 +20,21 @@ from kquota.cli.move.estimate.job import Calculated, begun, calculated
 from kquota.cli.move.estimate.limits import Limits
 from kquota.cli.move.estimate.outlook import outlook, warnings
 from kquota.cli.move.estimate.report import writer
+from kquota.cli.move.estimate.running import running_remarks
 from kquota.cli.move.estimate.verdict import MoveVerdict
 from kquota.errors import Invalid, Refused
-from kquota.measure import ByteRate, byte_size
+from kquota.measure import ByteRate, byte_size, counted
 from kquota.pace.enforcement import AS_SHIPPED, Enforcement
 from kquota.pace.fetch import Fetch
+from kquota.pace.log_dir_copy import LogDirPace
+from kquota.pace.past_moves import ErrorBand, KeptEstimate, learned
 from kquota.pace.ratio import MoveTime
 from kquota.pace.share import Pace, pace
 from kquota.pace.split import Split
+from kquota.pace.uncertainty import OF_THE_MODEL
 from kquota.pace.waves import Waves
+from kquota.reassign.plan import Plan, plan_hash
+from kquota.sizes.replica import Cordon
 from kquota.spark import plan_files
 
 if TYPE_CHECKING:
@@ -36,6 +45,7 @@ _QUARTERS: Final = (2, 3, 4, 6, 8, 20)
 
 def run(options: EstimateOptions) -> Generator[Estimate]:
     """Yield the estimate. Raises Invalid for unusable input, and at the end Refused for a move that is not possible."""
+    inside = rates.any_throttle(options.replica_alter_log_dirs_throttle, log_dir_time.OPTION)
     limited = limits.limits(options.throttle, options.deadline, options.nic, options.max_impact)
     asked = estimate_inputs.asked(options)
     split = _split(options.waves, options.max_in_flight)
@@ -49,14 +59,24 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
             live = inputs.source == CLUSTER
             enforcement = estimate_inputs.enforcement(options.connection) if live else AS_SHIPPED
             found = calculated(inputs, asked, plan, split, job, detailed=wanted is not None)
-    noted = list(remarks(found.measured, live=live))
+    settings = log_dir_time.broker_settings(options.connection, found.within) if live and found.within else {}
+    within = tuple(log_dir_time.paced(work, inside, settings) for work in found.within)
+    noted = [
+        *remarks(found.measured, live=live),
+        *running_remarks(found.running),
+        *cordon_remarks(inputs.cordons, found.measured),
+    ]
     for remark in noted:
         say(remark)
-    answer = estimate(inputs, found, limited, enforcement)
+    kept = world.past_moves(options.state_dir, found.measured.health.cluster)
+    errors = None if kept is None else learned(kept.recall().certain)
+    answer = estimate(inputs, found, limited, enforcement, errors or OF_THE_MODEL, within)
+    if live and kept is not None and isinstance(plan, Plan):
+        remember(kept, plan, answer.pace)
     yield answer
     if wanted is not None:
         writer.write(wanted, answer, limited, noted)
-    if why := answer.verdict.error:
+    if why := answer.verdict.error or log_dir_time.never(within):
         raise Refused(why)
 
 
@@ -71,22 +91,46 @@ def _split(waves: int | None, max_in_flight: str | None) -> Split | None:
     return None if max_in_flight is None else Split(in_flight=byte_size(max_in_flight, "--max-in-flight"))
 
 
-def estimate(inputs: Inputs, found: Calculated, asked: Limits, enforcement: Enforcement) -> Estimate:
-    """The estimate from a move's sums and the operator's limits. Raises Refused if no throttle is known."""
+def remember(kept: world.PastMovesFile, plan: Plan, move: Pace) -> None:
+    """Keep the expected time of the move for a later --execute, which compares it with the actual time."""
+    if not move.seconds or move.followed is False:
+        return
+    estimated = KeptEstimate(
+        plan=plan_hash(plan), throttle=move.throttle, expected=move.seconds, at=datetime.now(UTC).replace(microsecond=0)
+    )
+    try:
+        kept.keep_estimate(estimated)
+    except Refused as error:
+        world.warn(f"kquota cannot compare this estimate with the move later: {worded(error)}")
+
+
+def estimate(
+    inputs: Inputs,
+    found: Calculated,
+    asked: Limits,
+    enforcement: Enforcement,
+    errors: ErrorBand = OF_THE_MODEL,
+    within: tuple[LogDirPace, ...] = (),
+) -> Estimate:
+    """The estimate from a move's sums, the operator's limits and the errors of past moves.
+
+    `within` are the moves inside brokers, which another throttle limits. Raises Refused if no throttle is known.
+    """
     measured, busiest, live = found.measured, found.measured.max_bytes_in, inputs.source == CLUSTER
     chosen = limits.chosen(asked, measured.works, enforcement)
     move = pace(measured.work, chosen.throttle, enforcement)
-    ahead = outlook(move, measured, found.bytes_in, inputs.volumes)
+    ahead = outlook(move, measured, found.bytes_in, inputs.volumes, errors)
     judged = ahead.waves or move
     window = limits.window(asked, judged, chosen.within, busiest, measured.least_replicas)
     brokers = len({*measured.health.brokers, *inputs.brokers})
-    rates = inputs.sources if measured.rates_told else ()
+    sources = inputs.sources if measured.rates_told else ()
     return Estimate(
         throttle=chosen.throttle,
         sizes=SizesUsed(source=inputs.source, names=inputs.names, health=measured.health),
-        write_rates=WriteRates(sources=rates, brokers_without_partitions=measured.unallotted),
+        write_rates=WriteRates(sources=sources, brokers_without_partitions=measured.unallotted),
         assumed=assumed(measured, live=live),
         followers_out_of_sync=measured.lagging,
+        running=found.running,
         kip=_kip(measured, chosen.throttle, brokers),
         pace=move,
         verdict=MoveVerdict(judged=judged, outlook=ahead, window=window, deadline=asked.deadline, within=chosen.within),
@@ -100,6 +144,8 @@ def estimate(inputs: Inputs, found: Calculated, asked: Limits, enforcement: Enfo
         enforcement=enforcement,
         throttles=_others(judged),
         outlook=ahead,
+        log_dir_moves=within,
+        cordoned=cordons_shown(inputs.cordons),
         for_deadline=asked.throttle is None,
         measured=measured,
         notes=tuple(warnings(ahead)),
@@ -128,6 +174,18 @@ def _others(judged: Pace | Waves) -> tuple[Pace | Waves, ...]:
     return tuple(judged.under(throttle) for throttle in sorted(throttles))
 
 
+def cordon_remarks(cordons: Iterable[Cordon], measured: Measured) -> Iterator[str]:
+    """Warnings about brokers that receive copies although their log dirs are cordoned. Kafka does not refuse that."""
+    receiving = {arrival.broker for arrival in measured.arrivals}
+    yield from cordon_notes(cordon for cordon in cordons if cordon.broker in receiving)
+    for arrival in measured.arrivals:
+        for cordon in cordons:
+            if arrival.broker == cordon.broker and (cordon.whole or arrival.log_dir in cordon.log_dirs):
+                place = "" if arrival.log_dir is None else f"{arrival.log_dir} of "
+                copies = counted(arrival.copies, "replica")
+                yield f"warning: the plan places {copies} in cordoned log dirs: {place}broker {arrival.broker}"
+
+
 def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
     """Each kind of row that was left out, and each assumption."""
     health = measured.health
@@ -143,6 +201,10 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
         ),
         "warning: {} followers of moving partitions are out of sync: they use the throttle while they catch up, and "
         "the estimate does not include that": measured.lagging,
+        "warning: {} followers of the plan's partitions exist, but are out of sync, and the estimate does not include "
+        f"what they miss{'' if live else '. If the move is running, --bootstrap-server shows what is left'}": (
+            measured.behind
+        ),
         f"{{}} partitions of the plan have no known size. Assumed: --assume-size, on the plan's first broker, which "
         f"leads them: {measured.assumed}": measured.assumed.partitions,
     }

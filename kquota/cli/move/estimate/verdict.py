@@ -129,15 +129,15 @@ def _can_finish(verdict: MoveVerdict) -> str:
     if judged.feasible is False:
         return f"no: {never_because(judged)}"
     if verdict.outlook.full:
-        return "no: the copies do not fit on the disks, see Disk"
+        return "no: the copies do not fit on the disks; see Disk"
     if judged.feasible is None:
         return "not checked, because the write rates are unknown"
     if verdict.window.empty:
-        return "yes, but no throttle is within all limits, see Window"
+        return "yes, but no throttle is within all limits; see Window"
     if verdict.late:
         return "yes, but after the deadline"
     if verdict.window.broken(judged.throttle):
-        return "yes, but the throttle is not within its limits, see Window"
+        return "yes, but the throttle is not within its limits; see Window"
     return "yes"
 
 
@@ -158,11 +158,12 @@ def time_lines(judged: Pace | Waves) -> Iterator[str]:
 def _terms(judged: Pace | Waves, share: Share) -> str:
     """The terms that the expected time is the sum of."""
     if isinstance(judged, Waves):
-        return f"the sum of {len(judged.each)} waves, each {START_SECONDS:g} s to start and end + its copies"
+        return f"the sum of {len(judged.each)} waves, each {START_SECONDS:g} s or more to start and end + its copies"
     assert judged.run is not None
     assert share.seconds is not None
     copying, alone = judged.run.end, share.seconds
-    words = f"{START_SECONDS:g} s to start and end + {human_duration(copying)} to copy"
+    other = judged.enforcement.seconds(copying) - copying
+    words = f"{other:.2g} s to start and end + {human_duration(copying)} to copy"
     if copying > 1.01 * alone:
         words += f" ({human_duration(alone)} if other brokers did not slow it down)"
     flows = f"{share.flows / share.throttle:.0%}"

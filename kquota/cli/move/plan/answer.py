@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kquota.cli.move.cordons import CordonShown, cordons_shown
 from kquota.cli.output import Answer, Part, key, spread
 from kquota.cli.reassign_partitions.answer import plan_document
 from kquota.placement.cluster import ClusterLayout
@@ -122,6 +123,7 @@ class MovePlan(Answer):
     moves: tuple[MovePlanned, ...]
     brokers: tuple[BrokerPlanned, ...]
     left: tuple[LeftShown, ...]
+    cordoned: tuple[CordonShown, ...]
 
     def text(self) -> Iterator[str]:
         if self.plan is not None:
@@ -143,6 +145,7 @@ def move_plan(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -
         moves=tuple(_move(change, known=change.partition in cluster.sizes) for change in found.changes),
         brokers=tuple(_broker(broker, share) for broker, share in found.brokers.items()),
         left=tuple(LeftShown(partition=each.partition, why=each.why) for each in found.left),
+        cordoned=cordons_shown(cluster.cordons),
     )
 
 

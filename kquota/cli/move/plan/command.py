@@ -25,6 +25,7 @@ HEADINGS: Final = {
     "--drain": "Goals (one or more)",
     "--tolerance": "Bounds",
     "--disk": "Sizes",
+    "--replica-alter-log-dirs-throttle": "Expected time (with --balance-log-dirs)",
     "--explain": "Output",
 }
 """The first option of each part of the help, and its heading."""
@@ -50,10 +51,21 @@ class PlanOptions:
     balance: Annotated[
         bool, typer.Option("--balance", help="Bring every broker's bytes within --tolerance of the mean.")
     ] = False
+    balance_log_dirs: Annotated[
+        int | None,
+        typer.Option(
+            "--balance-log-dirs",
+            metavar="ID",
+            min=0,
+            help="Even out the bytes in the log dirs of this broker. No other goal can be added.",
+        ),
+    ] = None
     tolerance: Annotated[
         str,
         typer.Option(
-            "--tolerance", metavar="PERCENT", help="Largest distance from the mean bytes with --add and --balance."
+            "--tolerance",
+            metavar="PERCENT",
+            help="Largest distance from the mean bytes with --add, --balance and --balance-log-dirs.",
         ),
     ] = "10%"
     topics: Annotated[
@@ -86,6 +98,14 @@ class PlanOptions:
             "--history",
             metavar="PATH",
             help="Use sizes from the newest snapshot of a file or folder instead of the live sizes.",
+        ),
+    ] = None
+    replica_alter_log_dirs_throttle: Annotated[
+        str | None,
+        typer.Option(
+            "--replica-alter-log-dirs-throttle",
+            metavar="RATE",
+            help="Limit for copies between log dirs, for example 50MB/s.  [default: the limit of the broker]",
         ),
     ] = None
     explain: Annotated[bool, typer.Option("--explain", help="Show all moves on stderr, not only the first 20.")] = False

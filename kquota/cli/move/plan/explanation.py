@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from kquota.cli.contract import printable, say
+from kquota.cli.move.cordons import cordon_notes
 from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
 from kquota.list_text import few, joined, named_brokers
@@ -128,6 +129,7 @@ def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> I
         yield f"warning: ... and {len(found.left) - most} more partitions. To show all, give --explain"
     yield from _outside(goal, found)
     yield from _not_empty(cluster, goal, found)
+    yield from cordon_notes(cluster.cordons)
     inside = {name.topic for name in cluster.partitions} & INTERNAL - goal.topics
     if inside and (goal.add or goal.balance or goal.repair_racks or goal.replication_factor):
         drained = ", except for --drain" if goal.drain else ""

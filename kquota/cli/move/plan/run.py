@@ -5,36 +5,64 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Final
 
-from kquota.cli import world
+from kquota.cli import rates, world
 from kquota.cli.contract import say
 from kquota.cli.list_options import broker_ids
+from kquota.cli.move.log_dir_time import OPTION, broker_settings, paced
 from kquota.cli.move.plan.answer import MovePlan, move_plan
 from kquota.cli.move.plan.command import PlanOptions
 from kquota.cli.move.plan.explanation import explain
+from kquota.cli.move.plan.log_dirs.answer import LogDirPlan, log_dir_plan
+from kquota.cli.move.plan.log_dirs.explanation import explain_log_dirs
 from kquota.errors import Invalid, Refused
+from kquota.list_text import joined
 from kquota.measure import byte_size, percentage
+from kquota.pace.log_dir_copy import LogDirWork
 from kquota.placement import planner
 from kquota.placement.cluster import INTERNAL, ClusterLayout, cluster
 from kquota.placement.goal import Goal
+from kquota.placement.log_dir_balance import LogDirGoal, balanced
 from kquota.sizes import snapshot
-from kquota.sizes.replica import LogDir, hidden
+from kquota.sizes.replica import LogDir, cordons, hidden
 from kquota.terms import BrokerId
 
+_OF_BROKERS: Final = (
+    "drain",
+    "add",
+    "replication_factor",
+    "repair_racks",
+    "balance",
+    "brokers",
+    "disk",
+    "history",
+)
+"""The options that do not apply inside one broker."""
 
-def run(options: PlanOptions) -> MovePlan:
+
+def run(options: PlanOptions) -> MovePlan | LogDirPlan:
     """Plan and explain. Raises Invalid without a goal."""
+    if options.balance_log_dirs is not None:
+        return _within_broker(options, BrokerId(options.balance_log_dirs))
+    if options.replica_alter_log_dirs_throttle is not None:
+        raise Invalid(f"{OPTION} needs --balance-log-dirs. Give both, or leave it out")
     if not (options.drain or options.add or options.replication_factor or options.repair_racks or options.balance):
-        raise Invalid("no goal is given. Give --drain, --add, --replication-factor, --repair-racks or --balance")
+        raise Invalid(
+            "no goal is given. Give --drain, --add, --replication-factor, --repair-racks, --balance or "
+            "--balance-log-dirs"
+        )
     leaving, coming = _ids(options.drain, "--drain"), _ids(options.add, "--add")
     allowed = None if options.brokers is None else _ids(options.brokers, "--brokers")
     near = percentage(options.tolerance, "--tolerance")
     full = percentage(options.disk_limit, "--disk-limit")
     volume = None if options.disk is None else byte_size(options.disk, "--disk")
-    found, source = _read(world.where(options.connection), options.history, volume)
-    chosen, drained = _topics(found, options.topics)
+    at = world.where(options.connection)
+    found, source = _read(at, options.history, volume)
+    leaving -= _already_empty(at, leaving - frozenset(found.brokers))
+    chosen, drained = _topics(frozenset(name.topic for name in found.partitions), options.topics)
     goal = Goal(
-        brokers=frozenset(found.alive) if allowed is None else allowed,
+        brokers=frozenset(found.accepting) if allowed is None else allowed,
         topics=chosen,
         drained_topics=drained,
         drain=leaving,
@@ -50,18 +78,55 @@ def run(options: PlanOptions) -> MovePlan:
     return move_plan(found, goal, planned, source)
 
 
+def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
+    """Plan moves between the log dirs of one broker, and explain the plan."""
+    if others := [f"--{name.replace('_', '-')}" for name in _OF_BROKERS if getattr(options, name)]:
+        raise Invalid(f"--balance-log-dirs excludes {', '.join(others)}. Make two plans, one after the other")
+    tolerance = percentage(options.tolerance, "--tolerance")
+    disk_limit = percentage(options.disk_limit, "--disk-limit")
+    throttle = rates.any_throttle(options.replica_alter_log_dirs_throttle, OPTION)
+    at = world.where(options.connection)
+    with world.log_dirs(at) as logs:
+        if broker not in (alive := logs.brokers()):
+            raise Refused(f"--balance-log-dirs {broker}: no live broker has this id. Live brokers: {joined(alive)}")
+        dirs = logs.describe([broker], None)
+    held = frozenset(replica.partition.topic for log_dir in dirs for replica in log_dir.replicas)
+    goal = LogDirGoal(
+        broker=broker,
+        topics=_topics(held, options.topics)[0],
+        tolerance=tolerance,
+        disk_limit=disk_limit,
+    )
+    # Read partitions after log dirs: a partition that was created in between is in none of them, and stays.
+    with world.moves(at, None) as (moves, _):
+        found = balanced(goal, dirs, moves.snapshot(held).partitions)
+    work = LogDirWork(broker=broker, copies=len(found.moves), bytes=found.bytes)
+    pace = paced(work, throttle, broker_settings(options.connection, [work]) if found.moves else {})
+    explain_log_dirs(found, pace, cordons(dirs), everything=options.explain)
+    return log_dir_plan(goal, found, pace, cordons(dirs))
+
+
 def _read(at: world.Where, history: list[str] | None, disk: int | None) -> tuple[ClusterLayout, str]:
     """The current cluster with sizes from itself or from the newest snapshot, and the source of the sizes."""
     with world.log_dirs(at) as logs:
+        live = logs.describe(logs.brokers(), () if history else None)
         if history:
             sizes, source = _newest(history, logs.cluster_id)
         else:
-            sizes, source = logs.describe(logs.brokers(), None), "the live cluster"
+            sizes, source = live, "the live cluster"
             for warning in hidden(sizes):
                 say(f"warning: {warning}")
     # Read partitions after sizes: a partition created in between has no size yet, and a deleted one is not planned.
     with world.moves(at, None) as (moves, _):
-        return cluster(moves.snapshot(None), sizes, disk), source
+        return cluster(moves.snapshot(None), sizes, disk, live=live), source
+
+
+def _already_empty(at: world.Where, absent: frozenset[BrokerId]) -> frozenset[BrokerId]:
+    """The brokers among `absent`, which have no replicas, that are dead: nothing is left to drain from them."""
+    dead = absent & world.dead_brokers(at) if absent else frozenset()
+    for broker in sorted(dead):
+        say(f"broker {broker} is dead and has no replicas: nothing is left to drain from it")
+    return dead
 
 
 def _newest(history: list[str], cluster_id: str) -> tuple[list[LogDir], str]:
@@ -74,13 +139,12 @@ def _newest(history: list[str], cluster_id: str) -> tuple[list[LogDir], str]:
     return snapshot.log_dirs(lines, str(path)), f"{path}, {taken.stamp}"
 
 
-def _topics(cluster: ClusterLayout, patterns: Iterable[str] | None) -> tuple[frozenset[str], frozenset[str]]:
+def _topics(every: frozenset[str], patterns: Iterable[str] | None) -> tuple[frozenset[str], frozenset[str]]:
     """The topics of all goals, and the topics of a drain.
 
     A pattern that starts with `*` does not match internal topics, like `*` in a shell does not match dotfiles. Raises
     Refused for a pattern that matches no topic.
     """
-    every = frozenset(name.topic for name in cluster.partitions)
     if patterns is None:
         return every - INTERNAL, every
     found: set[str] = set()

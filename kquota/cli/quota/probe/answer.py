@@ -1,4 +1,4 @@
-"""The answers of `quota probe`: the planned load, the result for the client, and the topics to clean up."""
+"""The answers of `quota probe`: the planned load, and the result for the client."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from kquota.cli.table import aligned
 from kquota.measure import human_bytes, human_rate
 from kquota.probe import verdict
 from kquota.probe.load import BYTES, KEYS, Kind, Load
-from kquota.probe.meter import Reading
-from kquota.probe.verdict import GOOD, Verdict
+from kquota.probe.verdict import GOOD, Reading, Verdict
 from kquota.quota.entity import Entity
 from kquota.quota.explain import Explanation, KeyAnswer
 from kquota.terms import BrokerId
@@ -173,29 +172,6 @@ class Probed(Answer):
         if not self.as_explained and (shared := _answer(load, self.probe.explained).shared):
             end += f" One bucket is shared by {shared}."
         yield from wrapped("", end, indent="")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanUpPlanned(Answer):
-    """The topics that --clean-up would remove."""
-
-    INDENT = 2
-
-    dry_run: bool = True
-    topics: tuple[str, ...]
-
-    def text(self) -> Iterator[str]:
-        yield from [f"Would remove topic {topic}." for topic in self.topics] or ["Would remove nothing."]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanedUp(Answer):
-    """Stdout stays empty with every --output; stderr names the removed topics."""
-
-    interim: bool = hidden(default=True)
-
-    def text(self) -> Sequence[str]:
-        return ()
 
 
 def planned(load: Load, explained: Explanation) -> LoadPlanned:

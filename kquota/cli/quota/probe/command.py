@@ -42,9 +42,7 @@ class ProbeOptions:
     connection: ThroughBrokers
     produce: Annotated[
         str | None,
-        typer.Option(
-            "--produce", metavar="RATE", help="Write at this rate over all brokers together, for example 20MB/s."
-        ),
+        typer.Option("--produce", metavar="RATE", help="Write at this total rate to all brokers, for example 20MB/s."),
     ] = None
     consume: Annotated[bool, typer.Option("--consume", help="Read faster than the quota allows.")] = False
     requests: Annotated[bool, typer.Option("--requests", help="Send small requests, one after the other.")] = False
@@ -92,15 +90,15 @@ class ProbeOptions:
             "--seconds",
             metavar="N",
             help="How long to measure after the first two quota windows. A byte rate is measured over whole windows "
-            f"({SAMPLES * SAMPLE_MS // 1_000} s by default). [default: two windows; "
-            f"with --find-limit 3 for each step; at most {load.MOST_SECONDS:g}]",
+            f"({SAMPLES * SAMPLE_MS // 1_000} s by default). [default: two windows, or 3 s for each step "
+            f"of --find-limit; at most {load.MOST_SECONDS:g}]",
         ),
     ] = None
     broker_list: Annotated[
         str | None, typer.Option("--broker-list", metavar="ID,…", help="Load only these brokers.  [default: all]")
     ] = None
     most_bytes: Annotated[
-        str, typer.Option("--most-bytes", metavar="SIZE", help="Most bytes to write, over all brokers together.")
+        str, typer.Option("--most-bytes", metavar="SIZE", help="Most bytes to write, in total over all brokers.")
     ] = exact_size(load.MOST_BYTES)
     most_partitions: Annotated[
         int,

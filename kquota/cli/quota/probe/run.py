@@ -2,59 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from kquota.cli import world
 from kquota.cli.contract import DONE, FAILED, NOT_YET, complain, say
-from kquota.cli.list_options import broker_ids
-from kquota.cli.output import Answer
+from kquota.cli.output import Answer, hidden
 from kquota.cli.progress import lasting
 from kquota.cli.quota.probe import limit
-from kquota.cli.quota.probe.answer import CleanedUp, CleanUpPlanned, planned, probed
+from kquota.cli.quota.probe.answer import planned, probed
 from kquota.cli.quota.probe.command import ProbeOptions
 from kquota.cli.quota.probe.limit import LimitPlanned
-from kquota.cli.quota.probe.wording import named_by_options, worded
+from kquota.cli.quota.probe.options import asked, named_by_options, worded
 from kquota.cli.suggestion import suggested
-from kquota.errors import Invalid, KquotaError
-from kquota.measure import byte_rate, byte_size
-from kquota.probe import ladder, load, preparation, scratch
+from kquota.errors import KquotaError
+from kquota.probe import preparation, scratch
 from kquota.probe import run as probe
 from kquota.probe.actions import Found
 from kquota.probe.ladder import Limit, Operation, Step
-from kquota.probe.load import Kind, Load
-from kquota.probe.meter import Reading
+from kquota.probe.load import Load
 from kquota.probe.port import ProbeCluster, ProbeLogins
+from kquota.probe.verdict import Reading
 from kquota.quota.explain import Explanation
-from kquota.terms import BrokerId
-
-_LOADS: Final[Mapping[str, Kind | None]] = {
-    "produce": Kind.PRODUCE,
-    "consume": Kind.CONSUME,
-    "requests": Kind.REQUESTS,
-    "create_topics": Kind.CREATE_TOPICS,
-    "find_limit": None,
-    "clean_up": None,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _AskedLoad:
-    """The parsed options. `kind` is None for --find-limit and --clean-up; other fields are None for their defaults."""
+class CleanUpPlanned(Answer):
+    """The topics that --clean-up would remove."""
 
-    kind: Kind | None
-    rate: float | None
-    seconds: float | None
-    brokers: tuple[BrokerId, ...] | None
-    most_bytes: int
+    INDENT = 2
+
+    dry_run: bool = True
+    topics: tuple[str, ...]
+
+    def text(self) -> Iterator[str]:
+        yield from [f"Would remove topic {topic}." for topic in self.topics] or ["Would remove nothing."]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanedUp(Answer):
+    """Stdout stays empty with every --output; stderr names the removed topics."""
+
+    interim: bool = hidden(default=True)
+
+    def text(self) -> Sequence[str]:
+        return ()
 
 
 @named_by_options()
 def run(options: ProbeOptions) -> Answer:
     """Raises Invalid for options that cannot be combined, and Refused for a load beyond the bounds of a probe."""
-    wanted = _asked(options)
+    wanted = asked(options)
     who = world.logins(world.where(options.connection), options.client_config)
     if options.clean_up:
         return _clean_up(who, dry_run=options.dry_run)
@@ -132,49 +131,6 @@ def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
         return CleanedUp(closing_notes=tuple(running), code=code)
     notes = (*(f"warning: {line}" for line in _foreign(found)), *running)
     return CleanUpPlanned(topics=tuple(topic.name for topic in found.over), closing_notes=notes, code=code)
-
-
-def _asked(given: ProbeOptions) -> _AskedLoad:
-    """The requested load. Raises Invalid for no load or more than one, and for options without effect."""
-    named = [name for name in _LOADS if getattr(given, name) not in (None, False)]
-    if len(named) != 1:
-        raise Invalid(
-            "give exactly one of --produce RATE, --consume, --requests, --create-topics, --find-limit or --clean-up"
-            f" (given: {' and '.join(map(_option, named)) or 'none'})"
-        )
-    if not given.find_limit and (given.tenants != 1 or given.overcommit != 1):
-        raise Invalid("--tenants and --overcommit have an effect only with --find-limit")
-    _must_have_effect(given, named[0])
-    ladder.must_divide(given.tenants, given.overcommit)
-    if given.user == "":
-        raise Invalid("--user is empty. For a client that does not authenticate, give --user ANONYMOUS")
-    if given.client_id == "":
-        raise Invalid("--client-id is empty, but this client (librdkafka) always sends a client-id")
-    return _AskedLoad(
-        kind=_LOADS[named[0]],
-        rate=None if given.produce is None else byte_rate(given.produce, "--produce"),
-        seconds=None if given.seconds is None else load.seconds(given.seconds, given.seconds),
-        brokers=None if given.broker_list is None else tuple(sorted(broker_ids([given.broker_list], "--broker-list"))),
-        most_bytes=byte_size(given.most_bytes, "--most-bytes"),
-    )
-
-
-def _must_have_effect(given: ProbeOptions, load: str) -> None:
-    """Raises Invalid for an option that has no effect on this load."""
-    every, unsaid = set(_LOADS), ProbeOptions(connection=given.connection)
-    takes = {
-        "broker_list": every - {"find_limit", "clean_up"},
-        "most_bytes": {"produce", "consume"},
-        "most_partitions": {"find_limit"},
-        **dict.fromkeys(("seconds", "user", "client_id"), every - {"clean_up"}),
-    }
-    for name, loads in takes.items():
-        if load not in loads and getattr(given, name) != getattr(unsaid, name):
-            raise Invalid(f"{_option(name)} has no effect with {_option(load)}")
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 @dataclass(slots=True)

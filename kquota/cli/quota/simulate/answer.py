@@ -251,7 +251,7 @@ def _row(one: StreamShown, begin: int) -> dict[str, object]:
     flow = one.flow
     assert flow.worst_at is not None
     return {
-        "client": name(one.stream),
+        "client": client_name(one.stream),
         "requests": f"{flow.admitted:,}",
         "rejected": f"{flow.rejected:,}" if flow.rejected else "",
         "delayed": f"{flow.delayed:,}",
@@ -270,7 +270,7 @@ def _steady(flow: Flow) -> str:
     return " and ".join([*told, f"{flow.steady_mutations:.3g} mutations/s"] if flow.mutations else told)
 
 
-def name(stream: TraceStream) -> str:
+def client_name(stream: TraceStream) -> str:
     """A client in words; unknown parts are left out."""
     who = "/".join(part for part in (stream.user, stream.client_id) if part) or "the client"
     return printable(f"{who} on broker {stream.broker}" if stream.broker else who)

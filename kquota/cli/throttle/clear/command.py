@@ -32,7 +32,10 @@ class ClearOptions:
         ),
     ] = None
     everything: Annotated[
-        bool, typer.Option("--all", help="Remove every replication throttle of the cluster, whoever set it.")
+        bool,
+        typer.Option(
+            "--all", help="Remove every replication throttle of the cluster, also those of other tools and users."
+        ),
     ] = False
     gone: Gone = None
     yes: Yes = False

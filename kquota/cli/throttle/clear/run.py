@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kquota.cli import confirmation, lost_brokers, world
 from kquota.cli.contract import DONE, NOT_YET, say
 from kquota.cli.output import Answer
 from kquota.cli.suggestion import suggested
-from kquota.cli.throttle.changes import Pending, difference, lists_first, pending, remaining
+from kquota.cli.throttle.changes import Pending, cleared_of, difference, lists_first, pending, remaining
 from kquota.cli.throttle.clear.command import ClearOptions
 from kquota.cli.throttle.throughput import unread
 from kquota.errors import Invalid, Refused
 from kquota.reassign.run import Owner, Purpose, Run
-from kquota.reassign.throttle_writes import Released
+from kquota.reassign.throttle_writes import Released, clear_dead
 from kquota.settings import change
 from kquota.settings.change import Change
-from kquota.terms import DEFAULT, BrokerId
+from kquota.terms import DEFAULT, THROTTLE_RATES, BrokerId
 from kquota.throttle import actions, set_and_clear
 from kquota.throttle.port import Ports
 from kquota.throttle.standing import Standing, order
@@ -25,11 +25,15 @@ from kquota.throttle.standing import Standing, order
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleared(Answer):
-    """The changes that were restored, and those that could not be restored yet."""
+    """The changes that were restored, and those that could not be restored yet.
+
+    The rates of `cleared_brokers` were unknown, and --all removed them.
+    """
 
     dry_run: bool
     given_back: tuple[Change, ...]
     pending: tuple[Pending, ...]
+    cleared_brokers: tuple[int, ...] = ()
 
     def text(self) -> Iterator[str]:
         return lists_first(self.given_back)
@@ -74,11 +78,14 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
     return _cleared(released, notes, options, code=NOT_YET if released.pending else DONE)
 
 
-def _cleared(released: Released, notes: Sequence[str], options: ClearOptions, *, code: int) -> Cleared:
+def _cleared(
+    released: Released, notes: Sequence[str], options: ClearOptions, dead: Sequence[BrokerId] = (), *, code: int
+) -> Cleared:
     return Cleared(
         dry_run=options.dry_run,
         given_back=released.restored,
         pending=pending(released.pending),
+        cleared_brokers=tuple(dead),
         notes=(*notes, *remaining(released)),
         code=code,
     )
@@ -111,19 +118,25 @@ def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared
         standing = actions.read(ports)
         wanted = _every(standing)
         _disclose(standing)
-        if asks and wanted:
-            _ask(ports, wanted)
+        if asks and (wanted or standing.unread):
+            _ask(ports, wanted, standing.unread)
+        dead = Released()
         if options.dry_run:
             released = Released(restored=wanted)
         else:
+            dead = clear_dead(ports.cluster, standing.unread, THROTTLE_RATES)
             removal = actions.remove(ports, ports.clock, wanted)
             ours = [run for run in ports.runs.unfinished() if run.purpose is Purpose.THROTTLE]
             closed = Released()
             if not removal.undone:
                 closed = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ours)
             released = Released(restored=removal.done, pending={**removal.undone, **closed.pending})
-    notes = [*unread(standing), *(() if wanted else ("nothing is throttled",))]
-    return _cleared(released, notes, options, code=NOT_YET if released.pending or standing.unread else DONE)
+    gone = () if options.dry_run else cleared_of(standing.unread, dead)
+    nothing = () if wanted or standing.unread else ("nothing is throttled",)
+    notes = [*unread(standing, gone), *dead.notes, *nothing]
+    released = replace(released, pending={**released.pending, **dead.pending})
+    unknown = len(gone) < len(standing.unread)
+    return _cleared(released, notes, options, gone, code=NOT_YET if released.pending or unknown else DONE)
 
 
 def _every(standing: Standing) -> tuple[Change, ...]:
@@ -143,8 +156,8 @@ def _disclose(standing: Standing) -> None:
         say(f"warning: rates in the broker defaults stay set. Remove them: {remove}")
 
 
-def _ask(ports: Ports, changes: Sequence[Change]) -> None:
+def _ask(ports: Ports, changes: Sequence[Change], dead: Sequence[BrokerId]) -> None:
     """Ask for one confirmation. Raises Refused without it, and Conflict if something changed in the meantime."""
-    confirmation.show(list(difference(changes)))
-    confirmation.must_agree("remove all of them, whoever set them?")
+    confirmation.show([*difference(changes), *(f"broker {broker}: every rate: unknown -> unset" for broker in dead)])
+    confirmation.must_agree("remove all of them, also those of other tools and users?")
     confirmation.must_still_be(tuple(changes), _every(actions.read(ports)), "the throttles")

@@ -12,10 +12,11 @@ from kquota.cli.contract import DONE, NOT_YET
 from kquota.cli.output import Answer, Part, Row, key, spread
 from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.changes import Pending, pending
+from kquota.list_text import named_brokers
 from kquota.measure import counted
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
-from kquota.terms import DEFAULT
+from kquota.terms import DEFAULT, BrokerId
 from kquota.throttle.finding import Finding, Remedy
 from kquota.throttle.fixes import Sightings
 
@@ -101,12 +102,17 @@ class FindingShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination(Answer):
-    """The findings of doctor, and what --fix would remove, removed, or could not remove."""
+    """The findings of doctor, and what --fix would remove, removed, or could not remove.
+
+    The rates of `unread_brokers` are unknown. Those of `cleared_brokers` were unknown, and --fix removed them.
+    """
 
     findings: tuple[FindingShown, ...]
     planned: tuple[Change, ...] = ()
     fixed: tuple[Change, ...] = ()
     pending: tuple[Pending, ...] = ()
+    unread_brokers: tuple[int, ...] = ()
+    cleared_brokers: tuple[int, ...] = ()
 
     HEADER = ("rule", "where", "what", "effect", "do", "fixable")
 
@@ -120,13 +126,12 @@ class Examination(Answer):
             yield [one.rule, one.where, one.what, one.effect, one.do, "yes" if one.fixable else "no"]
 
 
-def summary(found: Sequence[Finding]) -> str:
-    """Return the number of findings of each rule."""
-    if not found:
-        return "no findings"
+def summary(found: Sequence[Finding], unread: Sequence[BrokerId] = ()) -> str:
+    """Return the number of findings of each rule, and the brokers about which nothing is known."""
     counts = Counter(one.rule for one in found)
     told = ", ".join(f"{rule} {count}" for rule, count in counts.items())
-    return f"{counted(len(found), 'finding')}: {told}"
+    known = f"{counted(len(found), 'finding')}: {told}" if found else "no findings"
+    return f"{known}; unknown: the rates of {named_brokers(unread)}" if unread else known
 
 
 def examination(
@@ -136,9 +141,14 @@ def examination(
     planned: Sequence[Change] = (),
     fixed: Sequence[Change] = (),
     undone: Mapping[Setting, str] | None = None,
+    unread: Sequence[BrokerId] = (),
+    cleared: Sequence[BrokerId] = (),
     notes: Sequence[str] = (),
 ) -> Examination:
-    """Return the answer. `sightings` has when doctor first saw each leftover, None if that is not kept."""
+    """Return the answer. `sightings` has when doctor first saw each leftover, None if that is not kept.
+
+    A broker whose rates are unknown may have leftovers, so the exit code is then 8.
+    """
     first = {} if sightings is None else sightings.first
     findings = (
         FindingShown(
@@ -162,6 +172,8 @@ def examination(
         fixed=tuple(fixed),
         pending=pending(undone or {}),
         notes=tuple(notes),
-        closing_notes=(summary(found),),
-        code=NOT_YET if found or undone else DONE,
+        unread_brokers=tuple(unread),
+        cleared_brokers=tuple(cleared),
+        closing_notes=(summary(found, unread),),
+        code=NOT_YET if found or undone or unread else DONE,
     )

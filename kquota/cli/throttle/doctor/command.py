@@ -10,8 +10,9 @@ import typer
 from kquota.cli.connection import Connection
 from kquota.cli.options import DryRun, Output, StateDir, TableFormat, Yes
 
-EPILOG: Final = """Exit codes: 0 no findings, 8 some findings. In cron, use --older-than: --fix then removes only what
-every look has found for that long. Younger leftovers stay (exit code 8).
+EPILOG: Final = """Exit codes: 0 no findings; 8 some findings, or the rates of a broker are unknown. --fix removes
+the rates of a dead broker through the KRaft controllers, unless a list, a run or a move names the broker. In cron, use
+--older-than: --fix then removes only what every look has found for that long. Younger leftovers stay (exit code 8).
 
 Examples:
   kquota throttle doctor --bootstrap-server localhost:9092
@@ -29,7 +30,7 @@ class DoctorOptions:
         typer.Option(
             "--older-than",
             metavar="TIME",
-            help="With --fix: remove only what every look has found for this long, for example 1h.",
+            help="With --fix: remove only leftovers that every check has found for at least this time, for example 1h.",
         ),
     ] = None
     yes: Yes = False

@@ -6,16 +6,19 @@ from collections.abc import Callable, Sequence
 
 from kquota.cli import confirmation, world
 from kquota.cli.contract import say, worded
-from kquota.cli.throttle.changes import difference
+from kquota.cli.throttle.changes import cleared_of, difference
 from kquota.cli.throttle.doctor.answer import Examination, examination
 from kquota.cli.throttle.doctor.command import DoctorOptions
 from kquota.cli.throttle.throughput import unread
 from kquota.errors import Invalid, Refused
 from kquota.measure import duration
+from kquota.reassign.throttle_writes import clear_dead
 from kquota.settings.change import Change
-from kquota.throttle import actions, doctor
+from kquota.terms import REPLICATION_RATES, BrokerId
+from kquota.throttle import actions, doctor, doctor_rates
 from kquota.throttle.actions import Leftovers
 from kquota.throttle.port import Ports
+from kquota.throttle.standing import Standing
 
 
 def run(options: DoctorOptions) -> Examination:
@@ -53,8 +56,9 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
     planned: Sequence[Change] = ()
     if older_than is not None and left is not None:
         planned = left.changes
-        notes += _proposal(planned)
-    return examination(found, None if left is None else left.sightings, planned=planned, notes=notes)
+        notes += _proposal(planned, _dead(standing, planned, older_than))
+    sightings = None if left is None else left.sightings
+    return examination(found, sightings, planned=planned, unread=standing.unread, notes=notes)
 
 
 def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bool) -> Examination:
@@ -64,20 +68,43 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
         _must_know_all_runs(ports)
         standing = actions.read(ports)
         left = actions.leftovers(ports, standing, ports.clock, older_than)
-        if left.changes and asks:
-            _ask(left.changes, lambda: _changes(ports, older_than))
+        candidates = _dead(standing, left.changes, older_than)
+        if asks and (left.changes or candidates):
+            _ask(left.changes, candidates, lambda: _changes(ports, older_than))
         removal = actions.remove(ports, ports.clock, left.changes)
         standing = actions.read(ports)
+        dead = clear_dead(ports.cluster, candidates, REPLICATION_RATES)
         found = doctor.findings(standing)
         sightings = actions.leftovers(ports, standing, ports.clock, older_than).sightings
-    notes = [*unread(standing), *(f"removed: {line}" for line in difference(removal.done))]
+    cleared = cleared_of(candidates, dead)
+    notes = [
+        *unread(standing, cleared),
+        *dead.notes,
+        *(f"removed: {line}" for line in difference(removal.done)),
+    ]
     notes += [
         f"warning: {setting} may still be set ({why}). Run the same command again"
-        for setting, why in removal.undone.items()
+        for setting, why in {**removal.undone, **dead.pending}.items()
     ]
     if left.young:
         notes.append(f"some leftovers stay, because doctor first saw them less than {older_than:g} s ago")
-    return examination(found, sightings, fixed=removal.done, undone=removal.undone, notes=notes)
+    return examination(
+        found,
+        sightings,
+        fixed=removal.done,
+        undone={**removal.undone, **dead.pending},
+        unread=[broker for broker in standing.unread if broker not in cleared],
+        cleared=cleared,
+        notes=notes,
+    )
+
+
+def _dead(standing: Standing, changes: Sequence[Change], older_than: float) -> tuple[BrokerId, ...]:
+    """Return the dead brokers whose rates --fix removes.
+
+    It is unknown for how long an unknown rate has been set, so none is removed with `older_than`.
+    """
+    return () if older_than else doctor_rates.removable_unread(standing.after(changes))
 
 
 def _must_know_all_runs(ports: Ports) -> None:
@@ -95,13 +122,14 @@ def _changes(ports: Ports, older_than: float) -> tuple[Change, ...]:
     return actions.leftovers(ports, actions.read(ports), ports.clock, older_than).changes
 
 
-def _ask(changes: Sequence[Change], again: Callable[[], Sequence[Change]]) -> None:
+def _ask(changes: Sequence[Change], dead: Sequence[BrokerId], again: Callable[[], Sequence[Change]]) -> None:
     """Ask for one confirmation. Raises Refused without it, and Conflict if something changed in the meantime."""
-    for line in _proposal(changes):
+    for line in _proposal(changes, dead):
         say(line)
     confirmation.must_agree("remove them?")
     confirmation.must_still_be(tuple(changes), tuple(again()), "the throttles")
 
 
-def _proposal(changes: Sequence[Change]) -> list[str]:
-    return confirmation.first(list(difference(changes))) or ["there is nothing that --fix can remove"]
+def _proposal(changes: Sequence[Change], dead: Sequence[BrokerId]) -> list[str]:
+    unknown = [f"broker {broker}: leader and follower rates: unknown -> unset" for broker in dead]
+    return confirmation.first([*difference(changes), *unknown]) or ["there is nothing that --fix can remove"]

@@ -78,6 +78,9 @@ class SetOptions:
             help="How long to measure how much of the rate in-sync followers use. 0: do not measure.",
         ),
     ] = "3s"
+    force: Annotated[bool, typer.Option("--force", help="Set the rate even if copies can never catch up under it.")] = (
+        False
+    )
     reason: Reason = None
     dry_run: DryRun = False
     state_dir: StateDir = None

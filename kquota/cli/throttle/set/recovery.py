@@ -10,12 +10,15 @@ from typing import Final
 
 from kquota.cli import world
 from kquota.cli.contract import say, worded
+from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.checks import must_be_known
 from kquota.cli.throttle.set.answer import Recovering, ThrottleSet, recovering, throttle_set
 from kquota.errors import Busy, Unreachable
 from kquota.list_text import named_brokers
 from kquota.measure import ByteRate, human_rate
+from kquota.reassign.moves import Move
+from kquota.reassign.port import Snapshot
 from kquota.reassign.run import Run
 from kquota.reassign.throttle_writes import Released
 from kquota.terms import BrokerId
@@ -28,16 +31,19 @@ _EVERY_SECONDS: Final = 2.0
 
 
 def recover(
-    at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, *, once: bool
+    at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, *, once: bool, force: bool
 ) -> Generator[Recovering]:
-    """List the replicas that are out of sync, and release each that rejoins. Yields an answer for each check."""
-    seen = _look(at, state_dir, broker, rate)
+    """List the replicas that are out of sync, and release each that rejoins. Yields an answer for each check.
+
+    Raises Refused, unless `force` is set, if the broker can never catch up at this rate.
+    """
+    seen = _look(at, state_dir, broker, rate, force=force)
     try:
         while not once and seen.behind:
             yield recovering(seen, broker, last=False)
             world.SystemClock().sleep(_EVERY_SECONDS)
             try:
-                seen = _look(at, state_dir, broker, rate, seen.run)
+                seen = _look(at, state_dir, broker, rate, seen.run, force=True)
             except (Busy, Unreachable) as error:
                 say(f"{worded(error)}; the throttle stays set, trying again")
                 seen = replace(seen, changes=(), released=Released())
@@ -48,11 +54,15 @@ def recover(
     yield recovering(seen, broker, last=True)
 
 
-def would_recover(at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate) -> ThrottleSet:
+def would_recover(
+    at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, *, force: bool
+) -> ThrottleSet:
     """Return the changes of the first check."""
     with world.throttling(at, state_dir) as ports:
         _must_exist(ports, broker)
         snapshot = ports.cluster.snapshot(None)
+        if not force:
+            _must_catch_up(ports, snapshot, broker, rate)
         wanted = wishes.recovering(snapshot, broker, rate, snapshot.alive)
         title = wishes.recovery(broker)
         held = set_and_clear.prepare(ports.cluster, ports.runs, ports.clock, title, wanted, rate)
@@ -60,11 +70,13 @@ def would_recover(at: world.Where, state_dir: Path | None, broker: BrokerId, rat
 
 
 def _look(
-    at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, going: Run | None = None
+    at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, going: Run | None = None, *, force: bool
 ) -> BrokerRecovery:
     """Check once on a new connection. Between two checks, others may write, and the broker may stop."""
     with world.throttling(at, state_dir, holding=world.Hold(doing=f"throttle set --recovering {broker}")) as ports:
         _must_exist(ports, broker)
+        if not force:
+            _must_catch_up(ports, ports.cluster.snapshot(None), broker, rate)
         seen = set_and_clear.recover(ports.cluster, ports.runs, ports.clock, broker, rate, going)
     if going is not None and seen.run is not None and seen.run.rate != going.rate:
         say(f"broker {broker}: kquota keeps the rate of {human_rate(seen.run.rate or 0)} that another kquota set")
@@ -73,6 +85,31 @@ def _look(
         count = f"{len(seen.behind):,} replica{'s are' if len(seen.behind) > 1 else ' is'}"
         say(f"broker {broker}: {count} out of sync{unlimited}")
     return seen
+
+
+def _must_catch_up(ports: Ports, snapshot: Snapshot, broker: BrokerId, rate: ByteRate) -> None:
+    """Raise Refused if replicas of the broker that are out of sync can never catch up at this rate.
+
+    A rate that is set already is not checked again, because each check of a cron job must still release replicas.
+    """
+    known = wishes.known(wishes.recovery(broker), ports.runs.unfinished())
+    if known is not None and known.rate == rate:
+        return
+    late = {name: snapshot.partitions[name] for name in wishes.behind(snapshot, broker)}
+    moving = [
+        Move(
+            partition=name,
+            sources=tuple(other for other in now.replicas if other != broker),
+            destinations=(broker,),
+            target=now.replicas,
+            submitted=True,
+        )
+        for name, now in late.items()
+    ]
+    never, enough = f"broker {broker} never catches up", "it can catch up"
+    must_keep_up(
+        ports.log_dirs, PacedCopies(moves=moving, partitions=late), rate, never=never, enough=enough, anyway="set it"
+    )
 
 
 def _must_exist(ports: Ports, broker: BrokerId) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kquota.cli import rates, world
 from kquota.cli.contract import say
+from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.list_options import broker_ids, names
 from kquota.cli.output import Answer
 from kquota.cli.suggestion import suggested
@@ -18,12 +20,21 @@ from kquota.cli.throttle.throughput import flowing, starving
 from kquota.errors import Invalid, Refused
 from kquota.list_text import named_brokers
 from kquota.measure import ByteRate, human_rate
+from kquota.pace.share import Side
 from kquota.reassign import plan as plans
+from kquota.reassign.moves import moves
+from kquota.reassign.plan import Plan
 from kquota.reassign.run import Run, covers
-from kquota.terms import BrokerId
+from kquota.reassign.throttle_writes import Wanted
+from kquota.terms import FOLLOWER_RATE, LEADER_RATE, BrokerId
 from kquota.throttle import actions, set_and_clear
 from kquota.throttle import wanted as wishes
+from kquota.throttle.port import Ports
 from kquota.throttle.standing import Standing
+from kquota.throttle.wanted import LISTS
+
+_ANYWAY: Final = "set it"
+_SIDES: Final = {LEADER_RATE: Side.LEADER, FOLLOWER_RATE: Side.DESTINATION}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +73,8 @@ def run(options: SetOptions) -> Answer | Generator[Answer]:
     if options.recovering is not None and rate is not None:
         broker = BrokerId(options.recovering)
         if options.dry_run:
-            return recovery.would_recover(at, options.state_dir, broker, rate)
-        return recovery.recover(at, options.state_dir, broker, rate, once=options.once)
+            return recovery.would_recover(at, options.state_dir, broker, rate, force=options.force)
+        return recovery.recover(at, options.state_dir, broker, rate, once=options.once, force=options.force)
     if not asked.selects and rate is not None:
         return _adjust(at, options, rate)
     return _set(at, options, asked, seconds)
@@ -95,6 +106,8 @@ def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) ->
         wanted = wishes.whole_topics(topics, _brokers(standing, asked, topics), asked.rate, asked.sides or wishes.BOTH)
         what = (ports.cluster, ports.runs, ports.clock, wishes.title(wanted), wanted, asked.rate, options.reason)
         held = set_and_clear.prepare(*what)
+        if not options.force:
+            _must_keep_up(ports, standing.after(held.changes), wanted, asked.rate)
         # Warn if the throttle leaves nothing for replicas that must catch up.
         after = standing.after(held.changes)
         for line in starving(after, flowing(ports, after, seconds)):
@@ -105,6 +118,18 @@ def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) ->
         alone = None if record is None else ports.alone
     notes = tuple(_remarks(asked, topics))
     return throttle_set(held, record, dry_run=options.dry_run, notes=notes, alone=alone)
+
+
+def _must_keep_up(ports: Ports, after: Standing, wanted: Wanted, rate: ByteRate | None) -> None:
+    """Raise Refused if this rate is too low for running copies that are throttled after the change."""
+    sides = {(BrokerId(int(setting.name)), _SIDES[setting.key]) for setting in wanted if not setting.is_list}
+    throttled = {name for key in LISTS.values() for name, _ in after.listed(key)}
+    running = after.snapshot.running.keys() & throttled
+    now = {name: after.snapshot.partitions[name] for name in sorted(running)}
+    if rate is not None and sides and now:
+        plan = Plan(targets={name: held.target for name, held in now.items()})
+        copies = PacedCopies(moves=moves(plan, now), partitions=now, sides=sides)
+        must_keep_up(ports.log_dirs, copies, rate, never="a running move never ends", anyway=_ANYWAY)
 
 
 def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
@@ -152,6 +177,11 @@ def _adjust(at: world.Where, options: SetOptions, rate: ByteRate) -> ThrottleSet
         else:
             found = covers(plan, open_runs)
         run = _must_be_open(found, open_runs, options.run)
+        set_and_clear.rates_of(run, rate)  # raises Refused for a run without a rate, before anything is measured
+        if not options.force:
+            now = ports.cluster.snapshot(run.goal.topics).partitions
+            copies = PacedCopies(moves=moves(run.goal, now), partitions=now)
+            must_keep_up(ports.log_dirs, copies, rate, anyway=_ANYWAY)
         if options.dry_run:
             held = set_and_clear.prepare_adjusted(ports.cluster, run, rate)
         else:

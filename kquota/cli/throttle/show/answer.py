@@ -22,7 +22,7 @@ FOLLOWER_FLOW: Final = "FollowerReplicationThrottledRate"
 SUM_LAG: Final = "SumReplicaLag"
 BYTES_IN: Final = "PartitionBytesInRate"
 _MOST: Final = 20
-NOBODY: Final = "by no run recorded here"
+NOBODY: Final = "not set by a recorded run"
 
 
 def _whole(rate: float | None) -> int | None:
@@ -123,7 +123,8 @@ class ThrottlesShown(Answer):
         """Yield lines for people. Equal rates share a line, and so do entries."""
         limited = any(broker.rates for broker in self.brokers)
         if not limited and not self.lists:
-            yield "nothing in this selection is throttled" if self.filtered else "nothing is throttled"
+            known = " that could be read" if self.unread_brokers else ""
+            yield f"nothing{known}{' in this selection' if self.filtered else ''} is throttled"
             return
         yield "rates" if limited else "rates: none, so nothing is throttled"
         for line in self._rate_lines():

@@ -7,11 +7,11 @@ from typing import Annotated, Final
 
 import typer
 
-from kquota.cli.connection import Connection
+from kquota.cli.connection import Recorded
 from kquota.cli.options import Output, StateDir, TableFormat
 
-EPILOG: Final = """kquota measures throughput from log end offsets. Over --zookeeper it is shown as unknown, because
-ZooKeeper does not store offsets.
+EPILOG: Final = """Exit codes: 0 shown; 8 shown, but the rates of a broker are unknown. kquota measures throughput
+from log end offsets. Over --zookeeper it is shown as unknown, because ZooKeeper does not store offsets.
 
 Examples:
   kquota throttle show --bootstrap-server localhost:9092
@@ -22,7 +22,7 @@ Examples:
 class ShowOptions:
     """Show which brokers and topics are throttled, by which run, since when, and their throughput."""
 
-    connection: Connection
+    connection: Recorded
     topic: Annotated[list[str] | None, typer.Option("--topic", metavar="T,…", help="Show only these topics.")] = None
     broker: Annotated[
         list[str] | None, typer.Option("--broker", metavar="ID,…", help="Show only these brokers, by id.")

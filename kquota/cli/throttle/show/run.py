@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kquota.cli import world
+from kquota.cli.contract import DONE, NOT_YET
 from kquota.cli.list_options import broker_ids, names
 from kquota.cli.throttle import checks, throughput
 from kquota.cli.throttle.show.answer import (
@@ -66,6 +67,7 @@ class Selection:
             runs=tuple(_run(one) for one in sorted(self.standing.runs, key=lambda run: run.id) if one.id in named),
             filtered=bool(self.topics or self.brokers),
             notes=(*throughput.unread(self.standing), *throughput.starving(self.standing, self.flow)),
+            code=NOT_YET if any(self._shows(broker) for broker in self.standing.unread) else DONE,
         )
 
     @cached_property

@@ -12,8 +12,10 @@ from kquota.cli.contract import printable
 from kquota.cli.move.estimate.outlook import may_fit, warnings, why_full
 from kquota.cli.move.estimate.report import commands
 from kquota.cli.move.estimate.report.sections import Ticket, carried, rooms, sources, stored, times, unchecked
+from kquota.cli.move.estimate.running import running_words
 from kquota.cli.move.estimate.text import writes_from
 from kquota.cli.move.estimate.verdict import UNFOLLOWED
+from kquota.cli.move.log_dir_time import time_lines
 from kquota.cli.why_never import named_wave, why_never
 from kquota.measure import counted, human_bytes, human_duration, human_rate
 from kquota.pace.enforcement import START_SECONDS
@@ -24,7 +26,7 @@ _ROWS: Final = 20
 """The most rows of a table."""
 _FUNCTIONS: Final = (
     *(counted, human_bytes, human_duration, human_rate, may_fit, named_wave),
-    *(warnings, why_full, why_never, writes_from),
+    *(running_words, time_lines, warnings, why_full, why_never, writes_from),
 )
 """The functions that templates call, by the same names."""
 

@@ -96,7 +96,7 @@ def carried(shares: Sequence[Share]) -> Plot:
 
 def spent(shares: Sequence[Share]) -> Plot:
     """Bars of each throttle: follower traffic, writes to the copies, and the rest to catch up. Rates must be known."""
-    with _plot("spent", "How each broker's throttle is used") as drawing:
+    with _plot("spent", "Use of each broker's throttle") as drawing:
         throttle = shares[0].throttle
         needed = [share.needed or 0.0 for share in shares]
         unit, scale = _unit(max(throttle, *needed))

@@ -1,0 +1,69 @@
+"""`kquota complete`, hidden: the topics and brokers that completions offer, kept for the next TAB."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+from dataclasses import dataclass
+from typing import Final
+
+from kquota.cli import world
+from kquota.cli.connection import REACHING, Connection, Unrecorded, names_a_cluster
+from kquota.cli.contract import DONE, FAILED
+from kquota.cli.output import Lines
+from kquota.errors import KquotaError
+from kquota.settings.resource import BROKERS, TOPICS
+from kquota.terms import BrokerId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompleteOptions:
+    """Print the topics and brokers of a cluster for shell completions, or nothing; it never prompts and never fails."""
+
+    connection: Unrecorded
+
+
+SECONDS: Final = 2.0
+"""Most seconds for a TAB, even if the cluster does not answer; KQUOTA_COMPLETE_SECONDS changes it."""
+
+
+def run(options: CompleteOptions) -> Lines:
+    """Without an answer in time, return the previous names."""
+    connection = options.connection
+    if not names_a_cluster(connection):
+        return Lines(lines=(), code=FAILED)
+    given = {name: getattr(connection, name) or os.environ.get(f"KQUOTA_{name.upper()}") for name in REACHING}
+    named = [str(value or "") for value in given.values()]
+    kept = world.completion_file(named)
+    before = kept.recall()
+    # Record the failure first: however this process ends, the next TAB does not wait for it again.
+    kept.keep_failed(before)
+    _end_in_time()
+    with contextlib.redirect_stderr(io.StringIO()):
+        found = _found(connection)
+    lines = before if found is None else kept.keep_names(*found)
+    return Lines(lines=tuple(lines), code=FAILED if found is None else DONE)
+
+
+def _end_in_time() -> None:
+    """Let the system end this process, because a name server that does not answer blocks all of Python."""
+    given = os.environ.get("KQUOTA_COMPLETE_SECONDS", "")
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = SECONDS
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds if 0 < seconds < 60 else SECONDS)
+
+
+def _found(connection: Connection) -> tuple[list[str], list[BrokerId]] | None:
+    """The names of topics and the brokers; None if the cluster does not answer."""
+    try:
+        with world.configs(world.where(connection)) as configs:
+            topics = [str(topic.name) for topic in configs.resources(TOPICS)]
+            brokers = [BrokerId(int(str(broker.name))) for broker in configs.resources(BROKERS)]
+    except KquotaError:
+        return None
+    return topics, brokers

@@ -1,0 +1,89 @@
+"""The answer of `kquota leader-election`, in the words of Kafka 4.3.1's kafka-leader-election."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kquota.cli.output import Answer, Part, hidden
+from kquota.election.actions import ElectionResults
+from kquota.election.port import ElectionType
+from kquota.mutation.port import Failure
+from kquota.terms import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionElection(Part):
+    """The result for one partition: `elected`, `not needed`, `failed`, `unknown`, `not sent` or `would elect`."""
+
+    topic: str
+    partition: int
+    result: str
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectionAnswer(Answer):
+    """The result for each partition, by name; `lines` are the text."""
+
+    election_type: str
+    partitions: tuple[PartitionElection, ...]
+    lines: tuple[str, ...] = hidden()
+
+    def text(self) -> Iterable[str]:
+        return self.lines
+
+
+def answered(
+    kind: ElectionType, results: ElectionResults, *, closing_notes: tuple[str, ...], code: int
+) -> ElectionAnswer:
+    """The results so far. Partitions without a result are only in the JSON document, and in a note."""
+    names = {
+        "elected": results.elected,
+        "not needed": results.not_needed,
+        "unknown": results.unknown,
+        "not sent": results.left,
+    }
+    found = [_partition(name, result) for result, those in names.items() for name in those]
+    failed = [_partition(name, "failed", failure) for name, failure in results.failed.items()]
+    return ElectionAnswer(
+        election_type=kind.name.lower(),
+        partitions=_sorted([*found, *failed]),
+        lines=tuple(_lines(kind, results.elected, results.not_needed, results.failed)),
+        closing_notes=closing_notes,
+        code=code,
+    )
+
+
+def planned(kind: ElectionType, names: Sequence[TopicPartition], notes: tuple[str, ...]) -> ElectionAnswer:
+    """The partitions that would be elected."""
+    listed = ", ".join(map(str, sorted(names)))
+    return ElectionAnswer(
+        election_type=kind.name.lower(),
+        partitions=_sorted([_partition(name, "would elect") for name in names]),
+        lines=(f"Would elect leaders ({kind.name}) for partitions {listed}",) if names else (),
+        notes=notes,
+    )
+
+
+def _partition(name: TopicPartition, result: str, failure: Failure | None = None) -> PartitionElection:
+    error = None if failure is None else failure.reason
+    return PartitionElection(topic=name.topic, partition=name.partition, result=result, error=error)
+
+
+def _sorted(found: Iterable[PartitionElection]) -> tuple[PartitionElection, ...]:
+    return tuple(sorted(found, key=lambda one: (one.topic, one.partition)))
+
+
+def _lines(
+    kind: ElectionType,
+    elected: Iterable[TopicPartition],
+    not_needed: Iterable[TopicPartition],
+    failed: Mapping[TopicPartition, Failure],
+) -> Iterator[str]:
+    if names := ", ".join(map(str, sorted(elected))):
+        yield f"Successfully completed leader election ({kind.name}) for partitions {names}"
+    if names := ", ".join(map(str, sorted(not_needed))):
+        yield f"Valid replica already elected for partitions {names}"
+    for name, failure in sorted(failed.items()):
+        yield f"Error completing leader election ({kind.name}) for partition: {name}: {failure.reason}"

@@ -1,0 +1,77 @@
+"""`kquota leader-election`: like kafka-leader-election, but also in batches with a health check between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from kquota.cli.actions import flag, value
+from kquota.cli.connection import ThroughBrokers
+from kquota.cli.options import DryRun, Output, OutputFormat
+
+EPILOG: Final = """With --batch, kquota waits after each batch until the new leaders are visible and no partition of the
+cluster is worse off than before: without a leader, or with a replica out of sync. Exit codes: 0 done, 1 some partitions
+were not elected (they are named).
+
+Examples:
+  kquota leader-election --bootstrap-server localhost:9092 --election-type preferred --all-topic-partitions --batch 50
+  kquota leader-election --bootstrap-server localhost:9092 --election-type preferred --topic orders --partition 0"""
+
+HEADINGS: Final = {
+    "--election-type": "Election",
+    "--topic": "Partitions (exactly one)",
+    "--batch": "Batches",
+    "--dry-run": "Dry run and output",
+}
+"""The first option of each part of the help, and its heading."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderElectionOptions:
+    """Elect preferred leaders like kafka-leader-election, also in batches with a health check."""
+
+    connection: ThroughBrokers
+
+    election_type: Annotated[
+        str | None,
+        value(
+            "election-type",
+            "[preferred|unclean]",
+            "preferred: the first replica becomes the leader. unclean: a partition without a leader gets one that may "
+            "be out of sync, which can lose messages.",
+        ),
+    ] = None
+    topic: Annotated[str | None, value("topic", "NAME", "Topic of the partition; needs --partition.")] = None
+    partition: Annotated[
+        int | None, typer.Option("--partition", metavar="N", min=0, help="Partition of the topic.")
+    ] = None
+    path_to_json_file: Annotated[
+        Path | None,
+        value("path-to-json-file", "FILE", 'The partitions: {"partitions":[{"topic":"foo","partition":1}]}.'),
+    ] = None
+    all_topic_partitions: Annotated[
+        bool, flag("all-topic-partitions", "Every partition that needs an election of this type.")
+    ] = False
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            "--batch", metavar="N", min=1, help="Partitions in one request. [default: all partitions at once]"
+        ),
+    ] = None
+    pause: Annotated[
+        str | None, value("pause", "TIME", "With --batch: time between two batches, for example 5s. [default: 0s]")
+    ] = None
+    settle: Annotated[
+        str | None,
+        value(
+            "settle",
+            "TIME",
+            "With --batch: how long the cluster may take to become healthy after a batch. [default: 60s]",
+        ),
+    ] = None
+    dry_run: DryRun = False
+    output: OutputFormat = Output.text
+    admin_config: Annotated[Path | None, typer.Option("--admin.config", hidden=True)] = None

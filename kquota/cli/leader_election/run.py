@@ -1,0 +1,151 @@
+"""`kquota leader-election`: check the options, choose the partitions, and elect their leaders."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from kquota.cli import world
+from kquota.cli.connection import Connection
+from kquota.cli.contract import DONE, FAILED, say
+from kquota.cli.leader_election.answer import ElectionAnswer, answered, planned
+from kquota.cli.leader_election.command import LeaderElectionOptions
+from kquota.cli.suggestion import suggested
+from kquota.election import leaders
+from kquota.election.actions import BatchRules, ElectionResults, elect
+from kquota.election.port import ElectionType
+from kquota.errors import Invalid, KquotaError, Refused
+from kquota.list_text import few
+from kquota.measure import agreeing, counted, duration, human_duration
+from kquota.mutation.topic import Partition
+from kquota.terms import TopicPartition
+
+_SHOWN: Final = 10
+
+
+def run(options: LeaderElectionOptions) -> ElectionAnswer | Generator[ElectionAnswer]:
+    """Raises Invalid, in Kafka's words where Kafka has them, for options that cannot be combined."""
+    kind, rules = _kind(options), _rules(options)
+    wanted = _wanted(options)
+    at = world.where(_connection(options))
+    return _elected(at, options, kind, wanted, rules)
+
+
+def _kind(options: LeaderElectionOptions) -> ElectionType:
+    if options.election_type is None:
+        raise Invalid("Missing required option(s): election-type")
+    try:
+        return ElectionType[options.election_type.upper()]
+    except KeyError:
+        raise Invalid(f"--election-type {options.election_type!r}: unknown type. Write preferred or unclean") from None
+
+
+def _rules(options: LeaderElectionOptions) -> BatchRules:
+    for name in ("pause", "settle"):
+        if options.batch is None and getattr(options, name) is not None:
+            raise Invalid(f"--{name} works with --batch")
+    given = {
+        name: duration(text, f"--{name}")
+        for name in ("pause", "settle")
+        if (text := getattr(options, name)) is not None
+    }
+    return BatchRules(size=options.batch, **given)
+
+
+def _wanted(options: LeaderElectionOptions) -> tuple[TopicPartition, ...] | None:
+    """The given partitions, or None for all that need an election."""
+    given = (options.topic is not None, options.all_topic_partitions, options.path_to_json_file is not None)
+    if sum(given) != 1:
+        raise Invalid(
+            "One and only one of the following options is required: topic, all-topic-partitions, path-to-json-file"
+        )
+    if options.partition is not None and options.topic is None:
+        raise Invalid("Option partition is only allowed if topic is used")
+    if options.topic is not None:
+        if options.partition is None:
+            raise Invalid("Missing required option(s): partition")
+        return (TopicPartition(options.topic, options.partition),)
+    return None if options.path_to_json_file is None else leaders.read(options.path_to_json_file)
+
+
+def _connection(options: LeaderElectionOptions) -> Connection:
+    """The connection, with the option's old name in Kafka's tool."""
+    if options.admin_config is None:
+        return options.connection
+    if options.connection.command_config is not None:
+        raise Invalid("--admin.config and --command-config are the same option. Give only --command-config")
+    return replace(options.connection, command_config=options.admin_config)
+
+
+def _elected(
+    at: world.Where,
+    options: LeaderElectionOptions,
+    kind: ElectionType,
+    wanted: tuple[TopicPartition, ...] | None,
+    rules: BatchRules,
+) -> Generator[ElectionAnswer]:
+    with world.elections(at) as cluster:
+        partitions = cluster.partitions()
+        _must_exist(wanted, partitions)
+        needing = leaders.needing(kind, partitions)
+        if options.dry_run:
+            names = needing if wanted is None else [name for name in wanted if name in set(needing)]
+            yield planned(kind, names, _warnings(kind, needing, wanted))
+            return
+        for line in _warnings(kind, needing, wanted):
+            say(line)
+        results = ElectionResults()
+        try:
+            names = needing if wanted is None else wanted
+            elect(cluster, world.SystemClock(), kind, names, partitions, rules, results, told=_told)
+        except (KeyboardInterrupt, KquotaError):
+            yield answered(kind, results, closing_notes=tuple(_complaints(results, rules)), code=FAILED)
+            raise
+    complaints = tuple(_complaints(results, rules))
+    yield answered(kind, results, closing_notes=complaints, code=FAILED if complaints else DONE)
+
+
+def _must_exist(wanted: Sequence[TopicPartition] | None, partitions: Mapping[TopicPartition, Partition]) -> None:
+    if missing := [name for name in wanted or () if name not in partitions]:
+        raise Refused(
+            f"{counted(len(missing), 'partition')} of the election: not found ({few(missing, _SHOWN)}). "
+            "Nothing was sent"
+        )
+
+
+def _warnings(
+    kind: ElectionType, needing: Sequence[TopicPartition], wanted: Sequence[TopicPartition] | None
+) -> tuple[str, ...]:
+    if not needing and wanted is None:
+        return (f"no partition needs an election ({kind.name})",)
+    if kind is ElectionType.UNCLEAN:
+        return ("warning: an unclean election can lose acknowledged messages (KIP-460)",)
+    return ()
+
+
+def _told(done: int, of: int) -> None:
+    if of > 1:
+        say(f"batch {done} of {of}: elections done")
+
+
+def _complaints(results: ElectionResults, rules: BatchRules) -> Iterator[str]:
+    if results.failed:
+        yield f"error: {len(results.failed)} replica(s) could not be elected"
+    if results.unsettled:
+        those = agreeing(len(results.unsettled), "partition", "has", "have")
+        yield (
+            f"error: {human_duration(rules.settle)} after a batch, {those} no new leader, or a replica out of sync "
+            f"({few(results.unsettled, _SHOWN)})"
+        )
+    if results.unknown:
+        those = agreeing(len(results.unknown), "partition", "has", "have")
+        yield (
+            f"error: {those} an unknown result ({few(results.unknown, _SHOWN)}). "
+            f"Check the leaders with {suggested('topics --describe')}"
+        )
+    if results.left:
+        those = agreeing(len(results.left), "partition", "was", "were")
+        yield (
+            f"error: {those} not sent ({few(results.left, _SHOWN)}). Run the command again when the cluster is healthy"
+        )

@@ -1,0 +1,112 @@
+"""`kquota move`: the options of `status`, `resume` and `abort`, and the registration of all its commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from kquota.cli import commands
+from kquota.cli.connection import Connection, Recorded
+from kquota.cli.help import Group
+from kquota.cli.move.estimate import command as estimate
+from kquota.cli.move.plan import command as plan
+from kquota.cli.move.run import command as run
+from kquota.cli.move.watch import command as watch
+from kquota.cli.options import DryRun, Gone, Output, OutputFormat, StateDir, TakeOver, Yes
+
+EPILOG: Final = """Examples:
+  kquota move plan --bootstrap-server localhost:9092 --drain 3 > plan.json
+  kquota move status --bootstrap-server localhost:9092"""
+
+
+STATUS_EPILOG: Final = """Exit codes: 0 no run is open, 8 at least one run is open.
+
+Examples:
+  kquota move status --bootstrap-server localhost:9092
+  kquota move status --cluster prod --output json"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveStatusOptions:
+    """Show which runs are open, how far each is, and who began it."""
+
+    connection: Recorded
+    state_dir: StateDir = None
+    output: OutputFormat = Output.text
+
+
+def run_option(default: str) -> Any:
+    """Return the option --run. Each command has its own default."""
+    return typer.Option(
+        "--run", metavar="ID", help=f"Id of the run, as `kquota move status` shows it.  [default: {default}]"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryOptions:
+    """Options that select open runs and safety checks."""
+
+    connection: Connection
+    run: Annotated[str | None, run_option("the open run")] = None
+    reassignment_json_file: Annotated[
+        Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="Select the open run of this plan.")
+    ] = None
+    state_dir: StateDir = None
+    dry_run: DryRun = False
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Continue even if too few replicas stay in sync, and override moves of others."),
+    ] = False
+    gone: Gone = None
+    take_over: TakeOver = False
+    yes: Yes = False
+    output: OutputFormat = Output.text
+
+
+RESUME_EPILOG: Final = """\
+Exit codes: 0 the runs are done; 8 they are still moving: run it again; 1 replicas are not where the
+plan wants them.
+
+Examples:
+  kquota move resume --bootstrap-server localhost:9092 --dry-run
+  kquota move resume --cluster prod --reassignment-json-file plan.json"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeOptions(RecoveryOptions):
+    """Continue interrupted runs from where they stopped: all open runs, or the one that you name."""
+
+    run: Annotated[str | None, run_option("all open runs")] = None
+
+
+ABORT_EPILOG: Final = """\
+Exit codes: 0 everything is as before the run, 8 replicas are still being copied back: run it again.
+
+Examples:
+  kquota move abort --bootstrap-server localhost:9092 --dry-run
+  kquota move abort --cluster prod --reassignment-json-file plan.json"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortOptions(RecoveryOptions):
+    """Undo a run: cancel what moves, copy back what has moved, and restore its throttle."""
+
+
+app = typer.Typer(cls=Group, epilog=EPILOG, no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Plan, estimate, run, follow, resume and undo partition moves."""
+
+
+commands.add(app, "plan", plan.PlanOptions, epilog=plan.EPILOG, headings=plan.HEADINGS)
+commands.add(app, "estimate", estimate.EstimateOptions, epilog=estimate.EPILOG, headings=estimate.HEADINGS)
+commands.add(app, "run", run.MoveRunOptions, epilog=run.EPILOG, headings=run.HEADINGS)
+commands.add(app, "status", MoveStatusOptions, epilog=STATUS_EPILOG, work="status.run")
+commands.add(app, "watch", watch.WatchOptions, epilog=watch.EPILOG)
+commands.add(app, "resume", ResumeOptions, epilog=RESUME_EPILOG, work="recovery.resume")
+commands.add(app, "abort", AbortOptions, epilog=ABORT_EPILOG, work="recovery.abort")

@@ -1,0 +1,38 @@
+"""Cordoned log dirs in `move plan` and `move estimate`: the notes on stderr, and the JSON key `cordoned`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from kquota.cli.output import Part
+from kquota.list_text import few
+from kquota.sizes.replica import Cordon
+from kquota.terms import BrokerId
+
+_NAMED: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CordonShown(Part):
+    """The cordoned log dirs of one broker. If `whole` is true, the broker has no other log dir."""
+
+    broker: BrokerId
+    log_dirs: tuple[str, ...]
+    whole: bool
+
+
+def cordons_shown(cordons: Iterable[Cordon]) -> tuple[CordonShown, ...]:
+    """The cordons as parts of a JSON document."""
+    return tuple(CordonShown(broker=each.broker, log_dirs=each.log_dirs, whole=each.whole) for each in cordons)
+
+
+def cordon_notes(cordons: Iterable[Cordon]) -> Iterator[str]:
+    """One line for each broker with cordoned log dirs."""
+    for each in cordons:
+        names = few(each.log_dirs, _NAMED)
+        if each.whole:
+            yield f"broker {each.broker}: all log dirs are cordoned ({names}), so move plan places no replica there"
+        else:
+            yield f"broker {each.broker}: new replicas go to other log dirs, because these are cordoned: {names}"

@@ -1,0 +1,74 @@
+"""Running moves in the answer of `move estimate`: what their copies still miss, and moves that are not in the sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kquota.cli.amounts import size_or_unknown
+from kquota.list_text import few
+from kquota.measure import counted
+from kquota.reassign.running_copies import MoveUnderWay
+
+_NAMED: Final = 5
+
+
+def running_document(found: MoveUnderWay | None) -> dict[str, object] | None:
+    """The JSON of `running`. null means that it is unknown which moves are running."""
+    if found is None:
+        return None
+    return {
+        "partitions": len(found.partitions),
+        "copies": len(found.copies),
+        "copies_unknown": found.unknown,
+        "bytes_copied": found.copied,
+        "bytes_left": found.left,
+        "elsewhere": list(found.elsewhere),
+        "others": found.others,
+    }
+
+
+def running_lines(found: MoveUnderWay | None) -> Iterator[str]:
+    """The state of the copies of the plan that are running."""
+    if found is None or not found.partitions:
+        return
+    yield f"Running      {running_words(found)}"
+
+
+def running_words(found: MoveUnderWay) -> str:
+    """The number of moving partitions of the plan, and the bytes that their copies have and still need."""
+    return f"{counted(len(found.partitions), 'partition')} of the plan: {_state(found)}"
+
+
+def _state(found: MoveUnderWay) -> str:
+    if not found.copies:
+        return "the move only removes replicas"
+    copies = counted(len(found.copies), "copy")
+    return f"{copies}, {size_or_unknown(found.copied)} copied, {size_or_unknown(found.left)} left"
+
+
+def running_remarks(found: MoveUnderWay | None) -> Iterator[str]:
+    """Running moves that the estimate counts otherwise than they are, or does not count."""
+    if found is None:
+        return
+    if found.unknown:
+        yield (
+            f"warning: it is unknown what {counted(found.unknown, 'running copy')} still {_misses(found.unknown)}. "
+            "Assumed: everything"
+        )
+    if found.elsewhere:
+        are = "is" if len(found.elsewhere) == 1 else "are"
+        yield (
+            f"warning: {few(found.elsewhere, _NAMED)} {are} moving to other replicas than those of the plan. The "
+            "estimate is for this plan in place of that move. --execute refuses it without --force"
+        )
+    if found.others:
+        are = "is" if found.others == 1 else "are"
+        yield (
+            f"note: {counted(found.others, 'partition')} that the plan does not contain {are} also moving. Throttled "
+            "copies of them share the throttle of their brokers, and the estimate does not include that"
+        )
+
+
+def _misses(count: int) -> str:
+    return "misses" if count == 1 else "miss"

@@ -1,0 +1,105 @@
+"""The time of moves between the log dirs of brokers, for `move plan` and `move estimate`: configs, text and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from kquota.cli import world
+from kquota.cli.connection import Connection
+from kquota.cli.contract import say
+from kquota.cli.output import Part
+from kquota.errors import KquotaError
+from kquota.list_text import named_brokers
+from kquota.measure import counted, human_bytes, human_duration, human_rate
+from kquota.pace.log_dir_copy import LogDirPace, LogDirWork, log_dir_enforcement, log_dir_throttle
+from kquota.settings.resource import BROKERS, Resource
+from kquota.terms import LOG_DIR_RATE, BrokerId
+
+OPTION: Final = "--replica-alter-log-dirs-throttle"
+BrokerSettings: TypeAlias = Mapping[BrokerId, Mapping[str, str | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirTimeShown(Part):
+    """The copies between the log dirs of one broker. None means unknown; a null throttle limits nothing."""
+
+    broker: int
+    copies: int
+    bytes: int
+    writes: float | None
+    throttle: int | None
+    feasible: bool | None
+    expected_seconds: float | None
+    expected_seconds_without_writes: float | None
+    least_seconds: float | None
+
+
+def shown(pace: LogDirPace) -> LogDirTimeShown:
+    """The pace of one broker as a part of a JSON document."""
+    return LogDirTimeShown(
+        broker=pace.work.broker,
+        copies=pace.work.copies,
+        bytes=pace.work.bytes,
+        writes=pace.work.writes,
+        throttle=pace.throttle,
+        feasible=pace.feasible,
+        expected_seconds=pace.seconds,
+        expected_seconds_without_writes=pace.seconds_without_writes,
+        least_seconds=pace.least_seconds,
+    )
+
+
+def broker_settings(connection: Connection, works: Iterable[LogDirWork]) -> BrokerSettings:
+    """The configs of the brokers of this work; empty, with a warning, if they do not answer."""
+    brokers = sorted({work.broker for work in works})
+    try:
+        with world.configs(world.where(connection)) as configs:
+            described = configs.describe([Resource(kind=BROKERS, name=str(broker)) for broker in brokers])
+    except KquotaError as error:
+        say(
+            f"warning: the throttles for log dirs of {named_brokers(brokers)} are unknown, so Kafka's defaults are "
+            f"assumed: {error}"
+        )
+        return {}
+    return {
+        BrokerId(int(str(resource.name))): {entry.key: entry.value for entry in entries}
+        for resource, entries in described.items()
+    }
+
+
+def paced(work: LogDirWork, throttle: int | None, settings: BrokerSettings) -> LogDirPace:
+    """The pace under the given throttle, otherwise under the one that is set on the broker."""
+    own = settings.get(BrokerId(work.broker), {})
+    return LogDirPace(
+        work=work,
+        throttle=log_dir_throttle(own, LOG_DIR_RATE) if throttle is None else throttle,
+        enforcement=log_dir_enforcement(own),
+    )
+
+
+def never(paces: Iterable[LogDirPace]) -> str | None:
+    """The error if one of the brokers never finishes; None if each of them does, or if that is unknown."""
+    for pace in paces:
+        if pace.feasible is False:
+            (why,) = time_lines(pace)
+            return f"the move can never finish: {why}. Give a higher {OPTION}"
+    return None
+
+
+def time_lines(pace: LogDirPace, heading: str = "") -> Iterator[str]:
+    """The expected time of one broker, in words, after a heading."""
+    work, throttle = pace.work, pace.throttle
+    size, count = human_bytes(work.bytes), counted(work.copies, "copy")
+    copies = f"{heading}broker {work.broker}: {size} in {count} between its log dirs"
+    if throttle is None:
+        yield f"{copies}: the time is unknown, because no throttle limits these copies. Give {OPTION} RATE"
+    elif pace.feasible is False:
+        written = human_rate(work.writes or 0.0)
+        yield f"{copies}: never at {human_rate(throttle)}, because {written} is written meanwhile"
+    elif pace.seconds is not None:
+        yield f"{copies}: about {human_duration(pace.seconds)} at {human_rate(throttle)}"
+    else:
+        seconds = pace.seconds_without_writes or 0.0
+        yield f"{copies}: about {human_duration(seconds)} at {human_rate(throttle)} if nothing is written meanwhile"

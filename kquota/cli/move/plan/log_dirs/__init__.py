@@ -1,0 +1,1 @@
+"""The option --balance-log-dirs of `move plan`."""

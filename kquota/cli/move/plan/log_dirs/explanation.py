@@ -1,0 +1,120 @@
+"""The explanation of `move plan --balance-log-dirs` on stderr: the cost of the plan, its time, and both tables."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from kquota.cli.contract import printable, say
+from kquota.cli.move.cordons import cordon_notes
+from kquota.cli.move.log_dir_time import time_lines
+from kquota.cli.suggestion import suggested
+from kquota.cli.table import aligned
+from kquota.list_text import few
+from kquota.measure import counted, exact_rate, human_bytes
+from kquota.pace.log_dir_copy import LogDirPace
+from kquota.placement.log_dir_balance import LogDirsPlanned
+from kquota.sizes.replica import Cordon
+
+FIRST: Final = 20
+"""The most rows of the table of moves without --explain."""
+_NAMED: Final = 5
+
+
+def explain_log_dirs(found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...], *, everything: bool) -> None:
+    """Print the explanation: the answer first, then the tables. Long tables are cut unless `everything` is set."""
+    most = sys.maxsize if everything else FIRST
+    for line in (*_answer(found), *_remarks(found), *cordon_notes(cordons)):
+        say(line)
+    if not found.moves:
+        return
+    for line in time_lines(pace):
+        say(f"expected time: {line}")
+    _show(_moves_table(found, most))
+    _show(_log_dirs_table(found))
+    print(file=sys.stderr)
+    rate = "RATE" if pace.throttle is None else exact_rate(pace.throttle)
+    command = suggested(
+        f"reassign-partitions --execute --reassignment-json-file FILE --replica-alter-log-dirs-throttle {rate}"
+    )
+    say(f"next: {command}")
+
+
+def _answer(found: LogDirsPlanned) -> Iterator[str]:
+    """The cost of the plan, and the fewest bytes that any plan must copy."""
+    if not found.moves:
+        yield f"nothing to do: no replica of broker {found.broker} has to move, so there is no plan"
+    else:
+        yield (
+            f"plan: {counted(len(found.moves), 'replica')} of broker {found.broker} to copy to another log dir, "
+            f"{human_bytes(found.bytes)} ({found.bytes} bytes)"
+        )
+    if found.moves and found.ratio is not None:
+        term = "lack below" if found.least.bytes == found.least.lack else "hold above"
+        missed = ", because it does not reach the band" if found.ratio < 1 else ""
+        yield (
+            f"any plan must copy at least {human_bytes(found.least.bytes)} (bytes that log dirs {term} the band). "
+            f"This plan copies {found.ratio:.3f} times that{missed}"
+        )
+
+
+def _remarks(found: LogDirsPlanned) -> Iterator[str]:
+    """The band, log dirs that stay outside it, and everything that takes no part."""
+    band = found.band
+    wanted = f"{human_bytes(band.low)} to {human_bytes(band.high)}, around a mean of {human_bytes(band.mean)}"
+    outside = [change.path for change in found.dirs if change.closed is None and band.off(change.after)]
+    if outside:
+        yield (
+            f"warning: {few(outside, _NAMED)}: outside the band ({wanted}): no single move brings "
+            "them closer, because of the sizes of replicas, the disks or --topics"
+        )
+    else:
+        yield f"band: every log dir will hold {wanted}"
+    for left in found.left:
+        yield f"warning: {left.partition} {left.why}"
+    for change in found.dirs:
+        if change.closed is not None and change.closed != "cordoned":
+            yield f"warning: {change.path} takes no part ({change.closed})"
+    unknown = [change.path for change in found.dirs if change.closed is None and change.disk is None]
+    if unknown and found.moves:
+        yield (
+            f"warning: {few(unknown, _NAMED)}: disk space is not checked, because the broker does not report the size "
+            "of its volumes (before Kafka 3.3)"
+        )
+
+
+def _show(lines: list[str]) -> None:
+    print("", *map(printable, lines), sep="\n", file=sys.stderr)
+
+
+def _moves_table(found: LogDirsPlanned, most: int) -> list[str]:
+    rows = [(move.partition, human_bytes(move.size), move.source, move.destination) for move in found.moves[:most]]
+    lines = aligned(rows, ("partition", "copied", "from", "to"), left=[0, 2, 3]).splitlines()
+    more = len(found.moves) - most
+    return [*lines, f"... and {more} more moves. To show all, give --explain"] if more > 0 else lines
+
+
+def _log_dirs_table(found: LogDirsPlanned) -> list[str]:
+    rows = [
+        (
+            change.path,
+            _then(change.replicas_before, change.replicas_after),
+            _then(human_bytes(change.before), human_bytes(change.after)),
+            human_bytes(change.incoming) if change.incoming else "",
+            _then(_percent(change.share(0)), _percent(change.share(change.after - change.before))),
+            _percent(change.share(change.incoming)),
+            change.closed or "",
+        )
+        for change in found.dirs
+    ]
+    heads = ("log dir", "replicas", "bytes", "to copy in", "disk", "disk at worst", "")
+    return aligned(rows, heads, left=[0, 6]).splitlines()
+
+
+def _then(before: object, after: object) -> str:
+    return f"{before}" if before == after else f"{before} -> {after}"
+
+
+def _percent(share: float | None) -> str:
+    return "?" if share is None else f"{share:.0%}"

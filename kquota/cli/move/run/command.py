@@ -1,0 +1,82 @@
+"""`kquota move run`: the options of a whole move, from the health check to the restored throttle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from kquota.cli.connection import MovesThroughBrokers
+from kquota.cli.options import DryRun, Output, OutputFormat, Reason, StateDir
+
+EPILOG: Final = """kquota checks the cluster's health and the disks, throttles the brokers, submits the moves in
+waves, waits until they end, and restores the throttle. If it is killed, the run stays on record: run the same command
+again, or `kquota move resume`, on any host. Exit codes: 0 done, and the throttle is restored; 8 a throttle is not
+restored yet; 1 refused, or replicas are not where the plan wants them; 75 another kquota holds the lock.
+
+Examples:
+  kquota move run plan.json --bootstrap-server localhost:9092 --throttle 50MB/s
+  kquota move run plan.json --cluster prod --throttle 50MB/s --max-in-flight 100GB --max-per-broker 2 --elect-leaders"""
+
+HEADINGS: Final = {
+    "--throttle": "Throttle",
+    "--batch": "Moves at the same time",
+    "--elect-leaders": "After the moves",
+    "--force": "Safety",
+    "--reason": "Record and output",
+}
+"""The first option of each part of the help, and its heading."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveRunOptions:
+    """Run a whole move: check the cluster, throttle, move in waves, wait, and restore the throttle."""
+
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="Reassignment JSON file, or - for stdin.")]
+    connection: MovesThroughBrokers
+    throttle: Annotated[
+        str | None,
+        typer.Option("--throttle", metavar="RATE", help="Rate into and out of each broker, for example 50MB/s."),
+    ] = None
+    unthrottled: Annotated[bool, typer.Option("--unthrottled", help="Copy without a throttle.")] = False
+    batch: Annotated[
+        int | None,
+        typer.Option("--batch", metavar="N", min=1, help="At most N partitions move at the same time."),
+    ] = None
+    max_per_broker: Annotated[
+        int | None,
+        typer.Option(
+            "--max-per-broker", metavar="N", min=1, help="At most N replicas are copied to a broker at the same time."
+        ),
+    ] = None
+    max_in_flight: Annotated[
+        str | None,
+        typer.Option(
+            "--max-in-flight",
+            metavar="SIZE",
+            help="At most this many bytes are copied at the same time, for example 100GB. A larger partition moves "
+            "alone.",
+        ),
+    ] = None
+    elect_leaders: Annotated[
+        bool,
+        typer.Option("--elect-leaders", help="Then elect the preferred leaders of the plan's partitions in batches."),
+    ] = False
+    election_batch: Annotated[
+        int,
+        typer.Option("--election-batch", metavar="N", min=1, help="Partitions in one election."),
+    ] = 50
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Start even if partitions outside the plan are unhealthy, a disk is too small, or the throttle is too "
+            "low.",
+        ),
+    ] = False
+    reason: Reason = None
+    state_dir: StateDir = None
+    dry_run: DryRun = False
+    output: OutputFormat = Output.text

@@ -1,0 +1,47 @@
+"""The progress of `move run` on stderr: the readings of `move watch`, at intervals."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kquota.cli.contract import say, worded
+from kquota.cli.watching.answer import answer
+from kquota.errors import KquotaError
+from kquota.reassign.plan import Plan
+from kquota.watch.observation import MoveWatch, WatchPorts
+
+_READ_SECONDS: Final = 5.0
+_TELL_SECONDS: Final = 10.0
+
+
+class RunProgress:
+    """Watches the moves of a plan, and prints bytes, throughput, time left, and why a move makes no progress."""
+
+    def __init__(self, ports: WatchPorts, plan: Plan, name: str) -> None:
+        """`name` is the file of the plan, for the commands that a finding suggests."""
+        self._ports = ports
+        self._plan = plan
+        self._name = name
+        self._watch: MoveWatch | None = None
+        self._read = self._told = ports.clock.monotonic()
+
+    def step(self) -> None:
+        """Read the cluster if the last reading is old, and print every other reading.
+
+        A move does not end because a reading fails: the failure is printed.
+        """
+        now = self._ports.clock.monotonic()
+        if now - self._read < _READ_SECONDS:
+            return
+        self._read = now
+        try:
+            # The first reading must see the record of the run, which did not exist before.
+            self._watch = self._watch or MoveWatch(self._ports, plan=self._plan)
+            found = self._watch.look()
+        except KquotaError as error:
+            say(f"warning: the progress is unknown: {worded(error)}")
+            return
+        if now - self._told >= _TELL_SECONDS and not found.ended:
+            self._told = now
+            for line in answer(found, self._name, lines=True, restores=True).text():
+                say(line)

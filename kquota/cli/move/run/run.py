@@ -1,0 +1,216 @@
+"""`kquota move run`: a loop over the steps of the single commands, with a health check and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kquota.cli import past_moves, rates, world
+from kquota.cli.contract import DONE, FAILED, say, worded
+from kquota.cli.keeping_up import PacedCopies, must_keep_up
+from kquota.cli.move.run.checks import ClusterHealth, must_have_room
+from kquota.cli.move.run.command import MoveRunOptions
+from kquota.cli.move.run.progress import RunProgress
+from kquota.cli.output import Answer, Part, hidden, key, rounded, spread
+from kquota.cli.reassign_partitions import remarks
+from kquota.cli.reassign_partitions.execution import WouldExecute, would_execute
+from kquota.cli.reassign_partitions.verification import Verified, verified
+from kquota.election.actions import BatchRules, ElectionResults, elect
+from kquota.election.leaders import needing
+from kquota.election.port import Elections, ElectionType
+from kquota.errors import Busy, Invalid, Unreachable
+from kquota.list_text import few
+from kquota.measure import byte_size, counted, human_duration, human_rate
+from kquota.pace.share import Pace
+from kquota.reassign.execution import carry_out
+from kquota.reassign.plan import Plan, read
+from kquota.reassign.preparation import Asked, Prepared, prepare
+from kquota.reassign.progress import Progress
+from kquota.reassign.verification import Verification, verify
+from kquota.reassign.wave import MoveLimits
+from kquota.sizes.replica import partition_sizes
+from kquota.terms import TopicPartition
+
+_LOOK_SECONDS: Final = 2.0
+_PATIENCE: Final = 300.0
+_SHOWN: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeadersElected(Part):
+    """The elections after the moves: None if none were requested."""
+
+    elected: tuple[TopicPartition, ...]
+    failed: tuple[TopicPartition, ...]
+    not_sent: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveRan(Answer):
+    """A whole move: its run (None if every partition was in place), its time, and the same fields as --verify."""
+
+    run: str | None
+    seconds: float = key(form=rounded(1))
+    outcome: Verified = spread()
+    elections: LeadersElected | None
+    throttle: str | None = hidden()
+
+    def text(self) -> Iterator[str]:
+        found = self.outcome.found
+        done = sum(status.progress is Progress.DONE for status in found.statuses)
+        yield f"{done} of {counted(len(found.statuses), 'partition')} have the replicas of the plan"
+        if self.run is not None:
+            yield f"Run {self.run} took {human_duration(self.seconds)}"
+        if found.pending:
+            yield f"{counted(len(found.pending), 'setting')} of its throttle not restored yet"
+        elif self.throttle is not None:
+            yield f"The throttle of {self.throttle} is restored"
+        if self.elections is not None:
+            yield f"Preferred leaders elected: {len(self.elections.elected)}"
+
+
+def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
+    """Raises Refused before anything is written, and the errors of --execute and --verify."""
+    asked = _asked(options)
+    at = world.where(options.connection)
+    plan = read(options.plan, lambda line: say(f"warning: {line}"))
+    with remarks.resumable(), ExitStack() as stack:
+        leaders = stack.enter_context(world.elections(at))
+        ports, _ = stack.enter_context(world.watching(at, options.state_dir))
+        progress = RunProgress(ports, plan, str(options.plan))
+        began = world.SystemClock().monotonic()
+        started = _started(at, options, plan, asked, leaders, progress)
+        if isinstance(started, WouldExecute):
+            return started
+        found = _ended(at, options, plan, progress)
+        moved = found.verdict is Progress.DONE
+        elections = _elected(leaders, plan, options.election_batch) if options.elect_leaders and moved else None
+    outcome = verified(found)
+    failed = elections is not None and bool(elections.failed or elections.not_sent)
+    return MoveRan(
+        run=started,
+        seconds=world.SystemClock().monotonic() - began,
+        outcome=outcome,
+        elections=elections,
+        throttle=None if asked.throttle is None or started is None else human_rate(asked.throttle),
+        notes=tuple(_notes(found, elections)),
+        code=FAILED if failed and outcome.code == DONE else outcome.code,
+    )
+
+
+def _asked(options: MoveRunOptions) -> Asked:
+    if (options.throttle is None) != options.unthrottled:
+        raise Invalid("give --throttle RATE, or --unthrottled to copy without a throttle")
+    size = None if options.max_in_flight is None else byte_size(options.max_in_flight, "--max-in-flight")
+    return Asked(
+        throttle=rates.any_throttle(options.throttle, "--throttle"),
+        force=options.force,
+        reason=options.reason,
+        limits=MoveLimits(partitions=options.batch, per_broker=options.max_per_broker, in_flight=size),
+    )
+
+
+def _started(
+    at: world.Where,
+    options: MoveRunOptions,
+    plan: Plan,
+    asked: Asked,
+    leaders: Elections,
+    progress: RunProgress,
+) -> str | WouldExecute | None:
+    """Check, throttle and submit all waves. Return the id of the run, None if every partition is in place."""
+    hold = None if options.dry_run else world.Hold(doing="move run", patient=True)
+    with world.staged(at, options.state_dir, hold) as stage:
+        assert stage.log_dirs is not None
+        health = ClusterHealth(cluster=leaders, clock=stage.clock, plan=plan.targets.keys())
+        health.must_be_good(force=asked.force)
+        seen = stage.log_dirs.describe(sorted(stage.cluster.snapshot(plan.topics).alive), plan.topics)
+        asked = replace(asked, sizes=partition_sizes(seen))
+        prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, asked, stage.dirs)
+        for note in prepared.notes:
+            say(f"warning: {note}")
+        expected = None
+        if not asked.force:
+            must_have_room(seen, prepared.moving, prepared.world.sizes)
+            expected = _must_keep_up(stage, prepared)
+        if options.dry_run:
+            return would_execute(prepared)
+        if prepared.run is not None:
+            begins = "begins" if prepared.known is None else "continues"
+            say(f"run {prepared.run.id} {begins}: {counted(len(prepared.moving), 'partition')} to move")
+        started = stage.clock.now()
+
+        def hold_back() -> str | None:
+            progress.step()
+            return health.trouble()
+
+        done = carry_out(prepared, say, stage.dirs, hold_back=hold_back)
+        past_moves.keep_start(stage, prepared, done, expected, started)
+        for line in remarks.of_log_dirs(done.log_dirs):
+            say(line)
+        return None if done.run is None else done.run.id
+
+
+def _must_keep_up(stage: world.Stage, prepared: Prepared) -> Pace | None:
+    """Raises Refused if a copy can never catch up under the throttle of the run. The pace is None if it is unknown."""
+    if prepared.run is None or prepared.run.rate is None or not prepared.changes:
+        return None
+    copies = PacedCopies(moves=prepared.moving, partitions=prepared.found.partitions)
+    return must_keep_up(stage.log_dirs, copies, prepared.run.rate)
+
+
+def _ended(at: world.Where, options: MoveRunOptions, plan: Plan, progress: RunProgress) -> Verification:
+    """Wait until no partition of the plan moves. Each look restores the throttle of moves that have ended.
+
+    Raises Unreachable only if no look succeeds for `_PATIENCE` seconds, because brokers restart during long moves.
+    """
+    with world.staged(at, options.state_dir, world.Hold(doing="move run", later=True)) as stage:
+        seen = stage.clock.monotonic()
+        while True:
+            try:
+                found = _look(stage, plan)
+                seen = stage.clock.monotonic()
+            except Unreachable as error:
+                if stage.clock.monotonic() - seen > _PATIENCE:
+                    raise
+                say(f"warning: {worded(error)}; trying again")
+                found = None
+            if found is not None and found.verdict is not Progress.IN_PROGRESS:
+                return found
+            stage.clock.sleep(_LOOK_SECONDS)
+            progress.step()
+
+
+def _look(stage: world.Stage, plan: Plan) -> Verification | None:
+    """One verification; None while another kquota holds the lock."""
+    began = stage.clock.now()
+    try:
+        with stage.hold():
+            found = verify(stage.cluster, stage.runs, stage.clock, plan, stage.dirs)
+            past_moves.keep_look(stage, found, began)
+            return found
+    except Busy as error:
+        say(f"waiting for the lock: {worded(error)}")
+        return None
+
+
+def _elected(leaders: Elections, plan: Plan, size: int) -> LeadersElected:
+    """Elect the preferred leaders of the plan's partitions in batches."""
+    partitions = leaders.partitions()
+    names = [name for name in needing(ElectionType.PREFERRED, partitions) if name in plan.targets]
+    results = ElectionResults()
+    elect(leaders, world.SystemClock(), ElectionType.PREFERRED, names, partitions, BatchRules(size=size), results)
+    return LeadersElected(
+        elected=tuple(sorted(results.elected)),
+        failed=tuple(sorted(results.failed)),
+        not_sent=tuple(sorted(results.left)),
+    )
+
+
+def _notes(found: Verification, elections: LeadersElected | None) -> Iterator[str]:
+    yield from remarks.of_verification(found)
+    for what, names in (("not elected", elections.failed), ("not sent", elections.not_sent)) if elections else ():
+        if names:
+            yield f"error: preferred leaders {what}: {few(names, _SHOWN)}"

@@ -1,0 +1,138 @@
+"""`kquota move status`: read the open runs, and the state of each on the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from kquota.cli import world
+from kquota.cli.contract import DONE, NOT_YET
+from kquota.cli.move.command import MoveStatusOptions
+from kquota.cli.output import Answer, Part, hidden, key, rounded
+from kquota.cli.suggestion import suggested
+from kquota.measure import ByteRate, human_bytes, human_duration, human_rate
+from kquota.reassign.port import Snapshot
+from kquota.reassign.progress import Progress, statuses
+from kquota.reassign.recovery import RunState, state
+from kquota.reassign.run import Owner, Purpose, Run
+from kquota.watch.observation import MoveWatch
+from kquota.watch.view import WatchedMoveView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterShown(Part):
+    """A process that writes runs."""
+
+    owner: Owner = hidden()
+    user: str
+    host: str
+    pid: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRun(Part):
+    """An open run. `done` of its `partitions` are in place. `throttle` is in bytes per second.
+
+    `copied` and `left` are bytes, and `least_seconds` is the time for `left` at the throttle. None is unknown.
+    """
+
+    run: str
+    begun: datetime
+    state: RunState = key(form=lambda state: state.name.lower())
+    throttle: ByteRate | None
+    partitions: int
+    done: int
+    copied: int | None = key("bytes_copied")
+    left: int | None = key("bytes_left")
+    least_seconds: float | None = key("least_seconds_left", rounded(1))
+    record: str
+    owner: WriterShown | None
+    reason: str | None
+    revision: int | None
+    written_by: WriterShown | None
+    written_at: datetime | None
+    holds_throttle: bool = hidden()
+
+    def lines(self) -> Iterator[str]:
+        """Yield its progress, its owner and reason, and its last writer."""
+        ended = self.state is RunState.ENDED and not self.holds_throttle
+        yield f"{self.run}  {'ended, its record is still open' if ended else self.state.value}"
+        rate = "no throttle" if self.throttle is None else f"throttle {human_rate(self.throttle)}"
+        yield f"  {self.done} of {self.partitions} partitions done, {rate}"
+        if self.copied is not None and self.left is not None:
+            least = "" if self.least_seconds is None else f", at least {human_duration(self.least_seconds)} left"
+            yield f"  {human_bytes(self.copied)} copied, {human_bytes(self.left)} left{least}"
+        if self.owner is not None:
+            why = "" if self.reason is None else f": {self.reason}"
+            yield f"  begun by {self.owner.owner} at {_moment(self.begun)}{why}"
+        if self.written_by is not None and self.written_at is not None:
+            yield f"  last written by {self.written_by.owner} at {_moment(self.written_at)}"
+        yield f"  recorded in {self.record}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRuns(Answer):
+    """The open runs with moves, oldest first."""
+
+    runs: tuple[OpenRun, ...]
+
+    def text(self) -> Iterator[str]:
+        for run in self.runs:
+            yield from run.lines()
+
+
+def run(options: MoveStatusOptions) -> OpenRuns:
+    """Show the open runs. The exit code is also 8 if it is unknown whether a run is open."""
+    with world.watching(world.where(options.connection), options.state_dir) as (ports, runs):
+        every = runs.unfinished()
+        moving = {one.id: one for one in every if one.purpose is Purpose.MOVE}
+        shown: tuple[OpenRun, ...] = ()
+        if moving:
+            found = MoveWatch(ports).glance()
+            views = {view.run: view for view in found.view.moves}
+            places = {one.id: runs.place(one) for one in moving.values()}
+            snapshot = found.reading.snapshot
+            shown = tuple(_shown(one, snapshot, places[one.id], views.get(one.id)) for one in moving.values())
+        writer, unknown = runs.writer(), runs.hidden or bool(runs.unreadable)
+        notes = [] if shown else ["no run is open", *world.unseen(runs.alone)]
+    if writer is not None:
+        notes.append(f"{writer} is writing")
+    if held := [one.id for one in every if one.purpose is Purpose.THROTTLE]:
+        see = suggested("throttle show")
+        notes.append(f"runs without a move also hold throttles ({', '.join(held)}). See them with {see}")
+    return OpenRuns(runs=shown, notes=tuple(notes), code=NOT_YET if shown or unknown else DONE)
+
+
+def _shown(run: Run, found: Snapshot, place: str, view: WatchedMoveView | None) -> OpenRun:
+    stamp = run.stamp
+    there = statuses(run.goal, found.partitions, found.running)
+    return OpenRun(
+        run=run.id,
+        begun=run.begun,
+        state=state(run, found),
+        throttle=run.rate,
+        partitions=len(run.goal.targets),
+        done=sum(status.progress is Progress.DONE for status in there),
+        copied=None if view is None else view.copied,
+        left=None if view is None else view.left,
+        least_seconds=None if view is None else view.least_seconds,
+        record=place,
+        owner=_writer(run.owner),
+        reason=run.reason,
+        revision=None if stamp is None else stamp.version,
+        written_by=None if stamp is None else _writer(stamp.by),
+        written_at=None if stamp is None else stamp.at,
+        holds_throttle=any(taken.ours for taken in run.taken.values()),
+    )
+
+
+def _writer(owner: Owner | None) -> WriterShown | None:
+    if owner is None:
+        return None
+    return WriterShown(owner=owner, user=owner.user, host=owner.host, pid=owner.pid, since=owner.since)
+
+
+def _moment(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -1,0 +1,39 @@
+"""`kquota move watch`: select the moves, and read them until they have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Final
+
+from kquota.cli import world
+from kquota.cli.move.watch.command import WatchOptions
+from kquota.cli.watching.answer import MovesWatched
+from kquota.cli.watching.loop import readings
+from kquota.errors import Invalid
+from kquota.measure import duration
+from kquota.reassign.plan import read
+from kquota.watch.observation import MoveWatch
+
+_SHORTEST: Final = 1.0
+
+
+def run(options: WatchOptions) -> Generator[MovesWatched]:
+    """Watch a plan, a run, or every move. Raises Invalid, and Refused for a run that is not open."""
+    interval = duration(options.interval, "--interval")
+    if interval < _SHORTEST:
+        raise Invalid(f"--interval {options.interval}: must be at least {_SHORTEST:g}s")
+    if options.plan is not None and options.run is not None:
+        raise Invalid("PLAN and --run both select a move: give one of them")
+    plan = None if options.plan is None else read(options.plan, world.warn)
+    with world.watching(world.where(options.connection), options.state_dir) as (ports, runs):
+        watch = MoveWatch(ports, plan=plan, run=options.run)
+        yield from readings(
+            watch,
+            ports.clock,
+            interval,
+            options.output,
+            plan=None if options.plan is None else str(options.plan),
+            once=options.once,
+            unknown=plan is None and options.run is None and (runs.hidden or bool(runs.unreadable)),
+            unseen=world.unseen(runs.alone),
+        )

@@ -1,0 +1,227 @@
+"""The answers of `quota export`, `diff` and `apply`: all quotas, a change of them, and the part that was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from kquota.cli.contract import DONE, FAILED, NOT_YET
+from kquota.cli.output import Answer, Part, Row, hidden, key, spread
+from kquota.cli.table import columns
+from kquota.list_text import few
+from kquota.measure import counted, exact_rate, human_rate
+from kquota.quota.difference import Difference, Throttling
+from kquota.quota.document import Document
+from kquota.quota.document_text import as_json, leaf, text, written
+from kquota.quota.entity import Entity
+from kquota.quota.limits import Replacement, plain
+from kquota.quota_keys import QUOTA_KEYS
+from kquota.settings.resource import THROTTLE_KEYS, Resource
+from kquota.terms import DEFAULT, ENTITY_TYPES
+
+HEADER: Final = """\
+# Quotas of a Kafka cluster, for `kquota quota diff` and `kquota quota apply`.
+# An entity that is named here has exactly the limits written here. Other entities stay unchanged, unless
+# `owns: [patterns]` covers them and --prune is given. Byte rates are per broker and accept units.
+"""
+
+Value: TypeAlias = float | str | None
+"""A limit, or the text of a replication throttle; None means not set."""
+
+_KINDS: Final = (*ENTITY_TYPES, *THROTTLE_KEYS)
+_SHOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported(Answer):
+    """The quotas of a cluster in the form that `quota diff` and `quota apply` read."""
+
+    quotas: Document = hidden()
+
+    def text(self) -> Sequence[str]:
+        return (HEADER + text(self.quotas)).splitlines()
+
+    def document(self) -> str:
+        return as_json(self.quotas)
+
+
+def _number(value: Value) -> float | str | None:
+    return None if value is None else leaf(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitChanged(Part):
+    """A value that changes."""
+
+    old: Value = key(form=_number)
+    new: Value = key(form=_number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityChanged(Part):
+    """The changes of one entity. `sign` is + if it gets its first limits, - if it loses all, otherwise ~."""
+
+    entity: Entity | Resource = spread()
+    pruned: bool
+    limits: Mapping[str, LimitChanged]
+    sign: str = hidden()
+
+    def lines(self) -> Iterator[str]:
+        """The entity, followed by the old and the new value of each key."""
+        yield f"{self.sign} {words(self.entity)}{' (not in the document)' if self.pruned else ''}"
+        for name, limit in self.limits.items():
+            yield f"    {name}: {_shown(name, limit.old)} -> {_shown(name, limit.new)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reviewed(Answer):
+    """The changes; `change` is their hash. `protected` are the entities that pruning keeps."""
+
+    HEADER = (*(kind[:-1] for kind in _KINDS), "key", "old", "new")
+    INDENT = 2
+
+    change: str
+    changes: tuple[EntityChanged, ...]
+    protected: tuple[Entity, ...]
+
+    def text(self) -> Iterator[str]:
+        for one in self.changes:
+            yield from one.lines()
+        if self.changes:
+            yield named(self.change)
+
+    def rows(self) -> Iterator[Row]:
+        for one in self.changes:
+            for name, limit in one.limits.items():
+                yield [*columns(one.entity, _KINDS), name, bare(limit.old), bare(limit.new)]
+
+
+def reviewed(found: Difference) -> Reviewed:
+    """The answer of `diff`."""
+    return Reviewed(
+        change=found.hash,
+        changes=changed(found.changes),
+        protected=found.kept,
+        closing_notes=summary(found),
+        code=NOT_YET if found.changes else DONE,
+    )
+
+
+def changed(changes: Iterable[Replacement | Throttling]) -> tuple[EntityChanged, ...]:
+    """Each entity with its changes."""
+    return tuple(
+        EntityChanged(
+            entity=one.entity,
+            pruned=one.pruned,
+            limits={name: LimitChanged(old=old, new=new) for name, old, new in one.differing()},
+            sign="+" if not one.before else "~" if one.after else "-",
+        )
+        for one in changes
+    )
+
+
+def named(change: str) -> str:
+    """The line with the hash of a change."""
+    return f"change: {change}"
+
+
+def summary(found: Difference) -> tuple[str, ...]:
+    """The protected entities that pruning keeps although they are in `owns`, and the number of changes."""
+    kept = [f"warning: protected, so not pruned: {few(found.kept, _SHOWN)}"] if found.kept else []
+    if not found.changes:
+        return (*kept, "nothing to change")
+    keys = sum(1 for one in found.changes for _ in one.differing())
+    return (*kept, f"{counted(keys, 'limit')} of {counted(len(found.changes), 'entity')} would change")
+
+
+def words(entity: Entity | Resource) -> str:
+    """An entity, broker or topic in words; `default` follows the kind."""
+    return " ".join(f"{kind[:-1]} {'default' if name is DEFAULT else repr(name)}" for kind, name in entity.parts())
+
+
+def _shown(name: str, value: Value) -> str:
+    """A value for people: exact, and for a rate without a unit also rounded."""
+    if value is None:
+        return "not set"
+    if isinstance(value, str) and not value.isdecimal():
+        return value
+    exact, rate = (
+        (written(name, value), QUOTA_KEYS[name].in_bytes)
+        if isinstance(value, float)
+        else (exact_rate(int(value)), True)
+    )
+    return f"{exact} ({human_rate(float(value))})" if rate and exact.isdigit() and float(value) >= 1000 else exact
+
+
+def bare(value: Value) -> str | None:
+    """A value as it is sent to the cluster."""
+    return plain(value) if isinstance(value, float) else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsent(Reviewed):
+    """The answer of --dry-run: the values that a write would send, one line per entity."""
+
+    def text(self) -> Iterator[str]:
+        for one in self.changes:
+            parts = [f"set {name}={bare(limit.new)}" for name, limit in one.limits.items() if limit.new is not None]
+            parts += [f"delete {name}" for name, limit in one.limits.items() if limit.new is None]
+            yield f"{words(one.entity)}: {'; '.join(parts)}"
+        if self.changes:
+            yield named(self.change)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityUndone(Part):
+    """An entity that was not changed, or whose result is unknown."""
+
+    entity: Entity | Resource = spread()
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied(Answer):
+    """The changed and the unchanged entities. `confirmed`: the operator already saw the change before confirming it."""
+
+    INDENT = 2
+
+    change: str
+    changes: tuple[EntityChanged, ...]
+    undone: tuple[EntityUndone, ...]
+    protected: tuple[Entity, ...]
+    confirmed: bool = hidden(default=False)
+
+    def text(self) -> Iterator[str]:
+        if self.confirmed:
+            return
+        for one in self.changes:
+            yield from one.lines()
+        if self.changes:
+            yield named(self.change)
+
+
+def unsent(found: Difference) -> Unsent:
+    """The answer of `apply` if nothing is sent."""
+    return Unsent(change=found.hash, changes=changed(found.changes), protected=found.kept, closing_notes=summary(found))
+
+
+def applied(found: Difference, undone: Mapping[Entity | Resource, str], *, confirmed: bool) -> Applied:
+    """The answer after the change. `undone` has the entities that were not changed, with the reasons."""
+    done = [change for change in found.changes if change.entity not in undone]
+    note = f"{counted(len(done), 'entity')} changed"
+    if undone:
+        entities = few([f"{entity} ({why})" for entity, why in undone.items()], _SHOWN)
+        note = (
+            f"error: {len(undone)} of {counted(len(found.changes), 'entity')} could not be changed, or the result is "
+            f"unknown: {entities}. Run the same command again to apply the rest"
+        )
+    return Applied(
+        change=found.hash,
+        changes=changed(done),
+        undone=tuple(EntityUndone(entity=entity, why=why) for entity, why in undone.items()),
+        protected=found.kept,
+        confirmed=confirmed,
+        closing_notes=(note,),
+        code=FAILED if undone else DONE,
+    )

@@ -1,0 +1,138 @@
+"""`kquota quota`: the options of `export`, `diff`, `apply` and `explain`, and the registration of all its commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import typer
+
+from kquota.cli import commands
+from kquota.cli.connection import Unrecorded
+from kquota.cli.help import Group
+from kquota.cli.options import Output, OutputFormat, Prune, QuotaFile, TableFormat, Yes
+from kquota.cli.quota.probe import command as probe
+from kquota.cli.quota.simulate import command as simulate
+
+EPILOG: Final = """Examples:
+  kquota quota explain --bootstrap-server localhost:9092 --user alice --client-id billing
+  kquota quota export --bootstrap-server localhost:9092 > quotas.yaml"""
+
+
+EXPORT_EPILOG: Final = """The document is YAML, or JSON with --output json. After `quota apply`,
+an export prints the same bytes again.
+
+Examples:
+  kquota quota export --bootstrap-server localhost:9092 > quotas.yaml
+  kquota quota export --zookeeper localhost:2181 --output json"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """Print all client quotas of the cluster as one document, in YAML or JSON."""
+
+    connection: Unrecorded
+    replication_throttles: Annotated[
+        bool,
+        typer.Option("--replication-throttles", help="Also print the replication throttles of brokers and topics."),
+    ] = False
+    output: OutputFormat = Output.text
+
+
+DIFF_EPILOG: Final = """Exit codes: 0 nothing would change, 8 something would.
+
+Examples:
+  kquota quota diff --bootstrap-server localhost:9092 quotas.yaml
+  kquota quota diff --zookeeper localhost:2181 quotas.yaml --prune --output tsv"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffOptions:
+    """Show what `apply` would change, key by key, and the hash that identifies this change."""
+
+    connection: Unrecorded
+    file: QuotaFile
+    prune: Prune = False
+    output: TableFormat = Output.text
+
+
+APPLY_EPILOG: Final = """\
+On a terminal, it shows the change and asks for confirmation. Elsewhere, give --yes, or --change
+with the hash that was reviewed. Exit codes: 0 done, or nothing to change; 1 refused, or some entities were not
+changed (they are named).
+
+Examples:
+  kquota quota apply --bootstrap-server localhost:9092 quotas.yaml --yes
+  kquota quota apply --bootstrap-server localhost:9092 quotas.yaml --prune --change sha256:1f0e9c2b7a6d5e43"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyOptions:
+    """Set the cluster's quotas to what the document says. A second run changes nothing."""
+
+    connection: Unrecorded
+    file: QuotaFile
+    prune: Prune = False
+    yes: Yes = False
+    change: Annotated[
+        str | None,
+        typer.Option(
+            "--change",
+            metavar="HASH",
+            help="Do not ask, and apply only the change that has this hash in `quota diff`.",
+        ),
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent, without sending it.")] = False
+    output: OutputFormat = Output.text
+
+
+EXPLAIN_EPILOG: Final = """\
+Give --user ANONYMOUS for a client that does not authenticate, and --client-id '' for a client that
+sends no client-id. Exit code 8: --all found something.
+
+Examples:
+  kquota quota explain --bootstrap-server localhost:9092 --user alice --client-id billing
+  kquota quota explain --bootstrap-server localhost:9092 --all"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainOptions:
+    """Explain which quota limits a client and why, which clients share it, and what it allows on this cluster."""
+
+    connection: Unrecorded
+    user: Annotated[
+        str | None,
+        typer.Option("--user", metavar="NAME", help="User of the client.  [default: any user that no quota names]"),
+    ] = None
+    client_id: Annotated[
+        str | None,
+        typer.Option(
+            "--client-id",
+            "--client",
+            metavar="NAME",
+            help="Client-id, '' for none.  [default: any client-id that no quota names]",
+        ),
+    ] = None
+    ip: Annotated[
+        str | None, typer.Option("--ip", metavar="ADDRESS", help="IP address that the client connects from.")
+    ] = None
+    all_: Annotated[
+        bool, typer.Option("--all", help="Check all quotas for mistakes and for limits without effect.")
+    ] = False
+    output: TableFormat = Output.text
+
+
+app = typer.Typer(cls=Group, epilog=EPILOG, no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Manage all quotas of a cluster as one document, explain which one limits a client, and test what a load gets."""
+
+
+commands.add(app, "export", ExportOptions, epilog=EXPORT_EPILOG, work="run.export")
+commands.add(app, "diff", DiffOptions, epilog=DIFF_EPILOG, work="run.diff")
+commands.add(app, "apply", ApplyOptions, epilog=APPLY_EPILOG, work="run.apply")
+commands.add(app, "explain", ExplainOptions, epilog=EXPLAIN_EPILOG, work="explain.run")
+commands.add(app, "simulate", simulate.SimulateOptions, epilog=simulate.EPILOG, headings=simulate.HEADINGS)
+commands.add(app, "probe", probe.ProbeOptions, epilog=probe.EPILOG, headings=probe.HEADINGS)

@@ -1,0 +1,179 @@
+"""`kquota quota explain`: the limit of each key for one client, and the level that sets it; or check all quotas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from kquota.cli import world
+from kquota.cli.output import Answer, Part, Row, hidden, spread
+from kquota.cli.quota.command import ExplainOptions
+from kquota.cli.quota.findings import findings
+from kquota.cli.quota.sentences import reasons
+from kquota.cli.table import COLUMNS, columns
+from kquota.errors import Invalid, Refused
+from kquota.library import cluster_of
+from kquota.quota.capacity import Capacity
+from kquota.quota.entity import Entity
+from kquota.quota.explain import NOTHING_KNOWN, Explanation, KeyAnswer, address, explain
+from kquota.quota.finding import QuotaFinding
+from kquota.quota.limits import plain
+from kquota.quota.lint import lint
+from kquota.quota.precedence import Client, LevelState, Per, Quotas
+from kquota.quota_keys import Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketShown(Part):
+    """The clients that share a bucket."""
+
+    per: Per
+    shared_by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelShown(Part):
+    """A level, and the limit that is set on it."""
+
+    level: int
+    entity: Entity | None
+    value: float | None
+    state: LevelState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityShown(Part):
+    """The total that a request percentage divides, by broker; None if the brokers are unknown."""
+
+    capacity: Mapping[str, int | None] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyShown(Part):
+    """The limit of one key. A figure that is None is unlimited if `unlimited` is true, otherwise unknown."""
+
+    key: str
+    unit: str
+    unlimited: bool
+    ignored: bool
+    limit: float | None
+    level: int | None
+    entity: Entity | None
+    broker_config: str | None
+    cluster: float | None
+    burst: float | None
+    burst_seconds: int | None
+    bucket: BucketShown | None
+    levels: tuple[LevelShown, ...]
+    exceptions: tuple[Entity, ...]
+    capacity: CapacityShown | None = spread()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained(Answer):
+    """All keys that can apply to a client, an IP or both; `asked` has the given ones."""
+
+    HEADER = ("key", "level", *COLUMNS, "value", "state")
+    INDENT = 2
+
+    asked: Mapping[str, str | None]
+    brokers: int | None
+    settings_known: bool
+    quota_callback: str | None
+    unresolved_ips: tuple[str, ...]
+    keys: tuple[KeyShown, ...]
+    explanation: Explanation = hidden()
+
+    def text(self) -> Iterator[str]:
+        return reasons(self.explanation)
+
+    def rows(self) -> Iterator[Row]:
+        """A row for each key and level. A limit from a broker config has a row without a level."""
+        for one in self.keys:
+            for at in one.levels:
+                value = None if at.value is None else plain(at.value)
+                yield [one.key, str(at.level), *columns(at.entity), value, at.state.value]
+            if one.broker_config is not None and one.limit is not None:
+                yield [one.key, None, *columns(None), plain(one.limit), LevelState.WINS.value]
+
+
+def explained(found: Explanation) -> Explained:
+    """The answer of an explanation."""
+    client, cluster = found.client, found.cluster
+    asked = {} if client is None else {"user": client.user, "client_id": client.client_id}
+    return Explained(
+        asked=asked if found.ip is None else asked | {"ip": found.ip},
+        brokers=cluster.size,
+        settings_known=cluster.told,
+        quota_callback=cluster.callback,
+        unresolved_ips=found.unresolved,
+        keys=tuple(_key(answer, cluster) for answer in found.answers),
+        explanation=found,
+    )
+
+
+def _key(answer: KeyAnswer, cluster: Capacity) -> KeyShown:
+    won = answer.winner
+    return KeyShown(
+        key=answer.key,
+        unit=answer.row.unit,
+        unlimited=answer.limit is None or cluster.ignores(answer.key),
+        ignored=cluster.ignores(answer.key),
+        limit=answer.limit,
+        level=None if won is None else won.level,
+        entity=None if won is None else won.entity,
+        broker_config=answer.static,
+        cluster=answer.cluster,
+        burst=answer.burst,
+        burst_seconds=answer.burst_seconds,
+        bucket=None if answer.per is None else BucketShown(per=answer.per, shared_by=answer.shared),
+        levels=tuple(
+            LevelShown(level=rung.level, entity=rung.entity, value=rung.value, state=rung.state)
+            for rung in answer.rungs
+        ),
+        exceptions=answer.exceptions,
+        capacity=CapacityShown(capacity=_capacity(cluster)) if answer.row.model is Model.SHARE else None,
+    )
+
+
+def _capacity(cluster: Capacity) -> Mapping[str, int | None] | None:
+    return None if cluster.brokers is None else {str(one.id): one.request_capacity for one in cluster.brokers}
+
+
+def run(options: ExplainOptions) -> Answer:
+    """Raises Invalid if the options name no client, or a client together with --all."""
+    user, client_id, ip = options.user, options.client_id, options.ip
+    if options.all_:
+        if user is not None or client_id is not None or ip is not None:
+            raise Invalid("--all checks all quotas: leave out --user, --client-id and --ip")
+        unreadable: list[str] = []
+        quotas, cluster = _read(world.where(options.connection), unreadable.append)
+        found = [*map(QuotaFinding.unreadable, unreadable), *lint(quotas, cluster)]
+        return findings(found, quotas, options.connection)
+    at = world.where(options.connection)
+    client = _client(user, client_id, ip)
+    quotas, cluster = _read(at, world.warn)
+    return explained(explain(quotas, cluster, client=client, ip=ip))
+
+
+def _client(user: str | None, client_id: str | None, ip: str | None) -> Client | None:
+    """The client of the options. Raises Invalid if they name none."""
+    if user is None and client_id is None and ip is None:
+        raise Invalid("no client is given. Give --user, --client-id, both, or --ip; or --all to check all quotas")
+    if user == "":
+        raise Invalid("--user is empty. For a client that does not authenticate, give --user ANONYMOUS")
+    if ip is not None and address(ip) is None:
+        raise Invalid(f"--ip {ip!r} is not an IP address; brokers compare addresses, not names")
+    return None if user is None and client_id is None else Client(user=user, client_id=client_id)
+
+
+def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[Quotas, Capacity]:
+    """All quotas, and the settings that determine their effect; `unreadable` receives values that cannot be read."""
+    with world.quotas(at, unreadable) as port:
+        quotas, release = port.everything(), port.release()
+    try:
+        with world.configs(at) as configs:
+            return quotas, cluster_of(configs, release)
+    except Refused as error:
+        world.warn(f"{error}; the settings of the brokers are unknown")
+        return quotas, replace(NOTHING_KNOWN, release=release)

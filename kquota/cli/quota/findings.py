@@ -1,0 +1,138 @@
+"""The answer of `quota explain --all`: each finding with the commands that correct it."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+from kquota.cli.connection import Connection
+from kquota.cli.contract import DONE, NOT_YET, printable
+from kquota.cli.output import Answer, Part, Row
+from kquota.cli.quota.sentences import WIDTH, amount
+from kquota.cli.table import COLUMNS, columns
+from kquota.measure import counted
+from kquota.quota.entity import Entity
+from kquota.quota.finding import QuotaFinding
+from kquota.quota.limits import QuotaChange, plain
+from kquota.quota.precedence import Quotas
+from kquota.terms import DEFAULT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaFindingShown(Part):
+    """A finding of `kquota.quota.finding`. `value` is the limit that it concerns, None if there is none."""
+
+    rule: str
+    entity: Entity | None
+    key: str | None
+    value: float | None
+    what: str
+    why: str
+    do: str
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings(Answer):
+    """Mistakes and limits without effect among the `limits` of all `entities`."""
+
+    HEADER = ("rule", *COLUMNS, "key", "value", "what", "why", "do", "commands")
+    INDENT = 2
+
+    entities: int
+    limits: int
+    findings: tuple[QuotaFindingShown, ...]
+
+    def text(self) -> Iterator[str]:
+        """The number of findings by rule, then a paragraph for each.
+
+        Commands are on one line, so that they can be copied.
+        """
+        among = f"{counted(self.limits, 'limit')} of {counted(self.entities, 'entity')}"
+        if not self.findings:
+            yield f"no findings among {among}"
+            return
+        yield f"{counted(len(self.findings), 'finding')} among {among}"
+        for rule, count in sorted(Counter(one.rule for one in self.findings).items()):
+            yield f"  {rule:<24}{count}"
+        for one in self.findings:
+            yield ""
+            whom = "the cluster" if one.entity is None else str(one.entity)
+            value = "" if one.key is None or one.value is None else f" {amount(one.key, one.value)}"
+            yield from _wrapped("", whom if one.key is None else f"{whom}: {one.key}{value}")
+            yield from _wrapped("  what   ", f"{one.what} ({one.rule})")
+            yield from _wrapped("  why    ", one.why)
+            yield from _wrapped("  do     ", one.do)
+            for command in one.commands:
+                yield f"           {command}"
+
+    def rows(self) -> Iterator[Row]:
+        """A row for each finding, with its commands as one line of shell."""
+        for one in self.findings:
+            value, shell = None if one.value is None else plain(one.value), " && ".join(one.commands)
+            yield [one.rule, *columns(one.entity), one.key, value, one.what, one.why, one.do, shell]
+
+
+def findings(found: Sequence[QuotaFinding], quotas: Quotas, given: Connection) -> Findings:
+    """The answer, with commands for the cluster that was given on the command line."""
+    shown = (
+        QuotaFindingShown(
+            rule=one.rule,
+            entity=one.entity,
+            key=one.key,
+            value=None if one.entity is None or one.key is None else quotas.get(one.entity, {}).get(one.key),
+            what=one.what,
+            why=one.why,
+            do=one.do,
+            commands=tuple(_command(change, given) for change in one.cure),
+        )
+        for one in found
+    )
+    return Findings(
+        entities=len(quotas),
+        limits=sum(map(len, quotas.values())),
+        findings=tuple(shown),
+        code=NOT_YET if found else DONE,
+    )
+
+
+def _command(change: QuotaChange, given: Connection) -> str:
+    """The `kquota configs` command for this change, on the cluster that was given on the command line."""
+    words = ["kquota", "configs"]
+    for field in fields(given):
+        if (value := getattr(given, field.name)) is not None:
+            words += [f"--{field.name.replace('_', '-')}", str(value)]
+    words.append("--alter")
+    if change.add:
+        words += ["--add-config", ",".join(f"{key}={plain(value)}" for key, value in sorted(change.add.items()))]
+    if change.delete:
+        words += ["--delete-config", ",".join(sorted(change.delete))]
+    for kind, name in change.entity.parts():
+        words += [f"--{kind[:-1]}-defaults"] if name is DEFAULT else [f"--{kind[:-1]}", str(name)]
+    return " ".join(map(_word, words))
+
+
+def _word(word: str) -> str:
+    """One word for a shell, with bash's own quoting for characters that must not reach a terminal."""
+    if word.isprintable():
+        return shlex.quote(word)
+    escaped = "".join(c if c.isprintable() and c not in "\\'" else _octal(c) for c in word)
+    return f"$'{escaped}'"
+
+
+def _octal(character: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in character.encode())
+
+
+def _wrapped(head: str, line: str) -> list[str]:
+    return textwrap.wrap(
+        printable(line),
+        width=WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * 9,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,133 @@
+"""The load that the options of a probe request, and its errors in the words of these options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from kquota.cli.list_options import broker_ids
+from kquota.cli.quota.probe.command import ProbeOptions
+from kquota.cli.suggestion import suggested
+from kquota.errors import Invalid, KquotaError, Refused
+from kquota.measure import byte_rate, byte_size, human_bytes
+from kquota.probe import ladder, load
+from kquota.probe.load import (
+    ArgumentError,
+    Kind,
+    LimitedClient,
+    NotRemoved,
+    OtherUser,
+    RejectedClient,
+    TooManyBytes,
+    TooManyMutations,
+    UnknownUser,
+)
+from kquota.terms import BrokerId
+
+_LOADS: Final[Mapping[str, Kind | None]] = {
+    "produce": Kind.PRODUCE,
+    "consume": Kind.CONSUME,
+    "requests": Kind.REQUESTS,
+    "create_topics": Kind.CREATE_TOPICS,
+    "find_limit": None,
+    "clean_up": None,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedLoad:
+    """The parsed options. `kind` is None for --find-limit and --clean-up; other fields are None for their defaults."""
+
+    kind: Kind | None
+    rate: float | None
+    seconds: float | None
+    brokers: tuple[BrokerId, ...] | None
+    most_bytes: int
+
+
+def asked(given: ProbeOptions) -> AskedLoad:
+    """The requested load. Raises Invalid for no load or more than one, and for options without effect."""
+    named = [name for name in _LOADS if getattr(given, name) not in (None, False)]
+    if len(named) != 1:
+        raise Invalid(
+            "give exactly one of --produce RATE, --consume, --requests, --create-topics, --find-limit or --clean-up"
+            f" (given: {' and '.join(map(_option, named)) or 'none'})"
+        )
+    if not given.find_limit and (given.tenants != 1 or given.overcommit != 1):
+        raise Invalid("--tenants and --overcommit have an effect only with --find-limit")
+    _must_have_effect(given, named[0])
+    ladder.must_divide(given.tenants, given.overcommit)
+    if given.user == "":
+        raise Invalid("--user is empty. For a client that does not authenticate, give --user ANONYMOUS")
+    if given.client_id == "":
+        raise Invalid("--client-id is empty, but this client (librdkafka) always sends a client-id")
+    return AskedLoad(
+        kind=_LOADS[named[0]],
+        rate=None if given.produce is None else byte_rate(given.produce, "--produce"),
+        seconds=None if given.seconds is None else load.seconds(given.seconds, given.seconds),
+        brokers=None if given.broker_list is None else tuple(sorted(broker_ids([given.broker_list], "--broker-list"))),
+        most_bytes=byte_size(given.most_bytes, "--most-bytes"),
+    )
+
+
+def _must_have_effect(given: ProbeOptions, load: str) -> None:
+    """Raises Invalid for an option that has no effect on this load."""
+    every, unsaid = set(_LOADS), ProbeOptions(connection=given.connection)
+    takes = {
+        "broker_list": every - {"find_limit", "clean_up"},
+        "most_bytes": {"produce", "consume"},
+        "most_partitions": {"find_limit"},
+        **dict.fromkeys(("seconds", "user", "client_id"), every - {"clean_up"}),
+    }
+    for name, loads in takes.items():
+        if load not in loads and getattr(given, name) != getattr(unsaid, name):
+            raise Invalid(f"{_option(name)} has no effect with {_option(load)}")
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+_INSTEAD: Final[Mapping[type[KquotaError], str]] = {
+    LimitedClient: ", or give --client-config or --client-id of a client without this quota",
+    RejectedClient: ", or give --client-config with a login without this quota",
+    TooManyMutations: ". Give fewer --seconds",
+}
+
+
+@contextmanager
+def named_by_options() -> Iterator[None]:
+    """Errors name the options of the command."""
+    try:
+        yield
+    except KquotaError as error:
+        said = worded(error)
+        if said is error:
+            raise
+        raise said from error
+
+
+def worded(error: KquotaError) -> KquotaError:
+    """The same error with options; an error that names no argument stays unchanged."""
+    match error:
+        case ArgumentError():
+            name = "broker-list" if error.argument == "brokers" else error.argument.replace("_", "-")
+            kind = Invalid if isinstance(error, Invalid) else Refused
+            return kind(f"--{name}{error.problem}")
+        case UnknownUser():
+            return Invalid(f"--user is missing: {error}")
+        case OtherUser():
+            return Invalid(f"--user {error.user}: {error}. Give the login of {error.user} with --client-config")
+        case TooManyBytes():
+            return Refused(
+                f"this would write {human_bytes(error.written)}, and --most-bytes allows {human_bytes(error.allowed)}."
+                " Give a lower rate, fewer --seconds, fewer brokers (--broker-list) or more --most-bytes"
+            )
+        case NotRemoved():
+            return NotRemoved(f"{error}. Run {suggested('quota probe --clean-up')} later", error.done, error.undone)
+        case LimitedClient() | RejectedClient() | TooManyMutations():
+            return Refused(f"{error}{_INSTEAD[type(error)]}")
+        case _:
+            return error

@@ -1,0 +1,108 @@
+"""The work of `quota export`, `diff` and `apply`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kquota.cli import confirmation, world
+from kquota.cli.contract import printable, say
+from kquota.cli.output import Answer
+from kquota.cli.progress import sending
+from kquota.cli.quota.answer import Exported, Reviewed, applied, changed, named, reviewed, summary, unsent
+from kquota.cli.quota.command import ApplyOptions, DiffOptions, ExportOptions
+from kquota.cli.quota.comparison import QuotaCluster, compare, every_throttle, opened, read, warn_of, write_throttles
+from kquota.cli.suggestion import suggested
+from kquota.errors import Invalid, Refused
+from kquota.measure import counted
+from kquota.quota.actions import apply as apply_quotas
+from kquota.quota.difference import Difference
+from kquota.quota.document import Document
+from kquota.quota.document_text import unfit
+from kquota.quota.entity import Entity
+from kquota.settings.resource import Resource
+from kquota.terms import SEEN_SECONDS
+
+_HASH: Final = re.compile(r"sha256:[0-9a-f]{16}")
+_SECONDS_PER_ENTITY: Final = 0.001
+
+
+def export(options: ExportOptions) -> Exported:
+    """Warns of each limit that is not valid in a document."""
+    with opened(options.connection, with_configs=options.replication_throttles) as cluster:
+        found = {} if cluster.configs is None else every_throttle(cluster.configs)
+        document = Document(limits=cluster.quotas.everything(), throttles=found)
+    for entity, key in unfit(document.limits):
+        world.warn(
+            f"{entity}: {key} is {document.limits[entity][key]!r}, which is not valid in a document. "
+            "Correct it in the document before you apply it"
+        )
+    return Exported(quotas=document)
+
+
+def diff(options: DiffOptions) -> Reviewed:
+    """Raises the same errors as `apply` before its first write."""
+    document = read(options.file, prune=options.prune)
+    with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
+        found = compare(cluster, document, prune=options.prune)
+        warn_of(cluster, found)
+        return reviewed(found)
+
+
+def apply(options: ApplyOptions) -> Answer:
+    """Raises Refused if the change is not the reviewed one, or is not confirmed."""
+    if options.change is not None and not _HASH.fullmatch(options.change):
+        raise Invalid(
+            f"--change {options.change!r}: not a change hash. Write it as {_diff_command(options)} prints it: sha256: "
+            "and 16 digits"
+        )
+    asks = not (options.yes or options.dry_run or options.change is not None)
+    if asks:
+        confirmation.must_have_terminal(f"give --yes, or --change with the hash of {_diff_command(options)}")
+    document = read(options.file, prune=options.prune)
+    with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
+        found = compare(cluster, document, prune=options.prune)
+        warn_of(cluster, found)
+        if found.changes and options.change not in (None, found.hash):
+            raise Refused(
+                f"the change is now {found.hash}, not {options.change}: the document or the quotas were modified after"
+                f" the review. Nothing was written. Review the change again with {_diff_command(options)}"
+            )
+        if options.dry_run or not found.changes:
+            return unsent(found)
+        if asks:
+            _ask(found, _diff_command(options), lambda: compare(cluster, document, prune=options.prune))
+        return applied(found, _write(cluster, found), confirmed=asks)
+
+
+def _diff_command(options: ApplyOptions) -> str:
+    """The command that shows the same change."""
+    return suggested(f"quota diff {shlex.quote(str(options.file))}{' --prune' if options.prune else ''}")
+
+
+def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
+    """Ask for confirmation. Raises Refused without it, Conflict if the quotas changed meanwhile."""
+    for one in changed(found.changes[: confirmation.MOST_SHOWN]):
+        for line in one.lines():
+            print(printable(line), file=sys.stderr)
+    if (more := len(found.changes) - confirmation.MOST_SHOWN) > 0:
+        say(f"... and {counted(more, 'entity')} more: {diff} shows them all")
+    for line in (*summary(found), named(found.hash)):
+        say(line)
+    confirmation.must_agree("apply this change?")
+    confirmation.must_still_be(found.hash, again().hash, "the quotas")
+
+
+def _write(cluster: QuotaCluster, found: Difference) -> Mapping[Entity | Resource, str]:
+    """Make the change, quotas first. Returns the reason for each entity that was not changed, or may not be."""
+    count = len(found.replacements)
+    with sending(count) as sent:
+        seconds = SEEN_SECONDS + count * _SECONDS_PER_ENTITY
+        outcome = apply_quotas(cluster.quotas, found.replacements, world.until_seen(seconds), sent)
+    undone: dict[Entity | Resource, str] = dict(outcome.undone.items())
+    if cluster.configs is not None:
+        undone.update(write_throttles(cluster.configs, found.throttlings).items())
+    return undone

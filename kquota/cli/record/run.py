@@ -1,0 +1,191 @@
+"""The work of `kquota record`: create, examine and delete the topic with the runs of all hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kquota.cli import confirmation, world
+from kquota.cli.contract import DONE, NOT_YET, say
+from kquota.cli.output import Answer, Part, hidden, key
+from kquota.cli.record.command import ShareOptions, StatusOptions, UnshareOptions
+from kquota.cli.suggestion import suggested
+from kquota.measure import counted
+
+if TYPE_CHECKING:
+    from kquota.cli.world import Condition, SharingPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedTopic(Part):
+    """The setup of the topic."""
+
+    partitions: int
+    replicas: int
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordShared(Answer):
+    """The topic. `create` is its setup, or None if it exists already. `marker`: the znode is written as well."""
+
+    ASCII = True
+
+    dry_run: bool
+    topic: str
+    create: CreatedTopic | None
+    marker: bool
+
+    def text(self) -> Iterator[str]:
+        if self.create is None:
+            yield f"topic {self.topic} exists and can hold the record"
+        else:
+            yield f"{'would create' if self.dry_run else 'created'} topic {self.topic}"
+            yield f"  partitions {self.create.partitions}, replicas {self.create.replicas}"
+            for key, value in self.create.configs.items():
+                yield f"  {key}={value}"
+        if self.marker:
+            yield f"{'would write' if self.dry_run else 'wrote'} znode /kquota/record, which names the topic"
+
+
+def share(options: ShareOptions) -> RecordShared:
+    """Create the record. Raises Refused if the cluster cannot have one."""
+    with world.record(options.connection, options.state_dir) as at:
+        wanted = at.plan()
+        if not options.dry_run:
+            at.share(wanted)
+    used = f"from now on, every kquota that may read topic {at.topic} uses it"
+    return RecordShared(
+        dry_run=options.dry_run,
+        topic=at.topic,
+        create=_created(wanted),
+        marker=wanted.marker,
+        closing_notes=() if options.dry_run else (used,),
+    )
+
+
+def _created(wanted: SharingPlan) -> CreatedTopic | None:
+    if (setup := wanted.setup) is None:
+        return None
+    return CreatedTopic(partitions=setup.partitions, replicas=setup.replicas, configs=setup.configs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableRun(Part):
+    """A recorded run that cannot be read, and the reason."""
+
+    run: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordCondition(Part):
+    """The state of the record, like `kquota.stores.record.sharing.Condition`."""
+
+    topic_id: str
+    replicas: int
+    wrong: Sequence[str]
+    weak: Sequence[str]
+    writer: str | None
+    open_runs: Sequence[str]
+    ended_runs: int
+    unreadable: tuple[UnreadableRun, ...]
+    foreign: int = key("foreign_records")
+
+    @property
+    def sound(self) -> bool:
+        """True if the record can be used, loses nothing, and can be read completely."""
+        return not (self.wrong or self.weak or self.unreadable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordStatus(Answer):
+    """The state of the record of a cluster. `record` is None if there is none."""
+
+    ASCII = True
+
+    topic: str
+    record: RecordCondition | None
+
+    def text(self) -> Iterator[str]:
+        if (found := self.record) is None:
+            return
+        foreign = f", {counted(found.foreign, 'record')} that kquota did not write" if found.foreign else ""
+        yield f"topic {self.topic}, id {found.topic_id}, {found.replicas} replicas"
+        yield f"  {counted(len(found.open_runs), 'open run')}, {counted(found.ended_runs, 'ended run')}{foreign}"
+        for run_id in found.open_runs:
+            yield f"  open: {run_id}"
+        if found.writer is not None:
+            yield f"  {found.writer} is writing"
+        for line in found.wrong:
+            yield f"  cannot be used: {line}"
+        for line in found.weak:
+            yield f"  weak: {line}"
+        for one in found.unreadable:
+            yield f"  run {one.run} cannot be read: {one.why}"
+
+
+def status(options: StatusOptions) -> RecordStatus:
+    """Read the state of the record. Raises Forbidden if this user may not see the topic."""
+    with world.record(options.connection, options.state_dir) as at:
+        return answer(at.topic, at.condition())
+
+
+def answer(topic: str, found: Condition | None) -> RecordStatus:
+    """Return the state of the record in a topic. None means that there is no record."""
+    if found is None:
+        none = f"this cluster has no shared record (no topic {topic}). Next: {suggested('record share')}"
+        return RecordStatus(topic=topic, record=None, notes=(none,), code=NOT_YET)
+    record = _condition(found)
+    return RecordStatus(topic=topic, record=record, code=DONE if record.sound else NOT_YET)
+
+
+def _condition(found: Condition) -> RecordCondition:
+    return RecordCondition(
+        topic_id=found.identity,
+        replicas=found.replicas,
+        wrong=found.wrong,
+        weak=found.weak,
+        writer=found.writer,
+        open_runs=found.open_runs,
+        ended_runs=found.ended_runs,
+        unreadable=tuple(UnreadableRun(run=run_id, why=why) for run_id, why in sorted(found.unreadable.items())),
+        foreign=found.foreign,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordUnshared(Answer):
+    """The topic, and whether it was deleted. `deleted` is false if there was nothing to delete."""
+
+    ASCII = True
+
+    dry_run: bool
+    topic: str
+    deleted: bool
+    ended_runs: int = hidden()
+
+    def text(self) -> Iterator[str]:
+        if not self.deleted:
+            yield f"topic {self.topic} does not exist: nothing {'would be' if self.dry_run else 'was'} deleted"
+        else:
+            runs = counted(self.ended_runs, "ended run")
+            yield f"{'would delete' if self.dry_run else 'deleted'} topic {self.topic} with {runs}"
+
+
+def unshare(options: UnshareOptions) -> RecordUnshared:
+    """Delete the topic. Raises Refused while a run is open, or if the operator does not agree."""
+    asks = not (options.yes or options.dry_run)
+    if asks:
+        confirmation.must_have_terminal()
+    with world.record(options.connection, options.state_dir) as at:
+        found = at.condition()
+        deleted = at.deletable(found)
+        if asks:
+            say(f"cluster {at.files.cluster_id}: kquota deletes topic {at.topic}; hosts then see only their own runs")
+            confirmation.must_agree("delete it?")
+        if not options.dry_run:
+            deleted = at.unshare()
+    ended = 0 if found is None else found.ended_runs
+    return RecordUnshared(dry_run=options.dry_run, topic=at.topic, deleted=deleted, ended_runs=ended)

@@ -1,1 +1,0 @@
-"""`kquota record share`."""

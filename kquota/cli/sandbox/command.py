@@ -1,0 +1,117 @@
+"""`kquota sandbox`: the options of its commands, and their registration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final, TypeAlias
+
+import typer
+
+from kquota.cli import commands
+from kquota.cli.help import Group
+from kquota.cli.options import Output, OutputFormat
+
+EPILOG: Final = """Examples:
+  kquota sandbox up
+  eval "$(kquota sandbox env)\""""
+
+Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="Name of the sandbox.")]
+
+
+UP_EPILOG: Final = """The first start of a Kafka release downloads it (40 MB), except with --zookeeper-only.
+
+Examples:
+  kquota sandbox up
+  kquota sandbox up zk --zookeeper-only"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions:
+    """Start real servers on loopback. They run until `sandbox down`."""
+
+    name: Name = "default"
+    kafka: Annotated[
+        str | None,
+        typer.Option(metavar="VERSION", help="4.3.1 (KRaft), 3.9.1 or 2.8.2 (on ZooKeeper).  [default: 4.3.1]"),
+    ] = None
+    brokers: Annotated[int | None, typer.Option(metavar="N", help="Number of brokers, 1 to 9.  [default: 3]")] = None
+    zookeeper_only: Annotated[
+        bool, typer.Option("--zookeeper-only", help="Start only ZooKeeper, without a download.")
+    ] = False
+    tiered: Annotated[
+        bool, typer.Option("--tiered", help="With remote storage in a folder, for tiered topics (Kafka 4.3.1).")
+    ] = False
+    properties: Annotated[
+        list[str] | None,
+        typer.Option("--property", metavar="KEY=VALUE", help="Setting of every broker. Repeatable."),
+    ] = None
+    output: OutputFormat = Output.text
+
+
+STATUS_EPILOG: Final = """Exit code 1: the named sandbox is not running.
+
+Examples:
+  kquota sandbox status
+  kquota sandbox status zk --output json"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxStatusOptions:
+    """Show which sandboxes are running, and their addresses."""
+
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of the sandbox.  [default: all]")] = None
+    output: OutputFormat = Output.text
+
+
+ENV_EPILOG: Final = """\
+It sets KQUOTA_BOOTSTRAP_SERVER and KQUOTA_ZOOKEEPER, so that you can leave out the cluster options.
+Exit code 1: the sandbox is not running.
+
+Examples:
+  eval "$(kquota sandbox env)"
+  kquota sandbox env zk"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvOptions:
+    """Print the variables that make a shell use a sandbox."""
+
+    name: Name = "default"
+
+
+DOWN_EPILOG: Final = """Examples:
+  kquota sandbox down zk
+  kquota sandbox down --all"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DownOptions:
+    """Stop the servers of a sandbox and remove its data, also after a crash."""
+
+    name: Name = "default"
+    all_of_them: Annotated[bool, typer.Option("--all", help="All sandboxes.")] = False
+
+
+DEMO_EPILOG: Final = """\
+The demo takes about 90 seconds and removes its sandbox at the end. Exit codes: 0 all steps worked,
+8 only the steps without Kafka were shown, because Kafka cannot be downloaded.
+
+Examples:
+  kquota sandbox demo
+  kquota sandbox demo 2> progress.txt"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoOptions:
+    """Show kquota on a fresh sandbox: a throttled client, a predicted move, and no throttle left behind."""
+
+
+app = typer.Typer(
+    cls=Group, help="Run a real ZooKeeper and real Kafka on this machine.", epilog=EPILOG, no_args_is_help=True
+)
+
+commands.add(app, "up", UpOptions, epilog=UP_EPILOG, work="run.up")
+commands.add(app, "status", SandboxStatusOptions, epilog=STATUS_EPILOG, work="run.status")
+commands.add(app, "env", EnvOptions, epilog=ENV_EPILOG, work="run.env")
+commands.add(app, "down", DownOptions, epilog=DOWN_EPILOG, work="run.down")
+commands.add(app, "demo", DemoOptions, epilog=DEMO_EPILOG, work="demo.run")

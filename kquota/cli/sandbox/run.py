@@ -1,0 +1,166 @@
+"""The work of `kquota sandbox up`, `status`, `env` and `down`."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kquota.cli.contract import DONE, FAILED
+from kquota.cli.output import Answer, Lines, Part, hidden, key, spread
+from kquota.cli.progress import downloading
+from kquota.cli.sandbox.command import DownOptions, EnvOptions, SandboxStatusOptions, UpOptions
+from kquota.errors import Invalid
+from kquota.sandbox import cluster, jars, places
+from kquota.sandbox.cluster import Sandbox
+from kquota.sandbox.servers import SandboxBroker
+
+
+def _of_broker(broker: SandboxBroker | None) -> dict[str, object] | None:
+    return None if broker is None else {"id": broker.id, "rack": broker.rack}
+
+
+def _log_dirs(broker: SandboxBroker | None) -> dict[str, object] | None:
+    return None if broker is None else {"log_dirs": [str(folder) for folder in broker.log_dirs]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerShown(Part):
+    """A ZooKeeper or a broker; `pid` is None if it is not running."""
+
+    server: str
+    broker: SandboxBroker | None = spread(_of_broker)
+    port: int | None
+    pid: int | None
+    log: Path = key(form=str)
+    log_dirs: SandboxBroker | None = spread(_log_dirs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxShown(Part):
+    """A sandbox, and its addresses."""
+
+    name: str
+    kafka: str | None
+    running: bool
+    bootstrap: str | None
+    zookeeper: str | None
+    directory: Path = key(form=str)
+    servers: tuple[ServerShown, ...]
+    addresses: str = hidden()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandboxes(Answer):
+    """Sandboxes by name."""
+
+    INDENT = 2
+    ASCII = True
+
+    sandboxes: tuple[SandboxShown, ...]
+
+    def text(self) -> Iterator[str]:
+        for number, sandbox in enumerate(self.sandboxes):
+            if number:
+                yield ""
+            yield f"{sandbox.name}: {'running' if sandbox.running else 'not running'}, {sandbox.addresses}"
+            for one in sandbox.servers:
+                state = f"pid {one.pid}" if one.pid else "dead"
+                rack = f" {one.broker.rack}" if one.broker else ""
+                yield f"  {one.server}{rack} port {one.port} {state} log {one.log}"
+
+
+def status(options: SandboxStatusOptions) -> Sandboxes:
+    """The named sandbox, or all of them."""
+    name = options.name
+    found = [c for each in ([name] if name else places.names()) if (c := cluster.find(each)) is not None]
+    none = f"there is no sandbox {name}" if name else "there is no sandbox"
+    return Sandboxes(
+        sandboxes=tuple(map(_shown, found)),
+        closing_notes=() if found else (none,),
+        code=FAILED if name and not any(c.running for c in found) else DONE,
+    )
+
+
+def _shown(found: Sandbox) -> SandboxShown:
+    """The description of a sandbox."""
+    return SandboxShown(
+        name=found.name,
+        kafka=found.kafka,
+        running=found.running,
+        bootstrap=found.bootstrap or None,
+        zookeeper=found.zookeeper,
+        directory=found.directory,
+        servers=tuple(_servers(found)),
+        addresses=_addresses(found),
+    )
+
+
+def _servers(found: Sandbox) -> Iterator[ServerShown]:
+    if (keeper := found.keeper) is not None:
+        port, pid = found.zookeeper_port, keeper.pid
+        yield ServerShown(server="zookeeper", broker=None, port=port, pid=pid, log=keeper.log, log_dirs=None)
+    for broker in found.brokers:
+        process = broker.process
+        yield ServerShown(
+            server=process.name, broker=broker, port=broker.port, pid=process.pid, log=process.log, log_dirs=broker
+        )
+
+
+def _addresses(found: Sandbox) -> str:
+    """The running servers and their addresses, as text."""
+    kafka = f"Kafka {found.kafka} on {found.bootstrap}" if found.kafka else ""
+    zookeeper = f"ZooKeeper on {found.zookeeper}" if found.zookeeper else ""
+    return ", ".join(filter(None, (kafka, zookeeper)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartedSandbox(Sandboxes):
+    """The sandbox that was started."""
+
+    def text(self) -> Iterator[str]:
+        yield from ()
+
+
+def up(options: UpOptions) -> StartedSandbox:
+    """Raises Invalid for options of Kafka together with --zookeeper-only."""
+    of_kafka = (options.kafka, options.brokers, options.properties, options.tiered or None)
+    if options.zookeeper_only and any(value is not None for value in of_kafka):
+        raise Invalid("--zookeeper-only starts no Kafka. Leave out --kafka, --brokers, --tiered and --property")
+    with downloading() as tell:
+        started = cluster.up(
+            name=options.name,
+            kafka=None if options.zookeeper_only else (options.kafka or jars.NEWEST),
+            brokers=cluster.BROKERS if options.brokers is None else options.brokers,
+            properties=dict(map(_property, options.properties or [])),
+            tiered=options.tiered,
+            tell=tell,
+        )
+    use = f'use it with: eval "$(kquota sandbox env {options.name})"'
+    return StartedSandbox(
+        sandboxes=(_shown(started),), notes=(f"sandbox {options.name} is up: {_addresses(started)}; {use}",)
+    )
+
+
+def _property(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key.strip() or not equals or "\n" in text:
+        raise Invalid(f"--property {text!r}: write KEY=VALUE")
+    return key.strip(), value
+
+
+def env(options: EnvOptions) -> Lines:
+    """Prints nothing for a sandbox that is not running."""
+    found = cluster.find(options.name)
+    if found is None or not found.running:
+        hint = f"sandbox {options.name} is not running. Start it with: kquota sandbox up {options.name}"
+        return Lines(lines=(), notes=(hint,), code=FAILED)
+    variables = {"KQUOTA_BOOTSTRAP_SERVER": found.bootstrap, "KQUOTA_ZOOKEEPER": found.zookeeper}
+    return Lines(lines=tuple(f"export {name}={value}" for name, value in variables.items() if value))
+
+
+def down(options: DownOptions) -> Generator[Lines]:
+    """One answer for each sandbox, after it is stopped."""
+    for name in places.names() if options.all_of_them else [options.name]:
+        done = f"sandbox {name} is down" if cluster.down(name) else f"there is no sandbox {name}"
+        yield Lines(lines=(), notes=(done,))

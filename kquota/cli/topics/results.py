@@ -1,0 +1,160 @@
+"""The answers of `topics --create`, `--alter` and `--delete`: the result for each topic, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kquota.cli.contract import DONE, FAILED, TRY_LATER
+from kquota.cli.output import Answer, Part, hidden
+from kquota.cli.topics.command import CREATE, TopicsOptions
+from kquota.errors import QuotaViolatedException
+from kquota.list_text import few
+from kquota.measure import counted, human_duration
+from kquota.mutation.actions import Fate, TopicOutcome
+from kquota.mutation.topic import Mutation
+
+_SHOWN: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnchangedTopic(Part):
+    """A topic that already was as requested."""
+
+    topic: str
+    result: str = Fate.ALREADY.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedTopic(Part):
+    """The result for one topic, and its cost for a mutation quota."""
+
+    topic: str
+    result: str
+    mutations: int
+    error: str | None
+    throttle_time_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedTopics(Answer):
+    """The result for each topic; `lines` are the text."""
+
+    ASCII = True
+
+    topics: tuple[UnchangedTopic | ChangedTopic, ...]
+    lines: tuple[str, ...] = hidden()
+
+    def text(self) -> tuple[str, ...]:
+        return self.lines
+
+
+def planned(todo: Sequence[Mutation], there: Sequence[str], asked: str) -> ChangedTopics:
+    """The topics that would be sent, and their cost for a mutation quota."""
+    mutations = counted(sum(one.mutations for one in todo), "mutation")
+    summary = f"{counted(len(todo), 'topic')}, {mutations}; unchanged: {len(there):,}"
+    return ChangedTopics(
+        topics=_topics([TopicOutcome(mutation=one, fate=Fate.NOT_SENT) for one in todo], there),
+        lines=(*(_would(one, asked) for one in todo), summary),
+    )
+
+
+def changed(
+    outcomes: Sequence[TopicOutcome],
+    there: Sequence[str],
+    options: TopicsOptions,
+    asked: str,
+    *,
+    notes: tuple[str, ...] = (),
+    closing_notes: tuple[str, ...] = (),
+    code: int = DONE,
+) -> ChangedTopics:
+    """--create prints Kafka's sentences; --alter and --delete print nothing, as in Kafka's tool."""
+    done = [one.mutation for one in outcomes if one.fate is Fate.DONE]
+    lines: Sequence[str] = ()
+    if options.validate_only:
+        lines = [_would(one, asked) for one in done]
+    elif asked == CREATE:
+        lines = [f"Created topic {one.topic}." for one in done]
+    return ChangedTopics(
+        topics=_topics(outcomes, there, valid=options.validate_only),
+        lines=tuple(lines),
+        notes=notes,
+        closing_notes=closing_notes,
+        code=code,
+    )
+
+
+def _would(one: Mutation, asked: str) -> str:
+    return f"Would {asked} topic {one.topic}: {one.mutations} mutations"
+
+
+def _topics(
+    outcomes: Sequence[TopicOutcome], there: Sequence[str], *, valid: bool = False
+) -> tuple[UnchangedTopic | ChangedTopic, ...]:
+    """The topics for JSON. `valid`: the controller only checked the request."""
+    unchanged = (UnchangedTopic(topic=name) for name in there)
+    changed = (
+        ChangedTopic(
+            topic=one.mutation.topic,
+            result="valid" if valid and one.fate is Fate.DONE else one.fate.value,
+            mutations=one.mutation.mutations,
+            error=None if one.error is None else str(one.error),
+            throttle_time_ms=one.error.throttle_time_ms if isinstance(one.error, QuotaViolatedException) else None,
+        )
+        for one in outcomes
+    )
+    return (*unchanged, *changed)
+
+
+def _of(fate: Fate, outcomes: Sequence[TopicOutcome]) -> list[str]:
+    return [one.mutation.topic for one in outcomes if one.fate is fate]
+
+
+def interrupted(outcomes: Sequence[TopicOutcome]) -> Iterator[str]:
+    """The state of all topics, so that the command can be repeated with --if-not-exists or --if-exists."""
+    for fate, words in {
+        Fate.DONE: "done",
+        Fate.UNKNOWN: "sent, and the result is unknown",
+        Fate.REJECTED: "rejected by the quota",
+        Fate.NOT_SENT: "not sent",
+    }.items():
+        if names := _of(fate, outcomes):
+            yield f"{counted(len(names), 'topic')} {words}: {few(names, _SHOWN)}"
+    yield from _failures(outcomes)
+
+
+def _failures(outcomes: Sequence[TopicOutcome]) -> Iterator[str]:
+    return (f"error: topic {one.mutation.topic}: {one.error}" for one in outcomes if one.fate is Fate.FAILED)
+
+
+def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iterator[str]:
+    """A line for each failure, and one for all topics that are unknown, not sent, or rejected."""
+    yield from _failures(outcomes)
+    errors = {one.fate: one.error for one in reversed(outcomes)}
+    if unknown := _of(Fate.UNKNOWN, outcomes):
+        yield (
+            f"error: {errors[Fate.UNKNOWN]}. The result is unknown for {few(unknown, _SHOWN)}. "
+            "Check with --list, then run the command again"
+        )
+    if unsent := _of(Fate.NOT_SENT, outcomes):
+        why = "" if unknown else "--timeout has expired: "
+        yield f"error: {why}{counted(len(unsent), 'topic')} not sent: {few(unsent, _SHOWN)}"
+    if rejected := _of(Fate.REJECTED, outcomes):
+        violated = errors[Fate.REJECTED]
+        assert isinstance(violated, QuotaViolatedException)
+        when = f"in {human_duration(violated.throttle_time_ms / 1_000)}"
+        how = "" if options.no_retry_quota_violated else ", or give a longer --timeout"
+        yield (
+            f"error: the controller mutation quota rejects {len(rejected)} of {counted(len(outcomes), 'topic')} "
+            f"({few(rejected, _SHOWN)}). Run the command again {when}{how}"
+        )
+
+
+def exit_code(outcomes: Sequence[TopicOutcome]) -> int:
+    """A failure is worse than a rejection by the quota, which a later command can overcome."""
+    fates = {one.fate for one in outcomes}
+    if fates & {Fate.UNKNOWN, Fate.NOT_SENT, Fate.FAILED}:
+        return FAILED
+    return TRY_LATER if Fate.REJECTED in fates else DONE

@@ -1,0 +1,1 @@
+"""The view of running moves, for `move watch` and `reassign-partitions --execute --wait`."""

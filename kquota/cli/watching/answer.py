@@ -1,0 +1,265 @@
+"""One reading of running moves as an answer: a table, plain lines, and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from kquota.cli.amounts import UNKNOWN, count_or_unknown, rate_or_unknown, size_or_unknown, time_or_unknown
+from kquota.cli.contract import DONE, FAILED, NOT_YET
+from kquota.cli.output import Answer, Part, hidden, key, rounded, spread
+from kquota.cli.table import aligned
+from kquota.cli.watching.wording import MoveNamed, SymptomShown, shown
+from kquota.measure import human_duration, human_rate
+from kquota.terms import BrokerId, TopicPartition
+from kquota.watch.diagnosis import ThrottleLeft
+from kquota.watch.observation import Observed
+from kquota.watch.view import DestinationView, SlowestCopy, Trend, WatchedBroker, WatchedMoveView
+
+_NO_DRIFT = 5.0
+"""Seconds. A smaller drift is not shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowestShown(Part):
+    """The copy of a destination that ends last."""
+
+    partition: TopicPartition = spread()
+    left: int | None
+    seconds_left: float | None = key(form=rounded(1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationShown(Part):
+    """What one move copies to one broker, in bytes, bytes per second and seconds. None is unknown."""
+
+    broker: BrokerId
+    copies: int
+    done: int
+    copied: int | None
+    left: int | None
+    throughput: float | None = key(form=rounded(0))
+    throttle: int | None
+    throttled: bool | None
+    seconds_left: float | None = key(form=rounded(1))
+    slowest: SlowestShown | None
+
+    @property
+    def limit(self) -> str:
+        """The throttle for people."""
+        if self.throttled is None:
+            return UNKNOWN
+        return "none" if self.throttle is None else human_rate(self.throttle)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedMoveShown(Part):
+    """One move, and its destinations."""
+
+    run: str | None
+    partitions: int
+    done: int
+    elsewhere: int
+    waiting: int
+    moving: int
+    copied: int | None
+    left: int | None
+    throughput: float | None = key(form=rounded(0))
+    seconds_left: float | None = key(form=rounded(1))
+    drift: float | None = key("drift_seconds", rounded(1))
+    destinations: tuple[DestinationShown, ...]
+    plan: str | None = hidden()
+
+    @property
+    def name(self) -> str:
+        """The run or the plan, or a phrase if neither is known."""
+        if self.run is not None:
+            return f"run {self.run}"
+        return "moves without a run recorded here" if self.plan is None else f"plan {self.plan}"
+
+    @property
+    def progress(self) -> str:
+        """The partitions, and the time left with its drift."""
+        told = [f"{self.done} of {self.partitions} partitions done"]
+        if self.elsewhere:
+            told.append(f"{self.elsewhere} ended elsewhere")
+        if self.waiting:
+            told.append(f"{self.waiting} not submitted yet")
+        if self.moving or self.waiting:
+            left = UNKNOWN if self.seconds_left is None else f"about {time_or_unknown(self.seconds_left)}"
+            told.append(f"time left {left}{self._drift}")
+        return ", ".join(told)
+
+    @property
+    def _drift(self) -> str:
+        if self.drift is None or abs(self.drift) < _NO_DRIFT:
+            return ""
+        return f" ({human_duration(abs(self.drift))} {'later' if self.drift > 0 else 'earlier'} than expected)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedBrokerShown(Part):
+    """A broker that takes part. SumReplicaLag is in offsets, rates are in bytes per second."""
+
+    broker: BrokerId
+    alive: bool
+    lag: int | None = key("SumReplicaLag")
+    trend: Trend | None
+    sent: float | None = key(form=rounded(0))
+    leader_rate: int | None
+    received: float | None = key(form=rounded(0))
+    follower_rate: int | None
+
+    @property
+    def lag_text(self) -> str:
+        """The lag and its trend."""
+        how = "" if self.trend is None or not self.lag else f" {self.trend.value}"
+        return f"{count_or_unknown(self.lag)}{how}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovesWatched(Answer):
+    """One reading. With `lines` the text is plain lines for a log, else a table."""
+
+    time: datetime
+    ended: bool
+    moves: tuple[WatchedMoveShown, ...]
+    brokers: tuple[WatchedBrokerShown, ...]
+    findings: tuple[SymptomShown, ...]
+    lines: bool = hidden(default=False)
+
+    def text(self) -> Iterator[str]:
+        yield from self._log() if self.lines else self._table()
+        for one in self.findings:
+            yield f"  {one.finding}: {one.line}"
+
+    def _log(self) -> Iterator[str]:
+        lags = {broker.broker: broker.lag_text for broker in self.brokers}
+        at = f"{self.time.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
+        for move in self.moves:
+            yield f"{at} {move.name}: {move.progress}"
+            for to in move.destinations:
+                if to.done < to.copies:
+                    yield (
+                        f"{at} {move.name} to broker {to.broker}: {to.done} of {to.copies} copies done, "
+                        f"{size_or_unknown(to.copied)} copied, {size_or_unknown(to.left)} left, "
+                        f"{rate_or_unknown(to.throughput)}, throttle {to.limit}, "
+                        f"SumReplicaLag {lags.get(to.broker, UNKNOWN)}, time left {time_or_unknown(to.seconds_left)}"
+                    )
+
+    def _table(self) -> Iterator[str]:
+        for move in self.moves:
+            yield f"{move.name}: {move.progress}"
+            going = [to for to in move.destinations if to.done < to.copies]
+            if not going:
+                continue
+            heads = ["to", "done", "copied", "left", "throughput", "throttle", "time left"]
+            rows = [
+                [
+                    str(to.broker),
+                    f"{to.done}/{to.copies}",
+                    size_or_unknown(to.copied),
+                    size_or_unknown(to.left),
+                    rate_or_unknown(to.throughput),
+                    to.limit,
+                    time_or_unknown(to.seconds_left),
+                ]
+                for to in going
+            ]
+            yield from (f"  {line}".rstrip() for line in aligned(rows, heads, left=[0]).splitlines())
+            for to in going:
+                if (slow := to.slowest) is not None and to.copies - to.done > 1:
+                    left = f"{size_or_unknown(slow.left)} left, time left {time_or_unknown(slow.seconds_left)}"
+                    yield f"  slowest to {to.broker}: {slow.partition}, {left}"
+        if self.brokers:
+            told = ", ".join(f"broker {one.broker} {one.lag_text}" for one in self.brokers)
+            yield f"SumReplicaLag (offsets): {told}"
+
+
+def answer(
+    found: Observed, plan: str | None, *, lines: bool = False, unknown: bool = False, restores: bool = False
+) -> MovesWatched:
+    """Return the answer. Exit code: 8 while moves run, or if a throttle is left or something is `unknown`.
+
+    1: the moves have ended, but replicas are not where the plan wants them. With `restores`, the command itself
+    restores a throttle that is left.
+    """
+    moves = tuple(_move(move, plan) for move in found.view.moves)
+    runs = [move.run for move in moves if not move.moving or move.run is not None]
+    symptoms = [one for one in found.symptoms if not (restores and isinstance(one, ThrottleLeft))]
+    findings = tuple(shown(one, _named(one, plan, [run for run in runs if run is not None])) for one in symptoms)
+    left = any(isinstance(one, ThrottleLeft) for one in symptoms)
+    code = DONE
+    if not found.ended or left or unknown:
+        code = NOT_YET
+    elif any(move.elsewhere for move in moves):
+        code = FAILED
+    return MovesWatched(
+        time=found.reading.time,
+        ended=found.ended,
+        moves=moves,
+        brokers=tuple(_broker(one) for one in found.view.brokers),
+        findings=findings,
+        lines=lines,
+        notes=() if moves else ("no move is running, and no run is open",),
+        code=code,
+    )
+
+
+def _named(symptom: object, plan: str | None, runs: list[str]) -> MoveNamed:
+    """Return the move that a symptom is about: its own run, or the only one that is watched."""
+    own = getattr(symptom, "run", None)
+    return MoveNamed(run=own or (runs[0] if len(runs) == 1 and not hasattr(symptom, "run") else None), plan=plan)
+
+
+def _move(move: WatchedMoveView, plan: str | None) -> WatchedMoveShown:
+    return WatchedMoveShown(
+        run=move.run,
+        partitions=move.partitions,
+        done=move.done,
+        elsewhere=move.elsewhere,
+        waiting=move.waiting,
+        moving=move.moving,
+        copied=move.copied,
+        left=move.left,
+        throughput=move.throughput,
+        seconds_left=move.seconds_left,
+        drift=move.drift,
+        destinations=tuple(_destination(to) for to in move.destinations),
+        plan=plan,
+    )
+
+
+def _destination(to: DestinationView) -> DestinationShown:
+    return DestinationShown(
+        broker=to.broker,
+        copies=to.copies,
+        done=to.done,
+        copied=to.copied,
+        left=to.left,
+        throughput=to.throughput,
+        throttle=to.throttle,
+        throttled=to.throttled,
+        seconds_left=to.seconds_left,
+        slowest=_slowest(to.slowest),
+    )
+
+
+def _slowest(copy: SlowestCopy | None) -> SlowestShown | None:
+    if copy is None:
+        return None
+    return SlowestShown(partition=copy.partition, left=copy.left, seconds_left=copy.seconds)
+
+
+def _broker(one: WatchedBroker) -> WatchedBrokerShown:
+    return WatchedBrokerShown(
+        broker=one.broker,
+        alive=one.alive,
+        lag=one.lag,
+        trend=one.trend,
+        sent=one.sent,
+        leader_rate=one.leader_rate,
+        received=one.received,
+        follower_rate=one.follower_rate,
+    )

@@ -1,0 +1,64 @@
+"""The loop of a watch: one reading for each interval, until the moves have ended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import nullcontext
+from dataclasses import replace
+
+from kquota.cli import world
+from kquota.cli.contract import worded
+from kquota.cli.options import Output
+from kquota.cli.progress import live
+from kquota.cli.watching.answer import MovesWatched, answer
+from kquota.errors import Unreachable
+from kquota.reassign.port import Clock
+from kquota.watch.observation import MoveWatch, Observed
+
+
+def readings(
+    watch: MoveWatch,
+    clock: Clock,
+    interval: float,
+    output: Output,
+    *,
+    plan: str | None = None,
+    once: bool = False,
+    unknown: bool = False,
+    unseen: tuple[str, ...] = (),
+    restores: bool = False,
+) -> Generator[MovesWatched]:
+    """Yield an answer for each reading. On a terminal, only the last one: the others replace each other there.
+
+    With `once`, there is one reading; raises Unreachable if it fails. Otherwise a reading that fails is repeated.
+    `unseen` are notes for an answer without a move. `restores`: the command will restore a throttle that is left.
+    """
+    on_terminal = output is Output.text and not once and sys.stdout.isatty()
+    with live() if on_terminal else nullcontext() as show:
+        while True:
+            began = clock.monotonic()
+            found = _look(watch, once)
+            if found is not None:
+                done = found.ended or once
+                lines = not on_terminal and not once
+                shown = answer(found, plan, lines=lines, unknown=unknown and done, restores=restores)
+                if done:
+                    break
+                if show is None:
+                    yield shown
+                else:
+                    show(shown.text())
+            clock.sleep(max(0.0, interval - (clock.monotonic() - began)))
+    yield shown if shown.moves else replace(shown, notes=(*shown.notes, *unseen))
+
+
+def _look(watch: MoveWatch, once: bool) -> Observed | None:
+    """Return a reading, None with a warning if the cluster does not answer."""
+    try:
+        return watch.look()
+    except Unreachable as error:
+        if once:
+            raise
+        world.warn(f"{worded(error)}; trying again")
+        return None

@@ -1,0 +1,186 @@
+"""The symptoms of a move without progress, for people: what is wrong, and the command that helps."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from kquota.cli.amounts import size_or_unknown, time_or_unknown
+from kquota.cli.output import Part
+from kquota.cli.suggestion import suggested
+from kquota.list_text import few, joined
+from kquota.measure import ByteRate, counted, exact_rate, human_duration, human_rate
+from kquota.watch.diagnosis import (
+    CaughtReplica,
+    DestinationDown,
+    FullDisk,
+    IdleLogDir,
+    LastPartition,
+    NoLeader,
+    NothingArrives,
+    NotStarted,
+    NotSubmitted,
+    StarvedCopies,
+    Symptom,
+    ThrottleLeft,
+)
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymptomShown(Part):
+    """A symptom: its name, its values, a sentence with them, and the command that helps."""
+
+    finding: str
+    what: str
+    do: str
+    values: Mapping[str, Any]
+
+    @property
+    def line(self) -> str:
+        """One line for people."""
+        return f"{self.what}. {self.do}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveNamed:
+    """How suggested commands select the move: by its run, or by the file of its plan. Both may be unknown."""
+
+    run: str | None
+    plan: str | None
+
+    def step(self, command: str, *more: str) -> str:
+        """Return a command about the move, or one that lists all moves if the move has no name."""
+        if self.run is not None:
+            return suggested(" ".join((command, "--run", self.run, *more)))
+        return suggested(" ".join((command, "--reassignment-json-file", shlex.quote(self.plan or "PLAN"), *more)))
+
+    @property
+    def known(self) -> bool:
+        """True if a command can select the move."""
+        return self.run is not None or self.plan is not None
+
+
+def shown(symptom: Symptom, named: MoveNamed) -> SymptomShown:
+    """Word a symptom. Its values are the keys of `values` in JSON."""
+    what, do = _worded(symptom, named)
+    return SymptomShown(finding=_NAMES[type(symptom)], what=what, do=do, values=_values(symptom))
+
+
+_NAMES: Mapping[type[Symptom], str] = {
+    StarvedCopies: "starved",
+    DestinationDown: "destination down",
+    NoLeader: "no leader",
+    NotSubmitted: "not submitted",
+    NotStarted: "not started",
+    LastPartition: "last partition",
+    ThrottleLeft: "throttle left",
+    IdleLogDir: "log dir idle",
+    CaughtReplica: "replica caught",
+    FullDisk: "disk full",
+    NothingArrives: "nothing arrives",
+}
+
+
+def _worded(symptom: Symptom, named: MoveNamed) -> tuple[str, str]:
+    match symptom:
+        case StarvedCopies():
+            return _starved(symptom), f"Raise the rate: {_raise(symptom, named)}"
+        case DestinationDown():
+            state = "is dead or fenced" if symptom.why is None else f"does not answer ({symptom.why})"
+            what = f"broker {symptom.broker}, the destination of {counted(symptom.copies, 'copy')}, {state}"
+            return what, f"Start it, or undo the move: {_undo(named)}"
+        case NoLeader():
+            names = few(symptom.partitions, _SHOWN)
+            topic = shlex.quote(symptom.partitions[0].topic)
+            what = f"{names}: no leader, so there is nothing to copy from (replicas: {joined(symptom.replicas)})"
+            return what, f"Start one of these brokers. See {suggested(f'topics --describe --topic {topic}')}"
+        case NotSubmitted():
+            what = f"{counted(symptom.partitions, 'partition')} not submitted yet, first {symptom.first}"
+            return what, f"Submit the rest: {suggested('move resume' + _run(symptom.run))}"
+        case NotStarted():
+            what = f"broker {symptom.broker} has no log of {counted(symptom.copies, 'copy')} after "
+            what += f"{human_duration(symptom.seconds)}, first {symptom.first}"
+            topic = shlex.quote(symptom.first.topic)
+            return what, f"See its replicas: {suggested(f'topics --describe --topic {topic}')}"
+        case LastPartition():
+            what = f"only {symptom.partition} to broker {symptom.destination} is left, for "
+            what += f"{human_duration(symptom.seconds)} ({size_or_unknown(symptom.left)} left, "
+            what += f"time left {time_or_unknown(symptom.seconds_left)})"
+            topic = shlex.quote(symptom.partition.topic)
+            return what, f"See its throttle: {suggested(f'throttle show --topic {topic}')}"
+        case ThrottleLeft():
+            return f"{_moves(symptom.run)} ended, but the throttle is still set", f"Restore it: {_verify(named)}"
+        case IdleLogDir():
+            what = f"{symptom.partition} on broker {symptom.broker}: the copy into {symptom.log_dir} has not grown for "
+            command = f"log-dirs --describe --broker-list {symptom.broker}"
+            return what + human_duration(symptom.seconds), f"See the log dirs: {suggested(command)}"
+        case CaughtReplica():
+            more = f" and {symptom.more} more replicas" if symptom.more else ""
+            what = f"{symptom.partition} on broker {symptom.broker}{more}: the replica is not moving, but it is out of "
+            what += "sync, and the throttle limits it (KIP-352)"
+            topic = shlex.quote(symptom.partition.topic)
+            return what, f"See the throttled replica lists: {suggested(f'throttle show --topic {topic}')}"
+        case FullDisk():
+            state = symptom.error or f"{size_or_unknown(symptom.usable)} free"
+            what = f"broker {symptom.broker}: {symptom.log_dir} cannot take the copies ({state}, "
+            command = f"log-dirs --describe --broker-list {symptom.broker}"
+            return f"{what}{size_or_unknown(symptom.left)} still to come)", f"See the log dirs: {suggested(command)}"
+        case NothingArrives():
+            what = f"no byte of {_moves(symptom.run)} arrived for {human_duration(symptom.seconds)}"
+            what += f" ({size_or_unknown(symptom.left)} left)"
+            return what, f"See the throttles: {suggested('throttle show')}"
+        case _:
+            assert_never(symptom)
+
+
+def _starved(symptom: StarvedCopies) -> str:
+    verb = "sends" if symptom.side.value == "leader" else "receives"
+    followers = f", {human_rate(symptom.followers)} of it to in-sync followers" if symptom.followers >= 1 else ""
+    return (
+        f"broker {symptom.broker} {verb} {human_rate(symptom.used)} of its {symptom.side.value} rate of "
+        f"{human_rate(symptom.rate)}{followers}, and producers write {human_rate(symptom.written)} to the partitions "
+        "that it copies: the copies do not catch up"
+    )
+
+
+def _raise(symptom: StarvedCopies, named: MoveNamed) -> str:
+    """Suggest twice the rate that only keeps up, with two digits."""
+    enough = max(symptom.rate, symptom.followers + symptom.written) * 2
+    rate = exact_rate(ByteRate(int(f"{enough:.1e}".partition("e")[0].replace(".", "")) * 10 ** max(0, _digits(enough))))
+    if not named.known:
+        return suggested("throttle show")
+    return named.step("throttle set", "--throttle", rate)
+
+
+def _digits(value: float) -> int:
+    return int(f"{value:.1e}".partition("e")[2]) - 1
+
+
+def _undo(named: MoveNamed) -> str:
+    return named.step("move abort") if named.known else suggested("move status")
+
+
+def _verify(named: MoveNamed) -> str:
+    if named.plan is not None:
+        return MoveNamed(run=None, plan=named.plan).step("reassign-partitions --verify")
+    return suggested(f"move resume --run {named.run}") if named.run is not None else suggested("throttle doctor")
+
+
+def _moves(run: str | None) -> str:
+    return "the move" if run is None else f"run {run}"
+
+
+def _run(run: str | None) -> str:
+    return "" if run is None else f" --run {run}"
+
+
+def _values(symptom: Symptom) -> Mapping[str, Any]:
+    found: dict[str, Any] = {}
+    for name in symptom.__dataclass_fields__:
+        value = getattr(symptom, name)
+        found[name] = value.value if name == "side" else round(value, 1) if isinstance(value, float) else value
+    return found

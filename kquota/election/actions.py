@@ -1,0 +1,112 @@
+"""Elections in batches, with a pause and a check of the cluster's health between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from kquota.election.leaders import batches, leaderless, unhealthy
+from kquota.election.port import NOT_NEEDED, Elections, ElectionType
+from kquota.mutation.port import Failure, MonotonicClock
+from kquota.mutation.topic import Partition
+from kquota.terms import TopicPartition
+
+_POLL_SECONDS: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRules:
+    """The rules of an election: at most `size` per request (None: all in one), and `pause` seconds between requests.
+
+    After each batch but the last, the cluster has `settle` seconds in which to become as healthy as it was before the
+    first. `request_seconds` is the timeout of one request.
+    """
+
+    size: int | None = None
+    pause: float = 0.0
+    settle: float = 60.0
+    request_seconds: float = 60.0
+
+
+@dataclass(slots=True, kw_only=True)
+class ElectionResults:
+    """The result for each partition so far: None if its leader was elected, else the reason.
+
+    `unknown` were sent, but not answered. `left` were not sent. `unsettled` are the partitions that became unhealthy,
+    or still lacked their new leader, when the elections stopped.
+    """
+
+    outcomes: dict[TopicPartition, Failure | None] = field(default_factory=dict)
+    unknown: tuple[TopicPartition, ...] = ()
+    left: list[TopicPartition] = field(default_factory=list)
+    unsettled: tuple[TopicPartition, ...] = ()
+
+    @property
+    def elected(self) -> list[TopicPartition]:
+        """The partitions with a new leader."""
+        return [name for name, failure in self.outcomes.items() if failure is None]
+
+    @property
+    def not_needed(self) -> list[TopicPartition]:
+        """The partitions that had a valid leader before."""
+        return [name for name, failure in self.outcomes.items() if failure and failure.code == NOT_NEEDED]
+
+    @property
+    def failed(self) -> Mapping[TopicPartition, Failure]:
+        """The partitions that could not be elected, with the reasons."""
+        return {name: failure for name, failure in self.outcomes.items() if failure and failure.code != NOT_NEEDED}
+
+
+def elect(
+    cluster: Elections,
+    clock: MonotonicClock,
+    kind: ElectionType,
+    names: Sequence[TopicPartition],
+    partitions: Mapping[TopicPartition, Partition],
+    rules: BatchRules,
+    results: ElectionResults,
+    told: Callable[[int, int], None] = lambda *_: None,
+) -> None:
+    """Elect leaders batch by batch, and add to `results`, which is complete whenever this ends early.
+
+    `partitions` is the state before. It stops if the cluster does not become healthy again between two batches.
+    `told` gets the number of finished batches, and of all. Raises Unreachable and Refused as the port does.
+    """
+    todo = list(batches(names, partitions, rules.size))
+    results.left = [name for batch in todo for name in batch]
+    before = unhealthy(partitions)
+    for number, batch in enumerate(todo, 1):
+        del results.left[: len(batch)]
+        results.unknown = tuple(batch)
+        results.outcomes |= cluster.elect(kind, batch, rules.request_seconds)
+        results.unknown = ()
+        told(number, len(todo))
+        if results.left:
+            clock.sleep(rules.pause)
+            results.unsettled = _settle(cluster, clock, kind, results, before, rules.settle)
+            if results.unsettled:
+                return
+
+
+def _settle(
+    cluster: Elections,
+    clock: MonotonicClock,
+    kind: ElectionType,
+    results: ElectionResults,
+    before: frozenset[TopicPartition],
+    seconds: float,
+) -> tuple[TopicPartition, ...]:
+    """Wait until the cluster is as healthy as before and shows the new leaders, for at most `seconds`.
+
+    Return the partitions that are still unhealthy, or still lack their new leader.
+
+    A broker may still show the old leaders right after an election, so one reading is not enough.
+    """
+    give_up, elected = clock.monotonic() + seconds, results.elected
+    while True:
+        now = cluster.partitions()
+        waiting = (unhealthy(now) - before) | leaderless(kind, elected, now)
+        if not waiting or clock.monotonic() >= give_up:
+            return tuple(sorted(waiting))
+        clock.sleep(_POLL_SECONDS)

@@ -1,0 +1,85 @@
+"""The partitions of an election: which need one, in which order, and the file that lists them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Final
+
+from kquota import text_file
+from kquota.election.port import ElectionType
+from kquota.errors import Invalid
+from kquota.mutation.topic import Partition
+from kquota.reassign import strict_json
+from kquota.terms import BrokerId, TopicPartition
+
+_EXAMPLE: Final = '{"partitions":[{"topic":"t","partition":0}]}'
+
+
+def read(path: Path) -> tuple[TopicPartition, ...]:
+    """The partitions of a file of kafka-leader-election. Raises Invalid, in Kafka's words where Kafka has them."""
+    return parse(*text_file.read(path, "a JSON file of partitions"))
+
+
+def parse(text: str, where: str) -> tuple[TopicPartition, ...]:
+    """The partitions of a JSON document; `where` is its name in errors. Raises Invalid as `read` does."""
+    if not text.strip():
+        raise Invalid(f"{where}: Replica election data is empty")
+    document = strict_json.load(text, where, _EXAMPLE)
+    if "partitions" not in document.fields():
+        raise Invalid(f'{where}: Replica election data is missing "partitions" field')
+    found = [
+        TopicPartition(entry.field("topic").text(), entry.field("partition").number())
+        for entry in document.field("partitions").items()
+    ]
+    if twice := strict_json.repeated(found):
+        listed = ", ".join(map(str, twice))
+        raise Invalid(f"{where}: Replica election data contains duplicate partitions: {listed}")
+    return tuple(found)
+
+
+def needing(kind: ElectionType, partitions: Mapping[TopicPartition, Partition]) -> tuple[TopicPartition, ...]:
+    """The partitions that need such an election: another leader than the preferred one, or no leader (KIP-460)."""
+    return tuple(name for name, state in partitions.items() if _needs(kind, state))
+
+
+def _needs(kind: ElectionType, state: Partition) -> bool:
+    if kind is ElectionType.UNCLEAN:
+        return state.leader is None
+    return state.leader != state.replicas[0]
+
+
+def batches(
+    names: Iterable[TopicPartition], partitions: Mapping[TopicPartition, Partition], size: int | None
+) -> Iterator[Sequence[TopicPartition]]:
+    """The partitions in batches of at most `size`, or in one; each batch is spread over the preferred leaders.
+
+    A broker that becomes the leader of many partitions at once delays their clients (KIP-1358), so the brokers take
+    turns. Partitions of the same broker keep their order.
+    """
+    of_broker: defaultdict[BrokerId | None, list[TopicPartition]] = defaultdict(list)
+    for name in names:
+        state = partitions.get(name)
+        of_broker[state.replicas[0] if state else None].append(name)
+    turns = chain.from_iterable(zip_longest(*(of_broker[broker] for broker in sorted(of_broker, key=_first_unknown))))
+    ordered = [name for name in turns if name is not None]
+    step = size or max(len(ordered), 1)
+    return (ordered[start : start + step] for start in range(0, len(ordered), step))
+
+
+def _first_unknown(broker: BrokerId | None) -> int:
+    return -1 if broker is None else broker
+
+
+def unhealthy(partitions: Mapping[TopicPartition, Partition]) -> frozenset[TopicPartition]:
+    """The partitions without a leader, and those with a replica out of sync that is not being added."""
+    return frozenset(name for name, state in partitions.items() if state.leader is None or state.under_replicated)
+
+
+def leaderless(
+    kind: ElectionType, elected: Collection[TopicPartition], partitions: Mapping[TopicPartition, Partition]
+) -> frozenset[TopicPartition]:
+    """The elected partitions whose new leader the brokers do not show yet. A deleted partition is not one of them."""
+    return frozenset(name for name in elected if name in partitions and _needs(kind, partitions[name]))

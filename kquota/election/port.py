@@ -1,0 +1,41 @@
+"""The interface to the leaders of a cluster. `tests/election/contract.py` defines it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from enum import Enum
+from typing import Protocol
+
+from kquota.mutation.port import Failure
+from kquota.mutation.topic import Partition
+from kquota.terms import TopicPartition
+
+NOT_NEEDED = 84
+"""ELECTION_NOT_NEEDED: the partition already has a leader of this kind."""
+
+
+class ElectionType(Enum):
+    """The two elections of KIP-460, by the number in the request."""
+
+    PREFERRED = 0
+    """The first replica becomes the leader if it is in sync."""
+    UNCLEAN = 1
+    """A partition without a leader gets one that may be out of sync, so acknowledged messages can be lost."""
+
+
+class Elections(Protocol):
+    """The leaders of one cluster."""
+
+    def partitions(self) -> Mapping[TopicPartition, Partition]:
+        """All partitions with their leader, replicas and in-sync replicas, in order. Raises Unreachable, Refused."""
+        ...
+
+    def elect(
+        self, kind: ElectionType, partitions: Collection[TopicPartition], seconds: float
+    ) -> Mapping[TopicPartition, Failure | None]:
+        """Request elections in one request, with a timeout of `seconds`. None: the leader was elected.
+
+        A partition that needs no election fails with NOT_NEEDED. Raises Unreachable if no answer came: the result is
+        unknown. Raises Refused if the brokers refuse the whole request.
+        """
+        ...

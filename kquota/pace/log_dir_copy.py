@@ -1,0 +1,99 @@
+"""The time of moves between the log dirs of a broker (KIP-113) under its own throttle.
+
+All threads of a broker share `replica.alter.log.dirs.io.max.bytes.per.second`. A thread copies one replica after the
+other, and pauses for replica.fetch.backoff.ms when the quota is spent, like a throttled fetcher (`enforcement`). This
+was read in ReplicaAlterLogDirsThread, and measured on real brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kquota.pace.enforcement import AS_SHIPPED, Enforcement
+
+LOG_DIR_START_SECONDS: Final = 2.0
+"""Time to create the new logs, for the last fetch, and to replace the old logs. No controller takes part."""
+LOG_DIR_AT_ONCE_SECONDS: Final = 1.0
+"""The bytes of this many seconds of the throttle are copied at once."""
+UNLIMITED: Final = 2**63 - 1
+"""Kafka's default rate, which limits nothing."""
+_WINDOW: Final = "alter.log.dirs.replication.quota.window."
+_BACKOFF: Final = "replica.fetch.backoff.ms"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirWork:
+    """The replicas that one broker copies between its log dirs, and their bytes.
+
+    `writes` is the rate at which these replicas grow meanwhile, in bytes per second. None means unknown, never 0.
+    """
+
+    broker: int
+    copies: int
+    bytes: int
+    writes: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirPace:
+    """The work of one broker under its throttle, in bytes per second. None means not limited, so the disks decide."""
+
+    work: LogDirWork
+    throttle: int | None
+    enforcement: Enforcement = AS_SHIPPED
+
+    @property
+    def flows(self) -> float | None:
+        """The rate of the copies when the quota window is full; None without a throttle."""
+        return None if self.throttle is None else self.throttle * self.enforcement.into_destination
+
+    @property
+    def feasible(self) -> bool | None:
+        """False if the replicas grow faster than they are copied; None if that is unknown."""
+        if self.work.writes is None:
+            return None
+        return self.flows is None or self.flows > self.work.writes
+
+    @property
+    def seconds(self) -> float | None:
+        """The expected time; None without a throttle, with unknown writes, and for copies that never end."""
+        return None if self.work.writes is None else self._seconds(self.work.writes)
+
+    @property
+    def seconds_without_writes(self) -> float | None:
+        """The expected time if nothing is written meanwhile; None without a throttle."""
+        return self._seconds(0.0)
+
+    @property
+    def least_seconds(self) -> float | None:
+        """The lower bound bytes / throttle; None without a throttle."""
+        return self.work.bytes / self.throttle if self.throttle else None
+
+    def _seconds(self, writes: float) -> float | None:
+        if self.throttle is None or self.flows is None or self.flows <= writes:
+            return None
+        return LOG_DIR_START_SECONDS + max(0.0, self.work.bytes - self.throttle * LOG_DIR_AT_ONCE_SECONDS) / (
+            self.flows - writes
+        )
+
+
+def log_dir_throttle(settings: Mapping[str, str | None], key: str) -> int | None:
+    """The throttle in the configs of a broker; None if it limits nothing or is unknown."""
+    rate = _number(settings, key)
+    return None if rate is None or rate >= UNLIMITED else rate
+
+
+def log_dir_enforcement(settings: Mapping[str, str | None]) -> Enforcement:
+    """How a broker enforces the throttle, by its configs; Kafka's defaults if it does not report one of them."""
+    num, size = _number(settings, f"{_WINDOW}num"), _number(settings, f"{_WINDOW}size.seconds")
+    backoff = _number(settings, _BACKOFF)
+    if num is None or size is None or backoff is None:
+        return AS_SHIPPED
+    return Enforcement(window_num=num, window_seconds=size, fetch_backoff=backoff / 1000, told=True)
+
+
+def _number(settings: Mapping[str, str | None], key: str) -> int | None:
+    text = settings.get(key)
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None

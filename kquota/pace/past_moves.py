@@ -1,0 +1,155 @@
+"""Past moves of a cluster: their expected and their actual times, and the band that follows from them.
+
+kquota sees a move only when a command looks at it. It therefore keeps two bounds of an actual time: the last look at
+which the move was running, and the first look at which it had ended.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from kquota.measure import ByteRate
+
+ENOUGH: Final = 5
+"""From this number of past moves on, the band follows from them, not from the error of the model."""
+MOST_USED: Final = 50
+"""Only the newest moves count, because clusters change."""
+MOST_KEPT: Final = 200
+_CERTAIN: Final = 0.1
+"""The largest part of an actual time that may lie between its two bounds."""
+_LEAST_SPREAD: Final = 0.02
+"""The standard deviation of a few equal errors is at least this, because the next error is never exactly the same."""
+_Z: Final = 1.6449
+_OF_NORMAL: Final = 1.4826
+"""The standard deviation of normal errors, divided by their median absolute deviation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptEstimate:
+    """A recorded estimate: `expected` seconds for the plan with this hash, under `throttle` bytes per second."""
+
+    plan: str
+    throttle: ByteRate
+    expected: float
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedMove:
+    """A run that has submitted its moves. `expected` is in seconds, `throttle` in bytes per second.
+
+    `seen_moving` is the last time at which a command saw it running, at first the time of its start.
+    """
+
+    run: str
+    started: datetime
+    throttle: ByteRate
+    expected: float
+    seen_moving: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastMove:
+    """A run that reached its plan. Its actual time is from `at_least` to `at_most` seconds."""
+
+    run: str
+    started: datetime
+    throttle: ByteRate
+    expected: float
+    at_least: float
+    at_most: float
+
+    @property
+    def certain(self) -> bool:
+        """True if the bounds of the actual time are close enough to learn from it."""
+        return self.at_least > 0 and self.at_most - self.at_least <= _CERTAIN * self.at_most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastMoves:
+    """The moves of one cluster that this host has started, oldest first."""
+
+    under_way: tuple[ExpectedMove, ...] = ()
+    ended: tuple[PastMove, ...] = ()
+
+    @property
+    def certain(self) -> tuple[PastMove, ...]:
+        """The ended moves from which the next estimate learns, at most `MOST_USED`."""
+        return tuple(move for move in self.ended if move.certain)[-MOST_USED:]
+
+    def with_start(self, move: ExpectedMove) -> PastMoves:
+        """Return the moves and `move`, which has started. Only the newest `MOST_KEPT` are kept."""
+        others = tuple(other for other in self.under_way if other.run != move.run)
+        return replace(self, under_way=(*others, move)[-MOST_KEPT:])
+
+    def without(self, run: str) -> PastMoves:
+        """Return the moves without one that is under way, because its expected time no longer applies."""
+        return replace(self, under_way=tuple(move for move in self.under_way if move.run != run))
+
+    def seen_moving(self, run: str, at: datetime) -> PastMoves:
+        """Return the moves after a command saw, at this time, that the run had not ended."""
+        found = (replace(m, seen_moving=max(m.seen_moving, at)) if m.run == run else m for m in self.under_way)
+        return replace(self, under_way=tuple(found))
+
+    def seen_ended(self, run: str, at: datetime) -> PastMoves:
+        """Return the moves after a command saw, at this time, that the run had reached its plan."""
+        left = self.without(run)
+        found = [move for move in self.under_way if move.run == run and move.started < at >= move.seen_moving]
+        return replace(left, ended=(*self.ended, *(_past(move, at) for move in found))[-MOST_KEPT:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorBand:
+    """The actual time of nine of ten moves, divided by the expected time. It always contains 1.
+
+    `moves` is the number of past moves from which it follows; 0 for the error of the model.
+    """
+
+    low: float
+    high: float
+    moves: int = 0
+
+
+def learned(past: Sequence[PastMove]) -> ErrorBand | None:
+    """The band of the next move from past ones whose times are certain; None if there are fewer than `ENOUGH`.
+
+    It is the prediction interval of the logarithm of actual / expected. The median replaces the mean, and the median
+    absolute deviation the standard deviation, so that a few moves that were disturbed do not matter.
+    """
+    if len(past) < ENOUGH:
+        return None
+    low, high = (
+        _bound((math.log(seconds / move.expected) for seconds, move in zip(times, past, strict=True)), side)
+        for times, side in (([move.at_least for move in past], -1), ([move.at_most for move in past], 1))
+    )
+    return ErrorBand(low=min(1.0, math.exp(low)), high=max(1.0, math.exp(high)), moves=len(past))
+
+
+def _bound(errors: Iterable[float], side: int) -> float:
+    found = list(errors)
+    count, middle = len(found), statistics.median(found)
+    deviation = statistics.median(abs(error - middle) for error in found)
+    # The deviation of a few values is too small on average.
+    spread = max(_LEAST_SPREAD, _OF_NORMAL * deviation * count / (count - 1.7))
+    return middle + side * _quantile(count - 1) * spread * math.sqrt(1 + 1 / count)
+
+
+def _quantile(freedom: int) -> float:
+    """The 95th percentile of Student's t distribution (Cornish-Fisher), to within 0.02 from 4 degrees of freedom."""
+    return _Z + (_Z**3 + _Z) / (4 * freedom) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * freedom**2)
+
+
+def _past(move: ExpectedMove, at: datetime) -> PastMove:
+    return PastMove(
+        run=move.run,
+        started=move.started,
+        throttle=move.throttle,
+        expected=move.expected,
+        at_least=(move.seen_moving - move.started).total_seconds(),
+        at_most=(at - move.started).total_seconds(),
+    )

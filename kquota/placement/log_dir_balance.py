@@ -1,0 +1,287 @@
+"""Balances the log dirs of one broker (KIP-113) with the fewest bytes that the planner's rules find.
+
+A log dir takes the part of a broker in `balance`: each replica is a partition with one replica, in its log dir. With
+few replicas, a search then looks for fewer bytes (`cheapest`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from kquota.errors import Parameter, Refused
+from kquota.placement.balance import BalanceBand, level
+from kquota.placement.cheapest import Movable, cheapest
+from kquota.placement.cluster import Broker, ClusterLayout, Disk
+from kquota.placement.draft import PlacementDraft
+from kquota.placement.goal import DISK_LIMIT, TOLERANCE, Goal
+from kquota.placement.lower_bound import Least
+from kquota.placement.planned import Left
+from kquota.reassign.moves import PartitionReplicas
+from kquota.reassign.plan import Plan
+from kquota.sizes.replica import LogDir
+from kquota.terms import BrokerId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirGoal:
+    """Even out the bytes in the log dirs of `broker`, with replicas of `topics`.
+
+    `tolerance` is the largest distance of a log dir's bytes from the mean. `disk_limit` is the largest used fraction of
+    its volume when all copies are complete and no old replica is deleted.
+    """
+
+    broker: BrokerId
+    topics: frozenset[str]
+    tolerance: Fraction = TOLERANCE
+    disk_limit: Fraction = DISK_LIMIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirMove:
+    """One replica that moves to another log dir of its broker. `size` is the bytes to copy."""
+
+    partition: TopicPartition
+    size: int
+    source: str
+    destination: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirChange:
+    """One log dir before and after the moves: replicas and their bytes. `closed` is why it takes no part, or None.
+
+    `incoming` is received before old replicas are deleted, in bytes. `disk` is its volume, None if unknown.
+    """
+
+    path: str
+    closed: str | None
+    replicas_before: int
+    replicas_after: int
+    before: int
+    after: int
+    incoming: int
+    disk: Disk | None
+
+    def share(self, grown: int) -> float | None:
+        """The used fraction of its volume when it holds this many bytes more; None if unknown."""
+        if self.disk is None or not self.disk.total:
+            return None
+        return max(0, self.disk.used + grown) / self.disk.total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirsPlanned:
+    """The result. `moves` are ordered by topic and partition, `dirs` by path.
+
+    `replicas` has all replicas of each partition that moves, as Kafka's plan format requires.
+    """
+
+    broker: BrokerId
+    moves: tuple[LogDirMove, ...]
+    dirs: tuple[LogDirChange, ...]
+    left: tuple[Left, ...]
+    replicas: Mapping[TopicPartition, tuple[BrokerId, ...]]
+    least: Least
+    band: BalanceBand
+
+    @property
+    def bytes(self) -> int:
+        """The bytes to copy in all."""
+        return sum(move.size for move in self.moves)
+
+    @property
+    def ratio(self) -> float | None:
+        """Bytes to copy / the fewest possible bytes; None if the fewest is 0."""
+        return self.bytes / self.least.bytes if self.least.bytes else None
+
+    @property
+    def plan(self) -> Plan:
+        """The plan in the format of kafka-reassign-partitions. Only the log dirs of this broker are named."""
+        return Plan(
+            targets=self.replicas, log_dirs={(move.partition, self.broker): move.destination for move in self.moves}
+        )
+
+    @property
+    def rollback(self) -> Plan:
+        """The plan that moves everything back."""
+        return Plan(targets=self.replicas, log_dirs={(move.partition, self.broker): move.source for move in self.moves})
+
+
+def balanced(
+    goal: LogDirGoal, log_dirs: Iterable[LogDir], partitions: Mapping[TopicPartition, PartitionReplicas]
+) -> LogDirsPlanned:
+    """The moves between the log dirs of the goal's broker. `log_dirs` may include those of other brokers.
+
+    Cordoned and offline log dirs take no part. Raises Refused if fewer than two log dirs are left.
+    """
+    dirs = sorted((log_dir for log_dir in log_dirs if log_dir.broker == goal.broker), key=lambda found: found.path)
+    usable = [log_dir for log_dir in dirs if _closed(log_dir) is None]
+    _check(goal, dirs, usable)
+    layout = _layout(usable)
+    everything = Goal(brokers=frozenset(layout.brokers), topics=goal.topics, balance=True, disk_limit=goal.disk_limit)
+    draft = PlacementDraft(layout, everything)
+    draft.room = _rooms(draft.room, usable)
+    movable, left = _movable(goal, draft.names, _copied(dirs), partitions)
+    loads = dict(draft.bytes)
+    capacities = {place: _capacity(loads[place], draft.room[place]) for place in loads}
+    band = _band(loads, capacities, goal.tolerance)
+    least = _least(loads, capacities, band)
+    level(draft, everything, movable, band)
+    then = _cheapest(draft, movable, loads, band)
+    moves = tuple(
+        LogDirMove(
+            partition=draft.names[p],
+            size=draft.sizes[p],
+            source=usable[draft.now[p].replicas[0]].path,
+            destination=usable[place].path,
+        )
+        for p, place in sorted(then.items())
+    )
+    return LogDirsPlanned(
+        broker=goal.broker,
+        moves=moves,
+        dirs=tuple(_change(log_dir, moves) for log_dir in dirs),
+        left=left,
+        replicas={move.partition: partitions[move.partition].replicas for move in moves},
+        least=least,
+        band=band,
+    )
+
+
+def _closed(log_dir: LogDir) -> str | None:
+    if log_dir.error is not None:
+        return f"offline: {log_dir.error}"
+    return "cordoned" if log_dir.cordoned else None
+
+
+def _check(goal: LogDirGoal, dirs: Sequence[LogDir], usable: Sequence[LogDir]) -> None:
+    if len(usable) > 1:
+        return
+    names = ", ".join(log_dir.path for log_dir in dirs) or "none"
+    if len(dirs) < 2:
+        raise Refused(
+            Parameter("balance_log_dirs"),
+            f" {goal.broker}: the broker has one log dir ({names}). Give a broker with several log dirs",
+        )
+    closed = "; ".join(f"{log_dir.path} is {why}" for log_dir in dirs if (why := _closed(log_dir)) is not None)
+    raise Refused(
+        Parameter("balance_log_dirs"),
+        f" {goal.broker}: fewer than two log dirs accept replicas ({closed}). Open another log dir first",
+    )
+
+
+def _layout(dirs: Sequence[LogDir]) -> ClusterLayout:
+    """The log dirs as a cluster: each is a broker, numbered in this order."""
+    held = {
+        replica.partition: (BrokerId(number), replica.size)
+        for number, log_dir in enumerate(dirs)
+        for replica in log_dir.replicas
+        if not replica.future
+    }
+    return ClusterLayout(
+        brokers={BrokerId(number): Broker(disk=_disk(log_dir)) for number, log_dir in enumerate(dirs)},
+        partitions={
+            name: PartitionReplicas(replicas=(place,), leader=place, isr=(place,)) for name, (place, _) in held.items()
+        },
+        sizes={name: size for name, (_, size) in held.items()},
+    )
+
+
+def _disk(log_dir: LogDir) -> Disk | None:
+    total, usable = log_dir.volume_total, log_dir.volume_usable
+    return None if total is None or usable is None else Disk(total=total, used=total - usable)
+
+
+def _rooms(rooms: Mapping[BrokerId, int | None], dirs: Sequence[LogDir]) -> dict[BrokerId, int | None]:
+    """The room of each log dir. Log dirs with equal figures may be on one volume, so they divide its room."""
+    sharing = Counter((log_dir.volume_total, log_dir.volume_usable) for log_dir in dirs)
+    return {
+        place: None if room is None else room // sharing[dirs[place].volume_total, dirs[place].volume_usable]
+        for place, room in rooms.items()
+    }
+
+
+def _copied(dirs: Iterable[LogDir]) -> frozenset[TopicPartition]:
+    """The replicas that the broker is already copying to another log dir."""
+    return frozenset(replica.partition for log_dir in dirs for replica in log_dir.replicas if replica.future)
+
+
+def _movable(
+    goal: LogDirGoal,
+    names: Sequence[TopicPartition],
+    copied: frozenset[TopicPartition],
+    partitions: Mapping[TopicPartition, PartitionReplicas],
+) -> tuple[list[int], tuple[Left, ...]]:
+    """The numbers of replicas that may move, and those of the goal's topics that must wait.
+
+    A log that its partition no longer has on this broker stays, because the broker is about to delete it.
+    """
+    movable, left = [], []
+    for p, name in enumerate(names):
+        now = partitions.get(name)
+        if now is None or goal.broker not in now.replicas or name.topic not in goal.topics:
+            continue
+        if name in copied:
+            why = "is already being copied to another log dir; plan again when that copy is complete"
+            left.append(Left(partition=name, why=why))
+        elif now.moving:
+            left.append(Left(partition=name, why="is already being moved; plan again when that move has finished"))
+        else:
+            movable.append(p)
+    return movable, tuple(left)
+
+
+def _capacity(load: int, room: int | None) -> int | None:
+    """The most bytes that a log dir can hold after the moves; None if its volume is unknown."""
+    return None if room is None else load + max(0, room)
+
+
+def _band(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | None], tolerance: Fraction) -> BalanceBand:
+    """The band around the mean. The mean leaves out log dirs that cannot reach it, and the bytes that they can hold."""
+    full: set[BrokerId] = set()
+    while True:
+        mean = Fraction(sum(loads.values()) - sum(capacities[place] or 0 for place in full), len(loads) - len(full))
+        band = BalanceBand.about(mean, tolerance)
+        small = {place for place, most in capacities.items() if most is not None and most < band.low} - full
+        if not small:
+            return band
+        full |= small
+
+
+def _least(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | None], band: BalanceBand) -> Least:
+    lack = 0
+    for place, load in loads.items():
+        most = capacities[place]
+        lack += max(0, (band.low if most is None else min(band.low, most)) - load)
+    return Least(forced=0, lack=lack, excess=sum(max(0, load - band.high) for load in loads.values()))
+
+
+def _cheapest(
+    draft: PlacementDraft, movable: Iterable[int], loads: Mapping[BrokerId, int], band: BalanceBand
+) -> dict[int, BrokerId]:
+    """The new place of each replica that moves: those of the draft, unless fewer bytes also reach the band."""
+    then = {p: draft.replicas[p][0] for p in draft.copies}
+    if not then or any(band.off(load) for load in draft.bytes.values()):
+        return then
+    replicas = [Movable(number=p, size=draft.sizes[p], place=draft.now[p].replicas[0]) for p in movable]
+    found = cheapest(replicas, loads, draft.room, band, sum(draft.sizes[p] for p in then))
+    return then if found is None else found
+
+
+def _change(log_dir: LogDir, moves: Iterable[LogDirMove]) -> LogDirChange:
+    held = [replica.size for replica in log_dir.replicas if not replica.future]
+    came = [move.size for move in moves if move.destination == log_dir.path]
+    went = [move.size for move in moves if move.source == log_dir.path]
+    return LogDirChange(
+        path=log_dir.path,
+        closed=_closed(log_dir),
+        replicas_before=len(held),
+        replicas_after=len(held) + len(came) - len(went),
+        before=sum(held),
+        after=sum(held) + sum(came) - sum(went),
+        incoming=sum(came),
+        disk=_disk(log_dir),
+    )

@@ -1,0 +1,274 @@
+"""The text of a document of quotas: YAML to value, and value to YAML and JSON, without loss.
+
+A default entity has a key of its own (`default-user`), outside the mappings in which any key is a name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final, NoReturn
+
+from kquota.errors import Invalid
+from kquota.measure import exact_rate
+from kquota.quota.document import NOBODY, Document, Scope, Throttles, order
+from kquota.quota.entity import Entity, Name
+from kquota.quota.limits import Limits, plain, value
+from kquota.quota.yaml_source import Scalar, Source, quoted
+from kquota.quota_keys import QUOTA_KEYS, quotas_of
+from kquota.settings import ignored
+from kquota.settings.resource import BROKERS, THROTTLE_KEYS, TOPICS, Kind, Resource
+from kquota.terms import DEFAULT
+
+VERSION: Final = "1"
+_LONGEST_KEY: Final = 1000  # YAML accepts 1,024 characters before the colon; longer keys begin with `? `.
+
+_DEFAULTS: Final = {
+    "default-user": Entity(user=DEFAULT),
+    "default-client": Entity(client_id=DEFAULT),
+    "default-ip": Entity(ip=DEFAULT),
+}
+_NAMED: Final = {"users": "user", "clients": "client_id", "ips": "ip"}
+_ORDER: Final = ("default-user", "users", "default-client", "clients", "default-ip", "ips")
+_THROTTLES: Final = "replication-throttles"
+_KNOWN: Final = ("version", "owns", "protect", *_ORDER, _THROTTLES)
+
+
+def read(text: str, name: str) -> Document:
+    """The document in `text`; errors use `name`.
+
+    Raises Invalid, with line and column, for everything that is not understood exactly: unknown and repeated keys,
+    values that no broker should be given, anchors, tags.
+    """
+    return _Reading(Source(text, name)).document()
+
+
+class _Reading:
+    """One pass over one document."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._throttles: dict[Resource, Mapping[str, str]] = {}
+        self._limits: dict[Entity, Limits] = {}
+        self._owns: Scope | None = None
+        self._protect = NOBODY
+
+    def document(self) -> Document:
+        self._source.begin()
+        versioned = False
+        for key in self._source.mapping("the document"):
+            versioned = versioned or key.text == "version"
+            self._section(key)
+        self._source.end()
+        if not versioned:
+            self._source.refuse(1, 1, f"the version is missing. Begin with the line version: {VERSION}")
+        return Document(limits=self._limits, owns=self._owns, protect=self._protect, throttles=self._throttles)
+
+    def _section(self, key: Scalar) -> None:
+        if key.text == "version":
+            version = self._source.scalar("version")
+            if version.text != VERSION:
+                self._refuse(version, f"version {version.text!r}: this kquota reads version {VERSION}")
+        elif key.text == "owns":
+            self._owns = self._scope("owns")
+        elif key.text == "protect":
+            self._protect = self._scope("protect")
+        elif key.text in _DEFAULTS:
+            self._entity(_DEFAULTS[key.text])
+        elif key.text in _NAMED:
+            for name in self._source.mapping(key.text):
+                self._entity(self._named(name, **{_NAMED[key.text]: name.text}))
+        elif key.text == _THROTTLES:
+            for kind in self._source.mapping(_THROTTLES):
+                self._throttled(kind)
+        else:
+            self._refuse(key, f"unknown key {key.text!r}. Valid keys: {', '.join(_KNOWN)}")
+
+    def _scope(self, what: str) -> Scope:
+        written = []
+        for item in self._source.sequence(what):
+            try:
+                Scope(patterns=(item.text,))
+            except Invalid as error:
+                self._refuse(item, f"{what}: {error}")
+            written.append(item.text)
+        return Scope(patterns=tuple(written))
+
+    def _named(
+        self, at: Scalar, user: Name | None = None, client_id: Name | None = None, ip: Name | None = None
+    ) -> Entity:
+        try:
+            return Entity(user=user, client_id=client_id, ip=ip)
+        except Invalid as error:
+            self._refuse(at, str(error))
+
+    def _entity(self, entity: Entity) -> None:
+        """Read the limits of one entity and, for a user, those of its clients."""
+        whose = str(entity)
+        allowed = quotas_of([kind for kind, _ in entity.parts()])
+        nests = entity.user is not None and entity.client_id is None
+        found: dict[str, float] = {}
+        for key in self._source.mapping(whose):
+            if key.text in allowed:
+                found[key.text] = self._value(whose, key.text)
+            elif nests and key.text == "clients":
+                for name in self._source.mapping(f"{whose}: clients"):
+                    self._entity(self._named(name, user=entity.user, client_id=name.text))
+            elif nests and key.text == "default-client":
+                self._entity(replace(entity, client_id=DEFAULT))
+            else:
+                known = (*allowed, "clients", "default-client") if nests else allowed
+                self._refuse(key, f"{whose}: unknown key {key.text!r}. Valid keys here: {', '.join(known)}")
+        self._limits[entity] = found
+
+    def _throttled(self, section: Scalar) -> None:
+        if section.text == "default-broker":
+            self._throttle(Resource(kind=BROKERS, name=DEFAULT))
+        elif section.text in THROTTLE_KEYS:
+            kind: Kind = BROKERS if section.text == BROKERS else TOPICS
+            for name in self._source.mapping(section.text):
+                self._throttle(self._resource(kind, name))
+        else:
+            known = ", ".join(("default-broker", *THROTTLE_KEYS))
+            self._refuse(section, f"{_THROTTLES}: unknown key {section.text!r}. Valid keys here: {known}")
+
+    def _resource(self, kind: Kind, name: Scalar) -> Resource:
+        try:
+            return Resource(kind=kind, name=name.text)
+        except Invalid as error:
+            self._refuse(name, str(error))
+
+    def _throttle(self, resource: Resource) -> None:
+        found = {}
+        for key in self._source.mapping(str(resource)):
+            if key.text not in THROTTLE_KEYS[resource.kind]:
+                known = ", ".join(THROTTLE_KEYS[resource.kind])
+                self._refuse(key, f"{resource}: unknown key {key.text!r}. Valid keys here: {known}")
+            written = self._source.scalar(f"{resource}: {key.text}")
+            try:
+                found[key.text] = ignored.value(resource, key.text, written.text)
+            except Invalid as error:
+                self._refuse(written, f"{resource}: {error}")
+        self._throttles[resource] = found
+
+    def _value(self, whose: str, key: str) -> float:
+        written = self._source.scalar(f"{whose}: {key}")
+        try:
+            return value(key, written.text)
+        except Invalid as error:
+            self._refuse(written, f"{whose}: {error}")
+
+    def _refuse(self, at: Scalar, why: str) -> NoReturn:
+        self._source.refuse(at.line, at.column, why)
+
+
+def written(key: str, limit: float) -> str:
+    """A limit as text without loss; byte rates have a unit if that is shorter.
+
+    >>> written("producer_byte_rate", 52428800.0), written("request_percentage", 12.5)
+    ('50MiB/s', '12.5')
+    """
+    if QUOTA_KEYS[key].in_bytes and limit.is_integer() and limit > 0:
+        return exact_rate(int(plain(limit)))
+    return plain(limit)
+
+
+def unfit(limits: Mapping[Entity, Limits]) -> Iterator[tuple[Entity, str]]:
+    """(entity, key) of each limit that is set but not valid in a document, for example NaN or 0."""
+    for entity in sorted(limits, key=Entity.order):
+        for key, limit in sorted(limits[entity].items()):
+            try:
+                value(key, written(key, limit))
+            except Invalid:
+                yield entity, key
+
+
+def text(document: Document) -> str:
+    """The document as YAML in its canonical form; `read` returns the same document."""
+    lines = [f"version: {VERSION}"]
+    for key, scope in (("owns", document.owns), ("protect", document.protect)):
+        if scope is not None and scope != NOBODY:
+            lines += [f"{key}:", *(f"  - {quoted(pattern)}" for pattern in scope.patterns)]
+        elif scope is not None and key == "owns":
+            lines.append("owns: []")
+    _write(lines, _tree(document.limits) | _throttles_tree(document.throttles), "")
+    return "\n".join(lines) + "\n"
+
+
+def as_json(document: Document) -> str:
+    """The document as JSON with the same keys, which `read` also accepts. Limits are numbers in Kafka's own units."""
+    top: dict[str, object] = {"version": int(VERSION)}
+    if document.owns is not None:
+        top["owns"] = list(document.owns.patterns)
+    if document.protect != NOBODY:
+        top["protect"] = list(document.protect.patterns)
+    tree = _numbers(_tree(document.limits) | _throttles_tree(document.throttles))
+    return _printable(json.dumps(top | tree, ensure_ascii=False, indent=2))
+
+
+_Tree = dict[str, Any]
+"""The nesting of the document: names to trees, to the number of a limit, or to the text of a throttle."""
+
+
+def _tree(limits: Mapping[Entity, Limits]) -> _Tree:
+    top: _Tree = {}
+    for entity in sorted(limits, key=Entity.order):
+        body = top
+        for word, name in (("user", entity.user), ("client", entity.client_id), ("ip", entity.ip)):
+            if name is not None:
+                body = body.setdefault(f"default-{word}", {}) if name is DEFAULT else _under(body, f"{word}s", name)
+        body.update(sorted(limits[entity].items()))
+    return {key: top[key] for key in _ORDER if key in top}
+
+
+def _throttles_tree(throttles: Throttles) -> _Tree:
+    found: _Tree = {}
+    for resource in sorted(throttles, key=order):
+        name, held = resource.name, dict(sorted(throttles[resource].items()))
+        if name is DEFAULT:
+            found["default-broker"] = held
+        else:
+            found.setdefault(resource.kind, {})[name] = held
+    return {_THROTTLES: found} if found else {}
+
+
+def _under(body: _Tree, kind: str, name: str) -> _Tree:
+    found: _Tree = body.setdefault(kind, {}).setdefault(name, {})
+    return found
+
+
+def _write(lines: list[str], tree: _Tree, indent: str) -> None:
+    for key, below in tree.items():
+        name = quoted(key)
+        head = f"{indent}{name}:" if len(name) <= _LONGEST_KEY else f"{indent}? {name}\n{indent}:"
+        if isinstance(below, float):
+            lines.append(f"{head} {written(key, below)}")
+        elif isinstance(below, str):
+            lines.append(f"{head} {exact_rate(int(below)) if below.isdecimal() else quoted(below)}")
+        elif below:
+            lines.append(head)
+            _write(lines, below, indent + "  ")
+        else:
+            lines.append(f"{head} {{}}")
+
+
+def _numbers(tree: _Tree) -> _Tree:
+    return {key: _numbers(below) if isinstance(below, dict) else leaf(below) for key, below in tree.items()}
+
+
+def leaf(value: float | str) -> int | float | str:
+    """A limit or a throttle for JSON, which has no NaN and no infinity: a number if possible, otherwise text."""
+    if isinstance(value, str):
+        return int(value) if value.isdecimal() else value
+    if not math.isfinite(value):
+        return repr(value)
+    return int(plain(value)) if value.is_integer() else value
+
+
+def _printable(document: str) -> str:
+    """Write characters that YAML or a terminal does not accept as JSON escapes; line breaks stay."""
+    return "".join(
+        char if char.isprintable() or char == "\n" or ord(char) > 0xFFFF else f"\\u{ord(char):04x}" for char in document
+    )

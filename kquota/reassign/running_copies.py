@@ -1,0 +1,130 @@
+"""The copies of running moves: the bytes that each new replica has, and the bytes that it still misses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from kquota.reassign.moves import PartitionReplicas
+from kquota.sizes.replica import LogDir, Replica
+from kquota.terms import BrokerId, ReplicaId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningCopy:
+    """The bytes that a new replica has `copied`, and those that are `left` to copy. None means unknown, never 0."""
+
+    copied: int | None
+    left: int | None
+
+
+def running_copies(
+    running: Mapping[TopicPartition, PartitionReplicas], log_dirs: Iterable[LogDir]
+) -> dict[ReplicaId, RunningCopy]:
+    """Return each replica that a running move adds, from `log_dirs` in detail. Its leader has everything already."""
+    found = list(log_dirs)
+    unread = {log_dir.broker for log_dir in found if log_dir.error is not None}
+    answered = {log_dir.broker for log_dir in found} - unread
+    held = {
+        (replica.partition, log_dir.broker): replica
+        for log_dir in found
+        for replica in log_dir.replicas
+        if not replica.future and replica.partition in running
+    }
+    leaders = {partition: replica for (partition, _), replica in held.items() if replica.leader}
+    copies = {}
+    for partition, now in running.items():
+        for broker in now.adding:
+            own, leader = held.get((partition, broker)), leaders.get(partition)
+            if own is None or own is not leader:
+                copies[partition, broker] = _copy(own, leader, known=own is not None or broker in answered)
+    return copies
+
+
+def _copy(own: Replica | None, leader: Replica | None, *, known: bool) -> RunningCopy:
+    """`known` is false if the replica may be in a log dir that its broker cannot read."""
+    if not known:
+        return RunningCopy(copied=None, left=None)
+    copied = 0 if own is None else own.size
+    if leader is None:
+        return RunningCopy(copied=copied, left=None)
+    return RunningCopy(copied=copied, left=leader.size if own is None else _left(own, leader))
+
+
+def _left(own: Replica, leader: Replica) -> int | None:
+    """The difference of the sizes, because a follower stores the same batches as its leader.
+
+    Offsets show that nothing is left. They also count where the follower is not smaller although it is behind, for
+    example because the log of the leader was compacted meanwhile: then each missing offset has the mean size.
+    """
+    missing = leader.size - own.size
+    if leader.end_offset is None or own.end_offset is None:
+        return missing if missing >= 0 else None
+    lag = leader.end_offset - own.end_offset
+    if lag <= 0:
+        return 0
+    if missing > 0:
+        return missing
+    start = leader.local_start_offset
+    held = None if start is None else leader.end_offset - start
+    return leader.size * min(lag, held) // held if held else None
+
+
+def before_the_move(log_dirs: Iterable[LogDir], copies: Mapping[ReplicaId, RunningCopy]) -> list[LogDir]:
+    """Return the log dirs without the replicas that are still copied, as if they did not exist yet."""
+    return [
+        replace(
+            log_dir,
+            replicas=tuple(one for one in log_dir.replicas if (one.partition, log_dir.broker) not in copies),
+        )
+        for log_dir in log_dirs
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveUnderWay:
+    """The running moves of a cluster, as an estimate of a plan sees them.
+
+    `partitions` of the plan are moving to the replicas of the plan, `elsewhere` to other replicas. `others` counts the
+    moving partitions that are not in the plan. `copies` are the copies of `partitions`.
+    """
+
+    partitions: tuple[TopicPartition, ...]
+    elsewhere: tuple[TopicPartition, ...]
+    others: int
+    copies: Mapping[ReplicaId, RunningCopy]
+
+    @property
+    def copied(self) -> int | None:
+        """The bytes that the copies have already; None if one of them is unknown."""
+        return _total(copy.copied for copy in self.copies.values())
+
+    @property
+    def left(self) -> int | None:
+        """The bytes that the copies still miss; None if one of them is unknown."""
+        return _total(copy.left for copy in self.copies.values())
+
+    @property
+    def unknown(self) -> int:
+        """The number of copies whose missing bytes are unknown."""
+        return sum(copy.left is None for copy in self.copies.values())
+
+
+def under_way(
+    running: Mapping[TopicPartition, PartitionReplicas],
+    copies: Mapping[ReplicaId, RunningCopy],
+    targets: Mapping[TopicPartition, tuple[BrokerId, ...]],
+) -> MoveUnderWay:
+    """Return the running moves. `targets` has the replicas of the plan for the partitions in `running`."""
+    same = {name for name, target in targets.items() if set(running[name].target) == set(target)}
+    return MoveUnderWay(
+        partitions=tuple(sorted(same)),
+        elsewhere=tuple(sorted(targets.keys() - same)),
+        others=len(running.keys() - targets.keys()),
+        copies={replica: copy for replica, copy in copies.items() if replica[0] in same},
+    )
+
+
+def _total(sizes: Iterable[int | None]) -> int | None:
+    known = list(sizes)
+    return None if None in known else sum(size for size in known if size is not None)

@@ -1,0 +1,84 @@
+"""The configs of topics and brokers through the active controller of a KRaft cluster, also those of dead brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kquota.errors import KquotaError, Refused, Unreachable
+from kquota.reassign.moves import PartitionReplicas
+from kquota.settings.resource import BROKERS, Kind, Resource
+from kquota.stores.admin.configs import WireConfigs
+from kquota.stores.admin.connection import was_sent
+from kquota.stores.admin.controllers import ControllerWire
+from kquota.stores.admin.requests import Operation, alter_request, by_resource, on_the_wire
+from kquota.stores.admin.running import NOT_CONTROLLER, everything, in_motion, listed
+from kquota.terms import DEFAULT, BrokerId, TopicPartition
+
+
+class ControllerConfigs(WireConfigs):
+    """Implements `Configs`. A controller shows topics, the default of all brokers, and of single nodes only itself.
+
+    So the configs of other brokers can be changed, and not read.
+    """
+
+    _wire: ControllerWire
+
+    def resources(self, kind: Kind) -> tuple[Resource, ...]:
+        what = "brokers" if kind == BROKERS else "topics"
+        raise Refused(f"controllers do not list {what}. Name one of the {what}, or connect to the brokers")
+
+    def configured(self, kind: Kind) -> tuple[Resource, ...]:
+        return self.resources(kind)
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster of the controllers."""
+        return self._wire.cluster_id
+
+    @property
+    def active(self) -> str:
+        """The active controller, for messages."""
+        controller = self._wire.controller
+        node = None if controller is None else self._wire.brokers().get(controller)
+        return f"controller {controller}" if node is None else f"controller {controller} at {node.host}:{node.port}"
+
+    def running(self) -> dict[TopicPartition, PartitionReplicas]:
+        """The running moves."""
+        entries = listed(self._wire.ask_active(everything(), lambda answer: answer.error_code))
+        return {name: in_motion(entry) for name, entry in sorted(entries.items())}
+
+    def altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:
+        """Write through the active controller, and return its answer for each resource."""
+        return self._altered(operations) if operations else {}
+
+    def _altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:
+        """Write through the active controller, which accepts the configs of every broker."""
+        self._must_hold()
+        request = alter_request(operations)
+        try:
+            answer = self._wire.ask_active(request, _code)
+        except Unreachable as error:
+            if not was_sent(request, error):
+                return dict.fromkeys(operations, Refused(f"{error}. Nothing was written"))
+            return dict.fromkeys(operations, error)
+        except KquotaError as error:
+            return dict.fromkeys(operations, error)
+        told = by_resource(answer.responses)
+        return {resource: told[on_the_wire(resource)] for resource in operations}
+
+    def _by_broker(self, resources: Iterable[Resource]) -> dict[BrokerId, list[Resource]]:
+        """Group the resources by the controller to ask, without brokers that are not controllers."""
+        controllers, active = self._wire.brokers(), self._wire.controller
+        sent: dict[BrokerId, list[Resource]] = {}
+        for resource in resources:
+            single = resource.kind == BROKERS and resource.name is not DEFAULT
+            node = BrokerId(int(str(resource.name))) if single else active
+            if node is not None and node in controllers:
+                sent.setdefault(node, []).append(resource)
+        return sent
+
+
+def _code(answer: Any) -> int:
+    """Return NOT_CONTROLLER if the controller is not the active one: it has then written nothing."""
+    return NOT_CONTROLLER if any(one.error_code == NOT_CONTROLLER for one in answer.responses) else 0

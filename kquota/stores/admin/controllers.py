@@ -1,0 +1,184 @@
+"""The controllers of a KRaft cluster: a connection to the active one (KIP-919), and finding them (KIP-853).
+
+Controllers accept config changes of every broker, including dead ones. They do not answer Metadata requests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any, Final
+
+from kafka import errors as kafka_errors
+from kafka.cluster import ClusterMetadata
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.admin import DescribeClusterRequest, DescribeQuorumRequest
+from kafka.protocol.metadata import MetadataResponse
+
+from kquota.errors import KquotaError, Refused, Unreachable
+from kquota.settings.resource import BROKERS, Resource
+from kquota.stores.admin.bootstrap import Manager
+from kquota.stores.admin.connection import CONNECT_SECONDS, Wire, was_sent
+from kquota.stores.admin.requests import describe_request
+from kquota.stores.admin.running import NOT_CONTROLLER
+
+_CONTROLLERS: Final = 2
+"""The endpoint type of controllers in DescribeCluster."""
+_METADATA_VERSION: Final = 9
+_FIND_SECONDS: Final = 4.0
+"""A broker without a controller keeps a request that it must forward, so the search has a short deadline."""
+_ACTIVE_SECONDS: Final = 8.0
+_POLL_SECONDS: Final = 0.1
+_ELECTION_SECONDS: Final = 8.0
+_VOTERS: Final = ("controller.quorum.bootstrap.servers", "controller.quorum.voters")
+
+_Topic = DescribeQuorumRequest.TopicData
+
+
+class ControllerMetadata(ClusterMetadata):  # type: ignore[misc]
+    """kafka-python's metadata, with the controllers in place of the brokers."""
+
+    def metadata_request(self) -> Any:
+        """See ClusterMetadata."""
+        return DescribeClusterRequest(endpoint_type=_CONTROLLERS, min_version=1)
+
+    def update_metadata(self, metadata: Any) -> None:
+        """See ClusterMetadata. An answer without an active controller is an error, so that kafka-python asks again."""
+        error: Exception | None = None
+        if metadata.error_code:
+            error = kafka_errors.for_code(metadata.error_code)(metadata.error_message)
+        elif metadata.controller_id not in {node.broker_id for node in metadata.brokers}:
+            error = kafka_errors.BrokerNotAvailableError("the controllers have not elected an active one")
+        if error is not None:
+            self.failed_update(error)
+            raise error
+        super().update_metadata(_as_metadata(metadata))
+
+    def failed_update(self, exception: Any) -> None:
+        """See ClusterMetadata. Also ends the start of the manager, if another attempt cannot help."""
+        super().failed_update(exception)
+        self._manager.unanswered(exception)
+
+
+class ControllerManager(Manager):
+    """A manager of connections to controllers."""
+
+    def __init__(self, net: NetworkSelector, **settings: Any) -> None:
+        super().__init__(net, **settings)
+        self.cluster = ControllerMetadata(bootstrap_servers=self.config["bootstrap_servers"])
+        self.cluster.attach(self)
+
+    def unanswered(self, error: Exception) -> None:
+        """Note why the controllers are unknown."""
+        other = isinstance(
+            error,
+            (
+                kafka_errors.MismatchedEndpointTypeError,
+                kafka_errors.UnsupportedEndpointTypeError,
+                kafka_errors.IncompatibleBrokerVersion,
+            ),
+        )
+        if other:
+            why = "this is not the port of a controller of Kafka 3.7 or newer. Brokers have another port"
+            self._failed(Refused(why), final=True)
+        else:
+            self._failed(error, final=False)
+
+
+class ControllerWire(Wire):
+    """An open connection to the controllers. `brokers` returns the controllers, and `controller` the active one."""
+
+    MANAGER = ControllerManager
+
+    def refresh(self) -> None:
+        """Read again which controller is the active one."""
+        with contextlib.suppress(kafka_errors.KafkaError, Unreachable):
+            answer = self.ask(self._manager.cluster.metadata_request(), None, _FIND_SECONDS)
+            self._manager.cluster.update_metadata(answer)
+
+    def ask_active(self, request: Any, code: Any) -> Any:
+        """Return the answer of the active controller. `code` returns the error code of an answer.
+
+        After an election, asks the new one. Raises Unreachable, and Refused if Kafka does not support the request.
+        """
+        give_up = time.monotonic() + _ELECTION_SECONDS
+        while True:
+            try:
+                answer = self.ask(request, self.controller, CONNECT_SECONDS)
+                if code(answer) != NOT_CONTROLLER or time.monotonic() > give_up:
+                    return answer
+            except Unreachable as error:
+                # The other controllers may name the dead one until they have elected another.
+                if was_sent(request, error) or time.monotonic() > give_up:
+                    raise
+            time.sleep(_POLL_SECONDS)
+            self.refresh()
+
+
+def reported(wire: Wire) -> str | None:
+    """Return the addresses of the controllers (host:port, joined by commas), as a broker reports them.
+
+    None: this is not a KRaft cluster, or the broker does not report addresses. Brokers of 3.9 and newer do; older ones
+    report those in their own configuration.
+    """
+    found = _quorum(wire) or _configured(wire)
+    return ",".join(found) or None
+
+
+def must_be_active(wire: Wire) -> None:
+    """Raises Unreachable if no controller answers the brokers of a KRaft cluster, so that nothing can be written."""
+    try:
+        wire.ask(_about_the_quorum(), None, _ACTIVE_SECONDS)
+    except Refused:
+        return  # The cluster uses ZooKeeper.
+    except Unreachable as error:
+        raise Unreachable(f"the brokers reach no active controller, so nothing was written ({error})") from error
+
+
+def _about_the_quorum() -> Any:
+    topic = _Topic(topic_name="__cluster_metadata", partitions=[_Topic.PartitionData(partition_index=0)])
+    return DescribeQuorumRequest(topics=[topic])
+
+
+def _quorum(wire: Wire) -> list[str]:
+    try:
+        answer = wire.ask(_about_the_quorum(), None, _FIND_SECONDS)
+    except (Unreachable, Refused):
+        return []
+    if answer.error_code or not answer.nodes:
+        return []
+    leaders = {part.leader_id for named in answer.topics for part in named.partitions}
+    nodes = sorted(answer.nodes, key=lambda node: (node.node_id not in leaders, node.node_id))
+    return [_address(listener.host, listener.port) for node in nodes for listener in node.listeners]
+
+
+def _configured(wire: Wire) -> list[str]:
+    broker = next(iter(wire.brokers()), None)
+    if broker is None:
+        return []
+    resource = Resource(kind=BROKERS, name=str(broker))
+    try:
+        answer = wire.ask(describe_request({resource: _VOTERS}, synonyms=False), broker, _FIND_SECONDS)
+    except KquotaError:
+        return []
+    texts = {config.name: config.value or "" for result in answer.results for config in result.configs or ()}
+    for key in _VOTERS:
+        if servers := [part.strip().rpartition("@")[2] for part in texts.get(key, "").split(",") if part.strip()]:
+            return servers
+    return []
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _as_metadata(answer: Any) -> Any:
+    """Return a DescribeCluster answer as kafka-python's metadata."""
+    node, version = MetadataResponse.MetadataResponseBroker, _METADATA_VERSION
+    return MetadataResponse(
+        brokers=[node(one.broker_id, one.host, one.port, one.rack, version=version) for one in answer.brokers],
+        cluster_id=answer.cluster_id,
+        controller_id=answer.controller_id,
+        topics=[],
+        version=version,
+    )

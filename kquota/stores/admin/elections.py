@@ -1,0 +1,61 @@
+"""The Elections port on the Admin API: metadata and ElectLeaders (KIP-460), Kafka 2.4 on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+
+from kafka.protocol.admin import ElectLeadersRequest
+
+from kquota.election.port import ElectionType
+from kquota.errors import Refused
+from kquota.mutation.port import Failure
+from kquota.mutation.topic import Partition
+from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.running import ask_controller, moving
+from kquota.stores.admin.topics import failure, partition_state
+from kquota.terms import TopicPartition
+
+_UNMENTIONED = Failure(code=-1, reason="the broker's answer does not mention it. Check the partition's leader")
+
+
+class WireElections:
+    """The leaders of a cluster, through its brokers."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def partitions(self) -> Mapping[TopicPartition, Partition]:
+        # Read before the partitions, because a replica of a move that ends in between would look out of sync.
+        running = moving(self._wire)
+        found = {
+            TopicPartition(topic.name, state.partition_index): state
+            for topic in self._wire.metadata(None).topics
+            if not topic.error_code
+            for state in topic.partitions
+        }
+        return {name: partition_state(state, running.get(name)) for name, state in sorted(found.items())}
+
+    def elect(
+        self, kind: ElectionType, partitions: Collection[TopicPartition], seconds: float
+    ) -> Mapping[TopicPartition, Failure | None]:
+        numbers: defaultdict[str, list[int]] = defaultdict(list)
+        for name in partitions:
+            numbers[name.topic].append(name.partition)
+        request = ElectLeadersRequest(
+            election_type=kind.value,
+            topic_partitions=[
+                ElectLeadersRequest.TopicPartitions(topic=topic, partitions=sorted(those))
+                for topic, those in sorted(numbers.items())
+            ],
+            timeout_ms=int(seconds * 1_000),
+        )
+        answer = ask_controller(self._wire, request)
+        if answer.error_code:
+            raise Refused(f"leader election: the broker answered {kafka_error(answer.error_code, None)}")
+        found = {
+            TopicPartition(topic.topic, one.partition_id): failure(one)
+            for topic in answer.replica_election_results
+            for one in topic.partition_result
+        }
+        return {name: found.get(name, _UNMENTIONED) for name in partitions}

@@ -1,0 +1,95 @@
+"""The LogReader port on the Admin API: DescribeLogDirs (KIP-113, KIP-827) and ListOffsets, once for each broker."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from kafka.protocol.admin import DescribeLogDirsRequest
+from kafka.protocol.consumer import ListOffsetsRequest
+
+from kquota.errors import KquotaError
+from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.terms import BrokerId, ReplicaId, TopicPartition
+from kquota.watch.reading import DirSpace, ReplicaLog, ReplicaLogs
+
+_LATEST: Final = -1
+_SECONDS: Final = 8.0
+"""A broker that answers later counts as silent: a watch must soon name a broker that has stopped."""
+_DEBUGGING_REPLICA: Final = -2
+"""To this id, a follower reports the end of its own log. To a consumer (-1), only the leader answers."""
+_DirsTopic = DescribeLogDirsRequest.DescribableLogDirTopic
+_OffsetsTopic = ListOffsetsRequest.ListOffsetsTopic
+
+
+class WireReplicaLogs:
+    """The logs of replicas. Each broker is asked only for its own. Implements `LogReader`."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def read(self, replicas: Collection[ReplicaId], ends: Collection[ReplicaId]) -> ReplicaLogs:
+        sizes = self._wire.ask_each({b: _describe(those) for b, those in _by_broker(replicas).items()}, _SECONDS)
+        silent = {broker: str(answer) for broker, answer in sizes.items() if isinstance(answer, KquotaError)}
+        asked = {b: _list_offsets(those) for b, those in _by_broker(ends).items() if b not in silent}
+        offsets = _offsets(self._wire.ask_each(asked, _SECONDS)) if asked else {}
+        logs: dict[ReplicaId, ReplicaLog] = {}
+        futures: dict[ReplicaId, ReplicaLog] = {}
+        dirs: dict[tuple[BrokerId, str], DirSpace] = {}
+        for broker, answer in sizes.items():
+            if isinstance(answer, KquotaError):
+                continue
+            if answer.error_code or not answer.results:
+                silent[broker] = f"it answered DescribeLogDirs with {kafka_error(answer.error_code or _DENIED, None)}"
+                continue
+            for found in answer.results:
+                path = str(found.log_dir)
+                dirs[broker, path] = _space(found)
+                for topic in found.topics:
+                    for state in topic.partitions:
+                        replica = TopicPartition(topic.name, state.partition_index), broker
+                        into = futures if state.is_future_key else logs
+                        into[replica] = ReplicaLog(state.partition_size, offsets.get(replica), path)
+        return ReplicaLogs(logs=logs, futures=futures, dirs=dirs, silent=silent)
+
+
+_DENIED: Final = 31
+"""CLUSTER_AUTHORIZATION_FAILED. Before version 3 of the answer, it shows as an empty list."""
+
+
+def _by_broker(replicas: Collection[ReplicaId]) -> dict[BrokerId, dict[str, list[int]]]:
+    found: defaultdict[BrokerId, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for (topic, number), broker in replicas:
+        found[broker][topic].append(number)
+    return {broker: dict(topics) for broker, topics in sorted(found.items())}
+
+
+def _describe(topics: Mapping[str, list[int]]) -> Any:
+    return DescribeLogDirsRequest(topics=[_DirsTopic(topic=topic, partitions=those) for topic, those in topics.items()])
+
+
+def _list_offsets(topics: Mapping[str, list[int]]) -> Any:
+    partition = _OffsetsTopic.ListOffsetsPartition
+    named = [
+        _OffsetsTopic(name=topic, partitions=[partition(partition_index=i, timestamp=_LATEST) for i in those])
+        for topic, those in topics.items()
+    ]
+    return ListOffsetsRequest(replica_id=_DEBUGGING_REPLICA, isolation_level=0, topics=named, min_version=1)
+
+
+def _offsets(answers: Mapping[BrokerId, Any]) -> dict[ReplicaId, int]:
+    return {
+        (TopicPartition(topic.name, state.partition_index), broker): state.offset
+        for broker, answer in answers.items()
+        if not isinstance(answer, KquotaError)
+        for topic in answer.topics
+        for state in topic.partitions
+        if state.error_code == 0 and state.offset >= 0
+    }
+
+
+def _space(found: Any) -> DirSpace:
+    usable = found.usable_bytes
+    error = kafka_error(found.error_code, None) if found.error_code else None
+    return DirSpace(None if usable is None or usable < 0 else usable, error)

@@ -1,0 +1,84 @@
+"""The arguments of a login: their names in errors, files of properties, and the login to a ZooKeeper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kquota.java_properties import entries
+
+if TYPE_CHECKING:
+    from kquota.stores.login.tls import Tls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentNames:
+    """The name of each argument. A command line uses the names of its options."""
+
+    bootstrap_server: str = "bootstrap_server"
+    command_config: str = "command_config"
+    zookeeper: str = "zookeeper"
+    zk_tls_config_file: str = "zk_tls_config_file"
+    zk_sasl_config_file: str = "zk_sasl_config_file"
+    bootstrap_controller: str = "bootstrap_controller"
+    server: str = "broker"
+    """The kind of server at the addresses: a broker, or a controller of KRaft."""
+
+
+OF_A_PROGRAM: Final = ArgumentNames()
+
+
+OTHERS: Final = 0o077
+"""The permission bits of users other than the file's owner."""
+_NAME: Final = re.compile(r"[a-z][a-z0-9]*([._-][a-z0-9]+)*([.][a-zA-Z0-9]+)?")
+_SHOWN: Final = 12
+
+
+def properties(path: Path, option: str) -> dict[str, str]:
+    """Return the properties of a file. The last value of a repeated key counts. Raises Invalid as `entries`."""
+    return dict(entries(path, option))
+
+
+def tell_if_open(path: Path, what: str, tell: Callable[[str], None]) -> None:
+    """Call `tell` with a warning if users other than the owner can read or change a file with secrets."""
+    if path.stat().st_mode & OTHERS:
+        tell(f"{what} holds secrets, and users other than its owner can read it. Run chmod 600 {path}")
+
+
+def listed(found: Mapping[str, str], keys: Iterable[str]) -> str:
+    """Return keys for a message.
+
+    Keys that do not look like a property are only counted, because in a file of another kind they may be secrets.
+    """
+    named = sorted(key for key in keys if _NAME.fullmatch(key) and found[key])
+    others = len(set(keys)) - len(named)
+    shown = [*named[:_SHOWN], *([f"{len(named) - _SHOWN} more"] if len(named) > _SHOWN else [])]
+    if others:
+        shown.append(f"{others} line(s) that are not properties")
+    return ", ".join(shown)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """A user for ZooKeeper's SASL mechanism DIGEST-MD5."""
+
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """The login of a session. An open ZooKeeper needs neither TLS nor a user."""
+
+    tls: Tls | None = None
+    tls_where: str = ""
+    digest: Digest | None = None
+    names: ArgumentNames = OF_A_PROGRAM
+
+    @property
+    def logs_in(self) -> bool:
+        """True if the session has a user or uses TLS."""
+        return self.tls is not None or self.digest is not None

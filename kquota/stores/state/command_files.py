@@ -1,0 +1,90 @@
+"""The files of one command: the folder for its temporary files, and its report."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from kquota import durable
+from kquota.errors import Invalid, Parameter, Refused
+
+_PREFIX: Final = "kquota-work-"
+_ALIVE: Final = "alive"
+"""A file that is locked while the folder's process lives. The system releases the lock when the process ends."""
+
+
+@contextlib.contextmanager
+def workspace() -> Iterator[Path]:
+    """Yield a new folder in TMPDIR. Spark writes its files there, so folders of killed commands would fill the disk."""
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:
+        folder = Path(name)
+        with _alive(folder):
+            _clear(folder.parent)
+            yield folder
+
+
+@contextlib.contextmanager
+def _alive(folder: Path) -> Iterator[None]:
+    coming = folder / "coming"
+    with coming.open("w") as file:
+        # Without locks, as on some network file systems, no folder is deleted either.
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # It gets its name only after it is locked, so that no other process sees it unlocked.
+            coming.rename(folder / _ALIVE)
+        yield
+
+
+def _clear(parent: Path) -> None:
+    for left in parent.glob(f"{_PREFIX}*"):
+        # The open fails for a folder of another user, or for one that has just been deleted.
+        with contextlib.suppress(OSError), (left / _ALIVE).open("r+") as file:
+            if left.lstat().st_uid == os.getuid() and not left.is_symlink():
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
+
+
+_HEAD: Final = 1000
+_REPORT: Final = Parameter("report")
+
+
+def check_report(path: Path, mark: str) -> None:
+    """Raise Invalid if no report can be written to `path`. A file is replaced only if its first bytes contain `mark`.
+
+    Call this early, because the estimate takes a while.
+    """
+    place = path.resolve()
+    try:
+        if not place.parent.is_dir():
+            raise Invalid(_REPORT, f" {path}: the folder {place.parent} does not exist")
+        if not os.access(place.parent, os.W_OK | os.X_OK):
+            raise Invalid(_REPORT, f" {path}: the folder {place.parent} is not writable")
+        if place.exists() and not place.is_file():
+            raise Invalid(_REPORT, f" {path}: is not a regular file")
+        if place.exists() and (head := _head(place)) and mark.encode() not in head:
+            raise Invalid(_REPORT, f" {path}: already exists and is not a kquota report. Choose another file")
+    except OSError as error:
+        raise Invalid(_REPORT, f" {path}: {error.strerror}") from error
+
+
+def write_report(path: Path, page: str) -> None:
+    """Write, fsync, then rename over an earlier report. Raises Refused if the file cannot be written."""
+    place = path.resolve()
+    try:
+        with durable.replacing(place) as file:
+            file.write(page.encode())
+    except OSError as error:
+        raise Refused(
+            _REPORT, f" {path}: cannot be written: {error.strerror}; the estimate is printed above"
+        ) from error
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEAD)

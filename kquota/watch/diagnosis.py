@@ -1,0 +1,351 @@
+"""Why a move makes no progress, from successive readings. Each symptom carries its values; `cli` words it."""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from kquota.terms import BrokerId, ReplicaId, TopicPartition
+from kquota.watch.history import QUOTA_WINDOW, WatchHistory, WatchSample, window
+from kquota.watch.view import WatchView, rates_since, sent_by, throttles
+
+_AT_THE_RATE: Final = 0.8
+"""A copy that uses this share of the rate is limited by it, because copies reach a few percent less than the rate."""
+_NO_PROGRESS: Final = 0.02
+"""A decrease of the bytes left by less than this share of the rate counts as none."""
+_IDLE_SECONDS: Final = 3 * QUOTA_WINDOW
+"""A copy has stopped after this time without a byte. A throttled copy pauses for at most one window, and this is
+three windows."""
+_NOT_STARTED_SECONDS: Final = 10.0
+_CAUGHT_SECONDS: Final = 4.0
+_ALONE_SECONDS: Final = 60.0
+
+
+class ThrottleSide(enum.Enum):
+    """The side of a throttle: the leader that sends, or the follower that receives."""
+
+    LEADER = "leader"
+    FOLLOWER = "follower"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StarvedCopies:
+    """Copies that use the whole rate of a broker and still do not catch up with the writes.
+
+    Bytes per second: `used` of `rate`, of which `followers` goes to in-sync followers, and what is `written`.
+    """
+
+    broker: BrokerId
+    side: ThrottleSide
+    rate: int
+    used: float
+    followers: float
+    written: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationDown:
+    """A destination that is dead or fenced (`why` None), or that does not answer, for this reason."""
+
+    broker: BrokerId
+    copies: int
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoLeader:
+    """Moving partitions without a leader. `replicas` are the brokers that could lead the first of them."""
+
+    partitions: tuple[TopicPartition, ...]
+    replicas: tuple[BrokerId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotSubmitted:
+    """Partitions of a run that the controller has not received: a later wave, or kquota was interrupted."""
+
+    run: str | None
+    partitions: int
+    first: TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotStarted:
+    """Copies that the controller has accepted, but that have no log on their destination."""
+
+    broker: BrokerId
+    copies: int
+    first: TopicPartition
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastPartition:
+    """The only partition of a move that is left, after all others are done."""
+
+    run: str | None
+    partition: TopicPartition
+    destination: BrokerId
+    left: int | None
+    seconds: float
+    seconds_left: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottleLeft:
+    """A move that has ended, but whose run is open, or whose partitions are still in throttled replica lists."""
+
+    run: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleLogDir:
+    """A copy between two log dirs of a broker that has not grown."""
+
+    partition: TopicPartition
+    broker: BrokerId
+    log_dir: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaughtReplica:
+    """A replica that is not moving, but fell out of sync and is now throttled (KIP-352)."""
+
+    partition: TopicPartition
+    broker: BrokerId
+    more: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullDisk:
+    """A log dir of a destination with less space than its copies still need, or with an error."""
+
+    broker: BrokerId
+    log_dir: str
+    usable: int | None
+    left: int | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NothingArrives:
+    """A move that has received no byte for some time, without another symptom."""
+
+    run: str | None
+    seconds: float
+    left: int | None
+
+
+Symptom: TypeAlias = (
+    StarvedCopies
+    | DestinationDown
+    | NoLeader
+    | NotSubmitted
+    | NotStarted
+    | LastPartition
+    | ThrottleLeft
+    | IdleLogDir
+    | CaughtReplica
+    | FullDisk
+    | NothingArrives
+)
+
+
+def symptoms(history: WatchHistory, shown: WatchView) -> tuple[Symptom, ...]:
+    """Return why the moves make no progress, the most serious first. A move that makes progress has none."""
+    found: list[Symptom] = [
+        *_down(history),
+        *_leaderless(history),
+        *_full(history),
+        *_not_submitted(history),
+        *_not_started(history),
+        *_starved(history),
+        *_caught(history),
+        *_idle_log_dirs(history),
+        *_last(history, shown),
+        *_left_over(history, shown),
+    ]
+    explained = any(not isinstance(one, ThrottleLeft | LastPartition | CaughtReplica | IdleLogDir) for one in found)
+    return tuple(found) if explained else (*_silent(history, shown), *found)
+
+
+def _down(history: WatchHistory) -> Iterator[DestinationDown]:
+    reading = history.reading
+    copies: defaultdict[BrokerId, int] = defaultdict(int)
+    for link, state in history.links.items():
+        copies[link.destination] += state.copies - state.done
+    silent = {} if reading.logs is None else reading.logs.silent
+    for broker, count in sorted(copies.items()):
+        if count and broker not in reading.snapshot.alive:
+            yield DestinationDown(broker=broker, copies=count, why=None)
+        elif count and broker in silent:
+            yield DestinationDown(broker=broker, copies=count, why=silent[broker])
+
+
+def _leaderless(history: WatchHistory) -> Iterator[NoLeader]:
+    if not any(link.leader is None and state.done < state.copies for link, state in history.links.items()):
+        return
+    names = tuple(dict.fromkeys(copy.partition for copy in history.copies if not copy.done and copy.leader is None))
+    if names:
+        yield NoLeader(partitions=names, replicas=history.reading.snapshot.partitions[names[0]].before)
+
+
+def _full(history: WatchHistory) -> Iterator[FullDisk]:
+    logs = history.reading.logs
+    if logs is None:
+        return
+    destinations = {link.destination for link, state in history.links.items() if state.done < state.copies}
+    tight = any(
+        space.error is not None or (space.usable is not None and space.usable < _total_left(history, broker))
+        for (broker, _), space in logs.dirs.items()
+        if broker in destinations
+    )
+    coming: defaultdict[tuple[BrokerId, str], int] = defaultdict(int)
+    for copy in history.copies if tight else ():
+        log = logs.logs.get(copy.replica)
+        if log is not None and copy.left:
+            coming[copy.destination, log.log_dir] += copy.left
+    for (broker, path), space in sorted(logs.dirs.items()):
+        left = coming.get((broker, path))
+        if broker in destinations and space.error is not None:
+            yield FullDisk(broker=broker, log_dir=path, usable=None, left=left, error=space.error)
+        elif left is not None and space.usable is not None and space.usable < left:
+            yield FullDisk(broker=broker, log_dir=path, usable=space.usable, left=left, error=None)
+
+
+def _total_left(history: WatchHistory, broker: BrokerId) -> int:
+    return sum(state.left or 0 for link, state in history.links.items() if link.destination == broker)
+
+
+def _not_submitted(history: WatchHistory) -> Iterator[NotSubmitted]:
+    snapshot = history.reading.snapshot
+    for move in history.moves:
+        if move.submitted is None or any(name in snapshot.running for name in move.targets):
+            continue
+        names = [
+            name
+            for name, target in move.targets.items()
+            if name not in move.submitted
+            and (now := snapshot.partitions.get(name)) is not None
+            and now.replicas != target
+        ]
+        if names:
+            yield NotSubmitted(run=move.run, partitions=len(names), first=names[0])
+
+
+def _not_started(history: WatchHistory) -> Iterator[NotStarted]:
+    seconds = history.reading.at - history.anchors[0].at
+    if seconds < _NOT_STARTED_SECONDS:
+        return
+    old = history.anchors[0].copies
+    names: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
+    for copy in history.copies:
+        if copy.begun is False and copy.submitted and (first := old.get(copy.replica)) is not None and not first.copied:
+            names[copy.destination].append(copy.partition)
+    for broker, those in sorted(names.items()):
+        yield NotStarted(broker=broker, copies=len(those), first=those[0], seconds=seconds)
+
+
+def _starved(history: WatchHistory) -> Iterator[StarvedCopies]:
+    since = _whole_windows(history)
+    if since is None:
+        return
+    seconds = history.now.at - since.at
+    arriving = rates_since(since.arrived, history.now.arrived, seconds)
+    written = rates_since(since.written, history.now.written, seconds)
+    sent = sent_by(history, since)
+    came: defaultdict[tuple[BrokerId, ThrottleSide], float] = defaultdict(float)
+    wrote: defaultdict[tuple[BrokerId, ThrottleSide], float] = defaultdict(float)
+    limit: dict[tuple[BrokerId, ThrottleSide], int] = {}
+    for link, rates in throttles(history).items():
+        ends = (
+            (link.leader, ThrottleSide.LEADER, rates.leader),
+            (link.destination, ThrottleSide.FOLLOWER, rates.follower),
+        )
+        for broker, side, rate in ends:
+            if broker is not None and rate is not None:
+                limit[broker, side] = rate
+                came[broker, side] += arriving.get(link, 0.0)
+                wrote[broker, side] += written.get(link, 0.0)
+    starved_leaders: set[BrokerId] = set()
+    for (broker, side), rate in sorted(limit.items(), key=lambda one: (one[0][1] is ThrottleSide.FOLLOWER, one[0][0])):
+        copied = came[broker, side]
+        used = sent.get(broker, 0.0) if side is ThrottleSide.LEADER else copied
+        behind = copied - wrote[broker, side] <= _NO_PROGRESS * rate
+        if used < _AT_THE_RATE * rate or not behind or (side is ThrottleSide.FOLLOWER and starved_leaders):
+            continue
+        if side is ThrottleSide.LEADER:
+            starved_leaders.add(broker)
+        yield StarvedCopies(
+            broker=broker,
+            side=side,
+            rate=rate,
+            used=used,
+            followers=max(0.0, used - copied),
+            written=wrote[broker, side],
+        )
+
+
+def _whole_windows(history: WatchHistory) -> WatchSample | None:
+    """Return the sample three, two or one quota window ago, because copies arrive in bursts of one window."""
+    for count in (3, 2, 1):
+        if history.now.at - history.samples[0].at >= count * QUOTA_WINDOW:
+            return window(history, count * QUOTA_WINDOW)
+    return None
+
+
+def _caught(history: WatchHistory) -> Iterator[CaughtReplica]:
+    now = history.reading.at
+    found: list[ReplicaId] = sorted(r for r, since in history.caught.items() if now - since >= _CAUGHT_SECONDS)
+    if found:
+        yield CaughtReplica(partition=found[0][0], broker=found[0][1], more=len(found) - 1)
+
+
+def _idle_log_dirs(history: WatchHistory) -> Iterator[IdleLogDir]:
+    logs, now = history.reading.logs, history.reading.at
+    if logs is None:
+        return
+    for replica, (_, since) in sorted(history.futures.items()):
+        if now - since >= _IDLE_SECONDS:
+            name, broker = replica
+            path = logs.futures[replica].log_dir
+            yield IdleLogDir(partition=name, broker=broker, log_dir=path, seconds=now - since)
+
+
+def _last(history: WatchHistory, shown: WatchView) -> Iterator[LastPartition]:
+    for number, since in sorted(history.alone.items()):
+        move, seconds = shown.moves[number], history.reading.at - since
+        if move.partitions < 2 or move.done < move.partitions - 1 or seconds < _ALONE_SECONDS:
+            continue
+        copy = next(copy for copy in history.copies if copy.move == number and not copy.done)
+        yield LastPartition(
+            run=move.run,
+            partition=copy.partition,
+            destination=copy.destination,
+            left=copy.left,
+            seconds=seconds,
+            seconds_left=move.seconds_left,
+        )
+
+
+def _left_over(history: WatchHistory, shown: WatchView) -> Iterator[ThrottleLeft]:
+    throttle = history.reading.throttle
+    for number, move in enumerate(shown.moves):
+        if move.ended:
+            targets = history.moves[number].targets
+            listed = any(name in targets for name, _ in throttle.leaders | throttle.followers)
+            if history.moves[number].open or listed:
+                yield ThrottleLeft(run=move.run)
+
+
+def _silent(history: WatchHistory, shown: WatchView) -> Iterator[NothingArrives]:
+    if history.reading.logs is None:
+        return
+    for number, move in enumerate(shown.moves):
+        seconds = history.reading.at - history.arrival.get(number, history.reading.at)
+        if move.moving and move.left != 0 and seconds >= _IDLE_SECONDS:
+            yield NothingArrives(run=move.run, seconds=seconds, left=move.left)

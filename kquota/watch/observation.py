@@ -1,0 +1,262 @@
+"""The order of reads: which moves to watch, one reading for each interval, and the result of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kquota.errors import NextStep, Refused
+from kquota.reassign.log_dirs import of as log_dirs_of
+from kquota.reassign.plan import Plan
+from kquota.reassign.port import Clock, MoveCluster, Runs, Snapshot
+from kquota.reassign.run import Purpose, Run, covers
+from kquota.settings.rates import bytes_per_second
+from kquota.settings.resource import Setting
+from kquota.settings.throttled_lists import entries, replica
+from kquota.terms import (
+    EVERY_REPLICA,
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    REPLICATION_RATES,
+    THROTTLE_LISTS,
+    BrokerId,
+    ReplicaId,
+    TopicPartition,
+)
+from kquota.watch.diagnosis import Symptom, symptoms
+from kquota.watch.history import WatchHistory, after, begin
+from kquota.watch.port import LogReader
+from kquota.watch.reading import BrokerRates, ReplicaLogs, ThrottleReading, WatchedMove, WatchReading
+from kquota.watch.view import WatchView, seen
+
+_WIDE_SECONDS: Final = 30.0
+"""The interval of readings of every topic, and of throttled replica lists. Readings between them are of fewer topics:
+those that move, and those with replicas out of sync.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchPorts:
+    """One cluster through one connection. `logs` is None over ZooKeeper."""
+
+    cluster: MoveCluster
+    runs: Runs
+    logs: LogReader | None
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """The result of one reading."""
+
+    reading: WatchReading
+    view: WatchView
+    symptoms: tuple[Symptom, ...]
+
+    @property
+    def ended(self) -> bool:
+        """True if every watched move has ended."""
+        return all(move.ended for move in self.view.moves)
+
+
+class MoveWatch:
+    """Watches a plan, a run, or every move of a cluster: each `look` is one reading."""
+
+    def __init__(self, ports: WatchPorts, *, plan: Plan | None = None, run: str | None = None) -> None:
+        """Without a plan and a run, watch every open run, and the moves that others started.
+
+        Raises Refused if there is no open run with this id.
+        """
+        self._ports = ports
+        self._plan = plan
+        self._run = run
+        self._moves: list[WatchedMove] = []
+        self._history: WatchHistory | None = None
+        self._wide_at: float | None = None
+        self._lists: Mapping[Setting, str | None] = {}
+        self._uneven: frozenset[str] = frozenset()
+        self._running: Set[TopicPartition] = frozenset()
+        self._refresh()
+        if run is not None and not self._moves:
+            raise Refused(f"run {run}: no run with this id is open. See the open runs with ", NextStep.SHOW_MOVES)
+
+    def look(self) -> Observed:
+        """Read the cluster once, and again if the moves have ended, because a broker may still show old replicas.
+
+        Raises Unreachable.
+        """
+        found = self._look()
+        if found.ended and self._moves:
+            self._ports.clock.sleep(self._ports.cluster.stale_seconds)
+            self._wide_at = None
+            found = self._look()
+        return found
+
+    def glance(self) -> Observed:
+        """Read only the topics of open runs, or of the plan, once. `SumReplicaLag` is then only that of these topics.
+
+        Raises Unreachable.
+        """
+        return self._look(every_topic=False)
+
+    def _look(self, *, every_topic: bool = True) -> Observed:
+        now = self._ports.clock.monotonic()
+        wide = self._wide_at is None or now - self._wide_at >= _WIDE_SECONDS
+        topics = None if wide and every_topic else sorted(self._topics | self._uneven)
+        snapshot = self._ports.cluster.snapshot(topics)
+        if wide:
+            self._refresh()
+            self._wide_at = now
+        known = self._topics
+        self._add_moves_of_others(snapshot, wide=wide)
+        if wide:
+            self._uneven = _uneven(snapshot)
+        if wide or snapshot.running.keys() != self._running:
+            # A run throttles partitions wave by wave, so its lists change with the moves.
+            self._running = snapshot.running.keys()
+            self._lists = self._ports.cluster.values(
+                [Setting.of_topic(t, key) for t in sorted(self._topics | self._uneven) for key in THROTTLE_LISTS]
+            )
+        if not wide and self._topics != known:
+            # The partitions and the throttled replica lists of these topics are still to be read.
+            self._wide_at = None
+        return self._observed(snapshot)
+
+    def _observed(self, snapshot: Snapshot) -> Observed:
+        logs = self._logs(snapshot)
+        reading = WatchReading(
+            at=self._ports.clock.monotonic(),
+            time=self._ports.clock.now(),
+            snapshot=snapshot,
+            logs=logs,
+            throttle=self._throttle(snapshot, {} if logs is None else logs.silent),
+        )
+        before = self._history
+        history = begin(self._moves, reading) if before is None else after(before, self._moves, reading)
+        self._history, shown = seen(history)
+        return Observed(reading=reading, view=shown, symptoms=symptoms(self._history, shown))
+
+    @property
+    def _topics(self) -> frozenset[str]:
+        return frozenset(name.topic for move in self._moves for name in move.targets)
+
+    def _refresh(self) -> None:
+        """Read the record again. A run that has ended stays watched."""
+        unfinished = self._ports.runs.unfinished()
+        open_runs = {run.id: run for run in unfinished if run.purpose is Purpose.MOVE}
+        if self._plan is not None:
+            covered = covers(self._plan, unfinished)
+            self._moves = [self._again(self._of_plan(self._plan, covered))]
+            return
+        for number, move in enumerate(self._moves):
+            if move.run is not None:
+                still = open_runs.pop(move.run, None)
+                self._moves[number] = replace(move, open=False) if still is None else of_run(still)
+        self._moves += [of_run(run) for run in open_runs.values() if self._run in (None, run.id)]
+
+    def _of_plan(self, plan: Plan, run: Run | None) -> WatchedMove:
+        if run is not None:
+            return of_run(run)
+        return WatchedMove(run=None, targets=plan.targets, log_dirs=log_dirs_of(plan))
+
+    def _again(self, move: WatchedMove) -> WatchedMove:
+        """Return the move with the id and the sources of its run, also after the run has ended."""
+        if move.run is None and self._moves and self._moves[0].run is not None:
+            return replace(self._moves[0], open=False)
+        return move
+
+    def _add_moves_of_others(self, snapshot: Snapshot, *, wide: bool) -> None:
+        if self._plan is not None or self._run is not None:
+            return
+        watched = [move.targets for move in self._moves]
+        if not wide and all(any(name in targets for targets in watched) for name in snapshot.running):
+            return
+        ours = {name for move in self._moves if move.run is not None for name in move.targets}
+        targets = {name: now.target for name, now in snapshot.running.items() if name not in ours}
+        for number, move in enumerate(self._moves):
+            if move.run is None:
+                kept = {name: target for name, target in move.targets.items() if name not in ours}
+                self._moves[number] = replace(move, targets={**kept, **targets})
+                return
+        if targets:
+            self._moves.append(WatchedMove(run=None, targets=targets))
+
+    def _logs(self, snapshot: Snapshot) -> ReplicaLogs | None:
+        if self._ports.logs is None:
+            return None
+        alive = snapshot.alive
+        sizes: list[ReplicaId] = [replica for move in self._moves for replica in move.log_dirs if replica[1] in alive]
+        ends: list[ReplicaId] = []
+        for name, now in snapshot.partitions.items():
+            if len(now.isr) < len(now.replicas) and now.leader is not None:
+                ends += [(name, b) for b in now.replicas if (b not in now.isr or b == now.leader) and b in alive]
+        for move in self._moves:
+            for name, target in move.targets.items():
+                held = snapshot.partitions.get(name)
+                if held is None:
+                    continue
+                if name in snapshot.running:
+                    sizes += [(name, b) for b in held.adding if b in held.isr and b in alive]
+                elif held.replicas == target:
+                    sizes += [(name, broker) for broker in target if broker in alive]
+                elif held.leader in alive:
+                    sizes.append((name, held.leader))
+        # A replica may be in both lists, and several moves may name it.
+        return self._ports.logs.read(list(dict.fromkeys((*ends, *sizes))) if sizes else ends, ends)
+
+    def _throttle(self, snapshot: Snapshot, silent: Collection[BrokerId]) -> ThrottleReading:
+        brokers = {
+            broker for name in snapshot.running if name in snapshot.partitions for broker in _ends(snapshot, name)
+        }
+        settings = [
+            Setting.of_broker(b, key)
+            for b in sorted((brokers & snapshot.alive) - set(silent))
+            for key in REPLICATION_RATES
+        ]
+        told = self._ports.cluster.values(settings) if settings else {}
+        rates = {
+            broker: BrokerRates(
+                leader=_rate(told[Setting.of_broker(broker, LEADER_RATE)]),
+                follower=_rate(told[Setting.of_broker(broker, FOLLOWER_RATE)]),
+            )
+            for broker in sorted(brokers)
+            if Setting.of_broker(broker, LEADER_RATE) in told
+        }
+        sides: dict[bool, set[ReplicaId]] = {True: set(), False: set()}
+        for setting, text in self._lists.items():
+            sides[setting.key == LEADER_REPLICAS].update(_listed(setting, text, snapshot))
+        return ThrottleReading(rates=rates, leaders=frozenset(sides[True]), followers=frozenset(sides[False]))
+
+
+def of_run(run: Run) -> WatchedMove:
+    """Return the move of an open run: to its rollback plan while it is being undone."""
+    return WatchedMove(
+        run=run.id,
+        targets=run.goal.targets,
+        sources={} if run.aborting else run.rollback.targets,
+        submitted=run.handed_over,
+        open=True,
+        log_dirs=log_dirs_of(run.goal),
+    )
+
+
+def _uneven(snapshot: Snapshot) -> frozenset[str]:
+    return frozenset(name.topic for name, now in snapshot.partitions.items() if len(now.isr) < len(now.replicas))
+
+
+def _ends(snapshot: Snapshot, name: TopicPartition) -> Iterable[BrokerId]:
+    now = snapshot.partitions[name]
+    return (*now.adding, *(() if now.leader is None else (now.leader,)))
+
+
+def _rate(text: str | None) -> int | None:
+    return None if text is None else bytes_per_second(text)
+
+
+def _listed(setting: Setting, text: str | None, snapshot: Snapshot) -> Sequence[ReplicaId]:
+    found = entries(text)
+    if EVERY_REPLICA in found:
+        return [(n, b) for n, now in snapshot.partitions.items() if n.topic == setting.name for b in now.replicas]
+    return [named for entry in found if (named := replica(setting, entry)) is not None]

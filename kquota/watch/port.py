@@ -1,0 +1,21 @@
+"""The port of this room: the logs of replicas. `tests/watch/contract.py` defines it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+from kquota.terms import ReplicaId
+from kquota.watch.reading import ReplicaLogs
+
+
+class LogReader(Protocol):
+    """The logs of replicas on one cluster's brokers. ZooKeeper does not store them."""
+
+    def read(self, replicas: Collection[ReplicaId], ends: Collection[ReplicaId]) -> ReplicaLogs:
+        """Return the logs of `replicas`, with log end offsets only for those that are also in `ends`.
+
+        Each broker gets at most one request for sizes and one for offsets, all in flight together. A broker that does
+        not answer is in `silent`, with the reason. Log dirs are reported for every broker that has a replica in
+        `replicas`, including log dirs without any of them.
+        """

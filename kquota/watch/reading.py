@@ -1,0 +1,220 @@
+"""One reading of running moves: the partitions, the logs of their replicas, and the throttle."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from kquota.reassign.moves import PartitionReplicas, Replicas
+from kquota.reassign.port import Snapshot
+from kquota.terms import BrokerId, ReplicaId, TopicPartition
+
+
+class ReplicaLog(NamedTuple):
+    """The log of one replica: bytes on its disk, its log end offset (None: unknown), and its log dir."""
+
+    size: int
+    end: int | None
+    log_dir: str
+
+
+class DirSpace(NamedTuple):
+    """The usable bytes of a log dir's volume (None below Kafka 3.3), and the error that makes it unusable, if any."""
+
+    usable: int | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaLogs:
+    """The logs that brokers reported. `futures` are copies between the log dirs of one broker (KIP-113).
+
+    A replica that is missing in `logs` has no log on its broker, unless the broker is in `silent`, with the reason why
+    its logs are unknown.
+    """
+
+    logs: Mapping[ReplicaId, ReplicaLog] = field(default_factory=dict)
+    futures: Mapping[ReplicaId, ReplicaLog] = field(default_factory=dict)
+    dirs: Mapping[tuple[BrokerId, str], DirSpace] = field(default_factory=dict)
+    silent: Mapping[BrokerId, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRates:
+    """The throttle rates of a broker in bytes per second. None: not set."""
+
+    leader: int | None = None
+    follower: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottleReading:
+    """The throttle of the watched topics. A broker that is missing in `rates` did not report them: they are unknown.
+
+    `leaders` and `followers` are the throttled replicas, with each `*` replaced by all replicas of its topic.
+    """
+
+    rates: Mapping[BrokerId, BrokerRates] = field(default_factory=dict)
+    leaders: frozenset[ReplicaId] = frozenset()
+    followers: frozenset[ReplicaId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchReading:
+    """Everything that was read at the second `at` of a monotonic clock, and at the time of day `time`.
+
+    `logs` is None over ZooKeeper, which does not store sizes and offsets.
+    """
+
+    at: float
+    time: datetime
+    snapshot: Snapshot
+    logs: ReplicaLogs | None
+    throttle: ThrottleReading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedMove:
+    """A move to watch. `run` is the id of its run, None if no run of it is recorded here.
+
+    `sources` are the replicas before the move, as far as they are known. `submitted` are the partitions that were
+    submitted, None if this is unknown. `expected_seconds` is the expected time from the first reading, if it is known.
+    `open` is true while the run has values to restore. `log_dirs` are the log dirs that the plan names.
+    """
+
+    run: str | None
+    targets: Mapping[TopicPartition, Replicas]
+    sources: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
+    submitted: frozenset[TopicPartition] | None = None
+    expected_seconds: float | None = None
+    open: bool = False
+    log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
+
+
+class CopyReading(NamedTuple):
+    """One new replica of a watched move. Bytes and offsets; None is unknown, never 0.
+
+    `copied` are the bytes on the destination, `left` those that are still to come, `lag` the offsets, `source` the
+    bytes of the leader. `done`: the partition has its target replicas. `begun` is false if the destination has no log
+    of the replica yet, None if this is unknown.
+    """
+
+    move: int
+    replica: ReplicaId
+    leader: BrokerId | None
+    copied: int | None
+    left: int | None
+    lag: int | None
+    source: int | None
+    done: bool
+    begun: bool | None
+    submitted: bool
+
+    @property
+    def partition(self) -> TopicPartition:
+        """The partition that moves."""
+        return self.replica[0]
+
+    @property
+    def destination(self) -> BrokerId:
+        """The broker of the new replica."""
+        return self.replica[1]
+
+
+def copies(
+    moves: tuple[WatchedMove, ...],
+    reading: WatchReading,
+    known: Mapping[TopicPartition, Replicas],
+) -> Iterator[CopyReading]:
+    """Yield the new replicas of every move, in the order of the plans.
+
+    `known` has the destinations of partitions that were seen to move, because a partition at rest does not show them.
+    """
+    partitions, running = reading.snapshot.partitions, reading.snapshot.running
+    answering = answering_brokers(reading)
+    for number, move in enumerate(moves):
+        for name, target in move.targets.items():
+            now = partitions.get(name)
+            if now is None:
+                continue
+            moving = name in running
+            done = not moving and now.replicas == target
+            for destination in _destinations(move, name, target, now, moving, done, known):
+                replica = name, destination
+                if done or destination in now.isr:
+                    log = None if reading.logs is None else reading.logs.logs.get(replica)
+                    size = None if log is None else log.size
+                    yield CopyReading(number, replica, now.leader, size, 0, 0, None, done, True, done or moving)
+                else:
+                    yield _copy(number, replica, now.leader, reading.logs, answering, moving)
+
+
+def answering_brokers(reading: WatchReading) -> frozenset[BrokerId]:
+    """Return the live brokers that reported their logs. None do over ZooKeeper."""
+    if reading.logs is None:
+        return frozenset()
+    return reading.snapshot.alive - reading.logs.silent.keys()
+
+
+def _destinations(
+    move: WatchedMove,
+    name: TopicPartition,
+    target: Replicas,
+    now: PartitionReplicas,
+    moving: bool,
+    done: bool,
+    known: Mapping[TopicPartition, Replicas],
+) -> Iterable[BrokerId]:
+    sources = move.sources.get(name) or (now.before if moving else ())
+    if sources:
+        return [broker for broker in target if broker not in sources]
+    found = known.get(name, ())
+    return found if found or done else [broker for broker in target if broker not in now.replicas]
+
+
+def _copy(
+    number: int,
+    replica: ReplicaId,
+    leader: BrokerId | None,
+    logs: ReplicaLogs | None,
+    answering: Collection[BrokerId],
+    submitted: bool,
+) -> CopyReading:
+    if logs is None:
+        return CopyReading(number, replica, leader, None, None, None, None, False, None, submitted)
+    own = logs.logs.get(replica)
+    source = None if leader is None else logs.logs.get((replica[0], leader))
+    begun = own is not None if replica[1] in answering else None
+    copied = own.size if own is not None else 0 if begun is False else None
+    all_offsets = None if source is None else source.end
+    lag = all_offsets if begun is False else offsets_behind(own, source)
+    left = _left(copied, source, lag)
+    size = None if source is None else source.size
+    return CopyReading(number, replica, leader, copied, left, lag, size, False, begun, submitted)
+
+
+def offsets_behind(own: ReplicaLog | None, leader: ReplicaLog | None) -> int | None:
+    """Return how many offsets a log is behind that of its leader, None if one of the two ends is unknown."""
+    if own is None or leader is None or own.end is None or leader.end is None:
+        return None
+    return max(0, leader.end - own.end)
+
+
+def _left(copied: int | None, leader: ReplicaLog | None, lag: int | None) -> int | None:
+    """Return the bytes that the copy lacks: the difference of the logs, because a follower copies batches unchanged.
+
+    Retention and compaction can make the log of the leader smaller. Then the lag counts with the mean size of the
+    leader's offsets.
+    """
+    if lag == 0:
+        return 0
+    if copied is None or leader is None:
+        return None
+    more = leader.size - copied
+    if more > 0:
+        return more
+    if lag is None or not leader.end:
+        return None
+    return lag * leader.size // leader.end

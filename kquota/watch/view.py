@@ -1,0 +1,405 @@
+"""The view of running moves for operators: bytes, throughput against the throttle, lag and its trend, time left."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kquota.terms import BrokerId, TopicPartition
+from kquota.watch.history import QUOTA_WINDOW, WatchedLink, WatchHistory, WatchSample, window
+from kquota.watch.reading import BrokerRates, CopyReading
+
+_PACE_SECONDS: Final = 60.0
+_LEAST_SECONDS: Final = 4.0
+"""The shortest time in which a pace can be measured."""
+_FLAT: Final = 0.01
+"""A lag that changes by less than this share is flat."""
+
+
+class Trend(enum.Enum):
+    """How SumReplicaLag has changed over the last windows of the quota."""
+
+    FALLING = "falling"
+    FLAT = "flat"
+    GROWING = "growing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowestCopy:
+    """The copy that ends last at its present pace. `seconds` is None if this is unknown, or if it makes no progress."""
+
+    partition: TopicPartition
+    left: int | None
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationView:
+    """The copies of one move to one broker. Bytes, bytes per second, seconds; None is unknown, never 0.
+
+    `throttle` is the follower rate of the broker, None if the rate is unset, or no copy is in a throttled replica list.
+    `throttled` is None if it is unknown whether the copies are throttled. `seconds_left` is also None if the copies
+    make no progress.
+    """
+
+    broker: BrokerId
+    copies: int
+    done: int
+    copied: int | None
+    left: int | None
+    throughput: float | None
+    throttle: int | None
+    throttled: bool | None
+    seconds_left: float | None
+    slowest: SlowestCopy | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedMoveView:
+    """One move. `elsewhere` counts partitions that are not moving but lack the replicas of the plan, or are deleted.
+
+    `drift` is how many seconds later the move now ends than expected, or than first predicted. It may be negative.
+    """
+
+    run: str | None
+    partitions: int
+    done: int
+    elsewhere: int
+    waiting: int
+    moving: int
+    copied: int | None
+    left: int | None
+    throughput: float | None
+    seconds_left: float | None
+    drift: float | None
+    open: bool
+    destinations: tuple[DestinationView, ...]
+
+    @property
+    def ended(self) -> bool:
+        """True if no partition of it is moving or still to be submitted."""
+        return not self.moving and not self.waiting
+
+    @property
+    def least_seconds(self) -> float | None:
+        """The seconds for the bytes that are left if every copy uses the whole throttle of its destination.
+
+        None if a copy is not throttled, or if something is unknown. One reading is enough for it.
+        """
+        found = [_at_throttle(lane) for lane in self.destinations if lane.done < lane.copies]
+        known = [seconds for seconds in found if seconds is not None]
+        return max(known) if known and len(known) == len(found) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedBroker:
+    """A broker that sends or receives copies. `lag` is KIP-73's SumReplicaLag in offsets.
+
+    `sent` includes follower traffic of throttled partitions, which counts against `leader_rate`.
+    """
+
+    broker: BrokerId
+    alive: bool
+    lag: int | None
+    trend: Trend | None
+    sent: float | None
+    leader_rate: int | None
+    received: float | None
+    follower_rate: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchView:
+    """All watched moves, and the brokers that take part."""
+
+    moves: tuple[WatchedMoveView, ...]
+    brokers: tuple[WatchedBroker, ...]
+
+
+def seen(history: WatchHistory) -> tuple[WatchHistory, WatchView]:
+    """Return the view of the last reading, and the history with the first prediction of each move.
+
+    `drift` is measured from the expected end of a move, or from the one that is predicted after a quota window.
+    """
+    shown = _view(history)
+    ends, now = dict(history.first_ends), history.reading.at
+    moves = []
+    for number, move in enumerate(shown.moves):
+        expected = history.moves[number].expected_seconds
+        if number not in ends and expected is not None:
+            ends[number] = history.began + expected
+        too_early = number not in ends and now - history.began < QUOTA_WINDOW
+        if move.ended or move.seconds_left is None or too_early:
+            moves.append(move)
+            continue
+        end = now + move.seconds_left
+        moves.append(replace(move, drift=end - ends.setdefault(number, end)))
+    return replace(history, first_ends=ends), replace(shown, moves=tuple(moves))
+
+
+def _view(history: WatchHistory) -> WatchView:
+    paced, slowest = paces(history), _slowest(history)
+    shown = tuple(_move(history, number, paced, slowest) for number in range(len(history.moves)))
+    return WatchView(moves=shown, brokers=tuple(_brokers(history)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkPace:
+    """The pace of the copies of one link, in bytes per second: the bytes that arrive, and the write rate meanwhile."""
+
+    arriving: float
+    written: float
+
+    @property
+    def net(self) -> float:
+        """The rate at which the bytes left decrease. Negative if they grow."""
+        return self.arriving - self.written
+
+
+def paces(history: WatchHistory) -> Mapping[WatchedLink, LinkPace]:
+    """Return the lasting pace of each link, empty as long as it cannot be measured.
+
+    A copy may take a whole quota window at once, so a measured rate above the throttle does not last: it is reduced to
+    the rate of the destination, and of the leader.
+    """
+    since = window(history, max(_PACE_SECONDS, (history.reading.at - history.began) / 2))
+    if since is None or history.now.at - since.at < _LEAST_SECONDS:
+        return {}
+    seconds = history.now.at - since.at
+    arriving = rates_since(since.arrived, history.now.arrived, seconds)
+    written = rates_since(since.written, history.now.written, seconds)
+    limits = throttles(history)
+    sent, received = sent_by(history, since), _by_destination(arriving)
+    found = {}
+    for link, rate in arriving.items():
+        share = 1.0
+        if limits[link].leader is not None and link.leader is not None and sent.get(link.leader):
+            share = min(share, (limits[link].leader or 0) / sent[link.leader])
+        if limits[link].follower is not None and received[link.destination]:
+            share = min(share, (limits[link].follower or 0) / received[link.destination])
+        found[link] = LinkPace(arriving=rate * share, written=written.get(link, 0.0))
+    return found
+
+
+def throttles(history: WatchHistory) -> Mapping[WatchedLink, BrokerRates]:
+    """Return the rates that limit each link: the leader's for sending, the follower's for receiving."""
+    rates, unset = history.reading.throttle.rates, BrokerRates()
+    found: defaultdict[WatchedLink, BrokerRates] = defaultdict(BrokerRates)
+    for link, state in history.links.items():
+        leader = rates.get(link.leader, unset).leader if state.sending and link.leader is not None else None
+        follower = rates.get(link.destination, unset).follower if state.receiving else None
+        found[link] = BrokerRates(leader=leader, follower=follower)
+    return found
+
+
+def sent_by(history: WatchHistory, since: WatchSample) -> dict[BrokerId, float]:
+    """Return the bytes that each leader sent per second since a sample: copies and follower traffic."""
+    seconds = history.now.at - since.at
+    total: defaultdict[BrokerId, float] = defaultdict(float)
+    for link, rate in rates_since(since.arrived, history.now.arrived, seconds).items():
+        if link.leader is not None:
+            total[link.leader] += rate
+    for broker, size in history.now.followed.items():
+        total[broker] += (size - since.followed.get(broker, 0.0)) / seconds
+    return dict(total)
+
+
+def rates_since(
+    before: Mapping[WatchedLink, float], now: Mapping[WatchedLink, float], seconds: float
+) -> dict[WatchedLink, float]:
+    """Return totals per second between two samples."""
+    return {link: (total - before.get(link, 0.0)) / seconds for link, total in now.items()}
+
+
+def trend(history: WatchHistory, broker: BrokerId) -> Trend | None:
+    """Return the trend of a broker's SumReplicaLag, None as long as it is unknown."""
+    since = window(history, 2 * QUOTA_WINDOW)
+    if since is None or history.now.at - since.at < _LEAST_SECONDS:
+        return None
+    before, now = since.lag.get(broker), history.now.lag.get(broker)
+    if before is None or now is None:
+        return None
+    if abs(now - before) <= _FLAT * max(before, now):
+        return Trend.FLAT
+    return Trend.FALLING if now < before else Trend.GROWING
+
+
+def _move(
+    history: WatchHistory,
+    number: int,
+    paced: Mapping[WatchedLink, LinkPace],
+    slowest: Mapping[tuple[int, BrokerId], SlowestCopy],
+) -> WatchedMoveView:
+    move = history.moves[number]
+    lanes = tuple(
+        _destination(history, number, broker, paced, slowest.get((number, broker)))
+        for broker in sorted({link.destination for link in history.links if link.move == number})
+    )
+    counts = _counts(history, number)
+    left = total(lane.left for lane in lanes)
+    seconds = _longest(lane.seconds_left for lane in lanes)
+    ended = not counts.moving and not counts.waiting
+    seconds_left = 0.0 if ended else seconds
+    return WatchedMoveView(
+        run=move.run,
+        partitions=len(move.targets),
+        done=counts.done,
+        elsewhere=counts.elsewhere,
+        waiting=counts.waiting,
+        moving=counts.moving,
+        copied=total(lane.copied for lane in lanes),
+        left=left,
+        throughput=total(lane.throughput for lane in lanes),
+        seconds_left=seconds_left,
+        drift=None,
+        open=move.open,
+        destinations=lanes,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionCounts:
+    """The number of partitions in each state. `waiting`: not submitted yet."""
+
+    done: int
+    elsewhere: int
+    waiting: int
+    moving: int
+
+
+def _counts(history: WatchHistory, number: int) -> PartitionCounts:
+    move, snapshot = history.moves[number], history.reading.snapshot
+    partitions, running = snapshot.partitions, snapshot.running
+    done = waiting = moving = 0
+    for name, target in move.targets.items():
+        if name in running:
+            moving += 1
+        elif (now := partitions.get(name)) is not None and now.replicas == target:
+            done += 1
+        elif now is not None and move.submitted is not None and name not in move.submitted:
+            waiting += 1
+    elsewhere = len(move.targets) - done - waiting - moving
+    return PartitionCounts(done=done, elsewhere=elsewhere, waiting=waiting, moving=moving)
+
+
+def _destination(
+    history: WatchHistory,
+    number: int,
+    broker: BrokerId,
+    paced: Mapping[WatchedLink, LinkPace],
+    slowest: SlowestCopy | None,
+) -> DestinationView:
+    links = {link: s for link, s in history.links.items() if link.move == number and link.destination == broker}
+    rates = history.reading.throttle.rates
+    listed = any(state.receiving for state in links.values())
+    rate = rates[broker].follower if listed and broker in rates else None
+    throttled = False if not listed else None if broker not in rates else rate is not None
+    left = total(state.left for state in links.values())
+    net = sum(paced[link].net for link in links if link in paced)
+    return DestinationView(
+        broker=broker,
+        copies=sum(state.copies for state in links.values()),
+        done=sum(state.done for state in links.values()),
+        copied=total(state.copied for state in links.values()),
+        left=left,
+        throughput=_throughput(history, links),
+        throttle=rate,
+        throttled=throttled,
+        seconds_left=time_left(left, net),
+        slowest=slowest,
+    )
+
+
+def _at_throttle(lane: DestinationView) -> float | None:
+    return None if lane.left is None or not lane.throttle else lane.left / lane.throttle
+
+
+def time_left(left: int | None, net: float) -> float | None:
+    """Return the seconds for the bytes that are left. None if they are unknown, or do not decrease."""
+    if left is None:
+        return None
+    if left == 0:
+        return 0.0
+    return left / net if net > 0 else None
+
+
+def _throughput(history: WatchHistory, links: Iterable[WatchedLink]) -> float | None:
+    since = window(history, QUOTA_WINDOW)
+    if since is None or history.reading.logs is None:
+        return None
+    seconds = history.now.at - since.at
+    came = sum(history.now.arrived.get(link, 0.0) - since.arrived.get(link, 0.0) for link in links)
+    return came / seconds if seconds > 0 else None
+
+
+def _slowest(history: WatchHistory) -> Mapping[tuple[int, BrokerId], SlowestCopy]:
+    """Return for each move and destination the copy that ends last: one without progress before all others."""
+    older = history.anchors[0]
+    seconds = history.reading.at - older.at
+    worst: dict[tuple[int, BrokerId], tuple[float, int, CopyReading]] = {}
+    for copy in history.copies:
+        left = copy.left
+        if not left:
+            continue
+        before = older.copies.get(copy.replica)
+        came = (copy.copied or 0) - (0 if before is None else before.copied or 0)
+        needed = left * seconds / came if came > 0 else math.inf if seconds > 0 else 0.0
+        lane = copy.move, copy.replica[1]
+        rank = worst.get(lane)
+        if rank is None or needed > rank[0] or (needed == rank[0] and left > rank[1]):
+            worst[lane] = needed, left, copy
+    return {
+        lane: SlowestCopy(partition=copy.partition, left=left, seconds=needed if 0 < needed < math.inf else None)
+        for lane, (needed, left, copy) in worst.items()
+    }
+
+
+def _brokers(history: WatchHistory) -> Iterable[WatchedBroker]:
+    reading = history.reading
+    going = [link for link, state in history.links.items() if state.done < state.copies]
+    named = {link.destination for link in going} | {link.leader for link in going if link.leader is not None}
+    since = window(history, QUOTA_WINDOW)
+    sent = {} if since is None else sent_by(history, since)
+    received: Mapping[BrokerId, float] = {}
+    if since is not None:
+        received = _by_destination(rates_since(since.arrived, history.now.arrived, history.now.at - since.at))
+    measured = since is not None and reading.logs is not None
+    for broker in sorted(named):
+        rates = reading.throttle.rates.get(broker, BrokerRates())
+        yield WatchedBroker(
+            broker=broker,
+            alive=broker in reading.snapshot.alive,
+            lag=history.now.lag.get(broker),
+            trend=trend(history, broker),
+            sent=sent.get(broker, 0.0) if measured else None,
+            leader_rate=rates.leader,
+            received=received.get(broker, 0.0) if measured else None,
+            follower_rate=rates.follower,
+        )
+
+
+def _by_destination(rates: Mapping[WatchedLink, float]) -> dict[BrokerId, float]:
+    found: defaultdict[BrokerId, float] = defaultdict(float)
+    for link, rate in rates.items():
+        found[link.destination] += rate
+    return dict(found)
+
+
+def total(values: Iterable[float | None]) -> int | None:
+    """Return the sum, or None if one of the values is unknown."""
+    found = 0.0
+    for value in values:
+        if value is None:
+            return None
+        found += value
+    return round(found)
+
+
+def _longest(seconds: Iterable[float | None]) -> float | None:
+    found = list(seconds)
+    known = [one for one in found if one is not None]
+    return max(known) if known and len(known) == len(found) else None

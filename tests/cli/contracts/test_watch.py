@@ -1,0 +1,101 @@
+"""Contracts of `move watch`: the table, the lines, JSON, exit codes, and the words of each finding."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kquota.cli.output import plain
+from kquota.cli.watching.wording import MoveNamed, shown
+from kquota.watch.diagnosis import NotSubmitted
+from tests.cli.contracts.in_memory import InMemory
+from tests.cli.contracts.sessions import BROKER, ZOOKEEPER, plan, reassign
+from tests.cli.contracts.transcript import Transcript
+from tests.reassign.fake import Ticks
+from tests.watch.fake import CopyingCluster
+from tests.watch.stage import MB, brokers, name
+from tests.watch.test_diagnosis import CASES
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def copying(house: InMemory) -> CopyingCluster:
+    """Two partitions on brokers 1 and 2, and a cluster that copies while commands wait."""
+    cluster = CopyingCluster(alive=set(brokers(1, 2, 3)))
+    for number in range(2):
+        cluster.partition(name(number), (1, 2), 60 * MB)
+    house.cluster = cluster
+    house.clock = Ticks(cluster.pass_seconds)
+    return cluster
+
+
+def drain(folder: Path) -> str:
+    return plan(folder, {("orders", 0): [1, 3], ("orders", 1): [1, 3]})
+
+
+def test_a_move_from_start_to_end(copying: CopyingCluster, session: Transcript, tmp_path: Path) -> None:
+    session.kquota(f"move watch {BROKER}")
+    session.kquota(f"move watch {BROKER} --once --output json")
+    file = drain(tmp_path)
+    reassign(session, file, "--execute --throttle 4MB/s --force", ["text"])
+    for form in ("text", "json"):
+        session.kquota(f"move watch {BROKER} {file} --once --output {form}")
+    session.kquota(f"move watch {ZOOKEEPER} {file} --once")
+    for form in ("text", "json"):
+        session.kquota(f"move status {BROKER} --output {form}")
+    session.kquota(f"move watch {BROKER} --interval 8s")
+    session.kquota(f"move watch {BROKER} {file} --output json")
+    reassign(session, file, "--verify", ["text"])
+    session.kquota(f"move watch {BROKER} {file}")
+    session.must_be("contract-watch")
+
+
+def test_execute_and_wait(copying: CopyingCluster, session: Transcript, tmp_path: Path) -> None:
+    file = drain(tmp_path)
+    for form in ("text", "json"):
+        reassign(session, file, "--execute --wait --throttle 4MB/s --force", [form])
+        assert copying.configs == {}
+        copying.partition(name(0), (1, 2), 60 * MB)
+        copying.partition(name(1), (1, 2), 60 * MB)
+    reassign(session, file, "--verify --wait", ["text"])
+    reassign(session, "-", "--execute --wait", ["text"])
+    assert copying.configs == {}
+    session.must_be("contract-wait")
+
+
+def test_wrong_options(copying: CopyingCluster, session: Transcript, tmp_path: Path) -> None:
+    file = drain(tmp_path)
+    session.kquota(f"move watch {BROKER} --run nobody")
+    session.kquota(f"move watch {BROKER} --run nobody {file}")
+    session.kquota(f"move watch {BROKER} --interval 0.5s")
+    session.kquota(f"move watch {BROKER} {tmp_path}/no-plan.json")
+    session.must_be("contract-watch-refused")
+
+
+def test_each_reading_is_one_json_document_on_a_line(
+    copying: CopyingCluster, session: Transcript, tmp_path: Path
+) -> None:
+    copying.submit({name(0): brokers(1, 3)})
+    copying.throttle(5 * MB, (1, 2, 3))
+    lines = session.kquota(f"move watch {BROKER} --interval 5s --output json").out.splitlines()
+    left = [json.loads(line)["moves"][0]["left"] for line in lines]
+    assert left == [60 * MB, 35 * MB, 10 * MB, 0]
+
+
+def test_the_words_of_each_finding(session: Transcript) -> None:
+    """Each finding is a sentence with its values, and a command that helps: with a run, with a plan, with neither."""
+    known = [MoveNamed(run="20260301T123000Z-00b3e5b3524b", plan=None), MoveNamed(run=None, plan="my plan.json")]
+    symptoms = [expected for _, expected in CASES.values()]
+    told: list[str] = []
+    for symptom in (*symptoms, NotSubmitted(run="20260301T123000Z-00b3e5b3524b", partitions=2, first=name(7))):
+        for named in (*known, MoveNamed(run=None, plan=None)):
+            one = shown(symptom, named)
+            assert "`kquota " in one.do
+            assert plain(one)["values"]
+            told.append(f"{one.finding}: {one.line}")
+    for line in dict.fromkeys(told):
+        session.note(line)
+    session.must_be("contract-watch-findings")

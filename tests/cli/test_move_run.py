@@ -1,0 +1,98 @@
+"""`move run` on real brokers: waves, limits, kill -9 in the middle, and the restored throttle."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kquota.settings.resource import Setting
+from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
+from tests.cli.run import Ran, kquota
+from tests.cli.test_reassign_partitions import Desk
+from tests.stores.moves_stage import OtherHand, until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.parametrize("way", ["4.3.1 Admin API"])]
+
+COUNT = 6
+SIZE = 3_000_000
+
+
+@pytest.fixture
+def desk(hand: OtherHand, connection: tuple[str, str], tmp_path: Path) -> Desk:
+    return Desk(hand, connection, tmp_path)
+
+
+def words(desk: Desk, plan: str, *more: str) -> Sequence[str]:
+    return ("move", "run", plan, *desk.connection, "--state-dir", str(desk.folder / "state"), *more)
+
+
+def running(desk: Desk, topic: str) -> list[TopicPartition]:
+    """The moves of the topic that the cluster reports."""
+    ran = kquota("reassign-partitions", *desk.connection, "--list", "--output", "json")
+    moves = json.loads(ran.out)["reassignments"]
+    return [TopicPartition(topic, move["partition"]) for move in moves if move["topic"] == topic]
+
+
+def status(desk: Desk) -> Ran:
+    return kquota("move", "status", *desk.connection, "--state-dir", str(desk.folder / "state"))
+
+
+def test_a_move_in_waves_survives_kill_9_and_restores_each_value(desk: Desk) -> None:
+    topic = desk.hand.topic(dict.fromkeys(range(COUNT), (1, 2)), size=SIZE)
+    prior = {Setting.of_broker(BrokerId(1), LEADER_RATE): "123456789"}
+    for setting, value in prior.items():
+        desk.hand.write(setting, value)
+    plan = desk.plan({(topic, n): (3, 1) for n in range(COUNT)})
+    options = ("--throttle", "1MB/s", "--max-per-broker", "2", "--force", "--elect-leaders")
+    before = subprocess.Popen([sys.executable, "-m", "kquota", *words(desk, plan, *options)], stderr=subprocess.PIPE)
+    until(lambda: len(running(desk, topic)) == 2, "the first wave is under way")
+    before.send_signal(signal.SIGKILL)
+    before.communicate()
+    assert "partitions done" in status(desk).out
+    ran = kquota(*words(desk, plan, *options))
+    assert ran.code == 0, ran.err
+    assert f"{COUNT} of {COUNT} partitions have the replicas of the plan" in ran.out
+    assert {n: desk.hand.replicas(TopicPartition(topic, n)) for n in range(COUNT)} == {n: [3, 1] for n in range(COUNT)}
+    until(lambda: desk.standing(topic) == prior, "every value is restored")
+    assert status(desk).code == 0
+    assert f"Preferred leaders elected: {COUNT}" in ran.out
+
+
+def test_the_limit_holds_on_the_cluster(desk: Desk) -> None:
+    topic = desk.hand.topic(dict.fromkeys(range(COUNT), (1, 2)), size=SIZE)
+    plan = desk.plan({(topic, n): (1, 3) for n in range(COUNT)})
+    options = ("--unthrottled", "--batch", "2", "--force")
+    ran = subprocess.Popen(
+        [sys.executable, "-m", "kquota", *words(desk, plan, *options)], stdout=subprocess.PIPE, text=True
+    )
+    most = 0
+    while ran.poll() is None:
+        most = max(most, len(running(desk, topic)))
+    out, _ = ran.communicate()
+    assert (ran.returncode, most <= 2) == (0, True)
+    assert f"{COUNT} of {COUNT} partitions have the replicas of the plan" in out
+
+
+def test_trouble_outside_the_plan_refuses_the_move(desk: Desk) -> None:
+    """A broker is down, so partitions of other topics have a replica out of sync."""
+    other = desk.hand.topic({0: (1, 2)})
+    topic = desk.hand.topic({0: (1,)})
+    plan = desk.plan({(topic, 0): (3,)})
+    desk.hand.servers.kill_broker(2)
+    try:
+
+        def refused() -> bool:
+            ran = kquota(*words(desk, plan, "--throttle", "50MB/s"))
+            return ran.code == 1 and "outside the plan" in ran.err and f"{other}-0" in ran.err
+
+        until(refused, "the replica out of sync is seen")
+    finally:
+        desk.hand.start_broker(2)
+    assert desk.standing(topic) == {}
+    assert desk.hand.replicas(TopicPartition(topic, 0)) == [1]

@@ -1,0 +1,157 @@
+"""Limits on the moves that run at the same time: no wave exceeds them, and every plan ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kquota.measure import ByteRate
+from kquota.reassign.execution import carry_out
+from kquota.reassign.moves import Move, PartitionReplicas
+from kquota.reassign.plan import Plan
+from kquota.reassign.preparation import Asked, prepare, prepare_again
+from kquota.reassign.progress import Progress
+from kquota.reassign.wave import MoveLimits, wave
+from kquota.terms import BrokerId, TopicPartition
+from tests.reassign.fake import Ticks
+from tests.reassign.stage import World, b
+
+pytestmark = pytest.mark.unit
+
+MOVES = st.lists(
+    st.tuples(st.sets(st.integers(4, 6), max_size=2), st.none() | st.integers(0, 100), st.booleans()), max_size=12
+)
+LIMIT = st.none() | st.integers(1, 5)
+
+
+def moves_of(drawn: list[tuple[set[int], int | None, bool]]) -> tuple[list[Move], dict[TopicPartition, int]]:
+    moving, sizes = [], {}
+    for number, (destinations, size, submitted) in enumerate(drawn):
+        name = TopicPartition("t", number)
+        new = tuple(map(BrokerId, sorted(destinations)))
+        moving.append(Move(name, b(1, 2), new, (*new, BrokerId(1)), submitted))
+        if size is not None:
+            sizes[name] = size
+    return moving, sizes
+
+
+@given(drawn=MOVES, partitions=LIMIT, per_broker=LIMIT, in_flight=st.none() | st.integers(1, 200))
+def test_a_wave_stays_within_the_limits_unless_it_is_one_large_partition(
+    drawn: list[tuple[set[int], int | None, bool]],
+    partitions: int | None,
+    per_broker: int | None,
+    in_flight: int | None,
+) -> None:
+    moving, sizes = moves_of(drawn)
+    limits = MoveLimits(partitions=partitions, per_broker=per_broker, in_flight=in_flight)
+    chosen = wave(moving, {}, None, limits, sizes)
+    running = [move for move in moving if move.submitted]
+    fresh = [move for move in chosen if not move.submitted]
+    assert [move for move in chosen if move.submitted] == running
+    if not fresh:
+        assert running or not moving
+        return
+    assert partitions is None or len(chosen) <= partitions
+    copies = Counter(broker for move in chosen for broker in move.destinations)
+    gaining = {broker for move in fresh for broker in move.destinations}
+    assert per_broker is None or all(copies[broker] <= per_broker for broker in gaining)
+    copying = [move for move in chosen if move.destinations]
+    if in_flight is not None and any(move.destinations for move in fresh):
+        known = [sizes.get(move.partition) for move in copying]
+        loads = [None if size is None else size * len(m.destinations) for size, m in zip(known, copying, strict=True)]
+        heavy = [load for load in loads if load != 0]
+        if len(heavy) > 1:
+            assert None not in heavy
+            assert sum(load for load in heavy if load is not None) <= in_flight
+
+
+@given(drawn=MOVES)
+def test_without_limits_everything_is_submitted_at_once(drawn: list[tuple[set[int], int | None, bool]]) -> None:
+    moving, sizes = moves_of(drawn)
+    assert list(wave(moving, {}, None, MoveLimits(), sizes)) == moving
+
+
+NAMES = [TopicPartition("many", n) for n in range(10)]
+PLAN = Plan(targets=dict.fromkeys(NAMES, b(1, 3)))
+
+
+def crowd(world: World) -> None:
+    """Ten partitions, and a clock that ends every running move within a wait between waves."""
+    world.cluster.partitions = {n: PartitionReplicas(replicas=b(1, 2), leader=BrokerId(1), isr=b(1, 2)) for n in NAMES}
+
+
+def ending(world: World, seen: list[int]) -> Ticks:
+    def wait(seconds: float) -> None:
+        moving = [name for name, now in world.cluster.partitions.items() if now.moving]
+        if seconds >= 1 and moving:
+            seen.append(len(moving))
+            world.cluster.finish(moving[0])
+
+    return Ticks(wait)
+
+
+@pytest.mark.parametrize(
+    ("limits", "most"),
+    [
+        (MoveLimits(partitions=3), 3),
+        (MoveLimits(per_broker=2), 2),
+        (MoveLimits(in_flight=250), 2),
+        (MoveLimits(in_flight=99), 1),
+        (MoveLimits(partitions=5, per_broker=4, in_flight=350), 3),
+    ],
+)
+@pytest.mark.parametrize("throttle", [None, ByteRate(1000)])
+def test_a_wave_is_refilled_as_moves_end(
+    world: World, limits: MoveLimits, most: int, throttle: ByteRate | None
+) -> None:
+    crowd(world)
+    seen: list[int] = []
+    world.clock = ending(world, seen)
+    asked = Asked(throttle=throttle, limits=limits, sizes=dict.fromkeys(NAMES, 100))
+    done = carry_out(prepare(world.cluster, world.runs, world.clock, PLAN, asked))
+    assert sorted(done.started) == NAMES
+    assert max(seen) == most
+    assert seen.count(most) >= len(NAMES) - most
+    for name in NAMES:
+        if world.cluster.partitions[name].moving:
+            world.cluster.finish(name)
+    assert world.verify(PLAN).verdict is Progress.DONE
+    assert world.cluster.configs == {}
+
+
+def test_no_wave_starts_while_it_is_held_back(world: World) -> None:
+    crowd(world)
+    seen: list[int] = []
+    world.clock = ending(world, seen)
+    reasons = iter([None, "a broker is down", "a broker is down", "a broker is down"])
+    told: list[str] = []
+    asked = Asked(limits=MoveLimits(partitions=2))
+    prepared = prepare(world.cluster, world.runs, world.clock, PLAN, asked)
+    carry_out(prepared, told.append, hold_back=lambda: next(reasons, None))
+    assert seen[:5] == [2, 2, 1, 2, 2], "two moves ended without a new one"
+    assert [line for line in told if "to submit later" not in line] == [
+        "no further wave starts: a broker is down",
+        "the next wave may start: the cluster is as healthy as before",
+    ]
+
+
+def test_a_killed_run_continues_under_its_own_limits(world: World) -> None:
+    crowd(world)
+
+    def die(_: float) -> None:
+        raise KeyboardInterrupt
+
+    world.clock = Ticks(die)
+    asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=2, in_flight=10**6))
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(prepare(world.cluster, world.runs, world.clock, PLAN, asked))
+    (run,) = world.runs.unfinished()
+    assert run.limits == asked.limits
+    seen: list[int] = []
+    world.clock = ending(world, seen)
+    sizes = dict.fromkeys(NAMES, 100)
+    carry_out(prepare_again(world.cluster, world.runs, world.clock, run, sizes=sizes))
+    assert max(seen) == 2

@@ -1,0 +1,76 @@
+"""The quota requests of a broker in memory, for `WireQuotas`. Gaps: every request succeeds, no user has credentials.
+
+Unlike Kafka it also stores entity types of other servers, as Redpanda does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka.protocol.admin import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    DescribeUserScramCredentialsResponse,
+)
+
+_Described = DescribeClientQuotasResponse.EntryData
+_Altered = AlterClientQuotasResponse.EntryData
+_DEFAULT, _ANY = 1, 2
+Parts = frozenset[tuple[str, str | None]]
+"""(entity type, name) for each part of an entity; None is the default."""
+
+
+class QuotaBroker:
+    """Limits by entity. `lenient`: an answer also has entities with other types than those of the filter."""
+
+    def __init__(self, *, lenient: bool = False) -> None:
+        self.held: dict[Parts, dict[str, float]] = {}
+        self._lenient = lenient
+
+    def version(self) -> tuple[int, ...]:
+        return (4, 1)
+
+    def ask(self, request: Any) -> Any:
+        if isinstance(request, DescribeClientQuotasRequest):
+            found = {parts: held for parts, held in self.held.items() if held and self._matches(request, parts)}
+            entries = [_Described(entity=_entity(_Described, p), values=_values(held)) for p, held in found.items()]
+            return DescribeClientQuotasResponse(throttle_time_ms=0, error_code=0, error_message=None, entries=entries)
+        if isinstance(request, AlterClientQuotasRequest):
+            return AlterClientQuotasResponse(throttle_time_ms=0, entries=[self._alter(one) for one in request.entries])
+        return DescribeUserScramCredentialsResponse(throttle_time_ms=0, error_code=0, error_message=None, results=[])
+
+    def _matches(self, request: Any, parts: Parts) -> bool:
+        names = dict(parts)
+        fits = all(_fits(component, names) for component in request.components)
+        if self._lenient and not names.keys() <= {"user", "client-id", "ip"}:
+            return True
+        return fits and (not request.strict or len(names) == len(request.components))
+
+    def _alter(self, entry: Any) -> Any:
+        parts = frozenset((part.entity_type, part.entity_name) for part in entry.entity)
+        held = self.held.setdefault(parts, {})
+        for op in entry.ops:
+            if op.remove:
+                held.pop(op.key, None)
+            else:
+                held[op.key] = op.value
+        return _Altered(error_code=0, error_message=None, entity=_entity(_Altered, parts))
+
+
+def _fits(component: Any, names: dict[str, str | None]) -> bool:
+    if component.entity_type not in names:
+        return False
+    name = names[component.entity_type]
+    if component.match_type == _ANY:
+        return True
+    return name is None if component.match_type == _DEFAULT else name == component.match
+
+
+def _entity(of: Any, parts: Parts) -> list[Any]:
+    return [of.EntityData(entity_type=kind, entity_name=name) for kind, name in sorted(parts)]
+
+
+def _values(held: dict[str, float]) -> list[Any]:
+    return [_Described.ValueData(key=key, value=value) for key, value in sorted(held.items())]

@@ -1,0 +1,214 @@
+"""Why a move makes no progress: one case for each symptom, and the moves that have none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kquota.reassign.plan import Plan
+from kquota.terms import BrokerId
+from kquota.watch.diagnosis import (
+    CaughtReplica,
+    DestinationDown,
+    FullDisk,
+    IdleLogDir,
+    LastPartition,
+    NoLeader,
+    NothingArrives,
+    NotStarted,
+    StarvedCopies,
+    Symptom,
+    ThrottleLeft,
+    ThrottleSide,
+)
+from kquota.watch.observation import MoveWatch
+from tests.watch.stage import MB, Watched, brokers, name
+
+THREE = BrokerId(3)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Watched:
+    return Watched(tmp_path)
+
+
+@dataclass(frozen=True)
+class Case:
+    """`make` prepares the cluster and returns the plan, if any; `then` happens after the first 12 seconds."""
+
+    make: Callable[[Watched], Plan | None]
+    then: Callable[[Watched], object] = lambda _: None
+    seconds: float = 30.0
+
+
+def running(stage: Watched) -> None:
+    stage.topic(1)
+    stage.drain(1, MB)
+
+
+def leaderless(stage: Watched) -> None:
+    stage.cluster.lose(2)
+    stage.cluster.lose(1)
+
+
+def starved_leader(stage: Watched) -> None:
+    """In-sync followers take 3 of 5 MB/s, so 2 are left for the copies, and producers write 3."""
+    stage.topic(1, size=500 * MB, writes=3 * MB)
+    stage.drain(1, throttle=5 * MB)
+
+
+def from_two_leaders(stage: Watched) -> None:
+    stage.cluster.partition(name(0), (1,), 500 * MB, 2 * MB)
+    stage.cluster.partition(name(1), (2,), 500 * MB, 2 * MB)
+    stage.move({name(0): brokers(3), name(1): brokers(3)}, 3 * MB)
+
+
+def out_of_sync(stage: Watched) -> None:
+    """Broker 2 restarts: its replica of partition 1, which stays on brokers 1 and 2, falls behind."""
+    now = stage.cluster.partitions[name(1)]
+    stage.cluster.partitions[name(1)] = replace(now, isr=brokers(1))
+
+
+def with_a_healthy_replica(stage: Watched) -> None:
+    stage.topic(2)
+    stage.move({name(0): brokers(1, 3), name(1): brokers(1, 2, 3)}, MB)
+
+
+def one_stuck(stage: Watched) -> None:
+    stage.topic(3, size=10 * MB)
+    stage.cluster.stuck.add((name(2), THREE))
+    stage.cluster.sizes[name(2), THREE] = 0
+    stage.drain(3, throttle=5 * MB)
+
+
+def never_created(stage: Watched) -> None:
+    running(stage)
+    stage.cluster.stuck.add((name(0), THREE))
+
+
+def between_log_dirs(stage: Watched) -> Plan:
+    stage.topic(1)
+    stage.cluster.futures[name(0), BrokerId(1)] = 10 * MB
+    return Plan(targets={name(0): brokers(1, 2)}, log_dirs={(name(0), BrokerId(1)): "/other"})
+
+
+def small(stage: Watched) -> Plan:
+    stage.topic(1, size=MB)
+    return stage.drain(1, throttle=MB)
+
+
+CASES: dict[str, tuple[Case, Symptom]] = {
+    "starved by a leader's throttle": (
+        Case(make=starved_leader, seconds=18),
+        StarvedCopies(broker=BrokerId(1), side=ThrottleSide.LEADER, rate=5 * MB, used=5e6, followers=3e6, written=3e6),
+    ),
+    "starved by a destination's throttle": (
+        Case(make=from_two_leaders, seconds=18),
+        StarvedCopies(broker=THREE, side=ThrottleSide.FOLLOWER, rate=3 * MB, used=3e6, followers=0.0, written=4e6),
+    ),
+    "dead destination": (
+        Case(make=running, then=lambda s: s.cluster.lose(3), seconds=1),
+        DestinationDown(broker=THREE, copies=1, why=None),
+    ),
+    "silent destination": (
+        Case(make=running, then=lambda s: s.cluster.mute.update({THREE: "no answer"}), seconds=1),
+        DestinationDown(broker=THREE, copies=1, why="no answer"),
+    ),
+    "no leader": (
+        Case(make=running, then=leaderless, seconds=1),
+        NoLeader(partitions=(name(0),), replicas=brokers(1, 2)),
+    ),
+    "no log on the destination": (
+        Case(make=never_created, seconds=2),
+        NotStarted(broker=THREE, copies=1, first=name(0), seconds=14.0),
+    ),
+    "full disk": (
+        Case(make=running, then=lambda s: s.cluster.usable.update({THREE: 5 * MB}), seconds=1),
+        FullDisk(broker=THREE, log_dir="/data", usable=5 * MB, left=100 * MB - 13 * MB, error=None),
+    ),
+    "failed disk": (
+        Case(make=running, then=lambda s: s.cluster.errors.update({THREE: "KafkaStorage (56)"}), seconds=1),
+        FullDisk(broker=THREE, log_dir="/data", usable=None, left=100 * MB - 13 * MB, error="KafkaStorage (56)"),
+    ),
+    "one slow last partition": (
+        Case(make=one_stuck, seconds=64),
+        LastPartition(run=None, partition=name(2), destination=THREE, left=10 * MB, seconds=72.0, seconds_left=None),
+    ),
+    "finished, throttle still set": (Case(make=small, seconds=1), ThrottleLeft(run=None)),
+    "a log dir without progress": (
+        Case(make=between_log_dirs, seconds=24),
+        IdleLogDir(partition=name(0), broker=BrokerId(1), log_dir="/other", seconds=36.0),
+    ),
+    "a healthy replica caught by the throttle": (
+        Case(make=with_a_healthy_replica, then=out_of_sync, seconds=6),
+        CaughtReplica(partition=name(1), broker=BrokerId(2), more=0),
+    ),
+    "nothing arrives": (
+        Case(make=running, then=lambda s: s.cluster.stuck.add((name(0), THREE)), seconds=34),
+        NothingArrives(run=None, seconds=33.0, left=100 * MB - 12 * MB),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_symptom(stage: Watched, case: str) -> None:
+    given_, expected = CASES[case]
+    plan = given_.make(stage)
+    watch = stage.watch(plan)
+    assert kinds(stage, watch, 12) <= ({type(expected)} if given_.then is Case.then else set())
+    given_.then(stage)
+    found = stage.look(watch, given_.seconds).symptoms
+    [named] = [one for one in found if type(one) is type(expected)]
+    assert rounded(named) == rounded(expected)
+
+
+def kinds(stage: Watched, watch: MoveWatch, seconds: float) -> set[type[Symptom]]:
+    return {type(one) for one in stage.look(watch, seconds).symptoms}
+
+
+def rounded(symptom: Symptom) -> Symptom:
+    match symptom:
+        case StarvedCopies():
+            used, followers = round(symptom.used, -5), round(symptom.followers, -5)
+            return replace(symptom, used=used, followers=followers, written=round(symptom.written, -5))
+        case NothingArrives():
+            return replace(symptom, seconds=33.0)
+        case _:
+            return symptom
+
+
+def test_a_throttle_below_the_write_rate_is_called_starved_within_30_seconds(stage: Watched) -> None:
+    for lumps in (False, True):
+        stage.cluster.lumps = lumps
+        stage.cluster.partition(name(int(lumps)), (1,), 500 * MB, 2 * MB)
+        stage.move({name(int(lumps)): brokers(3)}, MB)
+        watch = stage.watch()
+        assert StarvedCopies in kinds(stage, watch, 24)
+
+
+@given(
+    throttle=st.integers(2, 20),
+    share=st.floats(0.0, 0.7),
+    lumps=st.booleans(),
+    late=st.integers(0, 15),
+    interval=st.sampled_from([1.0, 2.0, 5.0]),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_move_that_progresses_has_no_symptom(
+    tmp_path: Path, throttle: int, share: float, lumps: bool, late: int, interval: float
+) -> None:
+    """Whenever the watch begins, and also if copies arrive in lumps of a quota window."""
+    stage = Watched(tmp_path)
+    stage.cluster.lumps = lumps
+    stage.cluster.partition(name(0), (1,), 5000 * MB, int(throttle * share * MB))
+    stage.move({name(0): brokers(3)}, throttle * MB)
+    stage.clock.sleep(late)
+    watch = stage.watch()
+    for _ in range(int(60 / interval)):
+        assert watch.look().symptoms == ()
+        stage.clock.sleep(interval)

@@ -1,0 +1,218 @@
+"""Progress of moves: bytes, throughput, lag, time left and its drift."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kquota.terms import BrokerId
+from kquota.watch.view import Trend, time_left
+from tests.watch.stage import MB, Watched, brokers, name
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Watched:
+    return Watched(tmp_path)
+
+
+def test_a_throttled_copy(stage: Watched) -> None:
+    stage.topic(4, size=50 * MB)
+    stage.drain(4, throttle=5 * MB)
+    found = stage.look(stage.watch(), 20)
+    [move] = found.view.moves
+    [lane] = move.destinations
+    assert (move.run, move.partitions, move.done, move.moving) == (None, 4, 2, 2)
+    assert (lane.broker, lane.copies, lane.done) == (3, 4, 2)
+    assert (lane.copied, lane.left) == (100 * MB, 100 * MB)
+    assert lane.throughput == pytest.approx(5 * MB, rel=0.01)
+    assert (lane.throttle, lane.throttled) == (5 * MB, True)
+    assert move.seconds_left == pytest.approx(20, rel=0.05)
+    [leader, destination] = found.view.brokers
+    assert (leader.broker, destination.broker) == (1, 3)
+    assert (destination.lag, destination.trend) == (100 * MB, Trend.FALLING)
+    assert found.symptoms == ()
+
+
+class Truth(NamedTuple):
+    size: int
+    throttle: int
+    writes: int
+    lumps: bool
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Truth(size=100 * MB, throttle=2 * MB, writes=0, lumps=False),
+        Truth(size=100 * MB, throttle=4 * MB, writes=MB, lumps=False),
+        Truth(size=400 * MB, throttle=5 * MB, writes=0, lumps=True),
+        Truth(size=600 * MB, throttle=8 * MB, writes=MB, lumps=True),
+        Truth(size=2000 * MB, throttle=6 * MB, writes=MB, lumps=True),
+    ],
+    ids=str,
+)
+def test_from_a_quarter_on_time_left_is_within_a_fifth_of_the_truth(stage: Watched, case: Truth) -> None:
+    """A broker that takes a quota window at once ends about a window earlier or later than its rate says."""
+    stage.cluster.lumps = case.lumps
+    stage.topic(1, size=case.size, writes=case.writes)
+    stage.drain(1, throttle=case.throttle)
+    watch, told = stage.watch(), []
+    while not (found := watch.look()).ended:
+        told.append((stage.clock.slept, found.view.moves[0].seconds_left))
+        stage.clock.sleep(1.0)
+    end = stage.clock.slept
+    slack = 15.0 if case.lumps else 1.0
+    for at, left in told:
+        if at >= end / 4:
+            assert left is not None
+            assert abs(left - (end - at)) <= max(0.2 * (end - at), slack), (at, left, end)
+
+
+def test_drift_is_measured_from_the_first_prediction(stage: Watched) -> None:
+    stage.topic(1, size=200 * MB)
+    stage.drain(1, throttle=4 * MB)
+    watch = stage.watch()
+    [before] = stage.look(watch, 15).view.moves
+    assert before.drift == pytest.approx(0, abs=1)
+    stage.cluster.throttle(2 * MB, (1, 2, 3, 4))
+    [slower] = stage.look(watch, 20).view.moves
+    assert slower.seconds_left == pytest.approx(50, rel=0.1)
+    assert slower.drift == pytest.approx(35, rel=0.15)
+
+
+def test_without_a_throttle(stage: Watched) -> None:
+    stage.cluster.pipe = 10 * MB
+    stage.topic(1, size=200 * MB)
+    stage.drain(1)
+    [move] = stage.look(stage.watch(), 10).view.moves
+    [lane] = move.destinations
+    assert (lane.throttle, lane.throttled) == (None, False)
+    assert move.seconds_left == pytest.approx(10, rel=0.05)
+
+
+def test_over_zookeeper_only_partitions_and_throttles_are_known(stage: Watched) -> None:
+    stage.on_zookeeper = True
+    stage.topic(2)
+    stage.drain(2, throttle=5 * MB)
+    stage.cluster.finish(name(0))
+    [move] = stage.look(stage.watch(), 10).view.moves
+    [lane] = move.destinations
+    assert (move.partitions, move.moving) == (1, 1)
+    assert (lane.copied, lane.left, lane.throughput, lane.seconds_left) == (None, None, None, None)
+    assert (move.seconds_left, move.drift, lane.throttle) == (None, None, 5 * MB)
+
+
+def test_a_broker_that_does_not_answer_leaves_its_bytes_unknown(stage: Watched) -> None:
+    stage.topic(1)
+    stage.drain(1, throttle=MB)
+    watch = stage.watch()
+    stage.look(watch, 10)
+    stage.cluster.mute[BrokerId(3)] = "no answer"
+    [move] = stage.look(watch, 2).view.moves
+    assert (move.copied, move.left, move.seconds_left) == (None, None, None)
+    stage.cluster.mute.clear()
+    [again] = stage.look(watch, 2).view.moves
+    assert again.left == 100 * MB - 14 * MB
+
+
+def test_the_slowest_copy_is_the_one_without_progress(stage: Watched) -> None:
+    stage.topic(3, size=50 * MB)
+    stage.cluster.stuck.add((name(1), BrokerId(3)))
+    stage.drain(3, throttle=2 * MB)
+    [move] = stage.look(stage.watch(), 10).view.moves
+    slowest = move.destinations[0].slowest
+    assert slowest is not None
+    assert (slowest.partition, slowest.left, slowest.seconds) == (name(1), 50 * MB, None)
+
+
+def test_a_plan_counts_partitions_that_are_done_already(stage: Watched) -> None:
+    stage.topic(2)
+    plan = stage.drain(2, throttle=5 * MB)
+    stage.cluster.finish(name(0))
+    [move] = stage.look(stage.watch(plan), 5).view.moves
+    assert (move.partitions, move.done, move.moving) == (2, 1, 1)
+
+
+def test_cancelled_and_deleted_partitions_have_ended_elsewhere(stage: Watched) -> None:
+    stage.topic(2)
+    plan = stage.drain(2, throttle=5 * MB)
+    watch = stage.watch(plan)
+    stage.look(watch, 5)
+    stage.cluster.cancel(name(0))
+    del stage.cluster.partitions[name(1)], stage.cluster.producers[name(1)]
+    found = stage.look(watch, 1)
+    assert (found.view.moves[0].elsewhere, found.ended) == (2, True)
+
+
+def test_moves_of_others_are_watched_when_they_start(stage: Watched) -> None:
+    stage.topic(3, topic="orders")
+    stage.topic(1, topic="audit")
+    watch = stage.watch()
+    assert stage.look(watch, 0).view.moves == ()
+    stage.drain(1, throttle=5 * MB)
+    assert stage.look(watch, 2).view.moves[0].partitions == 1
+    stage.move({name(0, "audit"): brokers(1, 4)})
+    [move] = stage.look(watch, 2).view.moves
+    assert (move.partitions, [lane.broker for lane in move.destinations]) == (2, [3, 4])
+
+
+def test_each_reading_asks_for_the_logs_once(stage: Watched) -> None:
+    stage.topic(2)
+    stage.drain(2, throttle=MB)
+    stage.look(stage.watch(), 40)
+    assert stage.cluster.asked == 41
+
+
+@given(left=st.one_of(st.none(), st.integers(0, 10**15)), net=st.floats(-1e12, 1e12))
+def test_time_left_is_unknown_rather_than_infinite_or_negative(left: int | None, net: float) -> None:
+    seconds = time_left(left, net)
+    if left is None or (left and net <= 0):
+        assert seconds is None
+    else:
+        assert seconds is not None and seconds >= 0
+        assert (seconds == 0) == (left == 0)
+
+
+@given(
+    sizes=st.lists(st.integers(0, 80 * MB), min_size=1, max_size=4),
+    throttle=st.sampled_from([None, MB, 5 * MB]),
+    writes=st.sampled_from([0, 100_000, 2 * MB]),
+    lumps=st.booleans(),
+    interval=st.sampled_from([1.0, 3.0, 7.0]),
+    shrink=st.booleans(),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_bytes_left_are_never_negative(
+    tmp_path: Path,
+    sizes: list[int],
+    throttle: int | None,
+    writes: int,
+    lumps: bool,
+    interval: float,
+    shrink: bool,
+) -> None:
+    """Also if retention makes the log of the leader smaller than that of the copy."""
+    stage = Watched(tmp_path)
+    stage.cluster.lumps, stage.cluster.pipe = lumps, 3 * MB
+    for number, size in enumerate(sizes):
+        stage.cluster.partition(name(number), (1, 2), size, writes)
+    stage.drain(len(sizes), throttle=throttle)
+    watch = stage.watch()
+    for round_ in range(8):
+        found = watch.look()
+        for move in found.view.moves:
+            for lane in move.destinations:
+                assert lane.left is None or lane.left >= 0
+                assert lane.throughput is None or lane.throughput >= 0
+                assert lane.seconds_left is None or lane.seconds_left >= 0
+        for broker in found.view.brokers:
+            assert broker.lag is None or broker.lag >= 0
+        if shrink and round_ == 4:
+            for replica in list(stage.cluster.sizes):
+                if replica[1] == 1:
+                    stage.cluster.sizes[replica] //= 10
+        stage.clock.sleep(interval)
