@@ -231,6 +231,7 @@ class Wire:
             return await self._manager.wait_for(sent, self._longest_ms(broker, seconds))
 
         self._look()
+        others = len(self.brokers()) if broker is None else 0
         while True:
             try:
                 return self._net.run(answered)
@@ -239,7 +240,12 @@ class Wire:
                     raise self._explained(error, request, broker) from error
                 self._net.poll(timeout_ms=_POLL_MS)
             except kafka_errors.KafkaError as error:
-                raise self._explained(error, request, broker) from error
+                failure = self._explained(error, request, broker)
+                failure.__cause__ = error
+                others -= 1
+                if others < 1 or not isinstance(failure, Unreachable) or was_sent(request, failure):
+                    raise failure from error
+                # kafka-python does not try this broker again at once, so the next attempt is at another one.
 
     def _explained(self, error: kafka_errors.KafkaError, request: Any, broker: BrokerId | None) -> KquotaError:
         name = type(request).__name__.removesuffix("Request")

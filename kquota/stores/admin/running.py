@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from kafka.protocol.admin import ListPartitionReassignmentsRequest
 
-from kquota.errors import Refused
+from kquota.errors import Refused, Unreachable
 from kquota.reassign.moves import PartitionReplicas
-from kquota.stores.admin.connection import CONNECT_SECONDS, Wire, kafka_error
+from kquota.stores.admin.connection import CONNECT_SECONDS, Wire, kafka_error, was_sent
 from kquota.terms import BrokerId, TopicPartition
 
 NOT_CONTROLLER: Final = 41
@@ -48,15 +49,28 @@ def in_motion(entry: Any) -> PartitionReplicas:
     return PartitionReplicas(replicas=replicas, adding=adding, removing=removing)
 
 
-def ask_controller(wire: Wire, request: Any, seconds: float | None = None) -> Any:
+def ask_controller(
+    wire: Wire, request: Any, seconds: float | None = None, *, moved: Callable[[Any], bool] | None = None
+) -> Any:
     """Return the answer of the current controller. On KRaft, any broker forwards the request. Raises as `ask`.
 
-    A broker that finds no controller keeps the request, so `seconds` can limit it as in `ask`.
+    `moved` returns True for the answer of a broker that is not the controller. A broker that finds no controller keeps
+    the request, so `seconds` can limit it as in `ask`. If the named broker does not accept connections, asks the one
+    that metadata names next: on KRaft that is another live broker, and on ZooKeeper the new controller.
     """
+    is_moved = _is_moved if moved is None else moved
     give_up = time.monotonic() + CONNECT_SECONDS
     while True:
-        answer = wire.ask(request, wire.controller, seconds)
-        if answer.error_code != NOT_CONTROLLER or time.monotonic() > give_up:
-            return answer
+        try:
+            answer = wire.ask(request, wire.controller, seconds)
+            if not is_moved(answer) or time.monotonic() > give_up:
+                return answer
+        except Unreachable as error:
+            if was_sent(request, error) or time.monotonic() > give_up:
+                raise
         time.sleep(_POLL_SECONDS)
         wire.metadata([])
+
+
+def _is_moved(answer: Any) -> bool:
+    return bool(answer.error_code == NOT_CONTROLLER)

@@ -16,12 +16,11 @@ from kquota.errors import Refused
 from kquota.mutation.port import BatchResult, Failure
 from kquota.mutation.topic import Assignment, Creation, Deletion, Growth, Mutation, Partition, Topic
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.stores.admin.running import NOT_CONTROLLER, moving
+from kquota.stores.admin.running import NOT_CONTROLLER, ask_controller, moving
 from kquota.stores.state.topic_id import printed
 from kquota.terms import BrokerId, TopicPartition
 
 _BY_THE_BROKER: Final = -1
-_TRIES: Final = 3
 _TELLS_ELR: Final = (4, 0)
 _PAGE: Final = 500
 _LIMIT: Final = 2_000
@@ -41,13 +40,8 @@ class WireTopics:
 
     def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
         request = self._request(mutations, int(seconds * 1_000))
-        for _ in range(_TRIES):
-            answer = self._wire.ask(request, self._wire.controller)
-            found = _results(answer)
-            if all(result.error_code != NOT_CONTROLLER for result in found):
-                break
-            # The controller has changed. Metadata has the new one.
-            self._wire.metadata([])
+        answer = ask_controller(self._wire, request, moved=_is_moved)
+        found = _results(answer)
         outcomes = {result.name: failure(result) for result in found}
         return BatchResult(
             throttle_time_ms=answer.throttle_time_ms,
@@ -128,6 +122,11 @@ def _grown(one: Growth) -> Any:
 
 def _ordered(assignment: Assignment | None) -> Iterable[tuple[int, tuple[int, ...]]]:
     return sorted((assignment or {}).items())
+
+
+def _is_moved(answer: Any) -> bool:
+    """Return True if a broker that is not the controller answered, which then did nothing."""
+    return any(result.error_code == NOT_CONTROLLER for result in _results(answer))
 
 
 def _results(answer: Any) -> Sequence[Any]:
