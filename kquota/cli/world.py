@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kquota.quota.port import Principals
     from kquota.reassign.moves import PartitionReplicas
     from kquota.reassign.port import MoveCluster, ReplicaDirs
+    from kquota.reassign.run import Run
     from kquota.settings.port import Configs
     from kquota.sizes.history import Listing, SnapshotKey
     from kquota.sizes.port import LogDirs
@@ -271,6 +272,30 @@ def _choice(at: Where, holding: Hold | None) -> Choice:
 
 def _over_brokers(stack: ExitStack, at: Where, root: Path, holding: Hold | None) -> _MoveStores:
     from kquota.stores.admin.moves import WireMoves
+
+    # Read once, because the file may be a pipe.
+    said = _login(at)
+    opened = stack.enter_context(library.wire(brokers(at), said, throttled(), names=NAMES))
+    runs = _recorded(stack, at, opened, root, holding)
+
+    @functools.cache
+    def controllers() -> ControllerConfigs:
+        return stack.enter_context(library.controllers_of(opened, at.controllers, said, throttled(), NAMES))
+
+    store = WireMoves(opened, runs.must_hold, controllers)
+    return _MoveStores(
+        cluster=store,
+        configs=store,
+        runs=runs,
+        cluster_id=opened.cluster_id,
+        root=root,
+        clock=SystemClock(runs.keep_alive),
+        wire=opened,
+    )
+
+
+def _recorded(stack: ExitStack, at: Where, opened: Wire, root: Path, holding: Hold | None) -> RecordedRuns:
+    """The record of runs over brokers. A session with ZooKeeper, if the record is there, ends with the stack."""
     from kquota.stores.record import choose
     from kquota.stores.record.runs import RecordedRuns
     from kquota.stores.state.runs import RunFiles
@@ -282,26 +307,8 @@ def _over_brokers(stack: ExitStack, at: Where, root: Path, holding: Hold | None)
             _znodes(replace(at, zookeeper=known.zookeeper, zk_tls_config_file=tls, zk_sasl_config_file=sasl))
         )
 
-    # Read once, because the file may be a pipe.
-    said = _login(at)
-    opened = stack.enter_context(library.wire(brokers(at), said, throttled(), names=NAMES))
     files = RunFiles(root, opened.cluster_id)
-    runs = RecordedRuns(files, choose.over_brokers(opened, files, _choice(at, holding), znodes), warn)
-
-    @functools.cache
-    def controllers() -> ControllerConfigs:
-        return stack.enter_context(library.controllers_of(opened, at.controllers, said, throttled(), NAMES))
-
-    store = WireMoves(opened, runs.must_hold, controllers)
-    return _MoveStores(
-        cluster=store,
-        configs=store,
-        runs=runs,
-        cluster_id=files.cluster_id,
-        root=root,
-        clock=SystemClock(runs.keep_alive),
-        wire=opened,
-    )
+    return RecordedRuns(files, choose.over_brokers(opened, files, _choice(at, holding), znodes), warn)
 
 
 def _over_zookeeper(stack: ExitStack, at: Where, root: Path, holding: Hold | None) -> _MoveStores:
@@ -349,19 +356,29 @@ def moves(at: Where, state_dir: Path | None) -> Iterator[tuple[MoveCluster, Reco
 
 
 @contextmanager
-def running(at: Where) -> Iterator[tuple[Mapping[TopicPartition, PartitionReplicas], RecordedRuns]]:
-    """The running moves, and the record of runs. Through the controllers, these are only the journals of this host."""
-    if not only_controllers(at):
-        with moves(at, None) as (cluster, runs):
-            yield cluster.snapshot(()).running, runs
-        return
+def running(at: Where) -> Iterator[tuple[Mapping[TopicPartition, PartitionReplicas], Callable[[], Sequence[Run]]]]:
+    """The running moves, and a reader of the open runs. Through the controllers, it reads this host's journals only."""
+    root = folders.state(os.environ)
+    with ExitStack() as stack:
+        if only_controllers(at):
+            controllers = stack.enter_context(_controllers(at))
+            yield controllers.running(), lambda: _journals(root, controllers.cluster_id).unfinished()
+        elif at.zookeeper is not None:
+            cluster, runs = stack.enter_context(moves(at, None))
+            yield cluster.snapshot(()).running, runs.unfinished
+        else:
+            from kquota.stores.admin.running import in_motion, moving
+
+            opened = stack.enter_context(wire(at))
+            yield in_motion(moving(opened)), lambda: _recorded(stack, at, opened, root, None).unfinished()
+
+
+def _journals(root: Path, cluster_id: str) -> RecordedRuns:
     from kquota.stores.record.runs import RecordedRuns
     from kquota.stores.record.shared import Unshared
     from kquota.stores.state.runs import RunFiles
 
-    with _controllers(at) as found:
-        files = RunFiles(folders.state(os.environ), found.cluster_id)
-        yield found.running(), RecordedRuns(files, Unshared("controllers serve no topics"), warn)
+    return RecordedRuns(RunFiles(root, cluster_id), Unshared("controllers serve no topics"), warn)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

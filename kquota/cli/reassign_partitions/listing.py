@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kquota.cli import world
@@ -14,6 +14,7 @@ from kquota.list_text import joined
 from kquota.measure import counted
 from kquota.reassign import words
 from kquota.reassign.moves import PartitionReplicas
+from kquota.reassign.run import Run
 from kquota.terms import BrokerId, TopicPartition
 
 
@@ -48,14 +49,15 @@ class MovesShown(Answer):
 
 
 def run(at: world.Where, _: ReassignOptions) -> MovesShown:
-    """Read the running moves, and the recorded run of each."""
+    """Read the running moves, and the recorded run of each. Without moves, the record is not read."""
     notes = []
-    with world.running(at) as (found, runs):
+    open_runs: Sequence[Run] = ()
+    with world.running(at) as (found, unfinished):
         try:
-            open_runs = runs.unfinished()
+            if found:
+                open_runs = unfinished()
         except KquotaError as error:
             notes.append(f"warning: it is unknown which runs these moves belong to: {worded(error)}")
-            open_runs = ()
     for run in open_runs:
         if moving := sum(name in found for name in run.plan.targets):
             why = "" if run.reason is None else f", reason: {run.reason}"

@@ -45,8 +45,7 @@ class ControllerConfigs(WireConfigs):
 
     def running(self) -> dict[TopicPartition, PartitionReplicas]:
         """The running moves."""
-        entries = listed(self._wire.ask_active(everything(), lambda answer: answer.error_code))
-        return {name: in_motion(entry) for name, entry in sorted(entries.items())}
+        return in_motion(listed(self._wire.ask_active(everything(), lambda answer: answer.error_code)))
 
     def altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:
         """Write through the active controller, and return its answer for each resource."""

@@ -45,7 +45,7 @@ class WireMoves(WireSettings):
         return Snapshot(
             racks={broker.id: broker.rack for broker in self._wire.brokers().values()},
             partitions=dict(sorted(partitions.items())),
-            running={name: in_motion(state) for name, state in sorted(running.items())},
+            running=in_motion(running),
             topic_ids={t.name: known for t in answer.topics if not t.error_code and (known := printed(t.topic_id))},
         )
 

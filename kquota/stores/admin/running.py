@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kafka.protocol.admin import ListPartitionReassignmentsRequest
@@ -41,12 +41,15 @@ def listed(answer: Any) -> dict[TopicPartition, Any]:
     }
 
 
-def in_motion(entry: Any) -> PartitionReplicas:
-    """Return the replicas of an entry. The controller does not report the leader and the replicas in sync."""
-    replicas, adding, removing = (
-        tuple(map(BrokerId, ids)) for ids in (entry.replicas, entry.adding_replicas, entry.removing_replicas)
-    )
-    return PartitionReplicas(replicas=replicas, adding=adding, removing=removing)
+def in_motion(entries: Mapping[TopicPartition, Any]) -> dict[TopicPartition, PartitionReplicas]:
+    """Return the replicas of the controller's entries. It does not report the leader and the replicas in sync."""
+    found = {}
+    for name, entry in sorted(entries.items()):
+        replicas, adding, removing = (
+            tuple(map(BrokerId, ids)) for ids in (entry.replicas, entry.adding_replicas, entry.removing_replicas)
+        )
+        found[name] = PartitionReplicas(replicas=replicas, adding=adding, removing=removing)
+    return found
 
 
 def ask_controller(
