@@ -1,22 +1,20 @@
-"""The answers of `kquota configs` in Kafka's words: kafka-configs 4.3.1 for brokers, 2.8.2 for ZooKeeper."""
+"""The answers of `kquota configs` about quotas, in Kafka's words: kafka-configs 4.3.1, and 2.8.2 for ZooKeeper."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from kquota.cli.output import Answer, Part, Row, hidden, key, spread
 from kquota.cli.table import COLUMNS, columns
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits, plain
 from kquota.quota.port import Scram
-from kquota.settings.resource import BROKERS, Entry, Resource
-from kquota.terms import CLIENTS, DEFAULT, IPS, USERS, Default
+from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 
-Configs: TypeAlias = Mapping[Resource, Sequence[Entry]]
-
-_HIDDEN: Final = "[hidden]"
+HIDDEN: Final = "[hidden]"
+"""Instead of a secret."""
 _ADMIN: Final = {USERS: "user-principal", CLIENTS: "client-id", IPS: "ip"}
 _ZOOKEEPER: Final = _ADMIN | {IPS: "ips"}
 
@@ -75,7 +73,7 @@ class DescribedQuotas(Answer):
                 yield [*of_entity, name, plain(value)]
         for user, found in (self.scram or {}).items():
             for mechanism, iterations in found.items():
-                shown = _HIDDEN if iterations is None else f"iterations={iterations}"
+                shown = HIDDEN if iterations is None else f"iterations={iterations}"
                 yield [*columns(Entity(user=user)), mechanism, shown]
 
 
@@ -109,7 +107,7 @@ def zookeeper_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[st
     """--describe on --zookeeper. Kafka prints SCRAM's salt and keys there; kquota does not."""
     credentials = {Entity(user=user): mechanisms for user, mechanisms in scram.items()}
     for entity in sorted({*found, *credentials}, key=Entity.order):
-        pairs = [f"{mechanism}={_HIDDEN}" for mechanism in credentials.get(entity, ())]
+        pairs = [f"{mechanism}={HIDDEN}" for mechanism in credentials.get(entity, ())]
         pairs += [f"{name}={plain(value)}" for name, value in found.get(entity, {}).items()]
         yield f"Configs for {entity_words(entity)} are {','.join(pairs)}"
 
@@ -144,153 +142,3 @@ def java_double(value: float) -> str:
         whole, _, part = digits.partition(".")
         return f"{sign}{whole[0]}.{(whole[1:] + part).rstrip('0') or '0'}E{len(whole) - 1}"
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
-
-
-def _name(resource: Resource) -> str | None:
-    return None if isinstance(resource.name, Default) else resource.name
-
-
-def _named(resource: Resource) -> Mapping[str, str | int | None]:
-    """For JSON, where the id of a broker is a number, and null means the default of all brokers."""
-    name = _name(resource)
-    return {resource.kind[:-1]: int(name) if name is not None and resource.kind == BROKERS else name}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigSynonym(Part):
-    """A possible value of a config; None if it is secret or not set."""
-
-    source: str
-    key: str
-    value: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config(Part):
-    """A config. The `value` of a `sensitive` one is None."""
-
-    key: str
-    value: str | None
-    source: str
-    sensitive: bool
-    synonyms: tuple[ConfigSynonym, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceConfigs(Part):
-    """A topic, a broker or the default of all brokers, with its configs."""
-
-    resource: Resource = spread(_named)
-    configs: tuple[Config, ...]
-
-
-def _resources(found: Configs) -> list[ResourceConfigs]:
-    return [
-        ResourceConfigs(resource=resource, configs=tuple(map(_config, entries))) for resource, entries in found.items()
-    ]
-
-
-def _config(entry: Entry) -> Config:
-    synonyms = (
-        ConfigSynonym(source=s.source, key=s.key, value=None if entry.sensitive else s.value) for s in entry.synonyms
-    )
-    return Config(
-        key=entry.key,
-        value=None if entry.sensitive else entry.value,
-        source=entry.source,
-        sensitive=entry.sensitive,
-        synonyms=tuple(synonyms),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedConfigs(Answer):
-    """Configs of topics or brokers; `everything` includes static ones. `absent` was requested but does not exist."""
-
-    HEADER = ("type", "name", "key", "value", "source", "sensitive")
-    INDENT = 2
-
-    resources: Configs = key(form=_resources)
-    absent: Resource | None = hidden()
-    everything: bool = hidden()
-    over_zookeeper: bool = hidden()
-
-    def text(self) -> Iterator[str]:
-        for resource, entries in self.resources.items():
-            if self.over_zookeeper:
-                yield _zookeeper_line(resource, entries)
-            else:
-                yield from _admin_lines(resource, entries, "All" if self.everything else "Dynamic")
-        if self.absent is not None and self.absent not in self.resources:
-            yield absence(self.absent)
-
-    def rows(self) -> Iterator[Row]:
-        for resource, entries in self.resources.items():
-            for entry in entries:
-                value = None if entry.sensitive else entry.value
-                sensitive = _java(entry.sensitive)
-                yield [resource.kind[:-1], _name(resource), entry.key, value, entry.source, sensitive]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlteredConfigs(Answer):
-    """The topic or broker whose configs were altered."""
-
-    HEADER = ("type", "name")
-
-    altered: Resource = key(form=_named)
-    over_zookeeper: bool = hidden()
-
-    def text(self) -> Iterator[str]:
-        resource = self.altered
-        if self.over_zookeeper:
-            yield f"Completed updating config for entity: {_resource_words(resource)}."
-        elif resource.name is DEFAULT:
-            yield f"Completed updating default config for {resource.kind} in the cluster."
-        else:
-            yield f"Completed updating config for {resource.kind[:-1]} {resource.name}."
-
-    def rows(self) -> Iterator[Row]:
-        yield [self.altered.kind[:-1], _name(self.altered)]
-
-
-def absence(resource: Resource) -> str:
-    """Kafka's sentence for a topic that does not exist and for a broker that is not alive."""
-    return f"The {resource.kind[:-1]} '{resource.name}' doesn't exist and doesn't have dynamic config."
-
-
-def shown_value(entry: Entry) -> str:
-    """The value as Java prints it, or a placeholder for a secret."""
-    return _java(_HIDDEN if entry.sensitive and entry.value else entry.value)
-
-
-def _admin_lines(resource: Resource, entries: Sequence[Entry], which: str) -> Iterator[str]:
-    """kafka-configs' --describe on --bootstrap-server, as Kafka 4.3.1 prints it."""
-    if resource.name is DEFAULT:
-        yield f"Default configs for {resource.kind} in the cluster are:"
-    else:
-        yield f"{which} configs for {resource.kind[:-1]} {resource.name} are:"
-    for entry in entries:
-        synonyms = ", ".join(
-            f"{s.source}:{s.key}={_java(_HIDDEN if entry.sensitive and s.value else s.value)}" for s in entry.synonyms
-        )
-        yield (f"  {entry.key}={shown_value(entry)} sensitive={_java(entry.sensitive)} synonyms={{{synonyms}}}")
-
-
-def _zookeeper_line(resource: Resource, entries: Sequence[Entry]) -> str:
-    """kafka-configs' --describe on --zookeeper, as Kafka 2.8 prints it, without passwords."""
-    pairs = ",".join(f"{entry.key}={_HIDDEN if entry.sensitive else entry.value}" for entry in entries)
-    return f"Configs for {_resource_words(resource)} are {pairs}"
-
-
-def _resource_words(resource: Resource) -> str:
-    """A topic or broker in the words of Kafka 2.8's tool for ZooKeeper."""
-    kind = "brokers" if resource.kind == BROKERS else "topic"
-    return f"default {kind}" if resource.name is DEFAULT else f"{kind} '{resource.name}'"
-
-
-def _java(value: str | bool | None) -> str:
-    """A value as Java prints it. A broker does not report secrets, and its null is shown as in Kafka's tool."""
-    if value is None:
-        return "null"
-    return value if isinstance(value, str) else str(value).lower()

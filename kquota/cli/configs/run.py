@@ -1,4 +1,7 @@
-"""`kquota configs`: check the options, then describe or alter quotas, or the configs of topics and brokers."""
+"""`kquota configs`: check the options, then describe or alter quotas, or the configs of topics and brokers.
+
+Describing quotas is the most frequent use, so it does not import what only configs of topics and brokers need.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,13 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kquota.cli import actions, world
-from kquota.cli.configs import drafts, pairs, quotas, resources
+from kquota.cli.configs import drafts, pairs, quotas
 from kquota.cli.configs.command import ConfigsOptions
 from kquota.cli.configs.entities import Named, elsewhere, must_be_named, named
 from kquota.cli.output import Answer
 from kquota.errors import Invalid, Unknown, Unseen
 from kquota.quota.entity import Every
-from kquota.settings.ignored import OtherKind
 from kquota.settings.resource import BROKERS, TOPICS, Kind, Resource
-from kquota.settings.throttled_lists import EmptyValue
-from kquota.settings.zookeeper_values import NeedsBroker
 from kquota.terms import CLIENTS, IPS, USERS
 
 _RESOURCES: Final[tuple[Kind, ...]] = (TOPICS, BROKERS)
@@ -49,12 +49,6 @@ def run(options: ConfigsOptions) -> Answer:
         return _altered(options, entities)
     except Unseen as error:
         raise Unknown(f"{error}. Check with --describe") from error
-    except EmptyValue as error:
-        raise Invalid(f"{error}. To remove it, use --delete-config {error.key}") from error
-    except OtherKind as error:
-        raise Invalid(f"{error}. Use --entity-type {error.kind}") from error
-    except NeedsBroker as error:
-        raise Invalid(f"{error}. Use --bootstrap-server") from error
 
 
 def _described(options: ConfigsOptions, entities: Named) -> Answer:
@@ -71,6 +65,8 @@ def _described(options: ConfigsOptions, entities: Named) -> Answer:
         raise Invalid("--bootstrap-server must be specified for --all")
     for kind in _RESOURCES:
         if kind in entities:
+            from kquota.cli.configs import resources
+
             name = entities[kind]
             return resources.describe(at, kind, None if isinstance(name, Every) else name, options.everything)
     _must_show_quotas(at)
@@ -83,6 +79,8 @@ def _altered(options: ConfigsOptions, entities: Named) -> Answer:
     for kind in _RESOURCES:
         name = entities.get(kind)
         if name is not None and not isinstance(name, Every):
+            from kquota.cli.configs import resources
+
             if options.add_config is not None and kind == BROKERS:
                 resources.must_not_be_secret(add)
             at = world.where(options.connection, alone=_BOTH)
