@@ -1,4 +1,4 @@
-"""The check that every command makes before it sets the pace of copies: they must be faster than the writes to them."""
+"""The check that every command makes before it sets a throttle: copies must be faster than the writes to them."""
 
 from __future__ import annotations
 
@@ -45,9 +45,8 @@ def must_keep_up(
 ) -> Pace | None:
     """Raise Refused if a copy can never catch up under `throttle`. Print a note if this is unknown.
 
-    Return the pace of the copies, None if it is unknown.
-
-    `never`, `enough` and `anyway` are phrases of the refusal. `log_dirs` is None over ZooKeeper.
+    Return the pace of the copies, or None if it is unknown. `never`, `enough` and `anyway` are phrases of the refusal.
+    `log_dirs` is None over ZooKeeper.
     """
     moving = [move for move in copies.moves if move.destinations]
     if not moving:

@@ -19,14 +19,16 @@ _LEAST: Final = 1_000
 
 
 def throttle(text: str, option: str) -> ByteRate:
-    """The rate in `text`; warns if it is probably too low. Raises Invalid, naming `option`."""
+    """Parse a rate, and warn if it is probably too low. Raises Invalid, naming `option`."""
     rate = byte_rate(text, option)
     warn_if_low(f"{option} {text}", text, rate, "throttle")
     return rate
 
 
 def warn_if_low(given: str, text: str, rate: float, what: str) -> None:
-    """Warn if `rate` is probably too low. `text` is the rate as typed, and `given` is it with its name."""
+    """Warn if `rate` is probably too low. `text` is the rate as typed, and `given` the rate with the name of its
+    option.
+    """
     bare = text.strip()
     if bare.isdigit() and rate < _BARE:
         say(f"warning: {given} is {human_rate(rate)}. If a unit is missing, write {bare}kB/s or {bare}MB/s")
@@ -35,7 +37,7 @@ def warn_if_low(given: str, text: str, rate: float, what: str) -> None:
 
 
 def any_throttle(text: str | None, option: str) -> ByteRate | None:
-    """Like `throttle`; None for no throttle. Raises Invalid, naming `option`."""
+    """Like `throttle`, but returns None for the value that sets no throttle. Raises Invalid, naming `option`."""
     if text is None:
         return None
     if text.strip() == NO_THROTTLE:

@@ -42,7 +42,7 @@ class Goal:
 
 
 def check(goal: Goal, cluster: ClusterLayout) -> None:
-    """Raises Refused for brokers that do not exist, are dead or accept no replica, Invalid for conflicting goals."""
+    """Raise Refused for brokers that do not exist, are dead or accept no replica, and Invalid for conflicting goals."""
     if unknown := sorted(goal.drain - set(cluster.brokers)):
         raise Refused(
             Parameter("drain"),

@@ -1,4 +1,4 @@
-"""A probe for programs: `kquota.connect` provides the cluster."""
+"""A probe for programs. `kquota.connect` provides the cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The throughput of the client by broker, or of the controller. `limit` is the quota, None if there is none."""
+    """The throughput of the client by broker, or of the controller. `limit` is the quota, or None if there is none."""
 
     kind: Kind
     client_id: str
@@ -32,7 +32,7 @@ class Result:
 
 
 def _unheard(_said: object) -> None:
-    """Ignore progress."""
+    """Ignore progress. This is the default callback."""
 
 
 def probe(

@@ -24,7 +24,7 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttling:
-    """The throttles of one broker or topic before and after a document is applied; never pruned."""
+    """The throttles of one broker or topic before and after a document is applied. They are never pruned."""
 
     entity: Resource
     before: Mapping[str, str]
@@ -64,7 +64,7 @@ class Difference:
 
     @property
     def hash(self) -> str:
-        """`sha256:` and 16 digits over every entity, key, old and new value. Only the same change has this hash."""
+        """Return `sha256:` and 16 digits over every entity, key, old and new value. Only the same change has this hash."""
         digest = hashlib.sha256()
         for change in self.changes:
             parts = [[kind, None if name is DEFAULT else name] for kind, name in change.entity.parts()]

@@ -82,7 +82,9 @@ def _recover(options: RecoveryOptions, verb: str) -> Recovered:
 
 
 def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequence[BrokerId]) -> None:
-    """Ask before an abort on a terminal, and always before a takeover. Raises Refused for any answer but yes."""
+    """Ask before an abort on a terminal, and always before a takeover of another owner's run. Raises Refused for any
+    answer except yes.
+    """
     asks = not options.yes and (options.take_over or (verb == "abort" and confirmation.has_terminal()))
     if not asks:
         return
@@ -134,7 +136,7 @@ def _prepared(stage: world.Stage, run: Run, options: RecoveryOptions, verb: str)
 
 
 def _sizes(stage: world.Stage, run: Run) -> Mapping[TopicPartition, int]:
-    """The sizes of the partitions, if the run limits the bytes in flight. Over ZooKeeper they are unknown."""
+    """Return the sizes of the partitions if the run limits the bytes in flight. Over ZooKeeper the sizes are unknown."""
     if run.limits.in_flight is None or stage.log_dirs is None:
         return {}
     alive = stage.cluster.snapshot(run.goal.topics).alive

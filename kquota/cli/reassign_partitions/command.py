@@ -22,7 +22,7 @@ Examples:
 
 GENERATE, EXECUTE, VERIFY, CANCEL, LIST = "generate", "execute", "verify", "cancel", "list"
 ACTIONS: Final = (GENERATE, EXECUTE, VERIFY, CANCEL, LIST)
-"""In the order of Kafka's tool."""
+"""The actions, in the order of Kafka's tool."""
 HEADINGS: Final = {
     "--generate": "Action (exactly one)",
     "--reassignment-json-file": "Plan",

@@ -49,7 +49,7 @@ class MovesShown(Answer):
 
 
 def run(at: world.Where, _: ReassignOptions) -> MovesShown:
-    """Read the running moves, and the recorded run of each. Without moves, the record is not read."""
+    """Read the running moves, and the recorded run of each. Without running moves, the record is not read."""
     notes = []
     open_runs: Sequence[Run] = ()
     with world.running(at) as (found, unfinished):

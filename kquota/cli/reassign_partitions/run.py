@@ -26,14 +26,16 @@ MODULES: Final[Mapping[str, str]] = {
     CANCEL: "cancellation",
     LIST: "listing",
 }
-"""Only the module of the action is imported, because --list needs a third of the imports of --execute."""
+"""The module of each action. Only the given action is imported, because --list needs a third of the imports of
+--execute.
+"""
 
 
 _BOTH: Final = "Please don't specify both --bootstrap-server and --bootstrap-controller"
 
 
 def run(options: ReassignOptions) -> Answer | Generator[Answer]:
-    """Run the action. Raises Invalid, in Kafka's words, for options that cannot be combined."""
+    """Run the given action. Raises Invalid, in Kafka's words, for options that cannot be combined."""
     asked = _action(options)
     at = world.where(options.connection, alone=_BOTH)
     if at.zookeeper is not None:

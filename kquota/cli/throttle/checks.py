@@ -12,7 +12,7 @@ from kquota.throttle.standing import Standing
 
 
 def seconds_of(sample: str) -> float:
-    """Return how long --sample measures, in seconds. 0 means not at all. Raises Invalid."""
+    """Return how long --sample measures, in seconds. 0 means that nothing is measured. Raises Invalid."""
     return 0.0 if sample.strip() in ("0", "0s") else duration(sample, "--sample")
 
 
@@ -24,7 +24,7 @@ def must_exist(standing: Standing, topics: Collection[str], brokers: Collection[
 
 
 def must_be_known(brokers: Collection[BrokerId], known: Collection[BrokerId], option: str) -> None:
-    """Raise Refused, with the name of the option, for a broker that is not in `known`."""
+    """Raise Refused, naming the option, for a broker that is not in `known`."""
     if strange := [broker for broker in brokers if broker not in known]:
         there = joined(sorted(known))
         raise Refused(

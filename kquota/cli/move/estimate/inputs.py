@@ -43,7 +43,7 @@ SAMPLE: Final = "sample"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenInputs:
-    """The options as values: `by_hand` and `by_file` are --bytes-in; times are in seconds, sizes in bytes."""
+    """The options as values: `by_hand` and `by_file` come from --bytes-in. Times are in seconds, sizes in bytes."""
 
     log_dirs: tuple[str, ...]
     history: tuple[str, ...]
@@ -55,7 +55,7 @@ class GivenInputs:
     assumed_size: int | None
 
     def bytes_in(self) -> dict[BrokerId, BytesIn]:
-        """The rate of each broker. A rate on the command line wins over a file."""
+        """Return the rate of each broker. A rate on the command line wins over a file."""
         rates: dict[BrokerId, BytesIn] = {}
         for told in self.by_file.values():
             rates |= told
@@ -68,7 +68,7 @@ class GivenInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateSource:
-    """A source of write rates: its kind, its name if it is a file, and its brokers (None means all brokers)."""
+    """A source of write rates: its kind, its name if it is a file, and its brokers. None means all brokers."""
 
     kind: str
     name: str | None = None
@@ -77,12 +77,12 @@ class RateSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """The sources of sizes and write rates, before Spark reads them.
+    """The sources of sizes and write rates, before Spark reads them. `running` is None if the running moves are
+    unknown.
 
-    `files` contain the sizes that are not in a rolled history, `waiting` the snapshots of a history that are not rolled
-    yet. `brokers` and `volumes` also include brokers without replicas. `cordons` are known only on a live cluster.
-    `sampled` is in bytes per second. `running` has the running moves of a live cluster, or None if they are unknown.
-    `files` do not contain their `copies`.
+    `files` contain the sizes that are not in a rolled history, without their `copies`. `waiting` are the snapshots of a
+    history that are not rolled yet. `brokers` and `volumes` also include brokers without replicas. `cordons` and
+    `running` are known only on a live cluster. `sampled` is in bytes per second.
     """
 
     source: str
@@ -100,7 +100,7 @@ class Inputs:
 
 
 def asked(options: EstimateOptions) -> GivenInputs:
-    """The options as values. Raises Invalid for an invalid rate, time or size, and for an option that needs another."""
+    """Parse the options. Raises Invalid for an invalid rate, time or size, and for an option that requires another."""
     window, assumed, rates = options.history_window, options.assume_size, options.bytes_in or ()
     for option, value in (("--history-window", window), ("--cluster-id", options.cluster_id)):
         if value is not None and not options.history:
@@ -142,10 +142,10 @@ def is_live(asked: GivenInputs, connection: Connection) -> bool:
 
 
 def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
-    """The inputs. Sizes are of the named cluster, otherwise of --log-dirs, otherwise the newest of the history.
+    """Gather the inputs. Raises Invalid for two sources of sizes, and without a source.
 
-    Rates are of --bytes-in, otherwise of the history, otherwise measured on the live cluster. Raises Invalid for two
-    sources of sizes, and without a source.
+    Sizes come from the named cluster, otherwise from --log-dirs, otherwise from the newest snapshot of the history.
+    Rates come from --bytes-in, otherwise from the history, otherwise from a measurement on the live cluster.
     """
     live = is_live(asked, connection)
     if live and asked.log_dirs:
@@ -204,7 +204,7 @@ def _printed(asked: GivenInputs, scratch: Path) -> Inputs:
 
 
 def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
-    """A snapshot of the live cluster and, unless another source has them, the measured write rates of partitions."""
+    """Read a snapshot of the live cluster. Also measure the write rates of partitions if no other source has them."""
     with world.log_dirs_and_moves(at) as (cluster, moves):
         brokers = cluster.brokers()
         first = sampling.listed(cluster, brokers, None)
@@ -245,7 +245,7 @@ def _running(cluster: MoveCluster) -> Mapping[TopicPartition, PartitionReplicas]
 
 
 def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collection[TopicPartition]) -> None:
-    """Check the brokers and partitions of the plan before the slow work. Only a JSON plan is already read here."""
+    """Check the brokers and partitions of the plan before the slow work. At this point only a JSON plan has been read."""
     if not isinstance(plan, Plan):
         return
     dead_among({broker for target in plan.targets.values() for broker in target}, brokers)
@@ -254,14 +254,14 @@ def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collecti
 
 
 def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:
-    """Raises Refused if the plan names brokers that are not alive."""
+    """Raise Refused if the plan names brokers that are not alive."""
     if dead := sorted(set(wanted) - set(brokers)):
         alive = joined(sorted(brokers))
         raise Refused(f"the plan names dead brokers: {joined(dead)}. Live brokers: {alive}")
 
 
 def enforcement(connection: Connection) -> Enforcement:
-    """How the live brokers enforce a throttle; Kafka's defaults if they do not answer."""
+    """Return how the live brokers enforce a throttle. If they do not answer, return Kafka's defaults."""
     try:
         with world.configs(world.where(connection)) as configs:
             described = configs.describe(configs.resources(BROKERS))

@@ -40,7 +40,7 @@ _SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadersElected(Part):
-    """The elections after the moves: None if none were requested."""
+    """The elections after the moves. None means that no elections were requested."""
 
     elected: tuple[TopicPartition, ...]
     failed: tuple[TopicPartition, ...]
@@ -49,7 +49,7 @@ class LeadersElected(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveRan(Answer):
-    """A whole move: its run (None if every partition was in place), its time, and the same fields as --verify."""
+    """A whole move: its run (None if every partition was already in place), its time, and the same fields as --verify."""
 
     run: str | None
     seconds: float = key(form=rounded(1))
@@ -72,7 +72,7 @@ class MoveRan(Answer):
 
 
 def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
-    """Raises Refused before anything is written, and the errors of --execute and --verify."""
+    """Run the whole move. Raises Refused before anything is written, and the errors of --execute and --verify."""
     asked = _asked(options)
     at = world.where(options.connection)
     plan = read(options.plan, lambda line: say(f"warning: {line}"))
@@ -162,9 +162,8 @@ def _must_keep_up(stage: world.Stage, prepared: Prepared) -> Pace | None:
 
 
 def _ended(at: world.Where, options: MoveRunOptions, plan: Plan, progress: RunProgress) -> Verification:
-    """Wait until no partition of the plan moves. Each look restores the throttle of moves that have ended.
-
-    Raises Unreachable only if no look succeeds for `_PATIENCE` seconds, because brokers restart during long moves.
+    """Wait until no partition of the plan moves. Each check restores the throttle of moves that have ended. Raises
+    Unreachable only if no check succeeds for `_PATIENCE` seconds, because brokers restart during long moves.
     """
     with world.staged(at, options.state_dir, world.Hold(doing="move run", later=True)) as stage:
         seen = stage.clock.monotonic()
@@ -184,7 +183,7 @@ def _ended(at: world.Where, options: MoveRunOptions, plan: Plan, progress: RunPr
 
 
 def _look(stage: world.Stage, plan: Plan) -> Verification | None:
-    """One verification; None while another kquota holds the lock."""
+    """Verify once. Return None while another kquota holds the lock."""
     began = stage.clock.now()
     try:
         with stage.hold():

@@ -1,4 +1,4 @@
-"""`kquota quota probe`: a real client on a scratch topic, compared with what `explain` says."""
+"""`kquota quota probe`: load a scratch topic with a real client, and compare the result with `explain`."""
 
 from __future__ import annotations
 
