@@ -249,9 +249,9 @@ class _MoveStores:
 
 @contextmanager
 def _move_stores(at: Where, state_dir: Path | None, holding: Hold | None) -> Iterator[_MoveStores]:
-    """The open stores, in the user's XDG state folder or in `state_dir`.
+    """Open the stores, in the user's XDG state folder or in `state_dir`. Raises Busy.
 
-    While a command is `holding` the cluster, no other kquota can write. Raises Busy.
+    While a command is `holding` the cluster, no other kquota can write.
     """
     root = state_dir if state_dir is not None else folders.state(os.environ)
     with ExitStack() as stack:

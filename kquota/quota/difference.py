@@ -75,12 +75,11 @@ class Difference:
 def difference(
     document: Document, standing: Mapping[Entity, Limits], *, prune: bool, throttles: Throttles | None = None
 ) -> Difference:
-    """The changes that turn `standing` into what `document` says.
-
-    A named entity gets exactly the limits in the document, and its other limits are removed. An entity that is not
-    named stays unchanged, unless `prune` is set and `owns` covers it. `throttles` are the current ones of the brokers
-    and topics that the document names; others never change. Raises Refused if a protected entity that is named would
-    change, and Invalid for `prune` without `owns`.
+    """Return the changes that turn the limits in `standing` into those in `document`. A named entity gets exactly the
+    limits in the document, and its other limits are removed. An entity that is not named stays unchanged, unless
+    `prune` is set and `owns` covers it. `throttles` are the current throttles of the brokers and topics that the
+    document names. Other throttles never change. Raises Refused if a protected entity that is named would change, and
+    Invalid for `prune` without `owns`.
     """
     wanted: dict[Entity, Limits] = dict(document.limits)
     kept = []
@@ -119,7 +118,7 @@ def _must_not_be_protected(document: Document, replacements: tuple[Replacement, 
 
 
 def throttlings(wanted: Throttles, standing: Throttles) -> tuple[Throttling, ...]:
-    """The changes that turn `standing` into `wanted`, for the resources in `wanted`."""
+    """Return the changes that turn `standing` into `wanted`, for the resources in `wanted`."""
     every = (
         Throttling(entity=resource, before=standing.get(resource, {}), after=wanted[resource])
         for resource in sorted(wanted, key=order)

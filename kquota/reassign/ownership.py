@@ -1,4 +1,4 @@
-"""Throttle entries that must be those of a plan's own move, for a host that has no record of the run."""
+"""Recognizes the throttle entries of a plan's own move on a host without a record of the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON from operators. Every error names the place."""
+"""JSON from operators. Every error names its place in the document."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Value:
     path: str = ""
 
     def wrong(self, what: str) -> Invalid:
-        """Return the error to raise."""
+        """Return an error that names this place."""
         return Invalid(f"{self.where}: {self.path or 'the document'}: {what}")
 
     def fields(self) -> dict[str, object]:
@@ -58,7 +58,7 @@ class Value:
         return self.value
 
     def item(self, n: int) -> Value:
-        """Return the n-th item of a list, counted from 0."""
+        """Return the item of a list at this index, counted from 0."""
         return Value(self.list()[n], self.where, self.example, f"{self.path}[{n}]")
 
     def items(self) -> Iterator[Value]:
@@ -119,7 +119,7 @@ def load(text: str, where: str, example: str, shorten: Shorten = lambda found: f
 
 
 def _is_many_objects(text: str) -> bool:
-    """Return whether a long text can be a list of objects. Each byte of [[],[],…] would need 30 in memory."""
+    """Return whether a long text can be a list of objects. Otherwise each byte of `[[],[],…]` would need 30 in memory."""
     objects, lists = text.count("{"), text.count("[")
     return len(text) / _LONGEST_OBJECT <= objects <= objects + lists <= len(text) / _SHORTEST_OBJECT
 

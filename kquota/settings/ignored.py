@@ -26,7 +26,7 @@ _NO_LIMIT: Final = 2**63 - 1
 
 
 class OtherKind(Invalid):
-    """A key of the other `kind` of resource."""
+    """The error for a key that belongs to the other `kind` of resource."""
 
     def __init__(self, message: str, kind: Kind) -> None:
         super().__init__(message)
@@ -34,10 +34,9 @@ class OtherKind(Invalid):
 
 
 def value(resource: Resource, key: str, text: str) -> str:
-    """The value to store for a text: rates as whole bytes per second, lists without blanks.
-
-    Brokers check all other values. Raises Invalid for a key on the wrong kind of resource, for an invalid rate or list,
-    for text that is not valid UTF-8, and for more bytes than a broker can store.
+    """Return the value to store for a text: rates as whole bytes per second, lists without blanks. Raises Invalid for a
+    key on the wrong kind of resource, for an invalid rate or list, for text that is not valid UTF-8, and for more bytes
+    than a broker can store.
     """
     if key in BYTE_RATES:
         if resource.kind == TOPICS:
@@ -61,7 +60,7 @@ def value(resource: Resource, key: str, text: str) -> str:
 
 
 def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> tuple[str, ...]:
-    """Warnings about changes that may be a mistake; `release` is None if it is unknown.
+    """Return warnings about changes that may be a mistake. `release` is None if it is unknown.
 
     Raises Refused for values that this release stores and ignores.
     """

@@ -17,7 +17,7 @@ from kquota.sizes import prometheus
 from kquota.terms import BrokerId, is_id
 
 ENOUGH: Final = 20
-"""With fewer rates, percentiles are unknown."""
+"""The number of rates below which percentiles are unknown."""
 _REST: Final = ("low", "high", "peak")
 _CSV: Final = "write a header broker,bytes_in and lines like 1,3MB/s"
 _JSON: Final = 'write {"1":"3MB/s"}, or [{"broker":1,"bytes_in":"3MB/s"}], or save a Prometheus query result'
@@ -37,7 +37,7 @@ class BytesIn:
 
 
 def bytes_in(rates: Sequence[float]) -> BytesIn:
-    """The mean and the percentiles of rates in order of time; only the mean of fewer than ENOUGH rates."""
+    """Return the mean and the percentiles of rates in order of time. Fewer than ENOUGH rates have only the mean."""
     mean = statistics.fmean(rates)
     if len(rates) < ENOUGH:
         return BytesIn(mean=mean)
@@ -46,7 +46,7 @@ def bytes_in(rates: Sequence[float]) -> BytesIn:
 
 
 def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
-    """The rate of each broker, written `3=12MB/s`. Raises Invalid for another format or a repeated broker."""
+    """Parse the rate of each broker, written `3=12MB/s`. Raises Invalid for another format or a repeated broker."""
     rates: dict[BrokerId, BytesIn] = {}
     for text in texts:
         broker, equals, rate = text.partition("=")
@@ -62,7 +62,7 @@ def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
 
 
 def parse(text: str, where: str) -> dict[BrokerId, BytesIn]:
-    """The rate of each broker in a file: CSV with a header, JSON by broker or in rows, or a Prometheus answer.
+    """Parse the rate of each broker in a file: CSV with a header, JSON by broker or in rows, or a Prometheus answer.
 
     Raises Invalid beginning with `where`, the name of the file. Source: Prometheus' HTTP API, `/api/v1/query` (one
     value for each broker) and `/api/v1/query_range` (mean and percentiles of its values).
@@ -131,7 +131,9 @@ def _told(row: Mapping[str, object], name: str) -> bool:
 
 
 def _in_order(told: BytesIn, what: str) -> BytesIn:
-    """Check the order of the values. Exchanged columns would give a band that does not contain the expected time."""
+    """Check the order of the values, because exchanged columns would give a band that does not contain the expected
+    time.
+    """
     rates = [("low", told.low), ("bytes_in", told.mean), ("high", told.high), ("peak", told.peak)]
     known = [(name, rate) for name, rate in rates if rate is not None]
     for (name, rate), (above, most) in itertools.pairwise(known):

@@ -1,4 +1,4 @@
-"""The cluster as this room needs it. `tests/sizes/contract.py` defines it; the fake and the real store pass it."""
+"""The cluster as this room needs it. `tests/sizes/contract.py` defines it, and the fake and the real store pass it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class LogDirs(Protocol):
 
     @property
     def cluster_id(self) -> str:
-        """The cluster's id."""
+        """The id of the cluster."""
         ...
 
     def brokers(self) -> Mapping[BrokerId, str | None]:
-        """The live brokers, each with its rack."""
+        """Return the live brokers, each with its rack."""
         ...
 
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:

@@ -32,11 +32,11 @@ def is_answer(found: object) -> bool:
 
 
 def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
-    """The values of each broker in order of time; none if all of them are NaN.
+    """Return the values of each broker in order of time. There are none if all of them are NaN.
 
-    The series of a broker may differ in their topic. Then their sum counts, or the series without a topic, which is the
-    total. Raises Invalid, beginning with `where`, for series that differ in other labels, for a series without a label
-    for the broker, and for a counter.
+    The series of a broker may differ in their topic. The series without a topic is the total. Without it, the sum of
+    the topics counts. Raises Invalid, beginning with `where`, for series that differ in other labels, for a series
+    without a label for the broker, and for a counter.
     """
     if answer.get("status", "success") != "success":
         raise Invalid(f"{where}: Prometheus answered: {answer.get('error') or answer['status']}; ask again")
@@ -80,7 +80,7 @@ def _broker(labels: Mapping[str, str], where: str) -> int:
 
 
 def _only_number(name: str) -> int | None:
-    """The number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`; None for an address or a name with two numbers."""
+    """Return the number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`. None for an address or a name with two numbers."""
     host = re.sub(r":[0-9]+$", "", name)
     if re.fullmatch(r"[0-9.]+\.[0-9.]+|.*:.*", host):
         return None
@@ -89,7 +89,7 @@ def _only_number(name: str) -> int | None:
 
 
 def _checked(series: list[_Series], where: str) -> list[_Series]:
-    """The series whose sum is the broker's rate: the one of all topics, otherwise one for each topic."""
+    """Return the series whose sum is the broker's rate: the one of all topics, otherwise one for each topic."""
     differing = sorted(
         label
         for label in {label for each in series for label in each.labels}

@@ -10,7 +10,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """The log of one replica. Sizes in bytes; None always means that the cluster did not report it, never zero.
+    """The log of one replica. Sizes are in bytes. None means that the cluster did not report the value, never zero.
 
     `start_offset` is the first offset that consumers can read. Only leaders report it. On a tiered topic (KIP-405),
     `size` counts only the segments on the broker's disk, and these begin at `local_start_offset`.
@@ -54,7 +54,7 @@ class Cordon:
 
 
 def cordons(log_dirs: Iterable[LogDir]) -> tuple[Cordon, ...]:
-    """The brokers with cordoned log dirs, by id. An offline log dir accepts no replica either."""
+    """Return the brokers with cordoned log dirs, by id. An offline log dir accepts no replica either."""
     held: dict[BrokerId, list[LogDir]] = {}
     for log_dir in log_dirs:
         held.setdefault(log_dir.broker, []).append(log_dir)
@@ -70,14 +70,14 @@ def cordons(log_dirs: Iterable[LogDir]) -> tuple[Cordon, ...]:
 
 
 def hidden(log_dirs: Iterable[LogDir]) -> Iterator[str]:
-    """A warning for each log dir that its broker cannot read, because its replicas are missing in all sums."""
+    """Return a warning for each log dir that its broker cannot read, because all sums lack its replicas."""
     for log_dir in log_dirs:
         if log_dir.error is not None:
             yield f"broker {log_dir.broker} cannot read {log_dir.path}, so its replicas are missing: {log_dir.error}"
 
 
 def partition_sizes(log_dirs: Iterable[LogDir]) -> dict[TopicPartition, int]:
-    """The size of each partition in bytes: that of its largest replica, without copies between log dirs."""
+    """Return the size of each partition in bytes: that of its largest replica, without copies between log dirs."""
     found: dict[TopicPartition, int] = {}
     for log_dir in log_dirs:
         for replica in log_dir.replicas:

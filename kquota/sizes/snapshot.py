@@ -1,4 +1,4 @@
-"""The lines of a snapshot: one flat JSON object for each replica, so that any tool can still read it in years."""
+"""The lines of a snapshot: one flat JSON object for each replica, which any tool can read."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kquota.terms import BrokerId, TopicPartition
 VERSION: Final = 2
 """Version 2 has `local_start_offset`. Rows of version 1 do not show whether a topic is tiered."""
 VERSIONS: Final = (1, VERSION)
-"""The versions that kquota reads."""
+"""The snapshot versions that kquota reads."""
 STAMP: Final = "%Y-%m-%dT%H:%M:%SZ"
 """The format of times in rows: UTC, to the second."""
 
 
 def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterator[str]:
-    """One line for each replica, sorted by broker, log dir, topic, partition. Sizes in bytes, time in UTC.
+    """Yield one line for each replica, sorted by broker, log dir, topic, partition. Sizes are in bytes, times in UTC.
 
     null means that the broker did not report the value, never zero.
     """

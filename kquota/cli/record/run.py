@@ -28,7 +28,7 @@ class CreatedTopic(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordShared(Answer):
-    """The topic. `create` is its setup, or None if it already exists. `marker` is true if kquota also writes the znode."""
+    """The topic. `create` is its setup, or None if it already exists. With `marker`, kquota also writes the znode."""
 
     ASCII = True
 

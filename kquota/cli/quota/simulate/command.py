@@ -1,4 +1,4 @@
-"""`kquota quota simulate`: the result of a load under a quota, in the broker's own arithmetic, before the quota is set."""
+"""`kquota quota simulate`: the result of a load under a quota, calculated before the quota is set."""
 
 from __future__ import annotations
 
