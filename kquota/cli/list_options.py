@@ -40,7 +40,10 @@ def every_broker_id(texts: Sequence[str], option: str) -> list[BrokerId]:
 
 
 def topics_in(path: Path, option: str) -> list[Line]:
-    """Return all topics of a file. Raises Invalid for an unreadable file, an invalid line, and a file without topics."""
+    """Return all topics of a file.
+
+    Raises Invalid for an unreadable file, an invalid line, and a file without topics.
+    """
     from kquota.mutation import naming
 
     text, name = text_file.read(path, f"a file of topics ({option})")

@@ -460,7 +460,10 @@ def throttling(at: Where, state_dir: Path | None, holding: Hold | None = None) -
 
 @contextmanager
 def watching(at: Where, state_dir: Path | None) -> Iterator[tuple[WatchPorts, RecordedRuns]]:
-    """Open the stores that a watch of moves needs, on one connection, and the record of runs. A watch writes nothing."""
+    """Open the stores that a watch of moves needs, on one connection, and the record of runs.
+
+    A watch writes nothing.
+    """
     from kquota.watch.observation import WatchPorts
 
     with _move_stores(at, state_dir, None) as stores:

@@ -27,7 +27,10 @@ class Elections(Protocol):
     """The leaders of one cluster."""
 
     def partitions(self) -> Mapping[TopicPartition, Partition]:
-        """Return all partitions with their leader, replicas and in-sync replicas, sorted. Raises Unreachable, Refused."""
+        """Return all partitions with their leader, replicas and in-sync replicas, sorted.
+
+        Raises Unreachable, Refused.
+        """
         ...
 
     def elect(

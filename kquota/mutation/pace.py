@@ -65,7 +65,10 @@ _TELLING: Final = 4
 
 
 def fitting(mutations: Sequence[int], tokens: float = math.inf) -> int:
-    """Return how many of the topics fit into one request and into a bucket with this many tokens. It is at least one."""
+    """Return how many of the topics fit into one request and into a bucket with this many tokens.
+
+    It is at least one.
+    """
     count, total = 0, 0
     for each in mutations[:MOST_ITEMS]:
         if count and (total + each > _MOST_MUTATIONS or total > tokens):

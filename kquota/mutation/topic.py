@@ -29,7 +29,10 @@ class Partition:
 
     @property
     def under_replicated(self) -> bool:
-        """True if a replica is out of sync. As in Kafka's TopicCommand, a replica that is being added does not count."""
+        """True if a replica is out of sync.
+
+        As in Kafka's TopicCommand, a replica that is being added does not count.
+        """
         return len(self.isr) < self.replication_factor
 
     @property

@@ -89,7 +89,10 @@ def log_dir_throttle(settings: Mapping[str, str | None], key: str) -> int | None
 
 
 def log_dir_enforcement(settings: Mapping[str, str | None]) -> Enforcement:
-    """Return how a broker enforces the throttle, by its configs. A config that it does not report has Kafka's default."""
+    """Return how a broker enforces the throttle, by its configs.
+
+    A config that it does not report has Kafka's default.
+    """
     num, size = _number(settings, f"{_WINDOW}num"), _number(settings, f"{_WINDOW}size.seconds")
     backoff = _number(settings, _BACKOFF)
     if num is None or size is None or backoff is None:

@@ -72,7 +72,10 @@ class Share:
 
     @property
     def spare(self) -> float | None:
-        """How fast the missing bytes shrink, in bytes per second. None if a rate is unknown or the throttle is too low."""
+        """How fast the missing bytes shrink, in bytes per second.
+
+        None if a rate is unknown or the throttle is too low.
+        """
         if self.needed is None or self.throttle <= self.needed:
             return None
         if self.side is Side.DESTINATION or not self.needed:

@@ -42,7 +42,10 @@ class Waves:
 
     @property
     def seconds(self) -> float | None:
-        """The time of all waves, one after the other. None if the time of a wave is unknown or a wave never finishes."""
+        """The time of all waves, one after the other.
+
+        None if the time of a wave is unknown or a wave never finishes.
+        """
         return total(pace.seconds for _, pace in self.each)
 
     @property

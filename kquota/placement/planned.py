@@ -63,7 +63,10 @@ class Holding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerChange:
-    """One broker before and after the move. `incoming` is the bytes that it receives before old replicas are deleted."""
+    """One broker before and after the move.
+
+    `incoming` is the bytes that it receives before old replicas are deleted.
+    """
 
     rack: str | None
     alive: bool

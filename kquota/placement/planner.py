@@ -94,7 +94,10 @@ def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
 
 
 def _destination(draft: PlacementDraft, goal: Goal, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
-    """Return the emptiest broker in a rack without a replica that stays, otherwise the emptiest of all. Raises Refused."""
+    """Return the emptiest broker in a rack without a replica that stays, otherwise the emptiest of all.
+
+    Raises Refused.
+    """
     staying = [broker for broker in draft.replicas[p] if broker not in leaving]
     used = {draft.racks.get(broker) for broker in staying} if draft.racks else set()
     found = draft.emptiest(p, used)

@@ -69,7 +69,10 @@ def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -
 
 
 def until_seen(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int], seconds: float) -> float:
-    """Return the seconds until every broker shows these topics with their partitions. Raises Unknown after `seconds`."""
+    """Return the seconds until every broker shows these topics with their partitions.
+
+    Raises Unknown after `seconds`.
+    """
     began = clock.monotonic()
     while behind := sight.behind(wanted):
         if clock.monotonic() - began > seconds:

@@ -64,7 +64,10 @@ class Difference:
 
     @property
     def hash(self) -> str:
-        """Return `sha256:` and 16 digits over every entity, key, old and new value. Only the same change has this hash."""
+        """Return `sha256:` and 16 digits over every entity, key, old and new value.
+
+        Only the same change has this hash.
+        """
         digest = hashlib.sha256()
         for change in self.changes:
             parts = [[kind, None if name is DEFAULT else name] for kind, name in change.entity.parts()]

@@ -53,7 +53,10 @@ class Scope:
         return self._has(*next(entity.parts()))
 
     def touches(self, entity: Entity) -> bool:
-        """True if any part of the entity is in the scope. This is wider than `owns`, because it is used for protection."""
+        """True if any part of the entity is in the scope.
+
+        This is wider than `owns`, because it is used for protection.
+        """
         return any(self._has(kind, name) for kind, name in entity.parts())
 
     def _has(self, kind: str, name: Name) -> bool:

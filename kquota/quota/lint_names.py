@@ -158,7 +158,10 @@ def _decoded(name: str) -> str | Default | None:
 
 
 def _without_type(name: str) -> str | None:
-    """Return the name in `User:alice`. A quota applies to the name of a principal, without its type (KafkaPrincipal)."""
+    """Return the name in `User:alice`.
+
+    A quota applies to the name of a principal, without its type (KafkaPrincipal).
+    """
     return name.removeprefix(_PRINCIPAL) if name.startswith(_PRINCIPAL) and name != _PRINCIPAL else None
 
 

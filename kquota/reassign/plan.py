@@ -85,7 +85,10 @@ def plan_hash(plan: Plan) -> str:
 
 
 def of_record(document: Any) -> Plan:
-    """Return the plan from the JSON object of `Plan.text`. The plan may be empty. Raises Invalid for any other object."""
+    """Return the plan from the JSON object of `Plan.text`.
+
+    The plan may be empty. Raises Invalid for any other object.
+    """
     topics: dict[str, str] = {}
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     log_dirs: dict[ReplicaId, str] = {}

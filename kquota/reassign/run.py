@@ -171,7 +171,10 @@ def held_on(run: Run, brokers: Collection[BrokerId]) -> dict[Setting, Taken]:
 
 
 def without_topics(run: Run, topics: Collection[str]) -> Run:
-    """Return the run without settings of `topics`, which were deleted. New topics of these names do not belong to it."""
+    """Return the run without settings of `topics`, which were deleted.
+
+    New topics of these names do not belong to it.
+    """
     taken = {s: mine for s, mine in run.taken.items() if s.kind != "topic" or s.name not in topics}
     return replace(run, taken=taken)
 

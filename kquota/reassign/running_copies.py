@@ -44,7 +44,10 @@ def running_copies(
 
 
 def _copy(own: Replica | None, leader: Replica | None, *, known: bool) -> RunningCopy:
-    """Return the copy of one replica. `known` is false if the replica may be in a log dir that its broker cannot read."""
+    """Return the copy of one replica.
+
+    `known` is false if the replica may be in a log dir that its broker cannot read.
+    """
     if not known:
         return RunningCopy(copied=None, left=None)
     copied = 0 if own is None else own.size

@@ -197,7 +197,10 @@ def _overwritten(world: World, part: Run, unread: Collection[Setting], others: S
 
 
 def clear_dead(cluster: MoveCluster, brokers: Collection[BrokerId], keys: Collection[str]) -> Released:
-    """Remove these settings of dead brokers through the controllers, whatever their values are. `restored` stays empty."""
+    """Remove these settings of dead brokers through the controllers, whatever their values are.
+
+    `restored` stays empty.
+    """
     wanted = [Setting.of_broker(broker, key) for broker in brokers for key in keys]
     if not wanted:
         return Released()

@@ -97,7 +97,10 @@ def release(version: str) -> Release:
 
 
 def pyspark_jars() -> Path:
-    """Return the folder of PySpark's jars, which contains a ZooKeeper server and Ivy. Raises Refused without PySpark."""
+    """Return the folder of PySpark's jars, which contains a ZooKeeper server and Ivy.
+
+    Raises Refused without PySpark.
+    """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise Refused(

@@ -21,7 +21,10 @@ def state_folder() -> Path:
 
 
 def directory(name: str) -> Path:
-    """Return the folder of the sandbox with this name, even if it does not exist. Raises Invalid for an invalid name."""
+    """Return the folder of the sandbox with this name, even if it does not exist.
+
+    Raises Invalid for an invalid name.
+    """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
         raise Invalid(f"{name!r} is not a valid sandbox name: use up to 64 letters, digits, '.', '_' and '-'")
     return state_folder() / name

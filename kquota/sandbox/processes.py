@@ -1,4 +1,7 @@
-"""The process of a server. It outlives its starter, can be found after any crash, and is never confused with another."""
+"""The process of a server.
+
+It outlives its starter, can be found after any crash, and is never confused with another.
+"""
 
 from __future__ import annotations
 

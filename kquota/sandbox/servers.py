@@ -117,7 +117,7 @@ def _bound(port: int, *, shared: bool) -> socket.socket | None:
 
 
 def new_id() -> str:
-    """An id of a cluster or a log dir in Kafka's form: 16 random bytes, base64 for URLs, without a leading dash."""
+    """Return an id of a cluster or a log dir in Kafka's form: 16 random bytes, base64 for URLs, without a leading dash."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text
@@ -234,7 +234,10 @@ def on_zookeeper(broker: SandboxBroker, zookeeper: str) -> dict[str, Any]:
 
 
 def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
-    """Return the properties with which a broker finds its cluster without ZooKeeper. Broker 1 is also the controller."""
+    """Return the properties with which a broker finds its cluster without ZooKeeper.
+
+    Broker 1 is also the controller.
+    """
     kraft: dict[str, Any] = {
         "node.id": broker.id,
         "process.roles": "broker",
@@ -260,7 +263,10 @@ def broker_command(java: Path, jars: Path, broker: SandboxBroker, *more: Path) -
 
 
 def format_command(java: Path, jars: Path, broker: SandboxBroker, cluster_id: str) -> list[str]:
-    """Return the command that formats the folders of the KRaft controller. Only Kafka's tool writes its first metadata."""
+    """Return the command that formats the folders of the KRaft controller.
+
+    Only Kafka's tool writes its first metadata.
+    """
     return tool_command(
         java, jars, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(broker.configuration)
     )

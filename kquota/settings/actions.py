@@ -66,7 +66,10 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
 
 
 def entries(configs: Configs, resource: Resource) -> tuple[Entry, ...]:
-    """Return the entries of a topic or broker. Raises Refused if the topic does not exist or the broker is not alive."""
+    """Return the entries of a topic or broker.
+
+    Raises Refused if the topic does not exist or the broker is not alive.
+    """
     found = configs.describe([resource])
     if resource not in found:
         if resource.kind == TOPICS:

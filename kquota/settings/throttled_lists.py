@@ -74,7 +74,10 @@ def _must_be_a_replica(key: str, entry: str) -> None:
 
 
 def replica(setting: Setting, entry: str) -> ReplicaId | None:
-    """Return the replica that `partition:broker` names, even if it does not exist. None for `*` and malformed entries."""
+    """Return the replica that `partition:broker` names, even if it does not exist.
+
+    None for `*` and malformed entries.
+    """
     named = listed_replica(entry)
     return None if named is None else (TopicPartition(setting.name, named[0]), named[1])
 

@@ -57,7 +57,10 @@ _PERCENT_OF_A_NANOSECOND: Final = 100 / 1_000_000_000
 
 
 def delay_ms(observed: float, bound: float, window_ms: int) -> int:
-    """X = (O - T) / T x W, in whole ms as Java rounds them. It is 0 if the bound is kept. Source: KIP-124, QuotaUtils."""
+    """X = (O - T) / T x W, in whole ms as Java rounds them.
+
+    It is 0 if the bound is kept. Source: KIP-124, QuotaUtils.
+    """
     return rounded((observed - bound) / bound * window_ms) if observed > bound else 0
 
 
@@ -106,7 +109,10 @@ class Throughput:
 
 
 def throughput(model: Model, bound: float, samples: int = SAMPLES) -> Throughput:
-    """Return a limit of this model on one broker: RATE for bytes per second, SHARE for the `percent` of each request."""
+    """Return a limit of this model on one broker:
+
+    RATE for bytes per second, SHARE for the `percent` of each request.
+    """
     rate = Rate(samples=samples)
     return Throughput(bound=bound, longest_ms=rate.sample_ms if model is Model.SHARE else None, rate=rate)
 

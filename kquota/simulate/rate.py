@@ -69,7 +69,7 @@ class Rate:
         return self.observed(now)[1]
 
     def observed(self, now: int) -> tuple[float, int]:
-        """The rate and its window. One pass, because a trace needs it millions of times."""
+        """Return the rate and its window. It is a single pass, because a trace calls it millions of times."""
         if not self._kept:
             self._kept.append(_Sample(now, now))
         age = self.samples * self.sample_ms

@@ -74,7 +74,10 @@ class Listing:
         return sorted({each.cluster for each in (*self.held, *self.waiting.values())})
 
     def of(self, asked: str | None) -> Listing:
-        """Return the part of one cluster. Raises Invalid if it is missing, or if several exist and none is `asked` for."""
+        """Return the part of one cluster.
+
+        Raises Invalid if it is missing, or if several exist and none is `asked` for.
+        """
         cluster = chosen(self.clusters(), asked)
         return replace(
             self,
@@ -112,7 +115,10 @@ def chosen(clusters: Collection[str], asked: str | None) -> str:
 
 
 def listing(rolled: Iterable[str], held: Collection[SnapshotKey], snapshots: Mapping[Path, SnapshotKey]) -> Listing:
-    """Divide the snapshots that are not in `held` into waiting and late. Raises Invalid if two files have the same key."""
+    """Divide the snapshots that are not in `held` into waiting and late.
+
+    Raises Invalid if two files have the same key.
+    """
     rolled_to = {each.cluster: each.time for each in sorted(held)}
     waiting: dict[Path, SnapshotKey] = {}
     late: list[Path] = []

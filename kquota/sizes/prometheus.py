@@ -80,7 +80,10 @@ def _broker(labels: Mapping[str, str], where: str) -> int:
 
 
 def _only_number(name: str) -> int | None:
-    """Return the number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`. None for an address or a name with two numbers."""
+    """Return the number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`.
+
+    None for an address or a name with two numbers.
+    """
     host = re.sub(r":[0-9]+$", "", name)
     if re.fullmatch(r"[0-9.]+\.[0-9.]+|.*:.*", host):
         return None

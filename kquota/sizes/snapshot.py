@@ -51,7 +51,7 @@ def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterat
 
 
 def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
-    """The log dirs in the lines of a snapshot, sorted. A log dir without replicas has no line.
+    """Parse the log dirs in the lines of a snapshot, and sort them. A log dir without replicas has no line.
 
     Raises Invalid, naming `where` and the line, for an invalid row.
     """

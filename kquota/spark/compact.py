@@ -1,4 +1,4 @@
-"""The job that rolls a history: one pass over snapshots gives the two tables of the history."""
+"""The job that rolls a history. One pass over snapshots creates the two tables of the history."""
 
 from __future__ import annotations
 

@@ -49,7 +49,10 @@ def _entities(found: Mapping[Entity, Limits]) -> list[EntityQuotas]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedQuotas(Answer):
-    """The quotas, and the SCRAM credentials if users were requested. `named` is the entity that was requested by name."""
+    """The quotas, and the SCRAM credentials if users were requested.
+
+    `named` is the entity that was requested by name.
+    """
 
     HEADER = (*COLUMNS, "key", "value")
     INDENT = 2

@@ -30,7 +30,10 @@ def today(given: Mapping[str, str], option: str) -> Mapping[str, str]:
 
 
 def today_keys(given: Sequence[str], option: str) -> tuple[str, ...]:
-    """Like `today`, but for keys alone. Raises Invalid for names without an equivalent, and for a key under two names."""
+    """Like `today`, but for keys alone.
+
+    Raises Invalid for names without an equivalent, and for a key under two names.
+    """
     for key in given:
         _must_have_shipped(key, None, None, option)
     if _RATE not in given:

@@ -136,7 +136,10 @@ def _prepared(stage: world.Stage, run: Run, options: RecoveryOptions, verb: str)
 
 
 def _sizes(stage: world.Stage, run: Run) -> Mapping[TopicPartition, int]:
-    """Return the sizes of the partitions if the run limits the bytes in flight. Over ZooKeeper the sizes are unknown."""
+    """Return the sizes of the partitions if the run limits the bytes in flight.
+
+    Over ZooKeeper the sizes are unknown.
+    """
     if run.limits.in_flight is None or stage.log_dirs is None:
         return {}
     alive = stage.cluster.snapshot(run.goal.topics).alive

@@ -97,7 +97,10 @@ def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
 
 
 def _write(cluster: QuotaCluster, found: Difference) -> Mapping[Entity | Resource, str]:
-    """Make the change, quotas first. Return the reason for each entity that was not changed or whose state is unknown."""
+    """Make the change, quotas first.
+
+    Return the reason for each entity that was not changed or whose state is unknown.
+    """
     count = len(found.replacements)
     with sending(count) as sent:
         seconds = SEEN_SECONDS + count * _SECONDS_PER_ENTITY

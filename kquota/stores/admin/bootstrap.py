@@ -35,7 +35,7 @@ class Manager(PatientManager):
 
     def __init__(self, net: NetworkSelector, **settings: Any) -> None:
         self.ended = Future()
-        """Fails with an error after which another attempt cannot help."""
+        """A future that fails with an error after which another attempt cannot help."""
         self.failure: BaseException | None = None
         """The last error."""
         super().__init__(net, **settings)
@@ -110,7 +110,7 @@ def first(
 
 
 def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseException | None:
-    """Return None after the broker has reported the brokers of the cluster, else the error."""
+    """Return None after the broker has reported the brokers of the cluster, otherwise the error."""
 
     async def started() -> None:
         done = manager.bootstrap_async(int(seconds * 1000))

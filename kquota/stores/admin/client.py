@@ -52,7 +52,7 @@ class Loop(NetworkSelector):  # type: ignore[misc]
 
 
 class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
-    """kafka-python's manager. A request to a broker that throttles us waits instead of failing."""
+    """kafka-python's manager. A request to a broker that throttles this client waits instead of failing."""
 
     def __init__(self, net: NetworkSelector, *, throttled: Throttled = unheard, **settings: Any) -> None:
         self._throttled = throttled

@@ -17,9 +17,10 @@ from kquota.terms import DEFAULT, BrokerId, TopicPartition
 
 
 class ControllerConfigs(WireConfigs):
-    """Implements `Configs`. A controller shows topics, the default of all brokers, and of single nodes only itself.
+    """Topic and broker configs through the active controller. Implements `Configs`.
 
-    So the configs of other brokers can be changed, and not read.
+    A controller reports the configs of topics, of the default of all brokers, and of no node except itself. The configs
+    of other brokers can therefore be changed, but not read.
     """
 
     _wire: ControllerWire

@@ -116,17 +116,17 @@ class ControllerWire(Wire):
 
 
 def reported(wire: Wire) -> str | None:
-    """Return the addresses of the controllers (host:port, joined by commas), as a broker reports them.
+    """Return the addresses of the controllers (host:port, separated by commas), as a broker reports them.
 
-    None: this is not a KRaft cluster, or the broker does not report addresses. Brokers of 3.9 and newer do; older ones
-    report those in their own configuration.
+    None means that this is not a KRaft cluster, or that the broker does not report addresses. Brokers of 3.9 and newer
+    do; older ones report those in their own configuration.
     """
     found = _quorum(wire) or _configured(wire)
     return ",".join(found) or None
 
 
 def must_be_active(wire: Wire) -> None:
-    """Raises Unreachable if no controller answers the brokers of a KRaft cluster, so that nothing can be written."""
+    """Raise Unreachable if no controller answers the brokers of a KRaft cluster, because kquota then cannot write."""
     try:
         wire.ask(_about_the_quorum(), None, _ACTIVE_SECONDS)
     except Refused:

@@ -245,7 +245,10 @@ def _running(cluster: MoveCluster) -> Mapping[TopicPartition, PartitionReplicas]
 
 
 def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collection[TopicPartition]) -> None:
-    """Check the brokers and partitions of the plan before the slow work. At this point only a JSON plan has been read."""
+    """Check the brokers and partitions of the plan before the slow work.
+
+    At this point only a JSON plan has been read.
+    """
     if not isinstance(plan, Plan):
         return
     dead_among({broker for target in plan.targets.values() for broker in target}, brokers)

@@ -62,7 +62,10 @@ class Job:
 def begun(
     asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path, engine: Engine
 ) -> Iterator[Job]:
-    """Start Spark while kquota reads a live cluster, because such a job is always small. Otherwise Spark starts later."""
+    """Start Spark while kquota reads a live cluster, because such a job is always small.
+
+    Otherwise Spark starts later.
+    """
     if asked.history or not is_live(asked, connection):
         yield Job(engine=engine, scratch=scratch)
         return
@@ -73,7 +76,10 @@ def begun(
 def calculated(
     inputs: Inputs, asked: GivenInputs, plan: Plan | PlanFiles, split: Split | None, job: Job, *, detailed: bool
 ) -> Calculated:
-    """Calculate the sums of a move. Raises Invalid for input that only Spark can check, Refused if Spark cannot finish."""
+    """Calculate the sums of a move.
+
+    Raises Invalid for input that only Spark can check, Refused if Spark cannot finish.
+    """
     with ExitStack() as stack:
         told = stack.enter_context(stages())
         start = job.start or stack.enter_context(_starting(inputs, plan, job))
@@ -112,7 +118,10 @@ def calculated(
 
 
 def _starting(inputs: Inputs, plan: Plan | PlanFiles, job: Job) -> AbstractContextManager[Start]:
-    """Start Spark for these inputs. It joins one snapshot of a rolled history with the plan, and scans the other files."""
+    """Start Spark for these inputs.
+
+    It joins one snapshot of a rolled history with the plan, and scans the other files.
+    """
     listing = inputs.listing
     rolled = sum(map(_stored, listing.rolled)) if listing else 0
     one = rolled // max(1, len(listing.held)) if listing else 0

@@ -40,7 +40,10 @@ class ClusterHealth:
     _reason: str | None = None
 
     def must_be_good(self, *, force: bool) -> None:
-        """Raise Refused for unhealthy partitions outside the plan. With `force`, ignore these partitions from now on."""
+        """Raise Refused for unhealthy partitions outside the plan.
+
+        With `force`, ignore these partitions from now on.
+        """
         found = unhealthy(self.cluster.partitions()) - frozenset(self.plan)
         if found and not force:
             raise Refused(

@@ -239,7 +239,10 @@ def _reading(load: Load, reading: Reading) -> ReadingShown:
 
 
 def _thread_ms(load: Load, reading: Reading) -> float | None:
-    """Return the thread time of one request. While it throttles a client, a broker counts exactly the client's quota."""
+    """Return the thread time of one request.
+
+    While it throttles a client, a broker counts exactly the client's quota.
+    """
     limit = load.limit
     if load.kind is not Kind.REQUESTS or limit is None or not reading.throttles.count or not reading.rate:
         return None
